@@ -90,6 +90,14 @@ def event_loop_of_jupyter() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def cuda_looked_for() -> None:
+    """Open what CUDA opens at the first question, before any test counts descriptors."""
+    import torch
+
+    torch.cuda.is_available()
+
+
+@pytest.fixture(scope="session", autouse=True)
 def end_server() -> Iterator[None]:
     yield
     launcher.disconnect()

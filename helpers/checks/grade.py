@@ -15,7 +15,7 @@ alone, too: there all that was recorded is the case's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -84,12 +84,14 @@ def grade(
     connection: Servers | None = None,
     watched: bool = False,
     matches: Matches | None = None,
+    settled: Collection[int] = (),
 ) -> CheckResult:
     """Try an answer, or say why there is none. Never raises on account of the answer.
 
     every_case: go on after a case that failed, so that the points are right. Without it the verdict
     and its advice are the same, and come sooner. connection: the rank server that runs it, by default this
-    process's own. watched: see what tensors hold in each case that is tried alone, as what fails is.
+    process's own. watched: see what tensors hold in each case that is tried alone, as what fails is. settled:
+    the places of cases that are not tried: the result has neither them nor their points.
     """
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
@@ -99,7 +101,7 @@ def grade(
     # of a hidden case nobody sees the advice
     advice = {} if matches is None and visible else matches
     with one_thread():
-        result = _tried(_Trial(worlds, every_case, advice), found, secret)
+        result = _tried(_Trial(worlds, every_case, advice), found, secret, settled)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
         return replace(result, notes=(*result.notes, *_wrong_parts(worlds, found)))
@@ -146,7 +148,7 @@ def _wrong_parts(worlds: Worlds, found: Answer) -> list[str]:
     return said
 
 
-def _tried(trial: _Trial, found: Answer, secret: str) -> CheckResult:
+def _tried(trial: _Trial, found: Answer, secret: str, settled: Collection[int] = ()) -> CheckResult:
     exercise = trial.exercise
     cases = exercise.draw(secret)
 
@@ -161,6 +163,9 @@ def _tried(trial: _Trial, found: Answer, secret: str) -> CheckResult:
 
     trial = replace(trial, small=small)
     groups, last = in_groups(exercise, cases)
+    if settled:
+        known = {id(cases[k]) for k in settled}
+        groups, last = _without(known, groups), _without(known, last)
     try:
         verdicts = list(trial.verdicts(groups))
         if all(verdict.passed for verdict in verdicts):
@@ -185,6 +190,12 @@ def in_groups(
     by_size = groupby(first, key=lambda case: case.world_size)
     groups = [[Turn(case, number) for number, case in enumerate(group)] for _, group in by_size]
     return groups, [[Turn(case, 0)] for case in last]
+
+
+def _without(known: Collection[int], groups: Sequence[Sequence[Turn]]) -> list[list[Turn]]:
+    """Leave out cases by their id()."""
+    left = [[turn for turn in group if id(turn.case) not in known] for group in groups]
+    return [group for group in left if group]
 
 
 @dataclass(frozen=True)

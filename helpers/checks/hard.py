@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import equal
 
 from helpers.trace.frames import API, LEARNER, OTHER, kind_of
 from helpers.trace.kernels import waited
@@ -309,4 +310,4 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Compare bit by bit, so that NaN equals itself."""
     plain = torch.contiguous_format
     bits = [t.detach().flatten().clone(memory_format=plain).view(torch.uint8) for t in (one, other)]
-    return torch.equal(*bits)
+    return equal(*bits)

@@ -77,6 +77,9 @@ REACHES_IN = (
     "uses `{name}`, by which it can change what its rank reports of itself: look at what for"
 )
 
+REPLACES = (
+    "replaces `{name}`, on which what its rank reports of itself may depend: look at what for"
+)
 
 INNER_IMPORT = "imports `{name}`, which is not the door that answers use: look at what for"
 
@@ -89,6 +92,7 @@ def flags(exercise: Exercise, source: str) -> tuple[str, ...]:
     inner = INNER | {"modules"} if re.search(r"\bsys\b", source) else INNER
     found = [INNER_IMPORT.format(name=name) for name in sorted(_inner_imports(tree))]
     found += [REACHES_IN.format(name=name) for name in sorted(names & inner)]
+    found += [REPLACES.format(name=name) for name in sorted(_replaced(tree))]
     if any(rule.forbids for rule in exercise.rules):
         found += [TALKS_UNSEEN.format(name=name) for name in sorted(names & MARKS)]
     return tuple(found)
@@ -112,6 +116,27 @@ def _inner_imports(tree: ast.AST) -> set[str]:
             found.add(str(node.module))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found |= {node.value[:80]} if node.value.startswith("helpers.") else set()
+    return found
+
+
+def _replaced(tree: ast.AST) -> set[str]:
+    """Return what is assigned to as a part of something imported, but for torch's own settings."""
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            name = ast.unparse(node)
+            if name.partition(".")[0] in imported and ".backends." not in name:
+                found.add(name[:80])
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"setattr", "delattr"}:
+            owner = ast.unparse(node.args[0]) if node.args else ""
+            if owner.partition(".")[0] in imported:
+                found.add(owner[:80])
     return found
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -31,11 +31,19 @@ from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.check_notebook import exercises_of
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
+from helpers.checks.kinds import Kind
 from helpers.checks.result import Outcome
 from helpers.grading import bypasses
 from helpers.grading.cache import Cache, key_of, program_key
 from helpers.grading.cells import marked, named
-from helpers.grading.judging import NOT_JUDGED, Judge, Judged, preload, written_down
+from helpers.grading.judging import (
+    NOT_JUDGED,
+    Judge,
+    Judged,
+    hidden_label,
+    preload,
+    written_down,
+)
 from helpers.grading.record import ExerciseRecord, Record, Status, record_of
 from helpers.grading.references import References
 from helpers.grading.sandbox.levels import Plan, protection_here
@@ -305,8 +313,9 @@ class Grader:
             began = time.monotonic()
             with self.plan.turns.alone() as is_alone:
                 self._time.forgive(began)
-                again, _ = self._try(exercise, answer, secret, fresh=True)
-            judged = again if again.record.points >= judged.record.points else judged
+                settled = _settled(exercise, judged.record)
+                again, _ = self._try(exercise, answer, secret, fresh=True, settled=settled)
+            judged = Judged(_with_again(judged.record, again.record), again.is_own)
             # still nothing but the clock against it
             if judged.record.outcomes & _SHAKY and not judged.is_own and not is_alone:
                 slow = replace(judged.record, outcome=Outcome.TOO_SLOW.value)
@@ -316,7 +325,12 @@ class Grader:
         return replace(judged, record=replace(judged.record, flags=judged.record.flags or (SLOW,)))
 
     def _try(
-        self, exercise: Exercise, answer: Answer, secret: str, fresh: bool = False
+        self,
+        exercise: Exercise,
+        answer: Answer,
+        secret: str,
+        fresh: bool = False,
+        settled: Sequence[int] = (),
     ) -> tuple[Judged, bool]:
         """Try an answer once; tell whether nothing had run in the sandbox before."""
         for _ in range(_LOST_AGAIN):
@@ -338,7 +352,7 @@ class Grader:
                     return Judged(record_of(exercise, crashed, message=message)), True
                 sandbox, was_fresh = judge.sandbox, not judge.seen
                 sandbox.end_after(*self._time.left)
-                judged = judge.judge(exercise, answer, secret, self._time.left[0])
+                judged = judge.judge(exercise, answer, secret, self._time.left[0], settled=settled)
             found, is_own = judged.record, judged.is_own
             if sandbox.found:
                 outcome = Outcome.TIMED_OUT if sandbox.is_out_of_time else Outcome.OUT_OF_MEMORY
@@ -376,6 +390,33 @@ class Grader:
             self._judge.close()
             self._time.spend(self._judge.sandbox.cpu_s)
             self._judge = None
+
+
+def _settled(exercise: Exercise, record: ExerciseRecord) -> list[int]:
+    """Return the places of the cases that need not be tried again: no other answer can have harmed them."""
+    shaky = [case.outcome in _SHAKY for case in record.cases]
+    # All questions of a judgement together have points; and it may not be a case that has failed.
+    if exercise.kind is Kind.JUDGEMENT or not any(shaky):
+        return []
+    return [k for k, is_shaky in enumerate(shaky) if not is_shaky]
+
+
+def _with_again(first: ExerciseRecord, again: ExerciseRecord) -> ExerciseRecord:
+    """Put what came of the cases that were tried again in the places of those, which had no points."""
+    if not again.cases or not any(case.outcome in _SHAKY for case in first.cases):
+        return again if again.points >= first.points else first
+    new = iter(again.cases)
+    cases = [next(new, case) if case.outcome in _SHAKY else case for case in first.cases]
+    cases += new  # an answer that crashed was not tried on the cases that follow
+    worst = next((case for case in cases if case.outcome != Outcome.PASSED.value), None)
+    if worst is not None and any(worst is case for case in first.cases):
+        shown = replace(first, outcome=worst.outcome, message="")
+    else:
+        shown = again  # its message may say more than its cases: that memory was used up
+    if cases[0].hidden:
+        cases = [replace(case, label=hidden_label(k)) for k, case in enumerate(cases, 1)]
+    points, flags = first.points + again.points, first.flags or again.flags
+    return replace(shown, points=points, cases=tuple(cases), flags=flags)
 
 
 def joined(

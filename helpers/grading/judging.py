@@ -23,6 +23,7 @@ import resource
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -80,13 +81,23 @@ _OWN = (
 )
 
 
+# Errors of the course's own, each of which says what an answer must not do.
+_MISUSES = frozenset(
+    {"BufferInUse", "CannotReturn", "NotAllowed", "StageMisused", "WaitedTwice", "WireError"}
+)
+
+
 @dataclass(frozen=True)
 class _Asked:
-    """What the grader sends. secrets: of one set of cases; of several, to hear whether all of them pass."""
+    """What the grader sends.
+
+    secrets: of one set of cases; of several, to hear whether all of them pass. settled: as `grade` has it.
+    """
 
     exercise: str
     answer: Answer
     secrets: list[str]
+    settled: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -144,10 +155,18 @@ class Judge:
         """Whether it can judge nothing more."""
         return not self._pid or self.sandbox.gone
 
-    def judge(self, exercise: Exercise, answer: Answer, secret: str, within_s: float) -> Judged:
+    def judge(
+        self,
+        exercise: Exercise,
+        answer: Answer,
+        secret: str,
+        within_s: float,
+        settled: Sequence[int] = (),
+    ) -> Judged:
         """Try an answer on the cases of a secret. Never raises on its account. within_s: wall time."""
         try:
-            (judged,) = self._ask(_Asked(exercise.name, answer, [secret]), within_s)
+            asked = _Asked(exercise.name, answer, [secret], list(settled))
+            (judged,) = self._ask(asked, within_s)
             return judged
         except (OSError, ValueError, RecursionError):
             number = os.waitstatus_to_exitcode(self._end())
@@ -278,6 +297,7 @@ def _tried(asked: _Asked, connection: Connection, pictures: str, matches: Matche
                     first,
                     connection=connection,
                     matches=advice,
+                    settled=asked.settled,
                 )
             ]
         # without results there is nothing to go with the secrets
@@ -312,7 +332,8 @@ def _fails_of_itself(run: Run) -> bool:
             return True
         case RankFailed(error=error):
             kind = getattr(builtins, error.kind, None)
-            return isinstance(kind, type) and issubclass(kind, _OWN)
+            own = isinstance(kind, type) and issubclass(kind, _OWN)
+            return own or error.kind in _MISUSES
         case RankDied(signal="", exitcode=code):  # it has called os._exit
             return code != NOT_A_RANK
     return False
@@ -366,7 +387,11 @@ def _visible(case: CaseVerdict) -> CaseRecord:
 
 def _hidden(number: int, case: CaseVerdict) -> CaseRecord:
     """Leave out the label too: some name what the case hands out."""
-    return CaseRecord(f"hidden case {number}", True, case.outcome.value, case.credit)
+    return CaseRecord(hidden_label(number), True, case.outcome.value, case.credit)
+
+
+def hidden_label(number: int) -> str:
+    return f"hidden case {number}"
 
 
 def _unexplained(exercise: Exercise, result: CheckResult) -> str:

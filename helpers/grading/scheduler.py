@@ -8,13 +8,14 @@ the same version of the course installed; one that has not is reported, and its 
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from secrets import token_hex
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from helpers.answers.notebook import bytes_of
@@ -23,6 +24,7 @@ from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References, solutions_here
+from helpers.grading.sandbox.held import held, sweep
 from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
@@ -30,6 +32,7 @@ from helpers.grading.setting import CannotGrade
 from helpers.grading.submissions import Job
 
 _CONNECT_S = 5.0
+_KEPT = "real-ranks-kept-"
 
 
 def grade_on_cluster(
@@ -80,7 +83,7 @@ def grade_there(
 ) -> dict[str, Any]:
     """Grade one submission on a worker of the cluster; give its record as JSON's own types.
 
-    batch: its name. Within one batch a worker tries equal answers once.
+    batch: its name, known to nobody else. Of one batch, the workers of a machine try equal answers once.
     """
     with TemporaryDirectory(prefix="real-ranks-job-") as folder:
         path = Path(folder) / os.path.basename(file)
@@ -99,11 +102,13 @@ def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:
         if hasattr(_here, "stack"):
             _here.stack.close()
         stack = ExitStack()
+        atexit.register(stack.close)
         slot = (os.getpid() * 7 + threading.get_ident()) % 3000
         plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits))
         references = References(solutions_here(), plan, slot)
         versions = versions_here(level, secret)
-        kept = Path(stack.enter_context(TemporaryDirectory(prefix="real-ranks-kept-")))
+        sweep(_KEPT)
+        kept = stack.enter_context(held(Path(gettempdir(), f"{_KEPT}{batch}")))
         grader = Grader(plan, secret, Cache(kept), versions, references, slot)
         _here.asked, _here.stack = asked, stack
         _here.grader = stack.enter_context(grader)

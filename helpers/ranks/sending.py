@@ -79,6 +79,8 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         del self.globals_ref[id(self._main)]
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, types.CodeType):
+            return _reduce_code(obj)
         if isinstance(obj, types.ModuleType):
             return _reduce_module(obj)
         if obj is sys.stdout or obj is sys.stderr:  # a kernel's are none that cloudpickle knows
@@ -147,6 +149,12 @@ def _once(reduced: Any) -> Any:
 
 def _is_by_value(kind: type) -> bool:
     return _lookup_module_and_qualname(kind) is None or _is_made_by_hand(kind.__module__)
+
+
+def _reduce_code(code: types.CodeType) -> Any:
+    """Send code with its file, which cloudpickle 3.1.3 leaves out: failures and records name its lines."""
+    make, parts = CloudPickler.dispatch_table[types.CodeType](code)
+    return _code_from, (code.co_filename, make, parts)
 
 
 def _reduce_module(module: types.ModuleType) -> Any:
@@ -338,6 +346,12 @@ def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
     namespace = sys.modules["__main__"].__dict__
     namespace.update(of_script)
     return namespace
+
+
+def _code_from(
+    file: str, make: Callable[..., types.CodeType], parts: Sequence[Any]
+) -> types.CodeType:
+    return make(*parts).replace(co_filename=file)
 
 
 def _named(path: str) -> Any:

@@ -19,6 +19,8 @@ from pathlib import Path
 FOREVER = float("inf")
 # What gloo calls the thread that looks at its connections, every 10 ms as long as the process lives.
 GLOO_LOOP = "gloo_tcp_loop"
+# What RPC calls the thread that looks whether a message has come. It never rests.
+RPC_LOOP = "TP_SHM_reactor"
 # How it waits: for 64 events, 10 ms. With torch before 2.12 the thread has no name of its own.
 _GLOOS_EPOLL = [64, 10]
 
@@ -64,7 +66,8 @@ class Thread:
     up the processor; a thread with the same number has not run since. call: the system call in which it
     waits, "" if it is in none of those known here, "?" if that is hidden. ends_in_s: that wait ends by itself
     after at most this many seconds; FOREVER if never. private: only a thread of the same process, or of a
-    descendant of it, can wake it. fd: the descriptor from which it receives.
+    descendant of it, can wake it. fd: the descriptor from which it receives. ran_ms: of RPC_LOOP, which on a
+    machine with many cores never gives up the processor, for how long it has run.
     """
 
     id: int
@@ -76,6 +79,7 @@ class Thread:
     ends_in_s: float = 0.0
     private: bool = False
     fd: int = -1
+    ran_ms: int = 0
 
 
 def threads_of(pid: int) -> list[Thread]:
@@ -122,7 +126,10 @@ def _thread(pid: int, tid: int) -> Thread:
         elif key in {"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}:
             switches += int(value)
     if state != "S":  # one that runs is in no system call that it waits in
-        return Thread(tid, inner, name, state, switches)
+        ran_ms = (
+            int(_read(f"{folder}/schedstat").split()[0]) // 1_000_000 if name == RPC_LOOP else 0
+        )
+        return Thread(tid, inner, name, state, switches, ran_ms=ran_ms)
     try:
         words = _read(f"{folder}/syscall").split()
     except PermissionError:

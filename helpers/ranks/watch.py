@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from helpers.ranks.budget import BACKSTOP
 from helpers.ranks.observed import HereView, OneRank, View
 from helpers.ranks.status import SOON_S, Status
-from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread
+from helpers.ranks.threads import FOREVER, GLOO_LOOP, RPC_LOOP, Thread
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
 from helpers.trace.diagnosis import RankState, can_complete, diagnose
@@ -40,16 +40,17 @@ LOOK_AGAIN_S = 0.02
 STUCK_UNPROVEN_S = 0.6
 # The same where the kernel does not tell in which system calls ranks wait: in a grader's sandbox.
 HIDDEN_S = 5.0
-# How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On a
-# machine so busy that it cannot, nothing is known. And how often we must have looked at what it does.
+# How often each of `_LOOPS` must have looked at its connections meanwhile: gloo's does so every 10 ms, RPC's
+# more than once in each ms that it runs. On a machine so busy that they cannot, nothing is known. And how
+# often we must have looked at what gloo's does.
 _LOOKS = 10
 # How long to take in what ranks say before looking whether all hosts have answered.
 _PUMP_S = 0.005
 # How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without.
 _ANSWER_S = 1.0
 
-# Threads that look again and again whether a message has come: gloo's, and RPC's, which never rests.
-_LOOPS = frozenset({GLOO_LOOP, "TP_SHM_reactor"})
+# Threads that look again and again whether a message has come.
+_LOOPS = frozenset({GLOO_LOOP, RPC_LOOP})
 # How threads that torch makes for itself are called. What they wait for comes from other ranks.
 _TORCHS = ("gloo_", "pt_", "TP_")
 # Such threads look at their GPUs every now and then, for as long as the process lives.
@@ -244,7 +245,7 @@ class Watcher:
                 key = (member.rank, thread.id)
                 polls = thread.id == member.pid and thread.call in _POLLS
                 if thread.name in _LOOPS or polls:
-                    loops[key] = thread.switches
+                    loops[key] = thread.ran_ms if thread.name == RPC_LOOP else thread.switches
                 elif thread.id == member.pid or not self._comes_to_nothing(member, thread):
                     switches[key] = thread.switches
         return _Look(now, switches, loops, self.world.collector.changes)

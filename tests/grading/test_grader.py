@@ -7,14 +7,19 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import astuple, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from helpers.checks.exercise import VISIBLE_SECRET
+from helpers.answers.build import Answer
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.registry import get
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import FAULT, Grader
+from helpers.grading.judging import Judge, Judged
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.references import References
 from helpers.grading.sandbox.levels import Plan
@@ -114,6 +119,42 @@ def test_equal_answers_are_tried_once_whatever_cells_they_are_in(
     assert "to and fro" in commented.answer
 
 
+CRASHES = RIGHT.replace("if rank > 1", "if ball.dtype in CRASH: raise OSError\n    if rank > 1")
+
+
+@pytest.mark.parametrize("is_cause", [True, False], ids=["machine", "answer"])
+def test_only_what_crashed_and_what_came_after_is_tried_again(
+    grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cause: bool
+) -> None:
+    """Where it passes then, the record is that of an answer that has passed at once."""
+    cases = get("ping_pong").draw()
+    dtypes = [case.given[0][0].dtype for case in cases]
+    bad = next(dtype for dtype in dtypes if dtype is not dtypes[0])
+    tried, judge = [], Judge.judge
+
+    def spy(
+        self: Judge, exercise: Exercise, answer: Answer, *args: Any, settled: Sequence[int] = ()
+    ) -> Judged:
+        tried.append(list(settled))
+        if settled and is_cause:
+            answer = replace(answer, source=answer.source.replace("raise OSError", "pass"))
+        return judge(self, exercise, answer, *args, settled=settled)
+
+    monkeypatch.setattr(Judge, "judge", spy)
+    record = ping_pong(handed_in(grader, tmp_path, f"CRASH = [{bad}]\n{CRASHES}"))
+    first = list(range(dtypes.index(bad)))
+    assert tried[:2] == [[], first], "the first that crashed ended the first try"
+    if is_cause:
+        assert (record.outcome, record.points, record.message) == ("passed", 10.0, "")
+        monkeypatch.undo()
+        at_once = ping_pong(handed_in(grader, tmp_path, RIGHT))
+        assert [astuple(case) for case in record.cases] == [astuple(case) for case in at_once.cases]
+    else:
+        shown = [case.outcome for case in record.cases if not case.hidden]
+        assert shown == ["passed"] * len(first) + ["crashed"]
+        assert record.outcome == "crashed" and 0 <= record.points < 10
+
+
 def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> None:
     exercise = ping_pong(handed_in(grader, tmp_path, HANGS))
     assert (exercise.outcome, exercise.points) == ("deadlocked", 0.0)
@@ -144,6 +185,27 @@ def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_pa
     exercise = ping_pong(handed_in(grader, tmp_path, sly))
     assert exercise.points == 10
     assert "helpers.checks" in exercise.flags[0]
+
+
+def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flagged(
+    grader: Grader, tmp_path: Path
+) -> None:
+    """What a rank finds out of its own buffers, such as one that is changed while it is sent."""
+    early = """
+torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: True
+def overlap(rank, world_size, x, compute):
+    y = torch.empty_like(x)
+    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
+    x.copy_(compute())
+    for work in works:
+        work.wait()
+    return x + y
+"""
+    path = write_notebook(tmp_path / "03_nonblocking_p2p.ipynb", early)
+    record = grader.grade(Job("anna", path, path.name))
+    exercise = next(each for each in record.exercises if each.name == "overlap")
+    assert exercise.outcome == "crashed" and "BufferInUse" in text_of(exercise)
+    assert "replaces `torch.equal`" in " ".join(exercise.flags)
 
 
 def test_a_template_that_is_killed_costs_nobody_points(plan: Plan, tmp_path: Path) -> None:

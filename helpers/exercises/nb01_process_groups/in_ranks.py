@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import equal
 from torch._C._distributed_c10d import FileStore, PrefixStore, TCPStore
 from torch.distributed import distributed_c10d
 
@@ -28,9 +29,7 @@ def in_a_grid(
     with watch_new_group(rank, world_size):
         got = answer(rank, world_size, rows, cols, x)
     changed = (
-        ""
-        if torch.equal(before, x)
-        else "`x` itself was changed: make a separate clone for each sum"
+        "" if equal(before, x) else "`x` itself was changed: make a separate clone for each sum"
     )
     if got is None:
         return {"pair": "the function returns nothing"}

@@ -7,6 +7,7 @@ from operator import index
 from typing import Any
 
 import torch
+from torch import equal
 
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
 
@@ -32,4 +33,4 @@ def in_two_levels(
     with watch_new_group(rank, world_size):
         total = answer(rank, world_size, x, per_host)
     changed = "it has changed `x`, which must keep its values: work on a clone"
-    return {"x": "" if torch.equal(before, x) else changed, "sum": total}
+    return {"x": "" if equal(before, x) else changed, "sum": total}

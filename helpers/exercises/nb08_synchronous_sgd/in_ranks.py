@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import equal, nn
 
 from helpers.exercises.shared.in_ranks.classifier import (
     Rule,
@@ -52,7 +52,7 @@ def with_given_gradients(
         model.twin.register_parameter("weight", next(model.parameters()))  # type: ignore[union-attr]
     answer(model, *more)
     named = dict(model.named_parameters())
-    same = all(torch.equal(named[name].detach(), value) for name, value, *_ in parameters)
+    same = all(equal(named[name].detach(), value) for name, value, *_ in parameters)
     return {"weights": "" if same else KEPT, **grads_of(model)}
 
 
@@ -89,7 +89,7 @@ def accumulate(
         found |= {f"step {number}: {name}": grad for name, grad in grads_of(model).items()}
     at_once = f"{largest} samples go through the model at once, but a microbatch has {len(steps[0][0][0])}"
     held = f"{most} microbatches went forward before the first backward: all their activations are kept"
-    same = torch.equal(flat(model), flat(classifier(weights)))
+    same = equal(flat(model), flat(classifier(weights)))
     return {
         "weights": "" if same else KEPT,
         **found,
@@ -172,7 +172,7 @@ def read_in_jobs(
         written, problem = _written(state)
         if problem:
             return {"state": problem, "shares": [[]] * len(jobs), "reseeded": False}
-    reseeded = not torch.equal(torch.get_rng_state(), before)
+    reseeded = not equal(torch.get_rng_state(), before)
     return {"state": "", "shares": shares, "reseeded": reseeded}
 
 

@@ -60,7 +60,9 @@ def case(draw: Draw) -> Case:
     given = [[(draw.laid_out(each[r][0]), each[r][1]) for each in steps] for r in range(n)]
     own = sum(share(b, n) * a for a, b in pairwise(widths)) * dtype.itemsize
     room = 64 + 2 * 4 * (sum(widths) + widths[0]) * dtype.itemsize
-    most = (own + 64, own * (1 + in_place) + room, 2 * own + room)  # zeroed gradients stay
+    # Zeroed gradients stay. On one rank the shard is the whole weight, so that its new gradient, which may
+    # not have been added to the old one yet, needs more than the room.
+    most = (own + 64, own * (1 + in_place) + room, (2 + (n == 1)) * own + room)
     known: dict[int, str] = {}
     for k, weight in enumerate(weights if n > 1 else []):
         known[weight.nbytes] = f"as many elements as layer {k}'s whole weight"

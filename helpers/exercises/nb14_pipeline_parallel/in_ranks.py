@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import equal, nn
 
 from helpers.checks.held import PATIENCE_S, Held, tensors_held
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
@@ -155,7 +155,7 @@ class WatchedStage:
         if self._microbatches > FEW:  # fewer tell nothing
             self._count_extra(grad)
         given, taken, y = self._saved.pop(i)
-        if not given.equal(self._came[i]):
+        if not equal(given, self._came[i]):
             self._overwritten.append(i)
         with span(f"B{i}"):
             y.backward(grad)

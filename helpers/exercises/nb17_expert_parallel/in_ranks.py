@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import equal, nn
 
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
 from helpers.ranks.inside import span
@@ -86,7 +86,7 @@ def run_top_two(
     is_tensor = isinstance(gates, torch.Tensor)
     if is_tensor and gates.requires_grad and gates.shape == grad.shape:
         gates.backward(grad)
-    same = torch.equal(logits, leaf.detach())
+    same = equal(logits, leaf.detach())
     return {
         "result": "" if same else "the logits that it was given have changed",
         "experts": experts,
@@ -111,7 +111,7 @@ def run_balance(
     if loss.requires_grad:
         with span("backward"):
             loss.backward()
-    same = torch.equal(before, logits.detach())
+    same = equal(before, logits.detach())
     return {
         "result": "" if same else "the logits that it was given have changed",
         "loss": kept,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch import equal
 
 from helpers.exercises.shared.in_ranks.classifier import Weights, classifier
 from helpers.exercises.shared.in_ranks.lend import lend
@@ -29,7 +30,7 @@ def run_sum(
     lend(quantize_blocks)
     given = x.clone()
     total = answer(rank, world_size, given, block)
-    return {"x": "" if torch.equal(given, x) else "`x` has changed", "sum": total}
+    return {"x": "" if equal(given, x) else "`x` has changed", "sum": total}
 
 
 def run_memory(
@@ -44,7 +45,7 @@ def run_memory(
         if not (isinstance(returned, tuple) and len(returned) == 2):
             return []
         codes, scales = returned
-        kept = torch.equal(given, x)
+        kept = equal(given, x)
         found.append([codes.clone(), scales.clone(), memory.clone(), kept])
     return found
 

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import ast
 import compileall
-import fcntl
-import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 
 from helpers.checks.registry import exercises
+from helpers.grading.sandbox.held import held, sweep
 
 _ROOT = Path(__file__).parents[3]
 _PREFIX = "real-ranks-course-"
-# A folder younger than this may be about to be locked.
-_NEW_S = 60.0
 _SERVER = (
     "helpers.ranks.server",
     "helpers.ranks.worker",
@@ -48,11 +44,10 @@ class Staged:
     """A copy of the modules that ranks may import. Use as a context manager."""
 
     def __init__(self) -> None:
-        _sweep()
+        sweep(_PREFIX)
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._held = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        # A shared lock says that it is in use: `_sweep` of another run takes only what nobody holds.
-        fcntl.flock(self._held, fcntl.LOCK_SH)  # gone with this process, however it ends
+        self._hold = ExitStack()
+        self._hold.enter_context(held(self.folder))
         for path in sorted(needed()):
             target = self.folder / path.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -76,22 +71,7 @@ class Staged:
         return self
 
     def __exit__(self, *args: object) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._held)
-
-
-def _sweep() -> None:
-    """Remove the folders that killed runs of this user have left."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                told = os.fstat(fd)
-                if told.st_uid == os.geteuid() and told.st_mtime < time.time() - _NEW_S:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: somebody uses it
-                    shutil.rmtree(path, ignore_errors=True)
-            finally:
-                os.close(fd)
+        self._hold.close()
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import equal, nn
 
 from helpers.checks.held import storage_bytes
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import kept_flights
@@ -147,7 +147,7 @@ def run_loss(
     found = run_block(watched, rank, world_size, None, tensors, *more, calls_without_gradient=1)
     if found is None:
         return None
-    changed = not torch.equal(given[0].detach(), logits)
+    changed = not equal(given[0].detach(), logits)
     return found | {"logits": "the logits that were given have changed" if changed else ""}
 
 
@@ -193,6 +193,6 @@ def run_product(
     before = x.clone()
     with kept_flights():
         found = answer(rank, world_size, x, weight, multiply)
-    if not torch.equal(x, before):
+    if not equal(x, before):
         raise ValueError("the values of `x` have changed: leave it as it is")
     return found

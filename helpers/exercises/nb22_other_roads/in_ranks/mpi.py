@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 import torch
+from torch import equal
 
 from helpers.checks.scripts import ROOT, Source, compose, is_late, report
 from helpers.jobs.mpiexec import run_mpiexec
@@ -85,7 +86,7 @@ def reduce_all(
             returned = answer(world, x, op)
         except Exception as error:
             raise error.with_traceback(_python_only(error.__traceback__)) from None
-        kept = all(torch.equal(part, mine) for part in between)
+        kept = all(equal(part, mine) for part in between)
         told = {"x": x.clone(), "calls": world.calls, "returned": returned is not None}
         found.append({**told, "kept": kept})
     watch.cancel()

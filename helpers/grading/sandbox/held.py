@@ -1,0 +1,61 @@
+"""Folders in the system's temporary folder that processes hold while they use them.
+
+A hold ends with its process, however that ends. `sweep` removes what killed processes have left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+# A folder younger than this may be about to be held.
+_NEW_S = 60.0
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[Path]:
+    """Hold a folder, made if need be; whoever is the last to let it go removes it."""
+    fd = _hold(folder)
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):  # others hold it as well
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        os.close(fd)
+
+
+def sweep(prefix: str) -> None:
+    """Remove this user's folders whose names begin so and which nobody holds."""
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError):
+            fd = _open(path)
+            try:
+                told = os.fstat(fd)
+                if told.st_uid == os.geteuid() and told.st_mtime < time.time() - _NEW_S:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: somebody holds it
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(fd)
+
+
+def _hold(folder: Path) -> int:
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            fd = _open(folder)
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            # The last to hold it may have removed it meanwhile, and another may have made it anew.
+            if folder.exists() and os.path.samestat(folder.stat(), os.fstat(fd)):
+                return fd
+            os.close(fd)
+
+
+def _open(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

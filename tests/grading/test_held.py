@@ -1,0 +1,77 @@
+"""A folder that processes hold: the last one removes it, and a later run what a killed one has left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.sandbox.held import held, sweep
+
+_PREFIX = "real-ranks-held-test-"
+_HOLD = """
+import sys
+from pathlib import Path
+from helpers.grading.sandbox.held import held
+with held(Path(sys.argv[1])):
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / f"{_PREFIX}1"
+
+
+def _holder(folder: Path) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def _as_old(folder: Path) -> None:
+    os.utime(folder, (0, 0))
+
+
+def test_the_last_to_let_go_removes_it(folder: Path) -> None:
+    other = _holder(folder)
+    with held(folder):
+        (folder / "file").touch()
+        other.communicate(timeout=30)
+        assert (folder / "file").exists()
+    assert not folder.exists()
+
+
+def test_what_a_killed_process_has_left_is_removed_and_what_another_holds_is_not(
+    folder: Path,
+) -> None:
+    other = _holder(folder)
+    _as_old(folder)
+    sweep(_PREFIX)
+    assert folder.exists()
+    other.kill()
+    other.communicate(timeout=30)
+    sweep(_PREFIX)
+    assert not folder.exists()
+
+
+def test_a_folder_that_is_new_or_a_link_stays(folder: Path, tmp_path: Path) -> None:
+    folder.mkdir()
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    (tmp_path / f"{_PREFIX}2").symlink_to(target)
+    _as_old(target)
+    sweep(_PREFIX)
+    assert folder.exists() and target.exists()
