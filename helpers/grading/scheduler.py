@@ -28,11 +28,13 @@ from helpers.grading.sandbox.held import held, sweep
 from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade
 from helpers.grading.submissions import Job
 
 _CONNECT_S = 5.0
-_KEPT = "real-ranks-kept-"
+# The folder that the workers of one machine share: what they tried of a batch, and whose turn it is.
+_SHARED = "real-ranks-batch-"
 
 
 def grade_on_cluster(
@@ -83,7 +85,8 @@ def grade_there(
 ) -> dict[str, Any]:
     """Grade one submission on a worker of the cluster; give its record as JSON's own types.
 
-    batch: its name, known to nobody else. Of one batch, the workers of a machine try equal answers once.
+    batch: its name, known to nobody else. Of one batch, the workers of a machine try equal answers once, and
+    leave the machine to one of them that tries what was too slow.
     """
     with TemporaryDirectory(prefix="real-ranks-job-") as folder:
         path = Path(folder) / os.path.basename(file)
@@ -104,12 +107,12 @@ def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:
         stack = ExitStack()
         atexit.register(stack.close)
         slot = (os.getpid() * 7 + threading.get_ident()) % 3000
-        plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits))
+        sweep(_SHARED)
+        shared = stack.enter_context(held(Path(gettempdir(), f"{_SHARED}{batch}")))
+        turns = Turns(str(shared / "turns"))
+        plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits, turns))
         references = References(solutions_here(), plan, slot)
-        versions = versions_here(level, secret)
-        sweep(_KEPT)
-        kept = stack.enter_context(held(Path(gettempdir(), f"{_KEPT}{batch}")))
-        grader = Grader(plan, secret, Cache(kept), versions, references, slot)
+        grader = Grader(plan, secret, Cache(shared), versions_here(level, secret), references, slot)
         _here.asked, _here.stack = asked, stack
         _here.grader = stack.enter_context(grader)
     grader = _here.grader
