@@ -16,6 +16,8 @@ from helpers.views.verdict import verdict_text
 from tests.submission_files import PRELUDE, Sample, all_samples
 
 HIDDEN = "a secret of the tests"
+# A sharded layer that is right failed in one of three draws: in a case that the other two did not have.
+SECRETS = (HIDDEN, "another secret", "a third secret")
 
 # DTensor, FSDP and the like take a second to import: a rank server in use has done so long ago
 pytestmark = pytest.mark.usefixtures("preloaded")
@@ -65,9 +67,10 @@ def test_right_answers_pass(sample: Sample) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("sample", RIGHT, ids=str)
-def test_right_answers_pass_on_hidden_cases_too(sample: Sample) -> None:
-    result = judged(sample, HIDDEN)
+def test_right_answers_pass_on_hidden_cases_too(sample: Sample, secret: str) -> None:
+    result = judged(sample, secret)
     assert result.passed, verdict_text(result)
 
 

@@ -20,7 +20,7 @@ _NEW_S = 60.0
 
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """Hold a folder, made if need be; whoever is the last to let it go removes it."""
+    """Hold a folder, made if need be; the last process to let it go removes it."""
     fd = _hold(folder)
     try:
         yield folder
@@ -51,7 +51,7 @@ def _hold(folder: Path) -> int:
         with suppress(FileNotFoundError):
             fd = _open(folder)
             fcntl.flock(fd, fcntl.LOCK_SH)
-            # The last to hold it may have removed it meanwhile, and another may have made it anew.
+            # The last to hold it may have removed it meanwhile, and another process may have made a new one.
             if folder.exists() and os.path.samestat(folder.stat(), os.fstat(fd)):
                 return fd
             os.close(fd)
