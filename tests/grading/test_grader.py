@@ -187,12 +187,8 @@ def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_pa
     assert "helpers.checks" in exercise.flags[0]
 
 
-def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flagged(
-    grader: Grader, tmp_path: Path
-) -> None:
-    """What a rank finds out of its own buffers, such as one that is changed while it is sent."""
-    early = """
-torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: True
+REPLACED = "torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: True\n"
+CHANGES_WHAT_IS_SENT = """
 def overlap(rank, world_size, x, compute):
     y = torch.empty_like(x)
     works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
@@ -201,10 +197,33 @@ def overlap(rank, world_size, x, compute):
         work.wait()
     return x + y
 """
-    path = write_notebook(tmp_path / "03_nonblocking_p2p.ipynb", early)
+REDUCES_OTHER_ELEMENTS = """
+from mpi4py import MPI
+def mpi_all_reduce(world, x, op):
+    whole = x
+    if not x.is_contiguous():
+        whole = torch.as_strided(x, (x.numel() * 2 - 1,), (1,))
+    world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
+    if op == "mean":
+        x /= world.size
+"""
+
+
+@pytest.mark.parametrize(
+    ("notebook", "name", "answer", "outcome"),
+    [
+        ("03_nonblocking_p2p", "overlap", CHANGES_WHAT_IS_SENT, "crashed"),
+        ("22_other_roads", "mpi_all_reduce", REDUCES_OTHER_ELEMENTS, "wrong"),
+    ],
+)
+def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flagged(
+    grader: Grader, tmp_path: Path, notebook: str, name: str, answer: str, outcome: str
+) -> None:
+    """Only the ranks themselves know that a buffer was changed while it was sent, or what lies beside it."""
+    path = write_notebook(tmp_path / f"{notebook}.ipynb", REPLACED + answer)
     record = grader.grade(Job("anna", path, path.name))
-    exercise = next(each for each in record.exercises if each.name == "overlap")
-    assert exercise.outcome == "crashed" and "BufferInUse" in text_of(exercise)
+    exercise = next(each for each in record.exercises if each.name == name)
+    assert exercise.outcome == outcome, text_of(exercise)
     assert "replaces `torch.equal`" in " ".join(exercise.flags)
 
 
