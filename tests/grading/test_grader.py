@@ -213,7 +213,10 @@ def mpi_all_reduce(world, x, op):
     ("notebook", "name", "answer", "outcome"),
     [
         ("03_nonblocking_p2p", "overlap", CHANGES_WHAT_IS_SENT, "crashed"),
-        ("22_other_roads", "mpi_all_reduce", REDUCES_OTHER_ELEMENTS, "wrong"),
+        pytest.param(
+            *("22_other_roads", "mpi_all_reduce", REDUCES_OTHER_ELEMENTS, "wrong"),
+            marks=pytest.mark.soak,  # scripts take half a minute
+        ),
     ],
 )
 def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flagged(
