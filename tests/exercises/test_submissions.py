@@ -16,7 +16,7 @@ from helpers.views.verdict import verdict_text
 from tests.submission_files import PRELUDE, Sample, all_samples
 
 HIDDEN = "a secret of the tests"
-# A sharded layer that is right failed in one of three draws: in a case that the other two did not have.
+# A sharded layer that is right once failed with some secrets only: in a case that others do not draw.
 SECRETS = (HIDDEN, "another secret", "a third secret")
 
 # DTensor, FSDP and the like take a second to import: a rank server in use has done so long ago
