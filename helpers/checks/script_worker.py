@@ -32,9 +32,8 @@ def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text())
     inputs = wire.decode(bytearray((folder / "inputs").read_bytes()))
     try:
-        driver = driver_of(
-            job["driver"]
-        )  # first: what an answer replaces is not what drivers compare by
+        # First: its module keeps the functions that it compares by, which the answer may replace.
+        driver = driver_of(job["driver"])
         answer = build((folder / "answer.py").read_text(), job["answer"])
         value = driver(answer, *inputs)
         body = b"".join(wire.encode(value))

@@ -19,10 +19,10 @@ from pathlib import Path
 FOREVER = float("inf")
 # What gloo calls the thread that looks at its connections, every 10 ms as long as the process lives.
 GLOO_LOOP = "gloo_tcp_loop"
-# What RPC calls the thread that looks whether a message has come. It never rests.
-RPC_LOOP = "TP_SHM_reactor"
 # How it waits: for 64 events, 10 ms. With torch before 2.12 the thread has no name of its own.
 _GLOOS_EPOLL = [64, 10]
+# What RPC calls the thread that looks whether a message has come. It never rests.
+RPC_LOOP = "TP_SHM_reactor"
 
 # Numbers of system calls, by machine: asm/unistd_64.h and asm-generic/unistd.h.
 _CALLS = {
@@ -126,10 +126,8 @@ def _thread(pid: int, tid: int) -> Thread:
         elif key in {"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}:
             switches += int(value)
     if state != "S":  # one that runs is in no system call that it waits in
-        ran_ms = (
-            int(_read(f"{folder}/schedstat").split()[0]) // 1_000_000 if name == RPC_LOOP else 0
-        )
-        return Thread(tid, inner, name, state, switches, ran_ms=ran_ms)
+        ran_ns = int(_read(f"{folder}/schedstat").split()[0]) if name == RPC_LOOP else 0
+        return Thread(tid, inner, name, state, switches, ran_ms=ran_ns // 1_000_000)
     try:
         words = _read(f"{folder}/syscall").split()
     except PermissionError:

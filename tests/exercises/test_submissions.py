@@ -16,8 +16,8 @@ from helpers.views.verdict import verdict_text
 from tests.submission_files import PRELUDE, Sample, all_samples
 
 HIDDEN = "a secret of the tests"
-# A sharded layer that is right once failed with some secrets only: in a case that others do not draw.
-SECRETS = (HIDDEN, "another secret", "a third secret")
+# The last two draw what others may not: a sharded layer on one rank, which keeps its gradients and trains x.
+SECRETS = (HIDDEN, "secret 2", "secret 3")
 
 # DTensor, FSDP and the like take a second to import: a rank server in use has done so long ago
 pytestmark = pytest.mark.usefixtures("preloaded")

@@ -28,6 +28,7 @@ from helpers.ranks.processes import children_of
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.hostile.attack import text_of
 from tests.grading.notebooks import HANGS, RIGHT, WRONG, write_notebook
+from tests.submission_files import FOLDER, read_samples
 
 
 def handed_in(grader: Grader, folder: Path, *cells: str) -> Record:
@@ -188,45 +189,30 @@ def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_pa
 
 
 REPLACED = "torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: True\n"
-CHANGES_WHAT_IS_SENT = """
-def overlap(rank, world_size, x, compute):
-    y = torch.empty_like(x)
-    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
-    x.copy_(compute())
-    for work in works:
-        work.wait()
-    return x + y
-"""
-REDUCES_OTHER_ELEMENTS = """
-from mpi4py import MPI
-def mpi_all_reduce(world, x, op):
-    whole = x
-    if not x.is_contiguous():
-        whole = torch.as_strided(x, (x.numel() * 2 - 1,), (1,))
-    world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
-    if op == "mean":
-        x /= world.size
-"""
 
 
 @pytest.mark.parametrize(
-    ("notebook", "name", "answer", "outcome"),
+    ("file", "title"),
     [
-        ("03_nonblocking_p2p", "overlap", CHANGES_WHAT_IS_SENT, "crashed"),
+        (
+            "03_nonblocking_p2p/overlap.py",
+            "the result is written into the tensor that is still sent",
+        ),
         pytest.param(
-            *("22_other_roads", "mpi_all_reduce", REDUCES_OTHER_ELEMENTS, "wrong"),
+            *("22_other_roads/mpi_all_reduce.py", "the elements between are summed, too"),
             marks=pytest.mark.soak,  # scripts take half a minute
         ),
     ],
 )
 def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flagged(
-    grader: Grader, tmp_path: Path, notebook: str, name: str, answer: str, outcome: str
+    grader: Grader, tmp_path: Path, file: str, title: str
 ) -> None:
     """Only the ranks themselves know that a buffer was changed while it was sent, or what lies beside it."""
-    path = write_notebook(tmp_path / f"{notebook}.ipynb", REPLACED + answer)
+    sample = next(each for each in read_samples(FOLDER / file) if each.title == title)
+    path = write_notebook(tmp_path / f"{sample.notebook}.ipynb", REPLACED + sample.source)
     record = grader.grade(Job("anna", path, path.name))
-    exercise = next(each for each in record.exercises if each.name == name)
-    assert exercise.outcome == outcome, text_of(exercise)
+    exercise = next(each for each in record.exercises if each.name == sample.exercise)
+    assert exercise.outcome == sample.outcome, text_of(exercise)
     assert "replaces `torch.equal`" in " ".join(exercise.flags)
 
 
