@@ -76,20 +76,23 @@ c.JupyterHub.concurrent_spawn_limit = 4
 
 # --- the board of docs/room.md, where its packages are installed: everybody who is logged in has joined
 if importlib.util.find_spec("uvicorn") is not None:
-    # It reads what learners send: so it runs as a user who owns nothing else.
+    from helpers.room.hub import give_token
+
+    # It reads what learners send, so once its port is open it runs as a user who owns nothing else.
     (STATE / "room").mkdir(mode=0o700, exist_ok=True)
     shutil.chown(STATE / "room", "nobody", "nogroup")
-    as_nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
-    board = [str(BIN / "course"), "room", "serve", "--hub", "--file", str(STATE / "room" / "board")]
+    board = [str(BIN / "course"), "room", "serve", "--hub", "--user", "nobody"]
     c.JupyterHub.services = [
         {
             "name": "room",
-            "url": "http://127.0.0.1:8765",
-            "command": [*as_nobody, *board],
+            # Only root can open a port below 1024, so no learner's process can pose as the board.
+            "url": "http://127.0.0.1:865",
+            "command": [*board, "--file", str(STATE / "room" / "board")],
             "cwd": "/",
             "environment": {"REAL_RANKS_WORK": str(STATE / "room")},
             "oauth_no_confirm": True,
         }
     ]
     c.JupyterHub.load_roles = [{"name": "user", "scopes": ["self", "access:services!service=room"]}]
+    c.Spawner.pre_spawn_hook = give_token
     c.Spawner.environment["REAL_RANKS_ROOM"] = f"{c.JupyterHub.bind_url}/services/room"

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -231,33 +232,78 @@ def room() -> None:
     """
 
 
+_ROOM_FILE = click.option(
+    "--file", type=click.Path(path_type=Path), help="Its database: work/.room/board.sqlite3."
+)
+
+
 @room.command()
-@click.option("--file", type=click.Path(path_type=Path), help="Its database: work/room.sqlite3.")
+@_ROOM_FILE
 @click.option("--host", default="127.0.0.1", help="The address to listen on; 0.0.0.0 for all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, help="0 takes a free one.")
 @click.option("--address", default="", help="As learners reach it, if that is another one.")
 @click.option("--stuck-after", default=10.0, help="Minutes until a learner is stuck.")
 @click.option("--hub", is_flag=True, help="As a service of JupyterHub: users have joined.")
+@click.option("--user", default="", help="Root becomes this user once the port is open.")
 def serve(file: Path | None, **options: Any) -> None:
     """Serve the board until Ctrl-C.
 
-    Prints what learners run to join, and the address at which you see the class. The same file goes on
-    with the same class, code and address.
+    Prints what learners run to join, and the address at which you see the class. Started again with the same
+    file, the board has the same class, code and address.
     """
+    with _serving() as rooms:
+        rooms.serve(file or _room_file(), **options)
+
+
+@room.command()
+@_ROOM_FILE
+@click.argument("name")
+def forget(file: Path | None, name: str) -> None:
+    """Remove a learner and all that the board keeps of them.
+
+    NAME is as the board shows it. A board that is being served follows within a second.
+    """
+    with _serving() as rooms:
+        rooms.forget(file or _room_file(), name)
+    click.echo(f"{name} is no longer in the room.")
+
+
+@room.command("new-code")
+@_ROOM_FILE
+def new_code(file: Path | None) -> None:
+    """Replace the code with which learners join.
+
+    The old code lets no one in any more. Learners who have joined stay.
+    """
+    with _serving() as rooms:
+        code = rooms.replace_code(file or _room_file())
+    click.echo(f"The code is now {code}.")
+
+
+@contextmanager
+def _serving() -> Iterator[ModuleType]:
+    """Give the module that serves rooms; make what it raises an error of the command."""
     try:
-        from helpers.room.serve import CannotServe
-        from helpers.room.serve import serve as serve_room
+        from helpers.room import serve as rooms
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"{error.name} is not installed. In the course's folder: "
             f"{sys.executable} -m pip install -c constraints.txt -e '.[room]'"
         ) from error
-    work = workspaces.find_workspace().work
-    work.mkdir(parents=True, exist_ok=True)
     try:
-        serve_room(file or work / "room.sqlite3", **options)
-    except CannotServe as error:
+        yield rooms
+    except rooms.CannotServe as error:
         raise click.ClickException(str(error)) from error
+
+
+def _room_file() -> Path:
+    """Return where a room is kept by default: in a folder that JupyterLab's file browser does not show."""
+    work = workspaces.find_workspace().work
+    before = work / "room.sqlite3"  # where earlier versions kept it
+    if before.exists():
+        return before
+    (work / ".room").mkdir(parents=True, exist_ok=True)
+    return work / ".room" / "board.sqlite3"
 
 
 @main.command()

@@ -3,6 +3,7 @@
     POST api/join    a code (or a user's token of JupyterHub) -> a token of one's own
     POST api/events  what happened -> "stored", once it is on the disk
     GET  board, projected, news, play/KEY    for the teacher, who has the key
+    POST lower/ID, forget/ID, new-code       from the teacher's board
     GET  /           for everybody: what is sent, and what is not
 
 What comes from outside is data of a few kinds, capped in size, and is shown as text only.
@@ -18,9 +19,10 @@ import sys
 import tempfile
 import time
 import unicodedata
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     HTMLResponse,
+    PlainTextResponse,
     RedirectResponse,
     Response,
     StreamingResponse,
@@ -38,19 +41,31 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from helpers.room.board import Board, Shared
+from helpers.room.connections import Connections, network
 from helpers.room.learner import WHAT_IS_SENT
-from helpers.room.messages import MAX_BYTES, Hand, Join, Joined, Post, Stored
+from helpers.room.messages import MAX_BYTES, MAX_JOIN_BYTES, Hand, Join, Joined, Post, Stored
 from helpers.room.pages import PAGE, page
-from helpers.room.store import Full, Learner, Store, digest
+from helpers.room.store import CODE, Full, Learner, Store, digest
 
 MOST_LEARNERS = 2_000
+MOST_JOINS = 200
+"""In a minute, from one address: a lecture hall behind one router may join at once, a flood may not."""
 MOST_PAGES = 40
 NEWS_EVERY_S = 1.0
+LOOK_EVERY_S = 1.0
+"""How often the board looks whether `course room forget` or `new-code` has changed its file."""
 MINUTES_GO_ON_S = 15.0
 PLAY_TIMEOUT_S = 120.0
 BODY_TIMEOUT_S = 10.0
 _COOKIE = "real-ranks-room"
 _LONGEST_NAME = 60
+_MOST_MARKS = 2
+# Letters and marks that are drawn as nothing: fillers, variation selectors, the empty Braille pattern.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
+    *map(chr, range(0xFE00, 0xFE10)),
+    *map(chr, range(0xE0100, 0xE01F0)),
+}
+_UNKNOWN = "The board does not know this learner: join(url, code) again."
 _OWN = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; "
 _PAGE_POLICY = _OWN + "script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'"
 # A player brings its script along. It gets an origin of its own, so it can reach nothing here.
@@ -65,7 +80,7 @@ WhoIs = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Room:
-    """One room. code: lets learners in; key: lets the teacher see them. address: as learners reach it.
+    """One room. key: lets the teacher see the class. address: as learners reach it.
 
     who_is: asks JupyterHub; None where learners come in by the code. prefix: of all addresses, "" or "/a/b".
     login: further routes, by which JupyterHub lets the teacher in; they call `let_in`.
@@ -73,17 +88,18 @@ class Room:
 
     store: Store
     board: Board
-    code: str
     key: str
     address: str
     prefix: str = ""
     who_is: WhoIs | None = None
     login: tuple[Route, ...] = ()
+    connections: Connections = field(default_factory=Connections)
 
 
 def application(room: Room) -> ASGIApp:
     """Make the application of a room."""
-    return _Headers(_Service(room).application())
+    service = _Service(room)
+    return _Headers(_Entrance(service, service.application()))
 
 
 def let_in(room: Room) -> Response:
@@ -98,7 +114,9 @@ class _Service:
 
     def __init__(self, room: Room) -> None:
         self.room = room
+        self.code = room.store.secret(CODE)
         self.by_token: dict[bytes, Learner] = {}
+        self.joins = defaultdict[str, deque[float]](deque)
         self.played: dict[str, str] = {}
         self.one_at_a_time = asyncio.Lock()
 
@@ -113,26 +131,56 @@ class _Service:
             Route("/news", self.news),
             Route("/play/{key:str}", self.play),
             Route("/lower/{learner:int}", self.lower, methods=["POST"]),
+            Route("/forget/{learner:int}", self.forget, methods=["POST"]),
+            Route("/new-code", self.new_code, methods=["POST"]),
             Route("/api/join", self.join, methods=["POST"]),
             Route("/api/events", self.events, methods=["POST"]),
             *self.room.login,
         ]
         inner = [Mount(self.room.prefix, routes=routes)] if self.room.prefix else routes
-        return Starlette(routes=inner, lifespan=self.lifespan)
+        failed = {sqlite3.Error: _disk_failed}
+        return Starlette(routes=inner, lifespan=self.lifespan, exception_handlers=failed)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         store, board = self.room.store, self.room.board
-        for learner in store.learners():
-            self.by_token[learner.token] = learner
-            board.enter(learner)
+        self._enter(store.learners())
         for happened in store.happened():
             board.take(happened)
-        writer = asyncio.create_task(store.write())
+        work = (store.write(), self._follow_file(), self.room.connections.sweep())
+        tasks = [asyncio.create_task(each) for each in work]
         try:
             yield
         finally:
-            writer.cancel()
+            for task in tasks:
+                task.cancel()
+
+    def _enter(self, learners: Sequence[Learner]) -> None:
+        """Let these learners post, and no others."""
+        kept = {learner.id for learner in learners}
+        for id in set(self.room.board.names) - kept:
+            self.room.board.remove(id)
+        self.by_token = {learner.token: learner for learner in learners}
+        for learner in learners:
+            if learner.id not in self.room.board.names:
+                self.room.board.enter(learner)
+
+    async def _follow_file(self) -> None:
+        """Take over what a command of the teacher's has changed in the file."""
+        store = self.room.store
+        seen = store.version()
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            with suppress(sqlite3.Error):  # a full disk: posts say so
+                version = await store.aside(store.version)
+                if version != seen:
+                    self.code = await store.aside(store.secret, CODE)
+                    self._enter(await store.aside(store.learners))
+                    seen = version
+
+    def knows(self, request: Request) -> bool:
+        """Whether the teacher or a learner who has joined sends this."""
+        return self._is_teacher(request) or digest(_bearer(request)) in self.by_token
 
     # --- for learners ----------------------------------------------------------------------------
 
@@ -142,10 +190,10 @@ class _Service:
 
     async def join(self, request: Request) -> Response:
         """Let a learner in, or call one who is in by another name."""
-        message = await _body(request, Join)
+        message = await _body(request, Join, MAX_JOIN_BYTES)
         token, user = _bearer(request), ""
         known = self.by_token.get(digest(token)) if token else None
-        right = hmac.compare_digest(message.code.strip().lower().encode(), self.room.code.encode())
+        right = hmac.compare_digest(message.code.strip().lower().encode(), self.code.encode())
         if self.room.who_is is not None and token and not (known or right):
             user = await self.room.who_is(token)
         if not (known or right or user):
@@ -156,8 +204,13 @@ class _Service:
         if known:
             learner, mine = await self.room.store.rename(known, name), token
         elif len(self.by_token) >= MOST_LEARNERS:
-            raise HTTPException(429, f"{MOST_LEARNERS:,} learners have joined: there is no room.")
+            raise HTTPException(
+                429,
+                f"{MOST_LEARNERS:,} learners have joined, which is the most. Tell your teacher.",
+            )
         else:
+            if not user:  # a user of JupyterHub is one learner, however often they join
+                self._count_join(request)
             mine = secrets.token_hex(32)
             learner = await self.room.store.join(name, mine, user or None)
             # of a user who comes in again the old token is gone
@@ -166,18 +219,34 @@ class _Service:
         self.room.board.enter(learner)
         return _json(Joined(mine, self.room.board.names[learner.id]))
 
+    def _count_join(self, request: Request) -> None:
+        """Count a new learner from an address. Raise HTTPException beyond MOST_JOINS in a minute."""
+        now = time.monotonic()
+        for address in [a for a, joins in self.joins.items() if now - joins[-1] > 60]:
+            del self.joins[address]
+        joins = self.joins[network(request.client.host if request.client else "")]
+        while joins and now - joins[0] > 60:
+            joins.popleft()
+        if len(joins) >= MOST_JOINS:
+            raise HTTPException(
+                429,
+                f"{MOST_JOINS} learners have joined from your network address within a minute. "
+                "Wait a minute, then join again.",
+            )
+        joins.append(now)
+
     async def events(self, request: Request) -> Response:
         """Store what happened, and answer once it is on the disk."""
         learner = self.by_token.get(digest(_bearer(request)))
         if learner is None:
-            raise HTTPException(401, "The board does not know this learner: join(url, code) again.")
-        message = await _body(request, Post)
+            raise HTTPException(401, _UNKNOWN)
+        message = await _body(request, Post, MAX_BYTES)
         try:
             new = await self.room.store.add(learner.id, message.events)
         except Full:
             raise HTTPException(429, "You have sent more than the board keeps.") from None
-        except sqlite3.Error:
-            raise HTTPException(503, "The board's disk is full, or cannot be written.") from None
+        except sqlite3.IntegrityError:  # removed while the post was being stored
+            raise HTTPException(401, _UNKNOWN) from None
         for happened in new:
             self.room.board.take(happened)
         return _json(Stored())
@@ -190,8 +259,11 @@ class _Service:
             raise HTTPException(403, "This is not the teacher's address.")
         return let_in(self.room)
 
+    def _is_teacher(self, request: Request) -> bool:
+        return _same(request.cookies.get(_COOKIE, ""), self.room.key)
+
     def _teacher(self, request: Request) -> None:
-        if not _same(request.cookies.get(_COOKIE, ""), self.room.key):
+        if not self._is_teacher(request):
             where = f"{self.room.prefix}/login" if self.room.login else ""
             raise HTTPException(
                 303 if where else 403,
@@ -207,7 +279,7 @@ class _Service:
             "board.html",
             projected=projected,
             address=self.room.address,
-            code="" if self.room.who_is else self.room.code,
+            code="" if self.room.who_is else self.code,
             exercises=[
                 {"name": e.name, "number": e.number, "title": e.title, "notebook": e.notebook}
                 for e in self.room.board.exercises.values()
@@ -263,16 +335,35 @@ class _Service:
 
     async def lower(self, request: Request) -> Response:
         """Take down a hand that the teacher has seen to."""
-        self._teacher(request)
-        # Pages of other origins cannot send this header without being asked for leave.
-        if request.headers.get("x-room") != "board":
-            raise HTTPException(403, "Only the board's own page takes hands down.")
+        self._teacher_s_page(request)
         learner = request.path_params["learner"]
         if learner in self.room.board.hands:
             down = Hand(secrets.token_hex(16), up=False)
             for happened in await self.room.store.add(learner, [down]):
                 self.room.board.take(happened)
         return Response(status_code=204)
+
+    async def forget(self, request: Request) -> Response:
+        """Remove a learner, with all that was stored of them."""
+        self._teacher_s_page(request)
+        store, learner = self.room.store, request.path_params["learner"]
+        if learner not in self.room.board.names:
+            raise HTTPException(404, "No learner has this number.")
+        await store.aside(store.forget, learner)
+        self._enter(await store.aside(store.learners))
+        return Response(status_code=204)
+
+    async def new_code(self, request: Request) -> Response:
+        """Make a new code: the old one lets nobody in any more."""
+        self._teacher_s_page(request)
+        self.code = await self.room.store.aside(self.room.store.replace_code)
+        return Response(status_code=204)
+
+    def _teacher_s_page(self, request: Request) -> None:
+        self._teacher(request)
+        # Pages of other origins cannot send this header without being asked for leave.
+        if request.headers.get("x-room") != "board":
+            raise HTTPException(403, "Only the board's own page can ask for this.")
 
 
 @contextmanager
@@ -318,15 +409,22 @@ def _json(message: msgspec.Struct) -> Response:
     return Response(msgspec.json.encode(message), media_type="application/json")
 
 
-async def _body(request: Request, kind: type[Any]) -> Any:
-    """Read and decode a post. Raise HTTPException where it is too large, too slow, or of another kind."""
+async def _disk_failed(request: Request, error: Exception) -> Response:
+    return PlainTextResponse("The board's disk is full, or cannot be written.", 503)
+
+
+async def _body(request: Request, kind: type[Any], most: int) -> Any:
+    """Read and decode a post of at most that many bytes.
+
+    Raise HTTPException if it is larger, too slow, or of another kind.
+    """
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > MAX_BYTES:
-                    raise HTTPException(413, f"A post has at most {MAX_BYTES:,} bytes.")
+                if len(body) > most:
+                    raise HTTPException(413, f"A post has at most {most:,} bytes.")
         return msgspec.json.decode(bytes(body), type=kind)
     except TimeoutError:
         raise HTTPException(408, "The post did not arrive in time.") from None
@@ -346,9 +444,35 @@ def _same(one: str, other: str) -> bool:
 
 
 def _name(text: str) -> str:
-    """Return a name that can be shown: on one line, without control or direction characters, not too long."""
-    shown = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in text)
+    """Return a name that can be shown: one line, nothing invisible, no piles of accents, not too long."""
+    shown, marks = "", 0
+    for c in unicodedata.normalize("NFC", text):
+        category = unicodedata.category(c)
+        marks = marks + 1 if category == "Mn" else 0
+        if category[0] == "C" or c in _INVISIBLE:
+            shown += " "
+        elif marks <= _MOST_MARKS:
+            shown += c
     return " ".join(shown.split())[:_LONGEST_NAME].strip() or "someone"
+
+
+class _Entrance:
+    """Notes which connections are known, and keeps room for them when there are too many."""
+
+    def __init__(self, service: _Service, app: ASGIApp) -> None:
+        self.service = service
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            connections = self.service.room.connections
+            if self.service.knows(Request(scope)):
+                if scope["client"] is not None:
+                    connections.know(tuple(scope["client"]))
+            elif connections.full:
+                said = PlainTextResponse("The board has too many connections. Try again.", 503)
+                return await said(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 class _Headers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,8 @@ from helpers.room.store import Happened, Learner
 STUCK_AFTER_MIN = 10.0
 NOW_MIN = 20.0
 """Who was checked last longer ago than this is away, not stuck, and makes no mistake "now"."""
+MOST_HANDS = 40
+"""Hands that a page lists, those that have been up longest first. The others are counted."""
 _FACT = re.compile(r"\{(\w+)\}")
 
 
@@ -29,12 +32,13 @@ _FACT = re.compile(r"\{(\w+)\}")
 class Cell:
     """One learner at one exercise.
 
-    since: of the first try without a long break after it; last: of the last one.
+    since: of the first try without a long break after it; last: of the last one. outcome: of the last one.
     mistake: the key of its sentence, or "".
     """
 
     tries: int = 0
     passed: bool = False
+    outcome: str = ""
     since: float = 0.0
     last: float = 0.0
     mistake: str = ""
@@ -61,10 +65,15 @@ class Shared:
 
 @dataclass
 class News:
-    """What one page has not been sent yet."""
+    """What one page has not been sent yet.
+
+    removed: learners whom it still shows. sent: the hands whose code it has.
+    """
 
     learners: set[int] = field(default_factory=set)
     cells: set[tuple[int, str]] = field(default_factory=set)
+    removed: set[int] = field(default_factory=set)
+    sent: dict[int, Raised] = field(default_factory=dict)
 
 
 class Board:
@@ -92,18 +101,33 @@ class Board:
 
     def enter(self, learner: Learner) -> None:
         """Show a learner, or call one otherwise. Two of one name differ by a number."""
-        taken = {name for id, name in self.names.items() if id != learner.id}
+        taken = {_seen(name) for id, name in self.names.items() if id != learner.id}
         name, count = learner.name, 1
-        while name in taken:
+        while _seen(name) in taken:
             count += 1
             name = f"{learner.name} ({count})"
         self.names[learner.id] = name
         for page in self.pages:
             page.learners.add(learner.id)
+            page.removed.discard(learner.id)
+
+    def remove(self, learner: int) -> None:
+        """Show nothing of a learner any more."""
+        self.names.pop(learner, None)
+        self.hands.pop(learner, None)
+        self._at.pop(learner, None)
+        for key in [key for key in self.cells if key[0] == learner]:
+            del self.cells[key]
+        for page in self.pages:
+            page.removed.add(learner)
+            page.learners.discard(learner)
+            page.cells = {key for key in page.cells if key[0] != learner}
 
     def take(self, happened: Happened) -> None:
         """Show an event. What this copy of the course does not know is left out."""
         event, learner = happened.event, happened.learner
+        if learner not in self.names:  # removed while this was being stored
+            return
         exercise = event.exercise if event.exercise in self.exercises else ""
         if not isinstance(event, Checked):
             if event.up:
@@ -119,6 +143,7 @@ class Board:
             cell.since = happened.at
         cell.tries += 1
         cell.last = happened.at
+        cell.outcome = event.outcome
         cell.passed = cell.passed or event.outcome == Outcome.PASSED.value
         cell.mistake = self._key(exercise, event.mistake) if event.mistake else ""
         self._at[learner] = exercise
@@ -148,17 +173,22 @@ class Board:
         """Return what a teacher's page has not seen, with all that is short, as plain JSON."""
         learners, page.learners = page.learners, set()
         cells, page.cells = page.cells, set()
+        removed, page.removed = page.removed, set()
+        hands = dict(sorted(self.hands.items(), key=lambda item: item[1].at)[:MOST_HANDS])
+        # Code may be long, and a page gets a message for each change in the class.
+        codes = {id: hand.code for id, hand in hands.items() if page.sent.get(id) is not hand}
+        page.sent = hands
         return {
             "joined": len(self.names),
+            "removed": sorted(removed),
             "learners": [[id, self.names[id]] for id in sorted(learners)],
             "cells": [[*key, *self._shown(key)] for key in sorted(cells)],
             "at": self._busiest(now),
             "mistakes": self._mistakes(now),
             "stuck": [[id, name, minutes] for id, name, minutes in self._stuck(now)],
-            "hands": [
-                [id, hand.exercise, _minutes(now, hand.at), hand.code]
-                for id, hand in sorted(self.hands.items(), key=lambda item: item[1].at)
-            ],
+            "up": len(self.hands),
+            "hands": [[id, hand.exercise, _minutes(now, hand.at)] for id, hand in hands.items()],
+            "codes": [[id, code] for id, code in codes.items()],
         }
 
     def without_names(self, now: float) -> dict[str, Any]:
@@ -173,12 +203,12 @@ class Board:
             "at": self._busiest(now),
             "mistakes": self._mistakes(now),
             "stuck": len(self._stuck(now)),
-            "hands": len(self.hands),
+            "up": len(self.hands),
         }
 
-    def _shown(self, key: tuple[int, str]) -> tuple[int, bool]:
+    def _shown(self, key: tuple[int, str]) -> tuple[int, bool, str]:
         cell = self.cells[key]
-        return cell.tries, cell.passed
+        return cell.tries, cell.passed, cell.outcome
 
     def _current(self, now: float) -> Iterable[tuple[int, str, Cell]]:
         """Give the learners who are at work, each with the exercise that was checked last."""
@@ -188,11 +218,15 @@ class Board:
                 yield learner, exercise, cell
 
     def _stuck(self, now: float) -> list[tuple[int, str, int]]:
-        """Return (learner, exercise, minutes since the first try), the longest first."""
+        """Return (learner, exercise, minutes since the first try), the longest first.
+
+        A learner is stuck who has kept trying for that long: one wrong check, and then reading or a break,
+        is not being stuck.
+        """
         found = [
             (learner, exercise, _minutes(now, cell.since))
             for learner, exercise, cell in self._current(now)
-            if not cell.passed and _minutes(now, cell.since) >= self.stuck_after_min
+            if not cell.passed and cell.last - cell.since >= 60 * self.stuck_after_min
         ]
         return sorted(found, key=lambda each: -each[2])
 
@@ -220,6 +254,15 @@ class Board:
 
 
 _OUTCOMES = {outcome.value for outcome in Outcome}
+# Cyrillic and Greek letters that look like Latin ones: two learners whose names look alike get a number.
+_LOOK_ALIKES = str.maketrans(
+    "АВЕКМНОРСТУХаеорсухіјѕΑΒΕΖΗΙΚΜΝΟΡΤΥΧον", "ABEKMHOPCTYXaeopcyxijsABEZHIKMNOPTYXov"
+)
+
+
+def _seen(name: str) -> str:
+    """Return what two names that look alike have in common."""
+    return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
 
 
 def _minutes(now: float, at: float) -> int:

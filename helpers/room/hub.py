@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -16,6 +17,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+MOST_QUESTIONS = 200
+"""That wait for the hub's answer at once."""
+TOKEN = "REAL_RANKS_ROOM_TOKEN"
+"""The variable by which a user's server has a token for the board."""
+_NOTE = "Real Ranks: says to the board who this is"
 _TEACHERS = "REAL_RANKS_TEACHERS"
 
 
@@ -26,11 +32,25 @@ class Hub:
         from jupyterhub.services.auth import HubOAuth  # only here: most boards have no hub
 
         self._auth: Any = HubOAuth(cache_max_age=60)
+        # Tokens can be made up, and each is a question to the hub: a slow hub holds up these threads only.
+        self._asking = ThreadPoolExecutor(4, "room-hub")
+        self._questions = 0
         self.prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
 
     async def who_is(self, token: str) -> str:
-        """Return the login of the user whose token this is, or ""."""
-        user = await asyncio.to_thread(self._auth.user_for_token, token)
+        """Return the login of the user whose token this is, or "".
+
+        Raise HTTPException if too many questions wait for the hub.
+        """
+        if self._questions >= MOST_QUESTIONS:
+            raise HTTPException(503, "The board waits for JupyterHub. Try again.")
+        self._questions += 1
+        try:
+            user = await asyncio.get_running_loop().run_in_executor(
+                self._asking, self._auth.user_for_token, token
+            )
+        finally:
+            self._questions -= 1
         return str(user["name"]) if user and user.get("kind") == "user" else ""
 
     def login(self, let_in: Callable[[], Response]) -> tuple[Route, ...]:
@@ -59,6 +79,21 @@ class Hub:
             return let_in()
 
         return Route("/login", to_the_hub), Route("/oauth_callback", back)
+
+
+def give_token(spawner: Any) -> None:
+    """Give a user's server a token that only says who its user is. For `c.Spawner.pre_spawn_hook`.
+
+    The server's own token would do, too, but with it one can run code as that user: it must not be sent
+    to whatever listens at the board's address.
+    """
+    user = spawner.user
+    for token in list(user.api_tokens):
+        if token.note == _NOTE:
+            user.db.delete(token)
+    user.db.commit()
+    token = user.new_api_token(note=_NOTE, scopes=["access:services!service=room"])
+    spawner.environment = {**spawner.environment, TOKEN: token}
 
 
 def _is_teacher(user: dict[str, Any]) -> bool:

@@ -206,10 +206,14 @@ def join_as_user(refused: str = "") -> Place:
 
     Raise RoomError or OSError. refused: the token that the board no longer takes.
     """
-    url, token = os.environ.get("REAL_RANKS_ROOM"), os.environ.get("JUPYTERHUB_API_TOKEN", "")
+    url, token = os.environ.get("REAL_RANKS_ROOM"), os.environ.get("REAL_RANKS_ROOM_TOKEN")
     if not url:
         raise RoomError(
             "The file of the room that was joined cannot be read: join(url, code) again."
+        )
+    if not token:  # the server's own token could be used to run code as this user: it is never sent
+        raise RoomError(
+            "This hub gives its users no token for the room. docs/room.md says how it can."
         )
     # Of two kernels that join at once the second would make the first one's token invalid.
     with locked(_place_file()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import resource
 import socket
 from contextlib import closing
@@ -16,13 +17,11 @@ import uvicorn
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.app import MOST_LEARNERS, STYLE, Room, application, let_in
+from helpers.room.app import STYLE, Room, application, let_in
 from helpers.room.board import Board
+from helpers.room.connections import MOST_CONNECTIONS
 from helpers.room.hub import Hub
-from helpers.room.store import Store
-
-MOST_CONNECTIONS = 4 * MOST_LEARNERS
-_CODE, _KEY = 8, 32
+from helpers.room.store import CODE, KEY, NotARoom, Store
 
 
 class CannotServe(Exception):
@@ -36,11 +35,13 @@ def serve(
     address: str = "",
     stuck_after: float = 10.0,
     hub: bool = False,
+    user: str = "",
 ) -> None:
     """Serve a room until SIGINT or SIGTERM. port: 0 for any that is free. Raise CannotServe.
 
     file: the room's database. address: as learners reach the board, if not at `host`. hub: JupyterHub has
-    started this as a service; it says where to listen, and who is who.
+    started this as a service; it says where to listen, and who is who. user: root becomes that user once the
+    port is open, so that a port below 1024 can be used, which no other user can take.
     """
     if not STYLE.exists():
         raise CannotServe("this copy is a learner's: the board's pages are not all in it.")
@@ -48,14 +49,27 @@ def serve(
     if service is not None:
         there = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
         host, port = there.hostname or host, there.port or port
-    with closing(_listening(host, port)) as listening, closing(Store(file)) as store:
+    with closing(_listening(host, port)) as listening:
+        if user:
+            _become(user)
+        _serve(file, host, listening, address, stuck_after, service)
+
+
+def _serve(
+    file: Path,
+    host: str,
+    listening: socket.socket,
+    address: str,
+    stuck_after: float,
+    service: Hub | None,
+) -> None:
+    with closing(_open(file)) as store:
         port = listening.getsockname()[1]
         address = address or f"http://{_named(host)}:{port}"
         room = Room(
             store,
             Board(headings(), known_mistakes, stuck_after),
-            store.setting("code", _CODE),
-            store.setting("key", _KEY),
+            store.secret(KEY),
             address.rstrip("/") + (service.prefix if service else ""),
         )
         if service is not None:
@@ -65,7 +79,8 @@ def serve(
                 f"Learners need  REAL_RANKS_ROOM={room.address}  in their environment.", flush=True
             )
             return run(room, listening)
-        print(f'Learners run:  from helpers import join; join("{room.address}", "{room.code}")')
+        code = store.secret(CODE)
+        print(f'Learners run:  from helpers import join; join("{room.address}", "{code}")')
         print(
             f"You open:      {room.address}/enter?key={room.key}  (keep this address to yourself)"
         )
@@ -77,11 +92,59 @@ def serve(
         run(room, listening)
 
 
+def forget(file: Path, name: str) -> None:
+    """Remove a learner from a room's file, whether or not it is being served. Raise CannotServe.
+
+    name: as the board shows it.
+    """
+    with closing(_open(file, alone=False)) as store:
+        board = Board(headings(), known_mistakes)
+        for learner in store.learners():
+            board.enter(learner)
+        found = [id for id, shown in board.names.items() if shown == name]
+        if not found:
+            names = ", ".join(sorted(board.names.values())) or "no one"
+            raise CannotServe(f"No learner is called {name!r}. In this room: {names}.")
+        for id in found:
+            store.forget(id)
+
+
+def replace_code(file: Path) -> str:
+    """Give a room a new code, whether or not it is being served. Raise CannotServe."""
+    with closing(_open(file, alone=False)) as store:
+        return store.replace_code()
+
+
+def _open(file: Path, alone: bool = True) -> Store:
+    try:
+        if not alone and not file.exists():
+            raise NotARoom(f"There is no room at {file}. --file names another file.")
+        store = Store(file)
+        if alone:
+            store.lock()
+        return store
+    except NotARoom as error:
+        raise CannotServe(str(error)) from error
+
+
+def _become(user: str) -> None:
+    """Give up root for good."""
+    try:
+        entry = pwd.getpwnam(user)
+        os.initgroups(user, entry.pw_gid)
+        os.setgid(entry.pw_gid)
+        os.setuid(entry.pw_uid)
+    except KeyError:
+        raise CannotServe(f"--user: there is no user {user!r} on this machine.") from None
+    except PermissionError:
+        raise CannotServe("--user needs root, which it gives up.") from None
+
+
 def run(room: Room, listening: socket.socket) -> None:
     """Serve a room on a socket that listens."""
     # Each connection is a file, and many systems allow a process 1,024 of them unless it asks for more.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    enough = MOST_CONNECTIONS + 200
+    enough = MOST_CONNECTIONS + 1000  # those of the teacher, and what arrives before it is closed
     if 0 <= soft < enough:
         more = min(enough, hard) if hard >= 0 else enough
         resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
@@ -93,10 +156,9 @@ def run(room: Room, listening: socket.socket) -> None:
         proxy_headers=False,
         # Pages keep their stream open: it would hold up the end.
         timeout_graceful_shutdown=1,
-        timeout_keep_alive=20,
         backlog=2048,
-        # Connections beyond what any class needs are refused, and the board goes on.
-        limit_concurrency=MOST_CONNECTIONS,
+        http=room.connections.protocol(),
+        h11_max_incomplete_event_size=16 << 10,
         ws="none",
     )
     uvicorn.Server(config).run(sockets=[listening])

@@ -8,17 +8,23 @@ Each post of a class waits for the disk, and a disk takes milliseconds to sync. 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, TypeVar
 
+from helpers.course.progress import NO_LOCKS_HERE
 from helpers.room.messages import Checked, Event, Hand
+
+T = TypeVar("T")
 
 MOST_IN_A_GROUP = 500
 MOST_EVENTS = 50_000
@@ -33,12 +39,19 @@ CREATE TABLE IF NOT EXISTS events (
     at REAL NOT NULL, kind TEXT NOT NULL, exercise TEXT NOT NULL, outcome TEXT NOT NULL,
     mistake TEXT NOT NULL, code TEXT NOT NULL, UNIQUE (learner, id)
 );
+CREATE INDEX IF NOT EXISTS events_with_code ON events (learner) WHERE code <> '';
 """
+CODE, KEY = "code", "key"
+_LENGTHS = {CODE: 8, KEY: 32}
 _ALPHABET = "bcdfghjkmnpqrstvwxyz23456789"  # no letters that are taken for others, and no words
 
 
 class Full(Exception):
     """A learner has sent more than anyone does."""
+
+
+class NotARoom(Exception):
+    """The file cannot be opened as a room's database. One line: why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -65,26 +78,87 @@ def digest(token: str) -> bytes:
 
 
 class Store:
-    """The database, open. All but `add` is quick and called from one thread before or between writes."""
+    """The database, open.
+
+    Plain methods are for before the board serves, and for commands; coroutines are for the board.
+    """
 
     def __init__(self, path: Path) -> None:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # names of learners are in it
-        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        # WAL with FULL: a commit returns once it is on the disk, and a kill at any time loses nothing of it.
-        self._db.executescript(
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;" + _SCHEMA
-        )
+        """Open the file, or make it. Raise NotARoom."""
+        self._path = path
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # names of learners are in it
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            try:
+                # WAL with FULL: a commit returns once it is on the disk, and a kill at any time
+                # loses nothing of it.
+                self._db.executescript(
+                    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+                    + _SCHEMA
+                )
+                counts = self._db.execute("SELECT learner, count(*) FROM events GROUP BY learner")
+                self._counts: dict[int, int] = dict(counts.fetchall())
+                self.learners()
+            except BaseException:
+                self._db.close()
+                raise
+        except OSError as error:
+            raise NotARoom(f"{path} cannot be opened: {error.strerror}. Name a file.") from error
+        except sqlite3.Error as error:
+            raise NotARoom(
+                f"{path} is not the database of a room ({error}). --file names another file."
+            ) from error
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._busy = asyncio.Lock()
-        counts = self._db.execute("SELECT learner, count(*) FROM events GROUP BY learner")
-        self._counts: dict[int, int] = dict(counts.fetchall())
+        # A thread of its own: asyncio's few are also used for questions to JupyterHub, and a slow
+        # hub must not keep posts from the disk.
+        self._disk = ThreadPoolExecutor(1, "room-disk")
+        self._lock: IO[bytes] | None = None
 
-    def setting(self, name: str, length: int) -> str:
-        """Return a secret of the room that is made once and then kept: its code, the teacher's key."""
-        made = "".join(secrets.choice(_ALPHABET) for _ in range(length))
-        self._db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, made))
+    def lock(self) -> None:
+        """Keep other boards from serving this file until `close`. Raise NotARoom if one does."""
+        lock = self._path.with_name(f"{self._path.name}.lock").open("ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise NotARoom(
+                f"Another board serves {self._path}. End it first, or name another file (--file)."
+            ) from None
+        except OSError as error:
+            lock.close()
+            if error.errno not in NO_LOCKS_HERE:
+                raise
+        else:
+            self._lock = lock
+
+    def secret(self, name: str) -> str:
+        """Return a secret of the room, CODE or KEY. It is made once and then kept."""
+        self._db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, _made(name)))
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return str(row[0])
+
+    def replace_code(self) -> str:
+        """Make a new code, which is the only one from now on. Learners who have joined stay."""
+        self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (CODE, _made(CODE)))
+        return self.secret(CODE)
+
+    def forget(self, learner: int) -> None:
+        """Remove a learner with all of their events."""
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM events WHERE learner = ?", (learner,))
+            self._db.execute("DELETE FROM learners WHERE id = ?", (learner,))
+        self._counts.pop(learner, None)
+
+    def version(self) -> int:
+        """Return a number that differs once another process has changed the file."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    async def aside(self, do: Callable[..., T], *given: object) -> T:
+        """Call a plain method in the disk's thread, between groups of posts."""
+        async with self._busy:
+            return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
 
     def learners(self) -> list[Learner]:
         """Return all who have joined, in the order in which they came."""
@@ -100,8 +174,7 @@ class Store:
 
     async def join(self, name: str, token: str, user: str | None = None) -> Learner:
         """Store a learner. user: the login, if JupyterHub knows it: the same one is the same learner."""
-        async with self._busy:
-            return await asyncio.to_thread(self._join, name, digest(token), user)
+        return await self.aside(self._join, name, digest(token), user)
 
     def _join(self, name: str, token: bytes, user: str | None) -> Learner:
         row = self._db.execute(
@@ -113,9 +186,8 @@ class Store:
 
     async def rename(self, learner: Learner, name: str) -> Learner:
         """Call a learner otherwise from now on."""
-        async with self._busy:
-            change = ("UPDATE learners SET name = ? WHERE id = ?", (name, learner.id))
-            await asyncio.to_thread(self._db.execute, *change)
+        change = ("UPDATE learners SET name = ? WHERE id = ?", (name, learner.id))
+        await self.aside(self._db.execute, *change)
         return Learner(learner.id, name, learner.token)
 
     async def add(self, learner: int, events: Sequence[Event]) -> list[Happened]:
@@ -137,8 +209,7 @@ class Store:
             while not self._queue.empty() and len(group) < MOST_IN_A_GROUP:
                 group.append(self._queue.get_nowait())
             try:
-                async with self._busy:
-                    new = await asyncio.to_thread(self._add, group)
+                new = await self.aside(self._add, group)
             except sqlite3.Error as error:
                 for each in group:
                     if not each.done.done():
@@ -170,11 +241,21 @@ class Store:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             row,
         )
-        return Happened(each.learner, at, event) if done.rowcount else None
+        if not done.rowcount:
+            return None
+        if isinstance(event, Hand):
+            # The code of earlier hands is never shown again, and a learner may raise thousands.
+            self._db.execute(
+                "UPDATE events SET code = '' WHERE learner = ? AND code <> '' AND id <> ?",
+                (each.learner, event.id),
+            )
+        return Happened(each.learner, at, event)
 
     def close(self) -> None:
+        self._disk.shutdown()
         with closing(self._db):
-            pass
+            if self._lock is not None:
+                self._lock.close()
 
 
 @dataclass(frozen=True)
@@ -182,6 +263,10 @@ class _Waiting:
     learner: int
     events: Sequence[Event]
     done: asyncio.Future[list[Happened]]
+
+
+def _made(name: str) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTHS[name]))
 
 
 def _columns(event: Event) -> tuple[str, str, str, str, str]:

@@ -67,7 +67,9 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
     learners = class_of(served, *names)
     for learner in learners[:7]:
         send(served, learner, checked("token_ring", "passed"))
-        send(served, learner, checked("ping_pong", MISTAKE.outcome.value, MISTAKE.title, 12))
+        for minutes in (12, 1):
+            made = checked("ping_pong", MISTAKE.outcome.value, MISTAKE.title, minutes)
+            send(served, learner, made)
     send(served, learners[0], hand("ping_pong", f"def ping_pong(): ...  # {HOSTILE}"))
     errors = list[str]()
     page = chromium.new_page(viewport={"width": 1200, "height": 900})
@@ -79,14 +81,14 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
     )
     row = page.locator("#grid tbody tr", has=page.get_by_role("rowheader", name="Learner 06"))
     expect(page.locator("#grid tbody tr")).to_have_count(13)
-    expect(row.locator("td").nth(0)).to_have_text("1×")
+    expect(row.locator("td").nth(0)).to_have_text(f"2× {MISTAKE.outcome.value}")
     expect(page.locator("#mistakes")).to_contain_text("7 of 13 make this mistake now")
     expect(page.locator("#hands")).to_contain_text(HOSTILE)
     assert page.locator("img").count() == 0 and page.title() == "Board · Real Ranks"
     # live: the next check changes its cell and the counts
     for learner in learners[:7]:
         send(served, learner, checked("ping_pong", "passed"))
-    expect(row.locator("td").nth(0)).to_have_text("✓ 2×", timeout=10_000)
+    expect(row.locator("td").nth(0)).to_have_text("✓ 3×", timeout=10_000)
     expect(page.locator("#mistakes")).to_be_hidden()
     send(served, learners[9], checked("ping_pong", MISTAKE.outcome.value, MISTAKE.title))
     expect(page.locator("#mistakes")).to_contain_text("1 of 13 makes this", timeout=10_000)
@@ -102,10 +104,23 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
     photograph(page, shots, "board-phone")
     page.get_by_role("button", name="Take down the hand").click()
     expect(page.locator("#hands")).to_be_hidden(timeout=10_000)
+    # a learner who is removed is gone from the page
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Remove Learner 12").click()
+    expect(page.locator("#grid tbody tr")).to_have_count(12, timeout=10_000)
+    code = page.locator("header code").inner_text()
+    page.get_by_role("button", name="New code").click()
+    expect(page.locator("header code")).not_to_have_text(code, timeout=10_000)
     # projected: no name is on the page, nor in what it has been sent
     page.set_viewport_size({"width": 1280, "height": 720})
     page.get_by_role("link", name="Project this").click()
-    expect(page.locator("#bars")).to_contain_text("7 of 13 passed, 1 tried", timeout=10_000)
+    expect(page.locator("#bars")).to_contain_text("7 of 12 passed, 1 tried", timeout=10_000)
+    # the sentence would give the exercise away: it is shown when the teacher asks for it
+    sentence = page.locator("#mistakes p").first
+    expect(page.locator("#mistakes")).to_contain_text("1 of 12 makes the same mistake now")
+    expect(sentence).to_be_hidden()
+    page.get_by_text("Show the mistake").first.click()
+    expect(sentence).to_be_visible()
     assert "Learner" not in page.content() and HOSTILE not in page.locator("body").inner_text()
     for theme in ("dark", "light"):
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
@@ -116,7 +131,7 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
     axe(page)
     assert not errors
     page.goto(f"{served.url}/board")
-    expect(page.locator("#state")).to_contain_text("13 learners joined", timeout=10_000)
+    expect(page.locator("#state")).to_contain_text("12 learners joined", timeout=10_000)
     served.kill()
     expect(page.locator("#state")).to_contain_text("does not answer", timeout=20_000)
 

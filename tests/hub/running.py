@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -71,7 +72,7 @@ def running_hub(count: int) -> Iterator[Hub]:
         group, users = stack.enter_context(_system_users(count))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rr-hub-")))
         folder.chmod(0o711)  # the board's user has a folder below it
-        ports = [free_port() for _ in range(4)]
+        ports = [*(free_port() for _ in range(3)), _free_port_of_root()]
         address = f"http://127.0.0.1:{ports[0]}"
         root = find_workspace().root
         config, log = folder / "config.py", folder / "hub.log"
@@ -114,6 +115,14 @@ def running_hub(count: int) -> Iterator[Hub]:
                 process.wait(END_S)
             process.kill()
             process.wait(END_S)
+
+
+def _free_port_of_root() -> int:
+    """Return a port that nothing listens on and that only root may open, as in the recipe."""
+    for port in range(1023, 512, -1):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port below 1024 is free")
 
 
 def _mounts(root: Path, base: Path) -> Iterator[str]:

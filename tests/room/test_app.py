@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
+import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +22,8 @@ from helpers.checks.mistakes import known_mistakes
 from helpers.room import app as app_module
 from helpers.room.app import Room, application
 from helpers.room.board import Board
-from helpers.room.messages import MAX_BYTES, MOST_AT_ONCE, Checked, Hand, Join, Post
+from helpers.room.connections import Connections
+from helpers.room.messages import MAX_BYTES, MAX_JOIN_BYTES, MOST_AT_ONCE, Checked, Hand, Join, Post
 from helpers.room.store import Store
 
 CODE, KEY = "abcd2345", "k" * 32
@@ -53,13 +57,15 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def store(file: Path) -> Iterator[Store]:
     with closing(Store(file)) as store:
+        with closing(sqlite3.connect(file)) as db, db:
+            db.execute("INSERT INTO settings VALUES ('code', ?)", (CODE,))
         yield store
 
 
 @pytest.fixture(scope="module")
 def client(store: Store) -> Iterator[TestClient]:
     """A board in this process, and a client that follows no redirect."""
-    room = Room(store, Board(headings(), known_mistakes), CODE, KEY, "http://board")
+    room = Room(store, Board(headings(), known_mistakes), KEY, "http://board")
     with TestClient(application(room), follow_redirects=False) as client:
         yield client
 
@@ -165,6 +171,80 @@ def test_a_learner_who_floods_is_refused(
     assert post(client, ana, Checked(new_id(), "swap", "wrong")) == 429
 
 
+def test_joins_from_one_address_are_limited(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "MOST_JOINS", 0)
+    reply = client.post("/api/join", content=msgspec.json.encode(Join("Ana", CODE)))
+    assert reply.status_code == 429 and "Wait a minute" in reply.text
+
+
+def test_a_join_that_is_long_is_refused(client: TestClient) -> None:
+    assert client.post("/api/join", content=b" " * (MAX_JOIN_BYTES + 1)).status_code == 413
+
+
+def test_only_the_last_code_of_a_learner_is_kept(client: TestClient, store: Store) -> None:
+    ana = join(client)
+    hands = [Hand(new_id(), True, "swap", f"code {number}") for number in range(3)]
+    for each in (*hands, hands[2]):  # the last one is sent twice
+        assert post(client, ana, each) == 200
+    kept = {each.event.id: each.event for each in store.happened()}
+    assert [getattr(kept[each.id], "code", None) for each in hands] == ["", "", "code 2"]
+
+
+def test_a_teacher_can_remove_a_learner_and_replace_the_code(
+    client: TestClient, store: Store
+) -> None:
+    eve = join(client, "Eve to be removed")
+    assert post(client, eve, Checked(new_id(), "swap", "wrong")) == 200
+    (learner,) = [each for each in store.learners() if each.name == "Eve to be removed"]
+    board = {"Cookie": f"real-ranks-room={KEY}", "X-Room": "board"}
+    assert client.post(f"/forget/{learner.id}").status_code == 403
+    assert client.post(f"/forget/{learner.id}", headers=board).status_code == 204
+    assert post(client, eve, Checked(new_id(), "swap", "wrong")) == 401
+    assert learner.id not in {each.learner for each in store.happened()}
+    assert client.post("/new-code", headers=board).status_code == 204
+    assert client.post("/api/join", json={"name": "Eve", "code": CODE}).status_code == 403
+    with closing(sqlite3.connect(store._path)) as db, db:
+        db.execute("UPDATE settings SET value = ? WHERE name = 'code'", (CODE,))
+    # the board follows its file, as after `course room new-code` in another terminal
+    deadline = time.monotonic() + 30
+    while (
+        status := client.post("/api/join", json={"name": "Ana", "code": CODE}).status_code
+    ) != 200:
+        assert status == 403 and time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_full_disk_is_an_error_that_says_so(client: TestClient, store: Store) -> None:
+    ana = join(client)
+    assert post(client, ana, Hand(new_id(), True)) == 200
+    learner = store.learners()[-1].id
+    store._db.execute("PRAGMA query_only = ON")  # what SQLite says then is a sqlite3.Error, too
+    board = {"Cookie": f"real-ranks-room={KEY}", "X-Room": "board"}
+    try:
+        replies = [
+            client.post(f"/lower/{learner}", headers=board),
+            client.post(f"/forget/{learner}", headers=board),
+            client.post("/new-code", headers=board),
+            client.post("/api/join", json={"name": "Ana", "code": CODE}),
+        ]
+    finally:
+        store._db.execute("PRAGMA query_only = OFF")
+    assert [(each.status_code, "disk" in each.text) for each in replies] == [(503, True)] * 4
+
+
+def test_a_board_with_too_many_connections_serves_those_whom_it_knows(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana = join(client)
+    monkeypatch.setattr(Connections, "full", True)
+    assert client.get("/").status_code == 503
+    assert client.post("/api/join", json={"name": "Eve", "code": CODE}).status_code == 503
+    assert post(client, ana, Checked(new_id(), "swap", "wrong")) == 200
+    assert client.get("/board", headers={"Cookie": f"real-ranks-room={KEY}"}).status_code == 200
+
+
 def test_a_room_has_an_end(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_module, "MOST_LEARNERS", 0)
     reply = client.post("/api/join", content=msgspec.json.encode(Join("Ana", CODE)))
@@ -202,6 +282,16 @@ def test_any_name_is_one_line_that_can_be_shown(name: str) -> None:
     shown = app_module._name(name)
     assert 0 < len(shown) <= 60 and shown.isprintable()
     assert shown == app_module._name(shown)
+
+
+@pytest.mark.parametrize("name", ["\u3164", "\u2800\ufe0f", "\u200b\u115f"])
+def test_an_invisible_name_is_replaced(name: str) -> None:
+    assert app_module._name(name) == "someone"
+
+
+def test_accents_do_not_pile_up() -> None:
+    shown = app_module._name("e" + "\u0301" * 60)
+    assert sum(unicodedata.category(c) == "Mn" for c in shown) <= 2
 
 
 # --- the teacher's part ------------------------------------------------------------------------------

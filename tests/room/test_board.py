@@ -8,7 +8,7 @@ import pytest
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.board import NOW_MIN, Board
+from helpers.room.board import MOST_HANDS, NOW_MIN, Board
 from helpers.room.messages import Checked, Hand
 from helpers.room.store import Happened, Learner
 
@@ -45,24 +45,30 @@ def test_a_new_page_gets_all_and_then_what_has_changed(board: Board) -> None:
     page = board.open_page()
     first = board.news(page, 0)
     assert first["learners"] == [[1, "Ana"], [2, "Ben"], [3, "Ana (2)"]]
-    assert first["cells"] == [[1, "ping_pong", 1, False]] and first["at"] == "02_blocking_p2p"
+    assert (
+        first["cells"] == [[1, "ping_pong", 1, False, "wrong"]] and first["at"] == "02_blocking_p2p"
+    )
     check(board, 1, 1, "passed")
     check(board, 1, 2, "wrong")
     second = board.news(page, 2 * MINUTE)
-    assert second["learners"] == [] and second["cells"] == [[1, "ping_pong", 3, True]]
+    assert second["learners"] == [] and second["cells"] == [[1, "ping_pong", 3, True, "wrong"]]
 
 
 def test_stuck_is_who_goes_on_trying_without_passing(board: Board) -> None:
-    for minute in (0, 8, 16):
+    for minute in (0, 8):
         check(board, 1, minute, "wrong")
+    assert shown(board, 9)["stuck"] == []
+    check(board, 1, 16, "wrong")
     check(board, 2, 0, "wrong")
     check(board, 2, 16, "passed")
-    assert shown(board, 9)["stuck"] == []
     assert shown(board, 16)["stuck"] == [[1, "ping_pong", 16]]
     # who has gone away is not stuck; nor who has just come back
     assert shown(board, 17 + NOW_MIN)["stuck"] == []
     check(board, 1, 60, "wrong")
     assert shown(board, 61)["stuck"] == []
+    # one wrong check, and then reading on, is not being stuck
+    check(board, 3, 60, "wrong")
+    assert shown(board, 75)["stuck"] == []
 
 
 def test_a_mistake_is_counted_while_it_is_made(board: Board) -> None:
@@ -81,24 +87,55 @@ def test_what_this_copy_of_the_course_does_not_know_is_left_out(board: Board) ->
     check(board, 1, 0, "wrong", name="<i>no exercise</i>")
     check(board, 1, 0, "<u>no outcome</u>")
     found = shown(board, 0)
-    assert found["cells"] == [[1, "ping_pong", 1, False]] and found["mistakes"] == []
+    assert found["cells"] == [[1, "ping_pong", 1, False, "wrong"]] and found["mistakes"] == []
 
 
 def test_a_hand_is_at_the_exercise_that_was_checked_last(board: Board) -> None:
     check(board, 1, 0, "wrong")
     board.take(Happened(1, MINUTE, Hand(ID, True)))
     board.take(Happened(2, 0, Hand(ID, True, "swap", "def swap(): ...")))
-    hands = shown(board, 2)["hands"]
-    assert hands == [[2, "swap", 2, "def swap(): ..."], [1, "ping_pong", 1, ""]]
+    page = board.open_page()
+    first, second = (board.news(page, 2 * MINUTE) for _ in range(2))
+    assert first["hands"] == second["hands"] == [[2, "swap", 2], [1, "ping_pong", 1]]
+    # code may be long: it is sent once
+    assert first["codes"] == [[2, "def swap(): ..."], [1, ""]] and second["codes"] == []
     board.take(Happened(1, MINUTE, Hand(ID, False)))
     assert len(shown(board, 2)["hands"]) == 1
 
 
+def test_many_hands_are_counted_and_the_longest_up_are_listed(board: Board) -> None:
+    for learner in range(10, 10 + 2 * MOST_HANDS):
+        board.enter(Learner(learner, "Ben", b""))
+        board.take(Happened(learner, learner * MINUTE, Hand(ID, True, "swap", "x" * 20_000)))
+    found = shown(board, 200)
+    assert found["up"] == 2 * MOST_HANDS
+    assert [each[0] for each in found["hands"]] == [*range(10, 10 + MOST_HANDS)]
+    assert len(found["codes"]) == MOST_HANDS
+
+
+def test_a_learner_who_is_removed_leaves_nothing(board: Board) -> None:
+    page = board.open_page()
+    board.news(page, 0)
+    check(board, 1, 0, "wrong")
+    board.take(Happened(1, 0, Hand(ID, True)))
+    board.remove(1)
+    check(board, 1, 0, "wrong")  # it was on its way
+    found = board.news(page, 0)
+    assert found["removed"] == [1] and found["joined"] == 2
+    assert found["learners"] == found["cells"] == found["hands"] == []
+
+
+def test_names_that_look_alike_get_a_number(board: Board) -> None:
+    board.enter(Learner(4, "\u0410n\u0430", b""))  # in Cyrillic letters
+    assert board.names[4].endswith("(3)")
+
+
 def test_what_is_projected_has_counts_and_no_names(board: Board) -> None:
     check(board, 1, 0, MISTAKE.outcome.value, MISTAKE.title)
+    check(board, 1, 12, MISTAKE.outcome.value, MISTAKE.title)
     check(board, 2, 0, "passed")
     board.take(Happened(2, 0, Hand(ID, True, "swap", "secret")))
     found = board.without_names(15 * MINUTE)
     assert found["exercises"] == [["ping_pong", 1, 1]]
-    assert (found["hands"], found["stuck"], found["joined"]) == (1, 1, 3)
+    assert (found["up"], found["stuck"], found["joined"]) == (1, 1, 3)
     assert not any(word in str(found) for word in ("Ana", "Ben", "secret"))

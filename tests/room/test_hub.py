@@ -130,7 +130,8 @@ print(outbox.place().name)
         **os.environ,
         "REAL_RANKS_PROGRESS": str(hub.folder / "work" / "progress.json"),
         "REAL_RANKS_ROOM": hub.room,
-        "JUPYTERHUB_API_TOKEN": token_of_a_kernel(hub),
+        "REAL_RANKS_ROOM_TOKEN": token_for_the_room(hub),
+        "JUPYTERHUB_API_TOKEN": "",
     }
     words = [sys.executable, "-c", program]
     done = subprocess.run(
@@ -164,12 +165,12 @@ print(outbox.place().name)
             assert '"ana"' in next(stream.iter_lines())
 
 
-def token_of_a_kernel(hub: Hub) -> str:
-    """Return a token that may do no more than those that the hub gives to its users' servers."""
+def token_for_the_room(hub: Hub) -> str:
+    """Return a token that may do no more than those of `give_token`."""
     reply = httpx.post(
         f"{hub.url}/hub/api/users/ana/tokens",
         headers={"Authorization": f"Bearer {TOKENS['root']}"},
-        json={"scopes": ["access:servers!user", "users:activity!user"]},
+        json={"scopes": ["access:services!service=room"]},
     )
     assert reply.status_code == 201, reply.text
     return str(reply.json()["token"])

@@ -138,16 +138,18 @@ cell("from helpers import help_me")
 cell("def swap(rank, world_size, x):\\n    return x")
 cell("print(help_me())")
 cell("print(help_me(swap))")
-cell("print(help_me(done=True))")
 """
     said = kernel.run(SHELL + program + SENT)
     assert "No code is sent with it" in said and "The code of `swap` is sent with it" in said
-    hands = [each.event for each in happened()]
-    assert all(isinstance(hand, Hand) for hand in hands)
-    first, second, third = (hand for hand in hands if isinstance(hand, Hand))
+    first, second = (hand.event for hand in happened())
+    assert isinstance(first, Hand) and isinstance(second, Hand)
     assert (first.up, first.exercise, first.code) == (True, "", "")
     assert second.exercise == "swap" and "def swap(rank, world_size, x)" in second.code
-    assert (third.up, third.code) == (False, "")
+    kernel.run(SHELL + 'cell("from helpers import help_me; help_me(done=True)")\n' + SENT)
+    *before, last = (hand.event for hand in happened())
+    assert isinstance(last, Hand) and not last.up
+    # nobody sees the code of a hand that is down
+    assert not any(isinstance(hand, Hand) and hand.code for hand in before)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ const exercises = JSON.parse(document.getElementById("exercises").textContent);
 const byName = new Map(exercises.map((each) => [each.name, each]));
 const projected = document.body.classList.contains("projected");
 const names = new Map(); // learner -> name
-const cells = new Map(); // "learner exercise" -> [tries, passed]
+const cells = new Map(); // "learner exercise" -> [tries, passed, outcome of the last one]
+const codes = new Map(); // learner -> the code that was sent with the hand; the server sends it once
 const rows = new Map(); // learner -> row of the table
 const choice = document.getElementById("notebook");
 const state = document.getElementById("state");
@@ -20,6 +21,7 @@ function make(tag, text = "", className = "") {
 }
 
 const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const ask = (path) => fetch(path, { method: "POST", headers: { "X-Room": "board" } });
 const called = (name) => {
   const exercise = byName.get(name);
   return exercise ? `${exercise.number} ${exercise.title}` : "no exercise";
@@ -60,7 +62,7 @@ function hand([learner, exercise, minutes, code]) {
   const done = make("button", "Done");
   done.dataset.of = `done-${learner}`;
   done.setAttribute("aria-label", `Take down the hand of ${names.get(learner)}`);
-  done.addEventListener("click", () => fetch(`lower/${learner}`, { method: "POST", headers: { "X-Room": "board" } }));
+  done.addEventListener("click", () => ask(`lower/${learner}`));
   item.append(done);
   if (code) {
     const more = make("details");
@@ -85,11 +87,18 @@ function mistake({ key, count, exercise, words }) {
     dialog.showModal();
   });
   item.append(
-    make("b", `${count} of ${latest.joined} ${count === 1 ? "makes" : "make"} this mistake now`),
+    make("b", `${count} of ${latest.joined} ${count === 1 ? "makes" : "make"} ${projected ? "the same" : "this"} mistake now`),
     `, in ${called(exercise)}`,
-    play,
-    make("p", words),
   );
+  if (projected) {
+    // The sentence gives the exercise away to those who still think: the teacher decides when to show it.
+    const more = make("details");
+    more.dataset.of = key;
+    more.append(make("summary", "Show the mistake"), make("p", words), play);
+    item.append(more);
+  } else {
+    item.append(play, make("p", words));
+  }
   return item;
 }
 
@@ -111,10 +120,11 @@ function bar({ name }) {
 }
 
 function cell(td, learner, exercise) {
-  const [tries, passed] = cells.get(`${learner} ${exercise.name}`) ?? [0, false];
+  const [tries, passed, outcome] = cells.get(`${learner} ${exercise.name}`) ?? [0, false, ""];
   td.className = passed ? "passed" : tries ? "tried" : "open";
-  td.textContent = passed ? (tries > 1 ? `✓ ${tries}×` : "✓") : tries ? `${tries}×` : "–";
-  td.title = tries ? `${passed ? "passed" : "not passed"} (${counted(tries, "check")})` : "to come";
+  td.textContent = passed ? (tries > 1 ? `✓ ${tries}×` : "✓") : tries ? `${tries}× ` : "–";
+  if (tries && !passed) td.append(make("small", outcome));
+  td.title = tries ? `${counted(tries, "check")}, the last one: ${outcome}` : "to come";
 }
 
 function row(learner, columns) {
@@ -122,6 +132,13 @@ function row(learner, columns) {
   rows.set(learner, tr);
   const head = make("th", names.get(learner));
   head.scope = "row";
+  const forget = make("button", "×", "forget");
+  forget.setAttribute("aria-label", `Remove ${names.get(learner)}`);
+  forget.title = "Remove this learner from the room";
+  forget.addEventListener("click", () => {
+    if (confirm(`Remove ${names.get(learner)} and all that the board keeps of them?`)) ask(`forget/${learner}`);
+  });
+  head.append(" ", forget);
   const tds = columns.map((exercise) => {
     const td = make("td");
     cell(td, learner, exercise);
@@ -136,7 +153,7 @@ function table(news) {
   const grid = document.getElementById("grid");
   const now = columns();
   const said = now.map((each) => each.name).join();
-  if (said !== shown || news.learners.length) {
+  if (said !== shown || news.learners.length || news.removed.length) {
     shown = said;
     const head = make("tr");
     for (const text of ["Learner", ...now.map((each) => called(each.name))]) {
@@ -156,17 +173,16 @@ function table(news) {
 }
 
 function draw(news) {
-  const waiting = news.hands.length ?? news.hands;
   const late = news.stuck.length ?? news.stuck;
   state.className = "";
   state.textContent =
-    `${counted(news.joined, "learner")} joined. ${counted(waiting, "hand")} up, ${late} stuck for long.`;
+    `${counted(news.joined, "learner")} joined. ${counted(news.up, "hand")} up, ${late} stuck for long.`;
   list("mistakes", news.mistakes, mistake);
   if (projected) {
     document.getElementById("bars").replaceChildren(...columns().map(bar));
     return;
   }
-  list("hands", news.hands, hand);
+  list("hands", news.hands.map((each) => [...each, codes.get(each[0])]), hand);
   list("stuck", news.stuck, stuck);
   table(news);
 }
@@ -174,6 +190,11 @@ function draw(news) {
 const stream = new EventSource(projected ? "news?projected" : "news");
 stream.addEventListener("message", (event) => {
   latest = JSON.parse(event.data);
+  for (const learner of latest.removed ?? []) {
+    for (const known of [names, rows, codes]) known.delete(learner);
+    for (const key of [...cells.keys()]) if (key.startsWith(`${learner} `)) cells.delete(key);
+  }
+  for (const [learner, code] of latest.codes ?? []) codes.set(learner, code);
   for (const [learner, name] of latest.learners ?? []) names.set(learner, name);
   for (const [learner, exercise, ...rest] of latest.cells ?? []) cells.set(`${learner} ${exercise}`, rest);
   draw(latest);
@@ -183,6 +204,13 @@ stream.addEventListener("error", () => {
   state.textContent = "The board's server does not answer. What you see is not up to date.";
   // A refused stream is not tried again by the browser: the page may have to be opened again.
   if (stream.readyState === EventSource.CLOSED) state.textContent += " Open this page again once it is back.";
+});
+
+document.getElementById("new-code")?.addEventListener("click", async () => {
+  if (confirm("Make a new code? The old one lets no one in any more. Learners who have joined stay.")) {
+    await ask("new-code");
+    location.reload();
+  }
 });
 
 dialog.querySelector("iframe").addEventListener("load", () => (document.getElementById("wait").hidden = true));

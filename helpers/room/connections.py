@@ -1,0 +1,98 @@
+"""Which connections to a board may stay open: one that keeps the board waiting for a request is closed.
+
+uvicorn's own limit counts all connections alike, so a stranger who opens thousands and sends nothing would
+shut the class out. Here a connection is *waiting* while the board does not have all of a request from it:
+
+    open -> waiting, at most WAIT_S -> request -> answer -> waiting again, or closed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections import defaultdict
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST_CONNECTIONS = 8_000
+"""At once. Beyond them only the teacher and learners who have joined get an answer."""
+WAIT_S = 10.0
+MOST_WAITING = 40
+"""For each address, of connections that have been waiting for more than a second and sent no token."""
+_SWEEP_S = 1.0
+
+
+class Connections:
+    """The open connections of one board."""
+
+    def __init__(self) -> None:
+        self._open: set[H11Protocol] = set()
+        self._known: set[tuple[str, int]] = set()
+        self._waiting: dict[H11Protocol, tuple[object, float]] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether only those who are known get an answer."""
+        return len(self._open) >= MOST_CONNECTIONS
+
+    def know(self, client: tuple[str, int]) -> None:
+        """Note that the teacher, or a learner who has joined, sends from this host and port."""
+        self._known.add(client)
+
+    def protocol(self) -> type[asyncio.Protocol]:
+        """Return uvicorn's protocol, whose connections are counted here."""
+        connections = self
+
+        class Counted(H11Protocol):
+            def connection_made(self, transport: Any) -> None:
+                super().connection_made(transport)
+                connections._open.add(self)
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                super().connection_lost(exc)
+                connections._open.discard(self)
+                connections._waiting.pop(self, None)
+                if self.client is not None:
+                    connections._known.discard(self.client)
+
+        return Counted
+
+    async def sweep(self) -> None:
+        """Close what has been waiting for too long, until cancelled."""
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            self._close_waiting(time.monotonic())
+
+    def _close_waiting(self, now: float) -> None:
+        unknown = defaultdict[str, list[tuple[float, H11Protocol]]](list)
+        for each in list(self._open):
+            cycle = each.cycle  # None before the first request
+            if cycle is not None and not cycle.response_complete and not cycle.more_body:
+                self._waiting.pop(each, None)  # the board's turn
+                continue
+            before, since = self._waiting.get(each, (cycle, now))
+            since = since if before is cycle else now  # there was a request in between
+            self._waiting[each] = cycle, since
+            if now - since > WAIT_S:
+                each.transport.abort()
+            elif each.client not in self._known and now - since >= _SWEEP_S:
+                unknown[network(each.client[0] if each.client else "")].append((since, each))
+        for waiting in unknown.values():
+            waiting.sort(key=lambda item: item[0])
+            for _, each in waiting[:-MOST_WAITING]:
+                each.transport.abort()
+
+
+def network(host: str) -> str:
+    """Return the host's IPv4 address, or the /64 of an IPv6 address: all of it belongs to one machine."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped is not None:  # as a socket that listens on :: sees IPv4
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))
