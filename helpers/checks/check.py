@@ -17,7 +17,7 @@ from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
 from helpers.ranks.display import Display
 from helpers.ranks.launcher import Place
-from helpers.ranks.neutral import as_in_a_new_process
+from helpers.ranks.neutral import as_in_a_new_process, without_own_files
 
 
 def check(answer: Any, *, where: Place | None = None) -> CheckResult:
@@ -52,7 +52,7 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
 
     # what earlier cells have set here, such as a default dtype, must not change what is drawn: a grader has
     # none of that
-    with as_in_a_new_process():
+    with as_in_a_new_process(), without_own_files():
         servers = where.servers() if where is not None else None
         result = grade(exercise, found, input_number, connection=servers, watched=Display().watched)
     after.remember(result.name, passed=result.passed)

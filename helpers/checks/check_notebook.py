@@ -15,6 +15,7 @@ from helpers.checks.headings import headings
 from helpers.checks.registry import find, get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.launcher import disconnect
+from helpers.ranks.neutral import without_own_files
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
@@ -81,7 +82,8 @@ def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list
     """Grade every exercise of the notebook that `path` is a copy of. Raise UnreadableNotebook."""
     wanted = [find(only)] if only else exercises_of(path)
     found = read_answers(path, [exercise.name for exercise in wanted])
-    return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in wanted]
+    with without_own_files():
+        return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in wanted]
 
 
 def exercises_of(path: Path) -> list[Exercise]:

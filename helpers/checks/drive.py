@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import random
 import sys
 import time
@@ -21,6 +22,7 @@ from torch import equal
 from helpers.checks.answer_source import build
 from helpers.checks.kinds import Kind
 from helpers.ranks.inside import ask_launcher, calls_made
+from helpers.ranks.own_modules import is_learner_module
 
 _LATE_S = 0.003
 _MOST_RANKS = 1_000
@@ -60,6 +62,8 @@ def drive_cases(
     kind, driver, alone = turns.kind, turns.driver, turns.kind.is_alone
     built: int | None = None
     known = set(vars(sys.modules["__main__"]))
+    _forget_own_modules()
+    _leave_uncompiled()
     with hard_world(turns.second) if kind.is_hard else contextlib.nullcontext():
         for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
             if turns.programs[k] != built:  # an answer is built once: it may count its calls
@@ -120,6 +124,20 @@ def _forget(known: set[str]) -> None:
     namespace = vars(sys.modules["__main__"])
     for name in set(namespace) - known:
         del namespace[name]
+
+
+def _forget_own_modules() -> None:
+    """Have an answer not find the learner's own modules, which earlier launches have imported here."""
+    for name, module in list(sys.modules.items()):
+        if name != "__main__" and is_learner_module(module):
+            del sys.modules[name]
+
+
+def _leave_uncompiled() -> None:
+    """Have torch.compile return what it is given: to compile takes longer than a check waits."""
+    os.environ["TORCH_COMPILE_DISABLE"] = "1"
+    if (config := sys.modules.get("torch._dynamo.config")) is not None:  # it has read the variable
+        config.disable = True  # type: ignore[attr-defined]
 
 
 def _copy(value: Any) -> Any:

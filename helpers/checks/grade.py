@@ -16,7 +16,7 @@ alone, too: there all that was recorded is the case's.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -225,14 +225,17 @@ class _Trial:
         def together(k: int) -> _Together:
             return all_in_one(self.worlds, groups[k]) if k < len(groups) else {}
 
-        alone, confirmed, failed = 0, 0, 0
+        alone, confirmed, failed, is_shown = 0, 0, 0, False
         for k, group in enumerate(groups):
             turn = group[0]
             try:
                 seen = together(k)
                 wrong = _seen(seen, passed=False)
-                if wrong:  # what is advised must be true of cases of another size, too
+                if (
+                    wrong
+                ):  # a known mistake must behave like the answer in cases of the next size, too
                     wrong += _seen(together(k + 1), passed=False)
+                refuting = self._later(together, k + 2, len(groups)) if wrong and not failed else []
                 # what breaks a rule here may belong to another case than the rank says
                 doubted = any(verdict.broken for _, verdict in seen.values())
                 for turn in group:
@@ -246,9 +249,14 @@ class _Trial:
                         if failed or self.matches is None:
                             _, verdict = self._alone(turn, wrong)
                         else:
-                            verdict = self._to_be_shown(turn, wrong, _seen(seen, passed=True))
+                            passed = _seen(seen, passed=True)
+                            verdict = self._to_be_shown(turn, wrong, refuting, passed)
                         failed += not verdict.passed
                         confirmed += not (passes or verdict.passed)
+                    if is_shown and verdict.outcome is Outcome.WRONG:
+                        # Advice belongs to the case that is shown: of other cases it may be true alone.
+                        verdict = replace(verdict, advice="")
+                    is_shown |= not verdict.passed
                     yield verdict
                     if verdict.outcome in _STOP_AFTER or _took_minutes(verdict):
                         return
@@ -257,6 +265,17 @@ class _Trial:
             except Flooded:
                 yield _flood(self.exercise, turn.case)
                 return
+
+    def _later(self, together: Callable[[int], _Together], first: int, end: int) -> Sequence[Tried]:
+        """Return the cases of later groups that go wrong: advice must be true of these as well.
+
+        Only if all cases are tried: these worlds are then needed anyway.
+        """
+        found: list[Tried] = []
+        for k in range(first, end) if self.every_case else ():
+            with suppress(Flooded):  # reported when it is that group's turn
+                found += _seen(together(k), passed=False)
+        return found
 
     def _alone(self, turn: Turn, wrong: Sequence[Tried]) -> tuple[Tried, CaseVerdict]:
         """Judge one case in a world of its own."""
@@ -269,19 +288,27 @@ class _Trial:
         return tried, verdict
 
     def _to_be_shown(
-        self, turn: Turn, wrong: Sequence[Tried], passed: Sequence[Tried]
+        self,
+        turn: Turn,
+        wrong: Sequence[Tried],
+        refuting: Sequence[Tried],
+        passed: Sequence[Tried],
     ) -> CaseVerdict:
-        """Judge the case that is shown if it fails: if it can be, with numbers that are easy to read."""
+        """Judge the case that is shown if it fails: if it can be, with numbers that are easy to read.
+
+        wrong, refuting: other cases that go wrong; known mistakes are run on the former only.
+        """
+        every = [*wrong, *refuting]
         twin = self.small(turn.case)
         small = None if twin is None else replace(turn, case=twin)
         is_known = any(each.case is turn.case for each in wrong)  # to fail with its own numbers
-        tried, verdict = self._alone(small if small and is_known else turn, wrong)
+        tried, verdict = self._alone(small if small and is_known else turn, every)
         message = verdict.message
         if small and is_known and verdict.passed:
-            tried, verdict = self._alone(turn, wrong)
+            tried, verdict = self._alone(turn, every)
             message = verdict.message or SMALL_PASSES
         elif small and not (is_known or verdict.passed):
-            easier, easily = self._alone(small, wrong)
+            easier, easily = self._alone(small, every)
             if easily.passed:
                 message = verdict.message or SMALL_PASSES
             else:

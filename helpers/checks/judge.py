@@ -58,6 +58,19 @@ _ODD = (
 )
 
 
+# By the kind of error that an answer ends with if it needs what lies next to the notebook.
+_NOT_HANDED_IN = {
+    "ModuleNotFoundError": (
+        "The course's environment has no such package. If the module is a file of yours, copy its code into "
+        "a cell: only the notebook is handed in, and a check finds nothing else."
+    ),
+    "FileNotFoundError": (
+        "If this is a file of yours, write what the answer needs into a cell: only the notebook is handed "
+        "in, and a check runs in an empty folder."
+    ),
+}
+
+
 class Unjudged(Exception):
     """An exercise's function failed over what a rank gave back. came: what that was, in words."""
 
@@ -347,6 +360,8 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY.search(str(failure.error)):
         outcome = Outcome.OUT_OF_MEMORY
         advice = "No exercise needs so much: which tensor is too large?"
+    elif isinstance(failure, RankFailed) and failure.error.kind in _NOT_HANDED_IN:
+        advice = _NOT_HANDED_IN[failure.error.kind]
     elif isinstance(failure, HostLost):
         outcome, advice = Outcome.FAULT, "This says nothing about your answer. Check it again."
     elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":

@@ -13,16 +13,20 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from helpers.ranks.cells import is_learner_file
 from helpers.ranks.seeds import all_states, restore_states
 from helpers.ranks.setting_kinds import SETTINGS, forget_filters
 
+_COURSE = str(Path(__file__).parents[2])
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 _OF_PYTHON = (
     "limits of the interpreter",
@@ -100,6 +104,26 @@ def as_in_a_new_process() -> Iterator[None]:
                 stack.callback(setting.apply, before)
                 setting.apply(value)
         yield
+
+
+@contextmanager
+def without_own_files() -> Iterator[None]:
+    """Have ranks begin in an empty folder, with nothing but packages and the course to import.
+
+    Only the notebook is handed in, so what lies next to it must not decide whether an answer passes.
+    """
+    path = list(sys.path)
+    cwd = os.open(".", os.O_RDONLY)
+    with tempfile.TemporaryDirectory(prefix="real-ranks-check-") as empty:
+        try:
+            os.chdir(empty)
+            packages = [each for each in path if each and not is_learner_file(f"{each}/")]
+            sys.path[:] = [_COURSE, *packages]
+            yield
+        finally:
+            sys.path[:] = path
+            os.fchdir(cwd)
+            os.close(cwd)
 
 
 @contextmanager

@@ -193,6 +193,24 @@ def test_it_is_named_when_a_helper_a_default_or_a_partial_uses_it() -> None:
     assert "`f`" in problem(HEAD + "def f(n=launch(print)): return n").message
 
 
+@pytest.mark.parametrize(
+    "test",
+    [
+        "try:\n    get_ipython()\n    x = True\nexcept NameError:\n    x = False",
+        "try:\n    shell = get_ipython().__class__.__name__\nexcept:\n    shell = ''\nx = shell",
+        "def in_notebook():\n    try:\n        return bool(get_ipython())\n"
+        "    except (ImportError, NameError):\n        return False\nx = in_notebook()",
+    ],
+)
+def test_a_test_for_the_kernel_runs_in_ranks(test: str) -> None:
+    assert is_answer(f"{test}\n---\ndef f():\n    return x")
+
+
+def test_a_test_that_does_not_expect_a_missing_kernel_is_named() -> None:
+    test = "try:\n    x = get_ipython().user_ns\nexcept ValueError:\n    x = 0"
+    assert problem(f"{test}\n---\ndef f():\n    return x").kind == "unresolved"
+
+
 @pytest.mark.parametrize("name", ["_", "__", "_12", "Out", "In"])
 def test_the_kernels_memory_is_no_value(name: str) -> None:
     found = problem(f"def f():\n    return {name}")

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 
+from helpers.answers.build import Answer, build_answer, cell_number
 from helpers.checks.check import check
+from helpers.checks.check_notebook import results_of
+from helpers.checks.grade import grade
+from helpers.checks.registry import get
 from helpers.checks.result import Outcome
 from helpers.views.verdict import verdict_text
 from tests.grading.notebooks import IMPORTS, RIGHT
@@ -70,3 +75,80 @@ def test_the_run_of_a_case_that_failed_tells_what_tensors_held_to_who_can_step_t
     assert not result.passed and result.run is not None
     held = [event.after for event in result.run.trace if event.op == "recv"]
     assert held and all(bool(text) == (live == "1") for text in held), held
+
+
+GREETING = 'return f"Hello from rank {rank} of {world_size}"'
+
+
+@pytest.mark.parametrize(
+    ("cell", "file", "advice"),
+    [
+        ("from my_utils import words\n", "my_utils.py", "copy its code into a cell"),
+        ("import my_utils\n", "my_utils.py", "copy its code into a cell"),
+        ("open('words.txt')\n", "words.txt", "a check runs in an empty folder"),
+    ],
+)
+def test_what_lies_next_to_the_notebook_is_missing_in_each_kind_of_check(
+    cell: str, file: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / file).write_text("words = print\n")
+    answer = f"def hello_rank(rank, world_size):\n    {cell}    {GREETING}\n"
+    shell = SimpleNamespace(
+        user_ns={}, history_manager=SimpleNamespace(input_hist_raw=["", answer])
+    )
+    monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(answer)])
+    nbformat.write(notebook, tmp_path / "00_start_here.ipynb")
+    (by_file,) = results_of(tmp_path / "00_start_here.ipynb", only="hello_rank")
+    for result in (check("hello_rank"), by_file):
+        assert result.outcome is Outcome.CRASHED
+        assert advice in result.cases[0].advice
+    assert Path.cwd() == tmp_path
+
+
+def test_an_answer_may_read_its_own_source_and_compile() -> None:
+    source = (
+        "import inspect, torch\n"
+        "@torch.jit.script\n"
+        "def scripted(x: torch.Tensor) -> torch.Tensor:\n"
+        "    return x + 1\n"
+        "@torch.compile\n"
+        "def compiled(x):\n"
+        "    return x + 1\n"
+        "def words(x):\n"
+        "    return x + 1\n"
+        "def hello_rank(rank, world_size):\n"
+        "    assert 'x + 1' in inspect.getsource(words)\n"
+        "    assert scripted(torch.ones(1)) == compiled(torch.ones(1)) == 2\n"
+        f"    {GREETING}\n"
+    )
+    found = build_answer([source], "hello_rank")
+    assert isinstance(found, Answer)
+    result = grade(get("hello_rank"), found, cell_number)
+    assert result.passed, verdict_text(result)
+
+
+def test_advice_that_is_true_of_one_case_only_is_not_given() -> None:
+    # In a case with large float64 numbers a missing 1 is as small as a rounding to float32.
+    answer = (
+        "import torch.distributed as dist\n"
+        "def ping_pong(rank, world_size, ball, rounds):\n"
+        "    for _ in range(rounds):\n"
+        "        if rank == 0:\n"
+        "            dist.send(ball, dst=1)\n"
+        "            dist.recv(ball, src=1)\n"
+        "        elif rank == 1:\n"
+        "            dist.recv(ball, src=0)\n"
+        "            dist.send(ball + 1, dst=0)\n"
+        "    return ball\n"
+    )
+    found = build_answer([answer], "ping_pong")
+    assert isinstance(found, Answer)
+    result = grade(get("ping_pong"), found, cell_number)
+    failed = [case for case in result.cases if not case.passed]
+    assert result.outcome is Outcome.WRONG and len(failed) > 1
+    assert not any("float32" in case.advice for case in failed)
+    assert not any(case.advice for case in failed[1:])
