@@ -9,6 +9,7 @@ import ctypes
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -314,10 +315,17 @@ def mpi() -> Finding:
     absent += [] if importlib.util.find_spec("mpi4py") else ["mpi4py"]
     if not mpiexec or absent:
         return Finding("MPI", "warning", f"not installed: {', '.join(absent)}", advice)
-    program = "from mpi4py import MPI; print('size', MPI.COMM_WORLD.size)"
-    said = _run([mpiexec, "-n", "2", sys.executable, "-c", program])
+    # One write for each rank: what print() writes in pieces comes out mixed.
+    program = "import os; from mpi4py import MPI; os.write(1, b'size %d\\n' % MPI.COMM_WORLD.size)"
+    words = [mpiexec, "-n", "2", sys.executable, "-c", program]
+    said = _run(words)
     if said is None or said.count("size 2") != 2:
-        return Finding("MPI", "warning", f"{mpiexec} did not run two ranks of mpi4py", advice)
+        return Finding(
+            "MPI",
+            "warning",
+            f"{mpiexec} did not run two ranks of mpi4py",
+            f"Only notebook 22 uses it. To see why it failed, run: `{shlex.join(words)}`",
+        )
     return Finding("MPI", "ok", f"{mpiexec} ran two ranks of mpi4py")
 
 

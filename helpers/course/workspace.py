@@ -182,9 +182,9 @@ def set_up_jupyter() -> None:
     """Set up this environment's Jupyter for learners, where nobody has set it up otherwise.
 
     JupyterLab does not ask a newcomer about its news feed, which it would fetch from afar; and it saves
-    widgets with their notebook: a quiz of yesterday would else be an error message. Jupyter servers load
-    `hub`, which does nothing but on a hub. (Written here and not by pip, which leaves such files out where a
-    package is installed in editable mode, as this one is.)
+    widgets with their notebook: a quiz of yesterday would else be an error message. Exported pages have
+    quizzes and hints as text. Jupyter servers load `hub`, which does nothing but on a hub. (Written here and
+    not by pip, which leaves such files out where a package is installed in editable mode, as this one is.)
     """
     etc = Path(sys.prefix, "etc", "jupyter")
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
@@ -193,6 +193,10 @@ def set_up_jupyter() -> None:
     _write_new(Path(sys.prefix, "share", "jupyter", "lab", "settings", "overrides.json"), saved)
     enabled = {"ServerApp": {"jpserver_extensions": {"helpers.course.hub": True}}}
     _write_new(etc / "jupyter_server_config.d" / "real_ranks.json", enabled)
+    # The menu of JupyterLab exports by the server's settings, `jupyter nbconvert` by its own.
+    exported = {"HTMLExporter": {"preprocessors": ["helpers.course.export.PlainWidgets"]}}
+    _write_new(etc / "jupyter_server_config.d" / "real_ranks_export.json", exported)
+    _write_new(etc / "jupyter_nbconvert_config.json", exported)
 
 
 def _write_new(path: Path, settings: Mapping[str, object]) -> None:

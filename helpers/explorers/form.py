@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from helpers.views.live import KEYS
 from helpers.views.palette import COLLECTIVE, FAILURE, INK, RECV, SEND, SPAN, WAIT
 from helpers.views.plain import plural, short_bytes
 
@@ -122,9 +123,10 @@ class Explorer:
 
 
 def source_of(module: ModuleType) -> str:
-    """Return the JavaScript of one explorer: the frame, then its own."""
+    """Return the JavaScript of one explorer: what all of them share, then its own."""
     own = _HERE / f"{module.__name__.rpartition('.')[2]}.js"
-    return "\n".join(path.read_text(encoding="utf-8") for path in (_HERE / "frame.js", own))
+    parts = (KEYS, _HERE / "frame.js", own)
+    return "\n".join(path.read_text(encoding="utf-8") for path in parts)
 
 
 def text_of(module: ModuleType, setting: Mapping[str, Any]) -> str:

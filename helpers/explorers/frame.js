@@ -205,9 +205,7 @@ function explorer(place, page) {
     ...(page.note ? [make("p", { className: "rr-note" }, page.note)] : []),
     controls, says, picture, make("details", {}, make("summary", {}, "In words"), told));
   const pen = penOn(picture, page.colors);
-  // keys move the controls, not the notebook's cells
-  root.setAttribute("data-lm-suppress-shortcuts", "true");
-  root.addEventListener("keydown", (event) => event.stopPropagation());
+  ownKeys(root, root);
   reset.addEventListener("click", () => { Object.assign(set, page.start); update(); });
   const boxes = (slides) => inputs.filter((_, i) => page.controls[i].slider === slides).map(({ box }) => box);
   controls.append(...boxes(false), make("div", { className: "rr-sliders" }, ...boxes(true)));

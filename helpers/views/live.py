@@ -34,6 +34,10 @@ def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
     return {WIDGET_VIEW: view}
 
 
+KEYS = Path(__file__).with_name("keys.js")
+"""JavaScript for the parts of a page that have keys of their own; it stands before that of each part."""
+
+
 def live_page(page: Path, data: dict[str, Any], still: str) -> str:
     """Return the HTML that shows `data`, plain JSON, by the ES module `page` in place of `still`.
 
@@ -43,7 +47,8 @@ def live_page(page: Path, data: dict[str, Any], still: str) -> str:
     an error message in JupyterLab, whatever else is saved.)
     """
     name = f"rr-{secrets.token_hex(8)}"
-    module, sent = _packed(page.read_text(encoding="utf-8")), _packed(json.dumps(data))
+    parts = (path.read_text(encoding="utf-8") for path in (KEYS, page))
+    module, sent = _packed("\n".join(parts)), _packed(json.dumps(data))
     script = (
         "const text = (packed) => new Response(new Blob([Uint8Array.from(atob(packed), "
         '(c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"))).text();\n'

@@ -18,9 +18,11 @@ const ICONS = {
 export default function show(el, run) {
   const svg = parsed(run.drawing || decode(el.querySelector("img").src));
   el.classList.add("rr-page");
-  el.setAttribute("data-lm-suppress-shortcuts", "true");  // keys are the player's, not the notebook's
-  el.replaceChildren();
-  player(el.attachShadow({ mode: "open" }), run, svg);  // the page's styles for HTML stay outside
+  const still = make("div", { class: "rr-still" });  // on paper
+  still.append(...el.childNodes);
+  const shadow = el.attachShadow({ mode: "open" });  // the page's styles for HTML stay outside
+  player(shadow, run, svg);
+  shadow.querySelector(".rr-player").prepend(still);
 }
 
 function parsed(text) {
@@ -171,9 +173,10 @@ function parts(el, run, svg) {
     const keys = { " ": "play", ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last" };
     root.addEventListener("keydown", (e) => {
       const own = e.target.tagName === "SELECT" || (e.key === " " && e.target !== root && e.target !== slider);
-      if (keys[e.key] && !own) { act[keys[e.key]](); e.preventDefault(); }
-      e.stopPropagation();
+      const plain = !(e.ctrlKey || e.metaKey || e.altKey || e.shiftKey);
+      if (keys[e.key] && plain && !own) { act[keys[e.key]](); e.preventDefault(); }
     });
+    ownKeys(root, el.host);
   };
   return view;
 }
@@ -513,4 +516,11 @@ const STYLE = `
 .rr-ending { flex: 1 1 100%; margin-top: 8px; padding-top: 12px; border-top: 1px solid var(--rr-edge); }
 .rr-ending .rr-title { font-size: 15px; font-weight: 600; margin: 0 0 10px; }
 .rr-ending svg { display: block; max-width: 100%; height: auto; }
+.rr-still { display: none; }
+@media print {
+  .rr-player { border: 0; padding: 0; max-width: 100%; }
+  .rr-still { display: block; }
+  .rr-still img { max-width: 100%; height: auto; }
+  .rr-frame, .rr-controls, .rr-said, .rr-table, .rr-code { display: none; }
+}
 `;

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -12,6 +14,9 @@ from axe_playwright_python.sync_playwright import Axe
 from nbconvert import HTMLExporter
 from playwright.sync_api import Playwright, expect
 
+from helpers.course.quizzes import predict
+from helpers.course.workspace import set_up_jupyter
+from helpers.views.live import WIDGET_VIEW
 from helpers.views.timeline import timeline
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.views.builders import ping_pong, ring
@@ -66,3 +71,55 @@ def test_two_runs_play_each_by_itself(
         if shots is not None:
             page.screenshot(path=shots / f"exported-{theme}.png", full_page=True)
     assert not errors
+
+
+PRINTED = """page => [...page.querySelectorAll(".rr-page")].map(part => {
+    const seen = (name) => [...part.shadowRoot.querySelectorAll(name)].some(each => each.clientWidth > 0);
+    return [seen(".rr-still img"), seen("button"), seen(".rr-stage")];
+})"""
+
+
+@pytest.mark.timeout(120)
+def test_on_paper_a_run_is_its_finished_picture(playwright: Playwright, tmp_path: Path) -> None:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
+    path = tmp_path / "page.html"
+    path.write_text(exported("light"), encoding="utf-8")
+    with playwright.chromium.launch(executable_path=browser, args=QUIET) as chromium:
+        page = chromium.new_page(viewport={"width": 700, "height": 900})
+        page.goto(path.as_uri())
+        expect(page.locator(".rr-player")).to_have_count(2, timeout=20_000)
+        assert page.locator("body").evaluate(PRINTED) == [[False, True, True]] * 2
+        page.emulate_media(media="print")
+        assert page.locator("body").evaluate(PRINTED) == [[True, False, False]] * 2
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_quizzes_and_hints_leave_their_text_in_an_exported_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the command itself: its settings are those that the course writes into its environment."""
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "none"))
+    set_up_jupyter()
+    view = {"model_id": "0" * 32, "version_major": 2, "version_minor": 0}
+    output = nbformat.v4.new_output(  # type: ignore[no-untyped-call]
+        "execute_result",
+        data={"text/plain": predict("recv-first").__repr__(), WIDGET_VIEW: view},
+    )
+    cell = nbformat.v4.new_code_cell('predict("recv-first")', outputs=[output])  # type: ignore[no-untyped-call]
+    state = {view["model_id"]: {"model_name": "VBoxModel", "model_module": "x", "state": {}}}
+    notebook = nbformat.v4.new_notebook(  # type: ignore[no-untyped-call]
+        cells=[cell],
+        metadata={"widgets": {"application/vnd.jupyter.widget-state+json": {"state": state}}},
+    )
+    nbformat.write(notebook, tmp_path / "quiz.ipynb")
+    subprocess.run(
+        [sys.executable, "-m", "nbconvert", "--to", "html", "quiz.ipynb"],
+        cwd=tmp_path,
+        check=True,
+        timeout=100,
+        capture_output=True,
+    )
+    page = (tmp_path / "quiz.html").read_text(encoding="utf-8")
+    assert "Predict, then run:" in page and "0" * 32 not in page

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -14,7 +15,7 @@ from playwright.sync_api import Page, expect
 from helpers.course.notebook_file import read_notebook
 from helpers.course.progress_format import decode
 from tests.browser.lab import Lab
-from tests.browser.notebook_page import WIDTH, NotebookPage
+from tests.browser.notebook_page import NUMBERED, WIDTH, NotebookPage
 
 NAME = "02_blocking_p2p.ipynb"
 RUN_ALL_S = 120.0
@@ -52,6 +53,19 @@ MANY_LINES = "\n".join(
     ]
 )
 
+# Interactive outputs, each with a part that takes the focus when a reader uses it.
+USED: dict[str, tuple[str, Literal["button", "radio", "slider"], str]] = {
+    "a player": ("timeline(run)", "button", "Play"),
+    "a player's slider": ("timeline(run)", "slider", "Step"),
+    "an explorer's slider": (
+        'from helpers import explore; explore("pipeline")',
+        "slider",
+        "stages",
+    ),
+    "an explorer's button": ('from helpers import explore; explore("pipeline")', "button", "Reset"),
+    "a quiz": ('predict("recv-first")', "button", "Check"),
+}
+
 IN_SIGHT = """line => {
     const [row, list] = [line, line.parentElement].map(part => part.getBoundingClientRect());
     return row.top >= list.top && row.bottom <= list.bottom;
@@ -78,6 +92,8 @@ def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path | 
     _the_line_that_is_reached_is_in_sight(notebook)
     _a_quiz_answers_to_clicks(notebook, work)
     _a_slider_draws_again(notebook)
+    for what in USED:
+        _the_keys_of_jupyterlab_still_work(notebook, what)
     _the_reference_stands_beside(notebook)
     notebook.assert_accessible()
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
@@ -185,6 +201,34 @@ def _a_slider_draws_again(notebook: NotebookPage) -> None:
     shown.get_by_role("radio", name="reduce", exact=True).check()
     expect(shown).to_contain_text("reduce root 0 SUM on 4 ranks", timeout=20_000)
     notebook.photograph("explorer", shown)
+
+
+def _the_keys_of_jupyterlab_still_work(notebook: NotebookPage, what: str) -> None:
+    source, role, name = USED[what]
+    notebook.add_and_run(f"# {what}\n{source}")
+    cell = notebook.cell(f"# {what}")
+    prompt = cell.locator(".jp-InputPrompt").first
+
+    def use() -> str:
+        expect(prompt).to_have_text(NUMBERED, timeout=60_000)
+        part = cell.locator(".jp-OutputArea").get_by_role(role, name=name, exact=True).first
+        part.click()
+        part.focus()
+        return prompt.inner_text()
+
+    for keys in ("Control+Enter", "Shift+Enter"):
+        before = use()
+        notebook.page.keyboard.press(keys)
+        expect(prompt, f"{keys} after {what}").not_to_have_text(before, timeout=60_000)
+    count = notebook.code_cells.count()
+    before = use()
+    notebook.page.keyboard.press("Alt+Enter")
+    expect(prompt, f"Alt+Enter after {what}").not_to_have_text(before, timeout=60_000)
+    expect(notebook.code_cells).to_have_count(count + 1)
+    before = use()
+    for key in ("Escape", "Shift+Enter"):
+        notebook.page.keyboard.press(key)
+    expect(prompt, f"Escape after {what}").not_to_have_text(before, timeout=60_000)
 
 
 def _the_reference_stands_beside(notebook: NotebookPage) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
+from jupyter_server.base.websocket import WS_PING_INTERVAL
 from jupyter_server.utils import url_path_join
 from tornado import web
 
@@ -41,6 +42,11 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
     return [{"module": "helpers.course.look"}]
 
 
+def _link_jupyter_server_extension(server: Any) -> None:
+    # Otherwise each kernel warns in the terminal that what it sends can be read on this machine.
+    server.config.KernelManager.transport_encryption = "auto"
+
+
 def _load_jupyter_server_extension(server: Any) -> None:
     switch_on(server)
 
@@ -48,6 +54,8 @@ def _load_jupyter_server_extension(server: Any) -> None:
 def switch_on(server: Any) -> None:
     """Add the map, the style sheet and the course's kernel to a server."""
     settings = server.web_app.settings
+    # Jupyter Server's own timeout is three times its interval, of which tornado warns for each kernel.
+    settings.setdefault("ws_ping_timeout", WS_PING_INTERVAL)
     # Searched in order: a custom.css of the user's own comes first.
     settings["static_custom_path"].append(str(Path(__file__).parent))
     address = url_path_join(settings["base_url"], "real-ranks", "map")

@@ -1,0 +1,31 @@
+"""What `jupyter nbconvert` and JupyterLab's menu leave out when they make a page of a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nbconvert.preprocessors import Preprocessor
+
+from helpers.views.live import WIDGET_VIEW
+
+
+class PlainWidgets(Preprocessor):  # type: ignore[misc]
+    """Exports quizzes and hints as text.
+
+    A page without a kernel could show their widgets only with scripts from the network, and they could do
+    nothing there.
+    """
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Leave widgets out of all cells, and their saved state out of the notebook."""
+        nb, resources = super().preprocess(nb, resources)  # type: ignore[no-untyped-call]
+        nb.metadata.pop("widgets", None)
+        return nb, resources
+
+    def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
+        """Leave the widget out of each output that has a text, too."""
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "text/plain" in data:
+                data.pop(WIDGET_VIEW, None)
+        return cell, resources
