@@ -88,7 +88,11 @@ def grade_folder(setting: Setting) -> Graded:
         raise CannotGrade(
             f"{out} is inside {folder}, among what was handed in: name another place."
         )
-    found, notices = find_submissions(folder)
+    aside = [
+        path for path in (setting.roster, setting.policy, setting.overrides) if path is not None
+    ]
+    submissions = find_submissions(folder, aside)
+    found, notices = submissions.jobs, list(submissions.notices)
     _try_own_mistakes()
     try:
         if setting.release is not None:
