@@ -179,12 +179,19 @@ def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], st
 
 
 def _remarks(standing: Standing) -> str:
-    found = {each.status.value for each in standing.records if each.status is not Status.GRADED}
+    found = {_status(each) for each in standing.records if each.status is not Status.GRADED}
+    found |= {line(note, 300) for each in standing.records for note in each.notes}
+    found |= {f"{line(each.file)} is the course's own: not counted" for each in standing.own}
     found |= {"not handed in: " + line(name) for name in standing.missing}
     found |= {f"{line(name)}: {late_text(late)}" for name, late in standing.late.items()}
     found |= {f"{line(name)} is dropped" for name in standing.dropped}
     found |= {override_text(each) for each in standing.exercises if override_of(each)}
     return "; ".join(sorted(found))
+
+
+def _status(record: Record) -> str:
+    said = f" ({line(record.message, 300)})" if record.message else ""
+    return f"{line(record.file)}: {record.status.value}{said}"
 
 
 def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
