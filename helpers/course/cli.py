@@ -301,6 +301,11 @@ def serve(file: Path | None, **options: Any) -> None:
     type=click.Path(path_type=Path),
     help="Points that you set by hand; by default overrides.csv in OUT, if it is there.",
 )
+@click.option(
+    "--groups",
+    type=click.Path(path_type=Path),
+    help="Who handed in one file together; by default groups.csv in OUT, if it exists.",
+)
 @click.option("--again", is_flag=True, help="Try everything again, also what was kept.")
 @_as_json
 def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:

@@ -113,14 +113,15 @@ def course_of(
     overrides: Sequence[Override] = (),
     handed_in: Mapping[tuple[str, str], float] | None = None,
     references: Mapping[str, str] | None = None,
+    people: Sequence[str] = (),
 ) -> Course:
     """Sort records into a class. Of several files of one notebook each exercise counts where it is best.
 
     named: the class's notebooks; where none are, those that a quarter of the learners handed in; where there
     are three or more, two at least: then nobody's stray notebook changes what another has reached.
-    overrides: they make a standing for learners without a file, too. handed_in: by learner and file, when it
-    was, in seconds since the epoch; what is missing is in time. references: the source of each reference
-    solution; a file that consists of them counts for nobody.
+    handed_in: by learner and file, when it was, in seconds since the epoch; what is missing is in time.
+    references: the source of each reference solution; a file that consists of them counts for nobody. people:
+    learners who have a standing even without a file, as all with overrides have.
     """
     records = [weighted(part, policy) for record in records for part in by_notebook(record)]
     own = [record for record in records if is_own(record, references or {})]
@@ -133,7 +134,8 @@ def course_of(
     for (notebook, _), out_of in reach.items():
         notebooks[notebook] = notebooks.get(notebook, 0.0) + out_of
     learners: dict[str, list[Record]] = {record.learner: [] for record in records}
-    learners |= {override.learner: learners.get(override.learner, []) for override in overrides}
+    for name in (*people, *(override.learner for override in overrides)):
+        learners.setdefault(name, [])
     for record in rest:
         learners[record.learner].append(_with_notebook(record, notebooks))
     most = len(set().union(*hands.values())) / 2
