@@ -97,9 +97,12 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
     except ValueError:
         raise UnreadableNotebook(f"{name} is not a file name: it holds a NUL.") from None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise UnreadableNotebook(f"{name} is a folder, not a notebook. Is a .ipynb file in it?")
+        if not stat.S_ISREG(mode):
             raise UnreadableNotebook(
-                f"{name} is not a regular file (a folder, pipe or device): name the notebook itself."
+                f"{name} is not a regular file (a pipe or device): name the notebook itself."
             )
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(MAX_FILE_BYTES + 1)

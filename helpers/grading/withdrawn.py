@@ -1,6 +1,6 @@
 """Remove what earlier runs left of files that are no longer handed in.
 
-A learner who was withdrawn, or who took a file back, must not be found in pages, records or `course mistakes`.
+A learner who was withdrawn, or took a file back, must not be found in pages, records or `course mistakes`.
 """
 
 from __future__ import annotations

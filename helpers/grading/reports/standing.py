@@ -17,7 +17,6 @@ from pathlib import PurePosixPath
 from helpers.checks.headings import headings
 from helpers.checks.headings import notebooks as known_notebooks
 from helpers.checks.result import Outcome
-from helpers.grading.copies import by_notebook, is_own, together
 from helpers.grading.owners import notebooks_named
 from helpers.grading.points.changes import Grade, grade_of
 from helpers.grading.points.counted import (
@@ -31,6 +30,7 @@ from helpers.grading.points.counted import (
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import DEFAULT, Policy
 from helpers.grading.record import ExerciseRecord, Record, Status
+from helpers.grading.reports.copies import by_notebook, is_own, together
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
 from helpers.grading.reports.slugs import page_names
 from helpers.grading.reports.text import sound
