@@ -167,7 +167,8 @@ def _json_message(error: json.JSONDecodeError, text: str) -> str:
             "second notebook, save it as a file of its own, and hand in both."
         )
     # a download that broke off is the usual cause, and has another remedy
-    if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+    rest = text[error.pos :].strip()
+    if not rest or rest.isalnum() or error.msg.startswith("Unterminated"):
         return (
             f"is cut off (line {error.lineno}: {error.msg}). Download or save it again. If that is not "
             f"possible: {EARLIER}"

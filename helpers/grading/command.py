@@ -15,7 +15,7 @@ from typing import Any
 import click
 import msgspec
 
-from helpers.checks.headings import headings, notebook_called, notebooks
+from helpers.checks.headings import headings, notebook_called
 from helpers.checks.mistakes import own_folder, read_mistakes
 from helpers.course.workspace import WorkspaceError, find_workspace
 from helpers.grading.batch import grade_all, graded, record_paths, secret_of
@@ -133,6 +133,8 @@ def _course(
     named: Sequence[str],
 ) -> Course:
     records = shared(records, people.groups)
+    tried = {each.name for record in records for each in record.exercises}
+    of_class = {known.notebook for name, known in headings().items() if name in tried}
     # A file's time is asked for only if there are deadlines.
     times = {job.file: job.path.lstat().st_mtime for job in jobs if people.policy.deadlines}
     return course_of(
@@ -142,7 +144,7 @@ def _course(
         people.policy,
         people.overrides,
         {(each.learner, each.file): times[each.file] for each in records if each.file in times},
-        reference_answers({each.notebook for each in records} & {*notebooks()}, solutions_here()),
+        reference_answers(of_class, solutions_here()),
         people.members,
     )
 

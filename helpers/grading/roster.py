@@ -233,17 +233,23 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
 
 
 def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
-    """Return each cell's learner: of just this name, else the only one but for its case."""
+    """Return each cell's learner: of just this name, else the only one but for its case, or with a number.
+
+    `kay_2` is found in the cell "kay" if nobody else is called so: the number may be that of a try.
+    """
     exact = {_key(learner): learner for learner in learners}
     loose: dict[str, list[str]] = {}
+    numbered: dict[str, list[str]] = {}
     for learner in learners:
-        loose.setdefault(_key(learner).casefold(), []).append(learner)
+        folded = _key(learner).casefold()
+        loose.setdefault(folded, []).append(learner)
+        numbered.setdefault(re.sub(r"[-_ ]\d{1,2}$", "", folded), []).append(learner)
     count, alike = Counter(cells), Counter(cell.casefold() for cell in cells)
 
     def learner_of(cell: str) -> str | None:
         if not cell or cell in exact:
             return exact[cell] if cell and count[cell] == 1 else None
-        same = loose.get(cell.casefold(), [])
+        same = loose.get(cell.casefold()) or numbered.get(cell.casefold(), [])
         return same[0] if len(same) == 1 and alike[cell.casefold()] == 1 else None
 
     return tuple(learner_of(cell) for cell in cells)

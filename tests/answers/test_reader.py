@@ -113,6 +113,7 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b" \n\t", "is empty"),
         (VALID[:-1], "is cut off"),
         (VALID[:30], "is cut off"),
+        (b'{"cells": [], "x": fal', "is cut off"),
         (b"print('hello')", "is not valid JSON"),
         (b"{'cells': []}", "is not valid JSON"),
         (b"[]", "not a notebook"),
@@ -173,7 +174,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "socket"))
     wrong = {
-        tmp_path: "not a regular file",
+        tmp_path: "is a folder, not a notebook",
         tmp_path / "missing": "does not exist",
         tmp_path / "link": "is a symbolic link",
         tmp_path / "circle": "is a symbolic link",

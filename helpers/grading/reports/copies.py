@@ -106,4 +106,6 @@ def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
 
 
 def _lines(source: str) -> list[str]:
-    return [line.rstrip() for line in source.splitlines() if line.strip()]
+    """Return a source's lines, without blank ones and imports: other cells may import the same."""
+    lines = (line.rstrip() for line in source.splitlines())
+    return [line for line in lines if line and not line.startswith(("import ", "from "))]
