@@ -214,7 +214,7 @@ def _write(
         click.echo(for_log(f"Note: {name} {words}."))
     for standing in course.standings:
         for own in standing.own:
-            words = "its answers are the course's own solutions, so it counts for nobody"
+            words = f"the answers to {own.notebook} are the course's own solutions, and count for nobody"
             click.echo(for_log(f"Note: {standing.learner}, {own.file}: {words}."))
     for path in written:
         if path.parent == setting.out:  # not every learner's page

@@ -40,7 +40,7 @@ def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "5 of 8 submissions graded" in done.stdout and "; 3 cannot be read." in done.stdout
     assert (
-        "Note: cy, cy/solutions/02_blocking_p2p.ipynb: its answers are the course's own"
+        "Note: cy, cy/solutions/02_blocking_p2p.ipynb: the answers to 02_blocking_p2p are"
         in done.stdout
     )
     rows = gradebook(out)
