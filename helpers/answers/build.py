@@ -11,9 +11,10 @@ from __future__ import annotations
 import __future__
 
 import ast
+import difflib
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from helpers.answers.closure import Unresolved, find_closure
@@ -35,17 +36,19 @@ def build_answer(
     *,
     where: Where = cell_number,
     history: bool = False,
+    others: Collection[str] = (),
 ) -> Answer | Problem:
     """Build the answer called `name` from the cells' source texts, in the order in which they run.
 
     cells: a cell that holds no code is an empty text, so that indices are the notebook's; a
     `Listing` may be given instead, to build several answers from one. where: how messages call a
     cell. history: the cells are what a kernel ran; then a stub that was run last is what counts,
-    and cells that were run again, or failed, are not repairs.
+    and cells that were run again, or failed, are not repairs. others: names that are looked for,
+    too: none of them is a misspelling of this one.
     """
     listing = cells if isinstance(cells, Listing) else Listing(cells)
     try:
-        return _Build(listing, name, where, history).run()
+        return _Build(listing, name, where, history, others).run()
     except (RecursionError, MemoryError):
         message = f"`{name}`, or what it needs, is nested too deeply to be read: simplify it."
         return Problem("syntax_error", message, name)
@@ -57,6 +60,7 @@ class _Build:
     name: str
     where: Where
     history: bool
+    others: Collection[str] = ()
 
     def run(self) -> Answer | Problem:
         # in a kernel cells are edited and run again all the time: that needs no notes
@@ -111,8 +115,28 @@ class _Build:
             return self._unusable(last)
         if binders:
             return self._never_run(binders[-1])
-        return self._under_magic() or self._problem(
-            "not_attempted", f"no cell defines `{self.name}`."
+        return (
+            self._under_magic()
+            or self._misspelt()
+            or self._problem("not_defined", f"no cell defines `{self.name}`.")
+        )
+
+    def _misspelt(self) -> Problem | None:
+        """The definition whose name differs from the answer's by a slip."""
+        found: dict[str, int] = {}
+        for index, text in enumerate(self.listing.sources()):
+            found |= dict.fromkeys(_DEFINED.findall(text), index)
+        near = difflib.get_close_matches(self.name.casefold(), map(str.casefold, found), 1, _NEAR)
+        if not near:
+            return None
+        name = next(each for each in found if each.casefold() == near[0])
+        # of two exercises with similar names one may be missing
+        if name in self.others:
+            return None
+        return self._problem(
+            "not_defined",
+            f"no cell defines `{self.name}`. Did you mean `{name}` ({self.where(found[name])})? Rename it to "
+            f"`{self.name}`.",
         )
 
     def _problem(self, kind: ProblemKind, message: str) -> Problem:
@@ -147,7 +171,7 @@ class _Build:
     def _broken(self) -> Problem | None:
         """The last unreadable cell that seems to define the answer."""
         for cell in reversed(self.listing.broken(self.name)):
-            if self._defines(self.listing.sources()[cell.cell]):
+            if defines(self.listing.sources()[cell.cell], self.name):
                 line = f", line {cell.line}" if cell.line else ""
                 return self._problem(
                     "syntax_error",
@@ -159,20 +183,26 @@ class _Build:
     def _under_magic(self) -> Problem | None:
         """`%%ranks` and its like: the definition exists, but not in the notebook's own names."""
         for index, text in enumerate(self.listing.sources()):
-            if text.lstrip().startswith("%%") and self._defines(text):
+            if text.lstrip().startswith("%%") and defines(text, self.name):
                 magic = text.split(maxsplit=1)[0]
                 return self._problem(
                     "unresolved",
-                    f"`{self.name}` is defined under `{magic}` only ({self.where(index)}), whose "
-                    f"names are not the notebook's: define it in a cell without `{magic}`.",
+                    f"`{self.name}` is defined under `{magic}` only ({self.where(index)}), and cells under "
+                    f"`{magic}` are not read as answers: define it in a cell without `{magic}`.",
                 )
         return None
 
-    def _defines(self, text: str) -> bool:
-        # by its text: these cells have no tree to ask
-        name = re.escape(self.name)
-        pattern = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*=(?!=)"
-        return re.search(pattern, text, re.MULTILINE) is not None
+
+# How similar the name of a definition must be to count as a slip, as in Python's own suggestions or closer.
+_NEAR = 0.8
+_DEFINED = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
+
+
+def defines(text: str, name: str) -> bool:
+    """Return whether a text that cannot be parsed here seems to define a name."""
+    name = re.escape(name)
+    pattern = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*=(?!=)"
+    return re.search(pattern, text, re.MULTILINE) is not None
 
 
 # --- is it still the stub? ------------------------------------------------------------------------

@@ -6,7 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-ProblemKind = Literal["not_attempted", "syntax_error", "unresolved", "too_large"]
+ProblemKind = Literal[
+    "not_defined", "not_attempted", "syntax_error", "newer_syntax", "unresolved", "too_large"
+]
+"""not_defined: no cell defines it, so the notebook may be a different one. newer_syntax: a syntax error in a
+notebook that was written with a newer Python than this one."""
+
+NO_ATTEMPT: tuple[ProblemKind, ...] = ("not_defined", "not_attempted")
 
 Where = Callable[[int], str]
 """How messages call the cell with an index: "cell 4" in a notebook, "cell [4]" in a kernel."""

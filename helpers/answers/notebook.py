@@ -10,11 +10,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from helpers.answers.file_kinds import EARLIER, what_it_is
 
 MAX_FILE_BYTES = 20_000_000
 MAX_CELL_CHARS = 1_000_000
@@ -42,10 +45,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Notebook:
-    """A notebook's cells in order. repairs: what was wrong in the file and passed over."""
+    """A notebook's cells in order.
+
+    repairs: what was wrong in the file and passed over. python: the version of the kernel that saved the
+    file, () if the file does not name it.
+    """
 
     cells: tuple[Cell, ...]
     repairs: tuple[str, ...] = ()
+    python: tuple[int, ...] = ()
 
 
 def read_notebook(path: str | os.PathLike[str]) -> Notebook:
@@ -54,8 +62,9 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
     For a file from somebody else use `read_answers`: hostile JSON can take a lot of memory.
     """
     name = shown_name(path)
-    content = _decode(bytes_of(path), name)
-    cells = _cells(_parse(content, name), name)
+    content = bytes_of(path)
+    data = _parse(content, _decode(content, name), name)
+    cells = _cells(data, name)
     if len(cells) > MAX_CELLS:
         raise UnreadableNotebook(
             f"{name} has {len(cells):,} cells, more than the {MAX_CELLS:,} allowed: "
@@ -63,7 +72,7 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
         )
     repairs: list[str] = []
     read = tuple(_cell(index, raw, repairs) for index, raw in enumerate(cells))
-    return Notebook(read, tuple(repairs))
+    return Notebook(read, tuple(repairs), _python(data))
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:
@@ -88,9 +97,12 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
     except ValueError:
         raise UnreadableNotebook(f"{name} is not a file name: it holds a NUL.") from None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise UnreadableNotebook(f"{name} is a folder, not a notebook. Is a .ipynb file in it?")
+        if not stat.S_ISREG(mode):
             raise UnreadableNotebook(
-                f"{name} is not a regular file (a folder, pipe or device): name the notebook itself."
+                f"{name} is not a regular file (a pipe or device): name the notebook itself."
             )
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -117,30 +129,28 @@ def _open_message(error: OSError, name: str) -> str:
 
 
 def _decode(content: bytes, name: str) -> str:
-    if not content.strip():
-        raise UnreadableNotebook(f"{name} is empty: save the notebook again.")
     try:
-        return content.decode("utf-8-sig")  # some editors on Windows put a mark before the text
+        if content.strip():
+            return content.decode("utf-8-sig")  # some editors on Windows put a mark before the text
     except UnicodeDecodeError as error:
-        raise UnreadableNotebook(
-            f"{name} is not UTF-8 text (byte {error.start:,}): it is not a notebook, or damaged. "
-            "Save it again from JupyterLab."
-        ) from None
+        says = what_it_is(content) or (
+            f"is not UTF-8 text (byte {error.start:,}). If it is a notebook, open it in a text editor, and "
+            "save it as UTF-8. Otherwise hand in the .ipynb file."
+        )
+    else:
+        says = what_it_is(content)
+    raise UnreadableNotebook(f"{name} {says}")
 
 
 # --- JSON -----------------------------------------------------------------------------------------
 
 
-def _parse(content: str, name: str) -> Any:
+def _parse(content: bytes, text: str, name: str) -> Any:
     try:
-        return json.loads(content)
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        # a download that broke off is the usual cause, and has another remedy
-        ended = error.pos >= len(content.rstrip()) or error.msg.startswith("Unterminated")
-        what = "is cut off" if ended else "is not valid JSON"
         raise UnreadableNotebook(
-            f"{name} {what} (line {error.lineno}: {error.msg}). "
-            "Save it again from JupyterLab, or hand in an earlier copy."
+            f"{name} {what_it_is(content) or _json_message(error, text)}"
         ) from None
     except (RecursionError, MemoryError):
         raise UnreadableNotebook(
@@ -148,6 +158,25 @@ def _parse(content: str, name: str) -> Any:
         ) from None
     except ValueError as error:  # a number of thousands of digits
         raise UnreadableNotebook(f"{name} is not valid JSON: {str(error)[:80]}.") from None
+
+
+def _json_message(error: json.JSONDecodeError, text: str) -> str:
+    if error.msg == "Extra data":
+        return (
+            f"has text after the end of the notebook (line {error.lineno}). Delete that text; if it is a "
+            "second notebook, save it as a file of its own, and hand in both."
+        )
+    # a download that broke off is the usual cause, and has another remedy
+    rest = text[error.pos :].strip()
+    if not rest or rest.isalnum() or error.msg.startswith("Unterminated"):
+        return (
+            f"is cut off (line {error.lineno}: {error.msg}). Download or save it again. If that is not "
+            f"possible: {EARLIER}"
+        )
+    return (
+        f"is not valid JSON (line {error.lineno}: {error.msg}), so it is damaged, or not a notebook. Repair "
+        f"that line in a text editor. If that is not possible: {EARLIER}"
+    )
 
 
 def _cells(content: Any, name: str) -> list[Any]:
@@ -165,6 +194,15 @@ def _cells(content: Any, name: str) -> list[Any]:
             f"{name} is JSON, but not a notebook: it {what}. Hand in the .ipynb file."
         )
     return cells
+
+
+def _python(data: Any) -> tuple[int, ...]:
+    """Return the version of Python that a notebook names, as far as it is one."""
+    info: Any = data
+    for key in ("metadata", "language_info", "version"):
+        info = info.get(key) if isinstance(info, dict) else None
+    found = re.match(r"(\d{1,2})\.(\d{1,3})", info) if isinstance(info, str) else None
+    return (int(found[1]), int(found[2])) if found else ()
 
 
 def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:

@@ -25,7 +25,7 @@ from typing import IO, Any
 from helpers.answers.data import Answer, Origin, Problem
 from helpers.answers.notebook import UnreadableNotebook, shown_name
 
-__all__ = ["UnreadableNotebook", "read_answers"]
+__all__ = ["Found", "UnreadableNotebook", "read_answers"]
 
 MAX_REPLY_BYTES = 16_000_000
 _CHUNK = 1 << 16
@@ -34,6 +34,7 @@ _CHILD = "helpers.answers.reader_child"
 _ADVICE = "Look for a cell of enormous size or depth: no exercise needs one."
 
 Found = dict[str, Answer | Problem]
+"""What a notebook has of each answer that was asked for, by name."""
 
 
 def read_answers(

@@ -11,12 +11,13 @@ import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from helpers.answers.build import build_answer
+from helpers.answers.build import build_answer, cell_number, defines
+from helpers.answers.data import Answer, Problem
 from helpers.answers.listing import Listing
-from helpers.answers.notebook import UnreadableNotebook, read_notebook, shown_name
+from helpers.answers.notebook import Notebook, UnreadableNotebook, read_notebook, shown_name
 
 MAX_MEMORY_BYTES = 1 << 30
 
@@ -40,11 +41,37 @@ def _answers(path: str, names: Sequence[str]) -> dict[str, Any]:
     notebook = read_notebook(path)
     # one for all names: each cell is parsed once
     listing = Listing([cell.code for cell in notebook.cells])
-    found = {name: build_answer(listing, name) for name in names}
+    found = {name: build_answer(listing, name, others=names) for name in names}
+    found = {name: _explained(each, notebook) for name, each in found.items()}
     return {
         name: {**asdict(each), "notes": [*notebook.repairs, *each.notes]}
         for name, each in found.items()
     }
+
+
+def _explained(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
+    """Name the cause of a problem where the file shows it, and not the source of its code cells."""
+    if not isinstance(found, Problem):
+        return found
+    if found.kind == "syntax_error" and notebook.python > sys.version_info[:2]:
+        written, here = (
+            ".".join(map(str, each[:2])) for each in (notebook.python, sys.version_info)
+        )
+        message = (
+            f"{found.message} The notebook was written with Python {written} and is read with Python {here}. "
+            f"If this is new syntax of Python {written}, read it with that version, or write it differently."
+        )
+        return replace(found, kind="newer_syntax", message=message)
+    if found.kind == "not_defined":
+        for cell in notebook.cells:
+            if cell.cell_type != "code" and defines(cell.source, found.name):
+                kind = "a Markdown" if cell.cell_type == "markdown" else "a raw"
+                message = (
+                    f"`{found.name}` is defined in {cell_number(cell.index)}, which is {kind} cell, so it "
+                    "is not code: make it a code cell (select it, press Esc and then Y)."
+                )
+                return replace(found, kind="unresolved", message=message)
+    return found
 
 
 def _limit(timeout_s: float) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from helpers.answers.build import Answer, Problem, cell_number
-from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.answers.reader import Found, UnreadableNotebook, read_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.headings import headings
+from helpers.checks.headings import headings, notebooks
 from helpers.checks.registry import find, get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.launcher import disconnect
@@ -80,34 +80,39 @@ def check_data(results: list[CheckResult]) -> dict[str, Any]:
 
 def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list[CheckResult]:
     """Grade every exercise of the notebook that `path` is a copy of. Raise UnreadableNotebook."""
-    wanted = [find(only)] if only else exercises_of(path)
-    found = read_answers(path, [exercise.name for exercise in wanted])
+    if only:
+        wanted = [find(only)]
+        found = read_answers(path, [wanted[0].name])
+    else:
+        wanted, found = answers_in(path)
     with without_own_files():
         return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in wanted]
 
 
-def exercises_of(path: Path) -> list[Exercise]:
-    """Return the exercises to look for: of the notebook whose name this is, else of any it attempts.
+def answers_in(path: Path) -> tuple[list[Exercise], Found]:
+    """Return the exercises of each notebook that the file attempts, and what it has of them.
 
-    A file that was renamed is known by the exercises that it defines: read for all of them, it is
-    taken for the notebook of which it attempts the most.
+    What is in the file decides: two notebooks in one file are both looked for. The name decides only between
+    notebooks of which the file has as much, and where nothing is attempted. Raise UnreadableNotebook.
     """
     # by their headings: only the exercises that are looked for are imported
     known = headings()
-    notebooks = list(dict.fromkeys(heading.notebook for heading in known.values()))
-    named = [each for each in notebooks if path.stem.startswith((each, each[:3]))]
-    if not named:
-        found = read_answers(path, list(known))
-        attempts = [known[name] for name in known if isinstance(found[name], Answer)]
-        attempts = attempts or [known[name] for name in known if _is_named(found[name])]
-        if not attempts:
-            raise UnreadableNotebook(f"{path.name}: no exercise of this course is in it.")
-        named = [Counter(each.notebook for each in attempts).most_common(1)[0][0]]
-    return [get(name) for name, heading in known.items() if heading.notebook in named]
+    found = read_answers(path, list(known))
+    attempted = Counter(known[x].notebook for x in known if isinstance(found[x], Answer))
+    defined = Counter(known[x].notebook for x in known if is_defined(found[x]))
+    hint = next((each for each in notebooks() if each in path.stem), "")
+    if not defined and not hint:
+        raise UnreadableNotebook(f"{path.name}: no exercise of this course is in it.")
+    most = attempted or defined or Counter([hint])
+    first = max(sorted(most), key=lambda each: (most[each], defined[each], each == hint))
+    # A single name of a different notebook may be a helper function that happens to be called like it.
+    wanted = {first, *(each for each, count in attempted.items() if count > 1 or defined[each] > 1)}
+    return [get(name) for name in known if known[name].notebook in wanted], found
 
 
-def _is_named(found: Answer | Problem) -> bool:
-    return isinstance(found, Problem) and "no cell defines" not in found.message
+def is_defined(found: Answer | Problem) -> bool:
+    """Return whether a file defines what was looked for, be it a stub or cells that cannot be read."""
+    return isinstance(found, Answer) or found.kind != "not_defined"
 
 
 def summary(results: list[CheckResult]) -> str:

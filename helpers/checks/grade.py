@@ -24,6 +24,7 @@ from itertools import groupby
 import torch
 
 from helpers.answers.build import Answer, Problem, defined_in
+from helpers.answers.data import NO_ATTEMPT
 from helpers.checks.answer_source import FILE
 from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
@@ -94,7 +95,7 @@ def grade(
     the places of cases that are not tried: the result has neither them nor their points.
     """
     if isinstance(found, Problem):
-        outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
+        outcome = Outcome.NOT_ATTEMPTED if found.kind in NO_ATTEMPT else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
     visible = secret == VISIBLE_SECRET
     worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)

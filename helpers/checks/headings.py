@@ -96,9 +96,14 @@ def _place(number: str) -> tuple[int, ...]:
     return tuple(map(int, number.split(".")))
 
 
+def notebooks() -> tuple[str, ...]:
+    """Return the names of the course's notebooks, in order."""
+    return tuple(dict.fromkeys(heading.notebook for heading in headings().values()))
+
+
 def notebook_called(name: str) -> str:
     """Return the notebook of a name or number ("04", "4", "04_collectives"). Raises UnknownExercise."""
-    for notebook in dict.fromkeys(heading.notebook for heading in headings().values()):
+    for notebook in notebooks():
         if name in {notebook, notebook[:2], notebook[:2].removeprefix("0")}:
             return notebook
     raise UnknownExercise(f"there is no notebook {name!r}.")

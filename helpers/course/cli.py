@@ -347,14 +347,19 @@ def _room_file() -> Path:
     type=click.Path(path_type=Path),
     help="Points that you set by hand; by default overrides.csv in OUT, if it is there.",
 )
+@click.option(
+    "--groups",
+    type=click.Path(path_type=Path),
+    help="Who handed in one file together; by default groups.csv in OUT, if it exists.",
+)
 @click.option("--again", is_flag=True, help="Try everything again, also what was kept.")
 @_as_json
 def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Grade a folder of notebooks.
 
     One file for each learner, one folder for each, or an LMS's export. Killed half-way, the same
-    command goes on. Exits with 1 if a file could not be read or graded, or somebody is
-    not on the roster; with 2 if nothing could be done.
+    command goes on. Exits with 1 if what somebody handed in could not be read or graded, or
+    somebody is not on the roster; with 2 if nothing could be done.
     """
     from helpers.grading.command import grade_folder, graded_data
     from helpers.grading.setting import CannotGrade, Setting

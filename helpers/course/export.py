@@ -9,7 +9,7 @@ from nbconvert.preprocessors import Preprocessor
 from helpers.views.live import WIDGET_VIEW
 
 
-class PlainWidgets(Preprocessor):  # type: ignore[misc]
+class PlainWidgets(Preprocessor):
     """Exports quizzes and hints as text.
 
     A page without a kernel could show their widgets only with scripts from the network, and they could do

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
-from helpers.answers.reader import UnreadableNotebook, read_answers
-from helpers.checks.check_notebook import exercises_of
+from helpers.answers.data import NO_ATTEMPT
+from helpers.answers.reader import UnreadableNotebook
+from helpers.checks.check_notebook import answers_in
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
@@ -70,8 +71,7 @@ def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
 
 def _answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Problem]]:
     try:
-        exercises = exercises_of(path)
-        return exercises, read_answers(path, [exercise.name for exercise in exercises])
+        return answers_in(path)
     except (UnreadableNotebook, OSError):  # another file, or one that is being written: next time
         return [], {}
 
@@ -82,7 +82,7 @@ def _sources(found: Mapping[str, Answer | Problem]) -> dict[str, str]:
         name: answer.source
         if isinstance(answer, Answer)
         else ""
-        if answer.kind == "not_attempted"
+        if answer.kind in NO_ATTEMPT
         else answer.message
         for name, answer in found.items()
     }

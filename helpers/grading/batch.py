@@ -48,9 +48,7 @@ def grade_all(
 
     A record that is there already, of the same file, checks and versions, is given as it is.
     """
-    slugs = page_names(f"{job.learner} {job.file}" for job in jobs)
-    folder = setting.out / "records"
-    paths = {job: folder / f"{Path(slugs[f'{job.learner} {job.file}']).stem}.json" for job in jobs}
+    paths = record_paths(jobs, setting.out)
     versions = versions_here(plan.level, secret)
     rest = []
     for job in jobs:
@@ -63,6 +61,15 @@ def grade_all(
         _log(setting.out, job, record, paths[job])
         write_whole(paths[job], json.dumps(record.as_json(), ensure_ascii=True).encode())
         yield job, record
+
+
+def record_paths(jobs: Sequence[Job], out: Path) -> dict[Job, Path]:
+    """Return where the record of each job is kept."""
+    slugs = page_names(f"{job.learner} {job.file}" for job in jobs)
+    return {
+        job: out / "records" / f"{Path(slugs[f'{job.learner} {job.file}']).stem}.json"
+        for job in jobs
+    }
 
 
 def graded(

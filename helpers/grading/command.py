@@ -18,15 +18,14 @@ import msgspec
 from helpers.checks.headings import headings, notebook_called
 from helpers.checks.mistakes import own_folder, read_mistakes
 from helpers.course.workspace import WorkspaceError, find_workspace
-from helpers.grading.batch import grade_all, graded, secret_of
+from helpers.grading.batch import grade_all, graded, record_paths, secret_of
 from helpers.grading.cache import write_whole
-from helpers.grading.points import overrides as given
-from helpers.grading.points import policy as policies
+from helpers.grading.group_work import are_partners, shared
+from helpers.grading.people import People, read_people
 from helpers.grading.points.changes import FILE as GRADES
 from helpers.grading.points.changes import Change, Grades, as_json, changes_between, read_grades
 from helpers.grading.points.counted import weighted
-from helpers.grading.points.overrides import Override
-from helpers.grading.points.policy import DEFAULT, Policy
+from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record, Status, read_records
 from helpers.grading.references import solutions_here
 from helpers.grading.release import differences as differences_from
@@ -38,13 +37,13 @@ from helpers.grading.reports.standing import (
     grades_of,
     points_to_reach,
 )
-from helpers.grading.roster import Roster, match_roster, read_roster
 from helpers.grading.sandbox.levels import Plan, choose, protection_here
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade, Setting
 from helpers.grading.similarity import reference_answers, similar_answers, write_answers
 from helpers.grading.submissions import Job, find_submissions
+from helpers.grading.withdrawn import remove_withdrawn
 from helpers.views.plain import for_log, plural
 
 
@@ -88,7 +87,10 @@ def grade_folder(setting: Setting) -> Graded:
         raise CannotGrade(
             f"{out} is inside {folder}, among what was handed in: name another place."
         )
-    found, notices = find_submissions(folder)
+    files = (setting.roster, setting.policy, setting.overrides, setting.groups)
+    aside = [path for path in files if path is not None]
+    submissions = find_submissions(folder, aside)
+    found, notices = submissions.jobs, list(submissions.notices)
     _try_own_mistakes()
     try:
         if setting.release is not None:
@@ -96,12 +98,8 @@ def grade_folder(setting: Setting) -> Graded:
         named = [notebook_called(name) for name in setting.notebooks.replace(",", " ").split()]
     except (WorkspaceError, LookupError) as error:
         raise CannotGrade(str(error.args[0])) from None
-    members = read_roster(setting.roster) if setting.roster is not None else None
-    unknown: tuple[str, ...] = ()
-    if members is not None:  # now, not when a class has been graded
-        unknown = match_roster(members, (job.learner for job in found)).without_entry
-        notices += [f"{name}: handed in, and not on the roster" for name in unknown]
-    policy, overrides = _policy(setting, frozenset(job.learner for job in found))
+    people = read_people(setting, submissions.sources)
+    notices += people.notices
     secret = _secret(setting)
     for notice in notices:
         click.echo(for_log(f"Note: {notice}"))
@@ -112,31 +110,43 @@ def grade_folder(setting: Setting) -> Graded:
         plan = Plan(level, staged, turns=Turns(str(out / ".turns")))
         if setting.verify:
             return Graded(_verify(found, setting, plan, secret))
-        records = _with_progress(found, grade_all(found, setting, plan, secret), policy)
-    title = setting.title or setting.folder.resolve().name
-    # The file's time; where there are no deadlines, nobody asks for it.
-    times = {(j.learner, j.file): j.path.stat().st_mtime for j in found if policy.deadlines}
-    course = course_of(records, title, named, policy, overrides, times)
-    counted, moved = _write(course, setting, members, named)
-    for override in overrides:
+        records = _with_progress(found, grade_all(found, setting, plan, secret), people.policy)
+    if gone := remove_withdrawn(out / "records", record_paths(found, out).values()):
+        words = "removed what earlier runs kept of files that are no longer handed in"
+        click.echo(for_log(f"Note: {', '.join(gone)}: {words}."))
+    course = _course(records, found, people, setting, named)
+    counted, moved = _write(course, setting, people, named)
+    for override in people.overrides:
         if headings()[override.exercise].notebook not in course.notebooks:
             words = "its notebook is not the class's, so the override counts for nothing"
             click.echo(for_log(f"Note: {override.learner}, {override.exercise}: {words}."))
     for line in github_annotations(counted, str(folder)) if setting.github else ():
         click.echo(line)
-    return Graded(_summary(records) or int(bool(unknown)), course, moved)
+    return Graded(_summary(records) or int(bool(people.unknown)), course, moved)
 
 
-def _policy(setting: Setting, learners: frozenset[str]) -> tuple[Policy, tuple[Override, ...]]:
-    """Read how points are counted, before anything is graded. Raise CannotGrade where a line is wrong."""
-    policy, overrides = DEFAULT, tuple[Override, ...]()
-    path = setting.policy or setting.out / policies.FILE
-    if setting.policy or path.exists():
-        policy = policies.read_policy(path, learners)
-    path = setting.overrides or setting.out / given.FILE
-    if setting.overrides or path.exists():
-        overrides = given.read_overrides(path, learners)
-    return policy, overrides
+def _course(
+    records: Sequence[Record],
+    jobs: Sequence[Job],
+    people: People,
+    setting: Setting,
+    named: Sequence[str],
+) -> Course:
+    records = shared(records, people.groups)
+    tried = {each.name for record in records for each in record.exercises}
+    of_class = {known.notebook for name, known in headings().items() if name in tried}
+    # A file's time is asked for only if there are deadlines.
+    times = {job.file: job.path.lstat().st_mtime for job in jobs if people.policy.deadlines}
+    return course_of(
+        records,
+        setting.title or setting.folder.resolve().name,
+        named,
+        people.policy,
+        people.overrides,
+        {(each.learner, each.file): times[each.file] for each in records if each.file in times},
+        reference_answers(of_class, solutions_here()),
+        people.members,
+    )
 
 
 def _try_own_mistakes() -> None:
@@ -180,7 +190,7 @@ def _with_progress(
 
 
 def _write(
-    course: Course, setting: Setting, members: Roster | None, named: Sequence[str]
+    course: Course, setting: Setting, people: People, named: Sequence[str]
 ) -> tuple[list[Record], tuple[Change, ...]]:
     """Write reports and answers; give the records that count, and whose points moved."""
     counted = [record for standing in course.standings for record in standing.records]
@@ -190,7 +200,8 @@ def _write(
     moved = tuple(changes_between(before.grades, grades, now))
     changes = (*before.changes, *moved)
     similar = similar_answers(counted, reference_answers(course.notebooks, solutions_here()))
-    written = write_reports(course, setting.out, members, similar, changes)
+    similar = [pair for pair in similar if not are_partners(*pair.learners, people.groups)]
+    written = write_reports(course, setting.out, people.match, similar, changes)
     # Last: who finds it knows that all else was written, as `run_autograder` for Gradescope does.
     write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
     if moved:
@@ -198,6 +209,13 @@ def _write(
     for name in course.stray:
         words = "is not named by --notebooks" if named else "was handed in by few"
         click.echo(for_log(f"Note: {name} {words}, and counts for nobody."))
+    for name in course.rare:
+        words = "counts for everybody, although most have not handed it in: --notebooks says which count"
+        click.echo(for_log(f"Note: {name} {words}."))
+    for standing in course.standings:
+        for own in standing.own:
+            words = f"the answers to {own.notebook} are the course's own solutions, and count for nobody"
+            click.echo(for_log(f"Note: {standing.learner}, {own.file}: {words}."))
     for path in written:
         if path.parent == setting.out:  # not every learner's page
             click.echo(for_log(f"Wrote {path}"))

@@ -27,8 +27,8 @@ from dataclasses import dataclass, field, replace
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import bytes_of
-from helpers.answers.reader import UnreadableNotebook, read_answers
-from helpers.checks.check_notebook import exercises_of
+from helpers.answers.reader import UnreadableNotebook
+from helpers.checks.check_notebook import answers_in
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
@@ -173,8 +173,7 @@ class Grader:
         )
         try:
             digest = hashlib.sha256(bytes_of(job.path)).hexdigest()
-            wanted = exercises_of(job.path)
-            found = read_answers(job.path, [exercise.name for exercise in wanted])
+            wanted, found = answers_in(job.path)
         except UnreadableNotebook as error:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
         half, done, tried = self._time.half, list[ExerciseRecord](), list[_Try]()
@@ -430,6 +429,8 @@ def joined(
     worst = next((each for each in both if not each.passed), both[-1])
     source = found.source if isinstance(found, Answer) else ""
     flags = [*bypasses.flags(exercise, source), *(flag for each in both for flag in each.flags)]
+    if isinstance(found, Problem) and found.kind == "newer_syntax":
+        flags.append("written with a newer Python than the grader's: grade it with that version")
     return replace(
         visible,
         outcome=worst.outcome,

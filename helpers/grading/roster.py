@@ -12,10 +12,12 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
+from helpers.grading.owners import Source
 from helpers.grading.setting import CannotGrade
 
 _MOST_BYTES = 20_000_000
@@ -23,12 +25,16 @@ _MOST_BYTES = 20_000_000
 _NO_LEARNERS = {"points possible", "student, test"}
 
 
+# "Participant 22" of Moodle's grading worksheet (mod/assign/gradingtable.php, col_recordid), in any language.
+_IDENTIFIER = re.compile(r"(\D*[^\W\d]\D*?)\s*(\d+)")
+_LAST_NUMBER = re.compile(r"\d+$")
+_FULL_NAMES = ("Full name", "Student", "Name", "Learner")
+# Columns in which names are looked for: platforms have them first.
+_MOST_NAMES = 8
+
+
 class RosterError(CannotGrade):
     """A roster cannot be used: which file, what is wrong, what to do; one line."""
-
-
-# The platform's number of a learner, as `find_submissions` puts it behind a name.
-_NUMBER = re.compile(r" \((\d+)\)$")
 
 
 @dataclass(frozen=True)
@@ -49,14 +55,41 @@ class Roster:
 class RosterMatch:
     """Who is who. rows: for each row of the roster its learner, None if nothing was handed in.
 
-    without_submission: their rows' names. without_entry: learners whom no row names.
+    names: for each row what its learner is called here, whether there is a file or not. without_entry:
+    learners whom no row names. ambiguous: names that several rows share, so that nobody was matched.
     """
 
     roster: Roster
     column: str
     rows: tuple[str | None, ...]
-    without_submission: tuple[str, ...]
+    names: tuple[str, ...]
     without_entry: tuple[str, ...]
+    ambiguous: tuple[str, ...] = ()
+
+    @property
+    def without_submission(self) -> tuple[str, ...]:
+        """The names of rows whose learners have handed in nothing."""
+        pairs = zip(self.rows, self.names, strict=True)
+        return tuple(name for learner, name in pairs if learner is None)
+
+    def aliases(self) -> dict[str, str]:
+        """Return by each text that only one row has, as a cell or as two, what its learner is called here."""
+        count = Counter(text for row in self.roster.rows for text in _texts(row))
+        return {
+            text: name
+            for row, name in zip(self.roster.rows, self.names, strict=True)
+            for text in _texts(row)
+            if count[text] == 1
+        }
+
+    def with_people(self, people: Collection[str]) -> RosterMatch:
+        """Return the match with learners who have no file of their own, but points or a group."""
+        rows = tuple(
+            name if learner is None and name in people else learner
+            for learner, name in zip(self.rows, self.names, strict=True)
+        )
+        more = [each for each in people if each not in {*rows, *self.without_entry}]
+        return replace(self, rows=rows, without_entry=(*self.without_entry, *more))
 
 
 def read_roster(path: Path) -> Roster:
@@ -80,67 +113,154 @@ def read_roster(path: Path) -> Roster:
     return Roster(str(path), columns, tuple(rows))
 
 
-def match_roster(roster: Roster, learners: Iterable[str]) -> RosterMatch:
-    """Find each learner's row. Raise RosterError if none is found, or if two rows name the same one.
+def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
+    """Find each learner's row. Raise RosterError if none is found.
 
-    The column that names learners is the one in which most are found, in just this spelling.
+    learners: by name, what the name was read from. A platform's number decides first, if the row does not
+    name somebody else. Then the column decides, or two neighboring ones, in which most learners are found.
     """
-    known = tuple(dict.fromkeys(learners))
-    column = _likeliest(roster, known)
-    place = roster.columns.index(column)
-    cells = [_key(row[place]) for row in roster.rows]
-    counts = Counter(cells)
-    if twice := next((cell for cell in cells if cell and counts[cell] > 1), ""):
-        raise RosterError(
-            f"{roster.file} names {twice!r} twice in the column {column!r}. Remove one row."
-        )
-    found = _find(cells, known)
-    if known and not any(found):
+    by_number, number_column = _by_number(roster, learners)
+    rest = [name for name in learners if name not in by_number.values()]
+    at, column, cells = _likeliest(roster, rest or list(learners))
+    found = [by_number.get(row) or each for row, each in enumerate(_find(cells, rest))]
+    if learners and not any(found):
         raise RosterError(
             f"{roster.file} names nobody who handed something in (column {column!r}; looked for "
-            f"{_key(known[0])[:60]!r} and the like). Is it this class's, and does that column "
+            f"{_key(next(iter(learners)))[:60]!r} and the like). Is it this class's, and does that column "
             "hold the names of the submitted files or folders?"
         )
+    count = Counter(cells)
+    called = {_key(source.name) for name, source in learners.items() if name not in found}
     present = set(found)
-    absent = [cells[at] or roster.rows[at][0] for at, each in enumerate(found) if each is None]
     return RosterMatch(
-        roster, column, found, tuple(absent), tuple(each for each in known if each not in present)
+        roster,
+        column if rest or not number_column else number_column,
+        tuple(found),
+        tuple(_names(roster, found, cells)),
+        tuple(each for each in learners if each not in present),
+        tuple(sorted(name for name in called if count[name] > 1)),
     )
 
 
-def _likeliest(roster: Roster, learners: Sequence[str]) -> str:
+def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int, str], str]:
+    """Return the learners of rows that have their platform's number, and the column that has it."""
+    found: dict[int, str] = {}
+    used = ""
+    named: dict[str, set[int]] = {}
+    for at, row in enumerate(roster.rows):
+        for text in _texts(row):
+            named.setdefault(_letters(text), set()).add(at)
+    for platform, place in (("canvas", roster.place("ID")), ("moodle", _identifiers(roster))):
+        numbers: dict[str, list[str]] = {}
+        for name, source in learners.items():
+            if source.platform == platform and source.number:
+                numbers.setdefault(source.number, []).append(name)
+        for at, row in enumerate(roster.rows if place is not None else ()):
+            number = _LAST_NUMBER.search(row[place or 0].strip())
+            same = numbers.get(number[0], []) if number else []
+            # A different assignment, or a group's name, has the same number for a different person.
+            if len(same) == 1 and _agrees(at, row, learners[same[0]], named):
+                found[at] = same[0]
+                used = roster.columns[place or 0]
+    return found, used
+
+
+def _identifiers(roster: Roster) -> int | None:
+    """Return the place of the column "Identifier" of Moodle's grading worksheet: "Participant 22"."""
+    for at in range(len(roster.columns)):
+        cells = [_IDENTIFIER.fullmatch(row[at].strip()) for row in roster.rows]
+        if len({cell[1] if cell else None for cell in cells}) == 1 and all(cells):
+            return at
+    return None
+
+
+def _agrees(at: int, row: Sequence[str], source: Source, named: Mapping[str, set[int]]) -> bool:
+    """Return whether a row with a source's number may be its learner's, by the names in it.
+
+    named: by the letters of a name, the rows in which it stands.
+    """
+    if source.platform == "canvas":  # only letters are left of a name, and a group has its own
+        return at in named.get(_letters(source.name.rpartition(" (")[0]), {at})
+    words = _words(source.name)
+    # before a name there may be the name of a group: "Team A-Ann Lee"
+    return any(_words(text) == words or source.name.endswith(f"-{text}") for text in _texts(row))
+
+
+def _texts(row: Sequence[str]) -> set[str]:
+    """Return what a row may call its learner: each cell, and two neighbors, in either order."""
+    cells = [_key(cell) for cell in row[:_MOST_NAMES]]
+    pairs = [
+        pair
+        for one, two in pairwise(cells)
+        if one and two
+        for pair in (f"{one} {two}", f"{two} {one}")
+    ]
+    return {text for text in (*cells, *pairs) if text}
+
+
+def _likeliest(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[str]]:
+    """Return the place, the name and the cells of the column that names most learners, or of two together."""
+    columns = roster.columns
+    tries = [
+        (at, columns[at], [_key(row[at]) for row in roster.rows]) for at in range(len(columns))
+    ]
+    for at in range(min(len(columns), _MOST_NAMES) - 1):
+        for one, two in ((at, at + 1), (at + 1, at)):
+            name = f"{columns[one]} {columns[two]}"
+            tries.append((at, name, [_key(f"{row[one]} {row[two]}") for row in roster.rows]))
     exact = set(map(_key, learners))
 
-    def hits(column: str) -> tuple[int, int]:
-        place = roster.columns.index(column)
-        cells = [_key(row[place]) for row in roster.rows]
+    def hits(tried: tuple[int, str, list[str]]) -> tuple[int, int]:
+        cells = tried[2]
         return sum(map(bool, _find(cells, learners))), sum(cell in exact for cell in cells)
 
-    return max((name for name in roster.columns if name), key=hits)
+    return max((each for each in tries if each[1].strip()), key=hits)
+
+
+def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) -> Iterator[str]:
+    """Return for each row what its learner is called here: those without a file as the roster does."""
+    place = next((at for name in _FULL_NAMES if (at := roster.place(name)) is not None), None)
+    taken = Counter(filter(None, found))
+    for row, learner, cell in zip(roster.rows, found, cells, strict=True):
+        if learner is None:
+            is_name = any(c.isalpha() for c in cell) and not re.fullmatch(r"\D+ \d+", cell)
+            name = cell if is_name or place is None else _key(row[place])
+            name = name or next(filter(None, map(_key, row)), "?")
+            more = next((c for c in map(_key, row) if c and c != name), str(len(taken)))
+            learner = name if name not in taken else f"{name} ({more})"
+            taken[learner] += 1
+        yield learner
 
 
 def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
-    """Return each cell's learner: of just this name, or this number, else the only one but for its case."""
+    """Return each cell's learner: of just this name, else the only one but for its case, or with a number.
+
+    `kay_2` is found in the cell "kay" if nobody else is called so: the number may be that of a try.
+    """
     exact = {_key(learner): learner for learner in learners}
     loose: dict[str, list[str]] = {}
+    numbered: dict[str, list[str]] = {}
     for learner in learners:
-        loose.setdefault(_key(learner).casefold(), []).append(learner)
-    alike = Counter(cell.casefold() for cell in cells)
-
-    numbers: dict[str, list[str]] = {}
-    for learner in learners:
-        if found := _NUMBER.search(learner):
-            numbers.setdefault(found[1], []).append(learner)
+        folded = _key(learner).casefold()
+        loose.setdefault(folded, []).append(learner)
+        numbered.setdefault(re.sub(r"[-_ ]\d{1,2}$", "", folded), []).append(learner)
+    count, alike = Counter(cells), Counter(cell.casefold() for cell in cells)
 
     def learner_of(cell: str) -> str | None:
-        if len(numbers.get(cell, [])) == 1 and cell not in exact:
-            return numbers[cell][0]
         if not cell or cell in exact:
-            return exact.get(cell) if cell else None
-        same = loose.get(cell.casefold(), [])
+            return exact[cell] if cell and count[cell] == 1 else None
+        same = loose.get(cell.casefold()) or numbered.get(cell.casefold(), [])
         return same[0] if len(same) == 1 and alike[cell.casefold()] == 1 else None
 
     return tuple(learner_of(cell) for cell in cells)
+
+
+def _words(name: str) -> list[str]:
+    return sorted(re.findall(r"\w+", _key(name).casefold()))
+
+
+def _letters(name: str) -> str:
+    return "".join(re.findall(r"\w+", _key(name).casefold()))
 
 
 def _key(name: str) -> str:
@@ -148,10 +268,11 @@ def _key(name: str) -> str:
 
 
 def _is_learner(cells: Sequence[str]) -> bool:
-    first = cells[0].strip().casefold()
+    first = ", ".join(cell.strip().casefold() for cell in cells[:2])
     filled = [cell.strip().casefold() for cell in cells if cell.strip()]
     told_by_canvas = all(cell.startswith(("manual posting", "muted")) for cell in filled)
-    return first not in _NO_LEARNERS and not told_by_canvas
+    is_row_of_canvas = bool({first, cells[0].strip().casefold()} & _NO_LEARNERS)
+    return not is_row_of_canvas and not told_by_canvas
 
 
 def _table(path: Path) -> list[list[str]]:

@@ -19,9 +19,9 @@ class Setting:
     which visible runs, "all", "failed" or "none". verify: grade once more and report differences; nothing
     is written. release: the bundle that was handed out. title: of the class. github: print annotations.
     scheduler: the address of a Dask scheduler, "" for processes on this machine. notebooks: numbers or names
-    of the class's, with spaces between; see `reports.standing.course_of`. policy, overrides: files; where
-    none is named, policy.toml and overrides.csv in `out`, if they are there. again: use nothing that was
-    kept.
+    of the class's, with spaces between; see `reports.standing.course_of`. policy, overrides, groups: files;
+    where none is named, policy.toml, overrides.csv and groups.csv in `out`, if they exist. again: use nothing
+    that was kept.
     """
 
     folder: Path
@@ -38,4 +38,5 @@ class Setting:
     notebooks: str = ""
     policy: Path | None = None
     overrides: Path | None = None
+    groups: Path | None = None
     again: bool = False

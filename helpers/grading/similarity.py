@@ -51,6 +51,8 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
     for old in (out / "answers").glob("*/*/*.py"):
         with writing(old):
             old.unlink()
+        with suppress(OSError):  # something of the instructor's is in it
+            old.parent.rmdir()
     names = page_names(record.learner for record in records)
     for record in records:
         learner = Path(names[record.learner]).stem

@@ -1,23 +1,36 @@
-"""Find what was handed in: one file for each learner, one folder for each, or as an LMS exports them.
+"""Find what was handed in: one file for each learner, one folder for each, or as a platform exports them.
 
-class/anna_02_blocking_p2p.ipynb              learner "anna"
-class/bela/02_blocking_p2p.ipynb              learner "bela"
-class/Cy Lee_123_assignsubmission_file_/x.ipynb    learner "Cy Lee" (Moodle)
-class/leecy_LATE_123_456_x.ipynb              learner "leecy (123)" (Canvas)
+    file --what it is (its contents)--> hand-in --whose it is (its place, then its name)--> Job
+
+Contents decide, a name is a hint. What may be somebody's work and is not a notebook becomes a job all the
+same: it is reported as unreadable, with the reason, and its learner does not vanish. Whose names mean what
+is in `owners`; which exercises are in a file is `checks.check_notebook.answers_in`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from helpers.checks.registry import exercises
+from helpers.answers.file_kinds import looks_like_notebook
+from helpers.answers.notebook import MAX_FILE_BYTES
+from helpers.checks.headings import headings
+from helpers.grading.owners import (
+    Source,
+    apart_in_export,
+    file_sources,
+    folder_source,
+    has_platform_names,
+    name_learners,
+    notebooks_named,
+    printable,
+)
 from helpers.grading.setting import CannotGrade
 
 # Notebooks that are taken of one learner's folder: some copies of each of the course's.
@@ -25,16 +38,28 @@ MOST_FILES = 100
 # Files and folders that are looked at in it.
 MOST_ENTRIES = 20_000
 _DEEPEST = 4
-_HIDDEN = (".", "__MACOSX")
+# Files that are named one by one where a learner has handed in no notebook.
+_MOST_OTHERS = 5
+_HEAD_BYTES = 1 << 20
+# What systems and tools leave, and no learner hands in.
+_LITTER = re.compile(
+    r"\._.*|\.~.*|~\$.*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|\.(?:DS_Store|ipynb_checkpoints|git\w*"
+    r"|venv|vscode|idea|virtual_documents|Trash.*|cache|config|local|jupyter|ipython|keep|fseventsd|Spotlight.*)"
+)
 # The map of the course, which `course lab` puts into every learner's folder.
 _OURS = "home.ipynb"
-_MOODLE = re.compile(r"_(\d+)_assign(submission_file|feedback_file).*$")
-# A name, perhaps LATE, the learner's number, the submission's, what the file was called.
-_CANVAS = re.compile(r"(?P<who>[^_]+)(_LATE)?_(?P<number>\d+)_\d+_.+")
-# What browsers put behind the name of a file that they have saved before.
-_COPY = re.compile(r" \(\d+\)$")
-# Small letters of Cyrillic and Greek that look Latin; the commonest, not all that Unicode has.
-_ALIKE = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
+# What instructors keep next to what was handed in.
+_INSTRUCTORS = re.compile(
+    r"(?:readme|license|makefile)\b.*|.*\.(?:md|csv|tsv|xlsx?|ods|toml|ya?ml|log|lock)", re.I
+)
+_ARCHIVE = re.compile(r".*\.(?:zip|rar|7z|tar|tgz|tar\.\w+)", re.I)
+# Folders of one learner that may hold the same notebook.
+_OWN_FOLDERS = re.compile(
+    r"work|notebooks|solutions?|tests?|docs|old|new|backups?|archive|final|drafts?|versions?|cop(?:y|ies)"
+    r"|submi\w+|release|source|autograded|feedback",
+    re.I,
+)
+_DEFINED = re.compile(rb"\b(?:def|class) +(\w+)")
 
 
 class NoSubmissions(CannotGrade):
@@ -54,74 +79,244 @@ class Job:
     of: int = 1
 
 
-def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
-    """Return the notebooks to grade, in order, and what was noticed on the way, a line each.
+@dataclass(frozen=True)
+class Submissions:
+    """What was found. sources: for each learner what the name was read from. notices: a line each."""
 
-    Symbolic links and hidden folders are passed over. Raise NoSubmissions where there is nothing.
+    jobs: tuple[Job, ...]
+    sources: dict[str, Source]
+    notices: tuple[str, ...]
+
+
+@dataclass
+class _Found:
+    """The files of one source. others: files that are handed in only if there is no notebook."""
+
+    files: list[Path] = field(default_factory=list)
+    others: list[Path] = field(default_factory=list)
+    empty: list[Path] = field(default_factory=list)
+
+
+def find_submissions(folder: Path, aside: Collection[Path] = ()) -> Submissions:
+    """Return what is to be graded, in order. aside: files of the instructor's that may lie there.
+
+    Raise NoSubmissions where there is nothing.
     """
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise NoSubmissions(f"{folder} {what}: name the folder with what was handed in.")
     notices: list[str] = []
-    paths = list(_files(folder, notices))
-    learners = _learners({_source(path, folder) for path in paths}, notices)
-    jobs = [Job(learners[_source(path, folder)], path, _shown(path, folder)) for path in paths]
+    found: dict[Source, _Found] = {}
+    shared = _class_folders(folder)
+    skipped = set(map(os.path.abspath, [*aside, *shared]))
+    for here in shared:
+        _look_into(here, folder, skipped, found, notices)
+    learners = name_learners(found, notices)
+    jobs = [
+        Job(learners[source], path, _shown(path, folder))
+        for source, each in found.items()
+        for path in _handed_in(each)
+    ]
     if not jobs:
         raise NoSubmissions(
             f"{folder} holds no notebook (.ipynb): name the folder with what was handed in."
         )
-    full = {path.relative_to(folder).parts[0] for path in paths}
-    for child in sorted(folder.iterdir()):
-        shown = child.is_dir() and not child.is_symlink() and not child.name.startswith(_HIDDEN)
-        if shown and child.name not in full:
-            notices.append(
-                f"{_printable(child.name)}: no notebook in this folder, {_DEEPEST} folders deep"
-            )
     count = Counter(job.learner for job in jobs)
     jobs = [replace(job, of=count[job.learner]) for job in jobs]
-    return sorted(jobs, key=lambda job: (job.learner, job.file)), notices
+    jobs.sort(key=lambda job: (job.learner, job.file))
+    sources = {learner: source for source, learner in learners.items()}
+    return Submissions(tuple(jobs), sources, tuple(notices))
 
 
-def _files(folder: Path, notices: list[str]) -> Iterator[Path]:
-    """Return the notebooks of the class's folder, and of each folder in it."""
-    for entry in _entries(folder, folder, notices):
+def _handed_in(found: _Found) -> Sequence[Path]:
+    """Return a learner's files: the notebooks; without any, whatever else there is, or the empty folder."""
+    if not found.files:
+        return found.others if 0 < len(found.others) <= _MOST_OTHERS else found.empty
+    named = {name for path in found.files for name in notebooks_named(path.name)}
+    # an export next to its notebook says nothing new, that of a different notebook does
+    alone = (path for path in found.others if {*notebooks_named(path.name)} - named)
+    return [*found.files, *alone]
+
+
+# --- folders: which hold a class, and which one learner's files ---------------------------------------
+
+
+def _class_folders(folder: Path) -> list[Path]:
+    """Return the class's folder, and the folders below it that hold several learners' files.
+
+    Such are exports that were unpacked into a folder of their own, those on the way to them, and folders that
+    are called like a notebook. A folder that is alone is one as well if folders in it hold the same notebook.
+    """
+    folders, files = _names(folder)
+    if len(folders) == 1 and not files and _holds_learners(folder / folders[0]):
+        return [folder, *_class_folders(folder / folders[0])]
+    found = [folder]
+    for name in folders:
+        found += [folder / name] if notebooks_named(name) else _exports(folder / name, _DEEPEST - 1)
+    return found
+
+
+def _exports(here: Path, depth: int) -> list[Path]:
+    folders, files = _names(here)
+    below = [each for name in folders if depth for each in _exports(here / name, depth - 1)]
+    return [here, *below] if below or has_platform_names(folders, files, here.name) else []
+
+
+def _holds_learners(here: Path) -> bool:
+    """Return whether folders in this one hold copies of the same notebook, as learners' folders do."""
+    folders, files = _names(here)
+    if has_platform_names(folders, files, here.name):
+        return True
+    paths = [path for name in folders for path in _notebooks_below(here / name)]
+    return len(_with_same_notebook(here, paths)) > 1
+
+
+def _with_same_notebook(here: Path, paths: Sequence[Path]) -> set[str]:
+    """Return the folders in `here`, except those that a learner makes, that hold notebooks of one name."""
+    by_name: dict[str, set[str]] = {}
+    for path in paths:
+        first, *rest = path.relative_to(here).parts
+        if rest and not _OWN_FOLDERS.fullmatch(first) and not notebooks_named(first):
+            by_name.setdefault(path.name.casefold(), set()).add(first)
+    return max(by_name.values(), key=len, default=set())
+
+
+def _notebooks_below(here: Path, depth: int = 2) -> Iterator[Path]:
+    folders, files = _names(here)
+    yield from (here / name for name in files if name.lower().endswith(".ipynb"))
+    if depth:
+        for name in folders:
+            yield from _notebooks_below(here / name, depth - 1)
+
+
+def _names(here: Path) -> tuple[list[str], list[str]]:
+    """Return the names of a folder's folders and files, without hidden ones and links."""
+    folders: list[str] = []
+    files: list[str] = []
+    with suppress(OSError), os.scandir(here) as entries:
+        for entry in islice(entries, MOST_ENTRIES):
+            if (
+                not entry.name.startswith(".")
+                and not _LITTER.fullmatch(entry.name)
+                and not entry.is_symlink()
+            ):
+                (folders if entry.is_dir() else files).append(entry.name)
+    return sorted(folders), sorted(files)
+
+
+def _look_into(
+    here: Path,
+    folder: Path,
+    skipped: Collection[str],
+    found: dict[Source, _Found],
+    notices: list[str],
+) -> None:
+    """Add what a folder of a class holds: each folder in it is somebody's, and so is each file."""
+    sources: dict[str, Source] = {}
+    files: dict[str, str] = {}
+    for entry in _entries(here, folder, notices):
+        path = Path(entry.path)
+        if os.path.abspath(path) in skipped:
+            continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _files_of_one(Path(entry.path), folder, notices)
-        elif _is_notebook(entry.name):
-            yield Path(entry.path)
+            sources[entry.name] = folder_source(entry.name, here.name)
+        elif _is_somebodys(entry.name):
+            files[entry.name] = _notebook_in(path)
+        else:
+            notices.append(f"{_shown(path, folder)}: not a notebook, passed over")
+    sources |= file_sources(files)
+    for name, source in apart_in_export(sources).items():
+        own, path = found.setdefault(source, _Found()), here / name
+        if name not in files:
+            _add_folder(own, path, folder, notices)
+            continue
+        is_notebook = path.is_symlink() or _may_be_notebook(path)
+        (own.files if is_notebook else own.others).append(path)
+        if notebooks_named(source.name):
+            notices.append(f"{_shown(path, folder)}: the name does not say whose it is")
 
 
-def _files_of_one(own: Path, folder: Path, notices: list[str]) -> Iterator[Path]:
+def _is_somebodys(name: str) -> bool:
+    """Return whether a file in a class's folder was handed in, and is not the instructor's."""
+    return (
+        not _INSTRUCTORS.fullmatch(name)
+        or bool(notebooks_named(name))
+        or "_assignsubmission_" in name
+    )
+
+
+def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> None:
     """Walk down one learner's folder, as far as is bounded: what is too much costs nobody else."""
-    todo, looked, count = [(own, 1)], 0, 0
+    name, before = printable(top.name), len(own.files)
+    todo, looked = [(top, 1)], 0
     while todo:
         here, depth = todo.pop()
         for entry in _entries(here, folder, notices):
             looked += 1
             if looked > MOST_ENTRIES:
-                name = _printable(own.name)
                 notices.append(f"{name}: more than {MOST_ENTRIES:,} files, the others passed over")
                 return
-            if entry.is_dir(follow_symlinks=False):
+            path = Path(entry.path)
+            if entry.is_symlink():
+                notices.append(f"{_shown(path, folder)}: a symbolic link, passed over")
+            elif entry.is_dir(follow_symlinks=False):
                 if depth < _DEEPEST:
-                    todo.append((Path(entry.path), depth + 1))
-            elif _is_notebook(entry.name):
-                count += 1
-                if count > MOST_FILES:
-                    name = _printable(own.name)
-                    notices.append(
-                        f"{name}: more than {MOST_FILES} notebooks, the others passed over"
-                    )
-                    return
-                yield Path(entry.path)
+                    todo.append((path, depth + 1))
+            elif not _may_be_notebook(path):
+                own.others += [path] * (len(own.others) <= _MOST_OTHERS)
+            elif len(own.files) - before >= MOST_FILES:
+                notices.append(f"{name}: more than {MOST_FILES} notebooks, the others passed over")
+                return
+            else:
+                own.files.append(path)
+    if len(own.files) == before:
+        own.empty.append(top)
+        notices.append(f"{name}: no notebook in this folder, {_DEEPEST} folders deep")
+    if len(same := _with_same_notebook(top, own.files[before:])) > 1:
+        folders = ", ".join(map(printable, sorted(same)[:4]))
+        notices.append(
+            f"{name}: taken as one learner's folder, although folders in it ({folders}) hold the same "
+            f"notebook. If they are several learners', move them up next to {name}, or grade {name} itself"
+        )
 
 
-def _is_notebook(name: str) -> bool:
-    return name.lower().endswith(".ipynb")
+# --- files: what they are -----------------------------------------------------------------------------
+
+
+def _may_be_notebook(path: Path) -> bool:
+    """Return whether a file in a learner's folder is, or may hold, a notebook."""
+    name = path.name.lower()
+    return (
+        ".ipynb" in name or _ARCHIVE.fullmatch(name) is not None or looks_like_notebook(_head(path))
+    )
+
+
+def _notebook_in(path: Path) -> str:
+    """Return the course's notebook of which a file seems to define the most exercises, by its text; or "".
+
+    The text is not parsed: this only helps to read names. What is graded follows from the cells.
+    """
+    known = headings()
+    names = {
+        each.decode() for each in _DEFINED.findall(_head(path, MAX_FILE_BYTES)) if each.isascii()
+    }
+    count = Counter(known[name].notebook for name in names if name in known)
+    return max(sorted(count), key=lambda each: count[each], default="")
+
+
+def _head(path: Path, most: int = _HEAD_BYTES) -> bytes:
+    """Return what a regular file begins with, b"" if it cannot be read."""
+    # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a link may lead anywhere.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    with suppress(OSError):
+        if path.is_file() and not path.is_symlink():
+            with open(os.open(path, flags), "rb") as file:
+                return file.read(most)
+    return b""
 
 
 def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
-    """Return what a folder holds, in order: nothing hidden, and no links, which are reported."""
+    """Return what a folder holds, in order, without litter and hidden folders that hold no notebook."""
     try:
         # One more than is taken shows that there are too many, without reading all of them.
         with os.scandir(here) as found:
@@ -130,101 +325,20 @@ def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEnt
         notices.append(f"{_shown(here, folder)}: cannot be opened ({error.strerror})")
         return
     for entry in entries:
-        # A link could lead to another learner's file, or to one of the grader's.
-        if entry.name.startswith(_HIDDEN) or entry.name == _OURS:
+        if _LITTER.fullmatch(entry.name) or (
+            entry.name == _OURS and not _notebook_in(Path(entry.path))
+        ):
             continue
-        if entry.is_symlink():
-            notices.append(f"{_shown(Path(entry.path), folder)}: a symbolic link, passed over")
-        else:
+        if not entry.name.startswith(".") or _is_hidden_hand_in(entry, here == folder):
             yield entry
 
 
-def _source(path: Path, folder: Path) -> str:
-    """Return what says whose a notebook is: its folder, or what its file is called besides a notebook's name.
-
-    A learner may hand in many files, so "anna" of anna_02.ipynb and of anna_03.ipynb is one.
-    """
-    first, *rest = path.relative_to(folder).parts
-    if rest:
-        return f"{first}/"
-    if found := _CANVAS.fullmatch(path.stem):
-        return f"{found['who']} ({found['number']})"
-    return _without_notebook(_COPY.sub("", path.stem))
-
-
-def _without_notebook(stem: str) -> str:
-    """Take a notebook's name out of a file's, with the one sign that joins them."""
-    known = sorted({exercise.notebook for exercise in exercises().values()})
-    found = sorted((stem.find(notebook), notebook) for notebook in known if notebook in stem)
-    for at, notebook in found[:1]:
-        before, after = stem[:at], stem[at + len(notebook) :]
-        before = before[:-1] if before.endswith(("_", "-", ".")) else before
-        after = after[1:] if after.startswith(("_", "-", ".")) else after
-        return "_".join(filter(None, [before, after])) or stem
-    return stem
-
-
-def _learners(sources: set[str], notices: list[str]) -> dict[str, str]:
-    """Name the learner of each source; of those that look alike only one that is spelled so keeps the name.
-
-    Names look alike that differ by a space at the end, by case, by the way to write an accent, or by letters
-    of another script. Nobody may get, or lose, what is another's.
-    """
-    alike: dict[str, list[str]] = {}
-    for source in sorted(sources):
-        alike.setdefault(_key(_name_of(source)), []).append(source)
-    names = {}
-    for same in alike.values():
-        for source in same:
-            name = _name_of(source)
-            alone = len(same) == 1 or source == _owner(name, same)
-            names[source] = name if alone else f"{name} ({_told(source)})"
-        if len(same) > 1:
-            told = ", ".join(_told_apart(same))
-            notices.append(
-                f"{_name_of(same[0])}: names of different submissions, not put together: {told}"
-            )
-    return names
-
-
-def _owner(name: str, same: Sequence[str]) -> str | None:
-    """Return the one source to which a name belongs: a folder called just so, else a file's name."""
-    spelled = [other for other in same if _name_of(other) == name and _is_spelled(other)]
-    folders = [other for other in spelled if other.endswith("/")]
-    return next((found[0] for found in (folders, spelled) if len(found) == 1), None)
-
-
-def _is_spelled(source: str) -> bool:
-    """Tell whether a learner's name is all that the source says, in just this spelling."""
-    return _name_of(source) == source.removesuffix("/")
-
-
-def _told(source: str) -> str:
-    number = _MOODLE.search(source)
-    return number[1] if number else repr(source)[:120]
-
-
-def _told_apart(sources: Sequence[str]) -> list[str]:
-    """Return each source so that a reader sees what tells it from the others."""
-    told = list(map(_told, sources))
-    looks = {unicodedata.normalize("NFKC", each).translate(_ALIKE) for each in told}
-    return told if len(looks) == len(told) else list(map(ascii, told))
-
-
-def _key(name: str) -> str:
-    folded = unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
-    return folded.translate(_ALIKE).strip("_-.")
-
-
-def _name_of(source: str) -> str:
-    """Take the learner's name out of what says whose a notebook is."""
-    name = _MOODLE.sub("", source.removesuffix("/"))
-    return unicodedata.normalize("NFC", " ".join(_printable(name).split())) or "?"
+def _is_hidden_hand_in(entry: os.DirEntry[str], is_top: bool) -> bool:
+    path = Path(entry.path)
+    if entry.is_dir(follow_symlinks=False):
+        return is_top and any(_notebooks_below(path))
+    return _may_be_notebook(path)
 
 
 def _shown(path: Path, folder: Path) -> str:
-    return _printable(str(path.relative_to(folder)))
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)[:200]
+    return printable(str(path.relative_to(folder)))

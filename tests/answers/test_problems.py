@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from helpers.answers.build import Answer, Problem, build_answer
+from helpers.answers.data import NO_ATTEMPT
 
 
 def cells(text: str) -> list[str]:
@@ -47,7 +48,7 @@ STUB = 'raise NotImplementedError("Exercise 5.3: write it")'
     ],
 )
 def test_not_attempted(text: str) -> None:
-    assert problem(text).kind == "not_attempted"
+    assert problem(text).kind in NO_ATTEMPT
 
 
 def test_the_message_points_at_the_stub() -> None:
@@ -69,6 +70,24 @@ def test_attempted(text: str) -> None:
     assert is_answer(text)
 
 
+def test_a_misspelt_name_is_named_with_its_cell() -> None:
+    found = problem("x = 1\n---\ndef my_slce(x):\n    return x", "my_slice")
+    assert found.message == (
+        "no cell defines `my_slice`. Did you mean `my_slce` (cell 2)? Rename it to `my_slice`."
+    )
+    assert "Did you mean `My_Slice`" in problem("class My_Slice:\n    pass", "my_slice").message
+    assert (
+        problem("def other(x):\n    return x", "my_slice").message == "no cell defines `my_slice`."
+    )
+
+
+def test_the_answer_to_a_different_exercise_is_no_misspelling() -> None:
+    found = build_answer(
+        ["def ring_all_gather(): pass"], "ring_all_reduce", others=["ring_all_gather"]
+    )
+    assert isinstance(found, Problem) and "Did you mean" not in found.message
+
+
 # --- syntax errors --------------------------------------------------------------------------------
 
 
@@ -87,7 +106,7 @@ def test_a_broken_assignment() -> None:
 
 
 def test_a_broken_cell_that_only_uses_the_answer_is_no_syntax_error_of_it() -> None:
-    assert problem("x = f(").kind == "not_attempted"
+    assert problem("x = f(").kind == "not_defined"
 
 
 @pytest.mark.parametrize(

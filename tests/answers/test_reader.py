@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
@@ -112,6 +113,7 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b" \n\t", "is empty"),
         (VALID[:-1], "is cut off"),
         (VALID[:30], "is cut off"),
+        (b'{"cells": [], "x": fal', "is cut off"),
         (b"print('hello')", "is not valid JSON"),
         (b"{'cells': []}", "is not valid JSON"),
         (b"[]", "not a notebook"),
@@ -123,9 +125,29 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b'{"cells": "x"}', "in place of its cells"),
         (b'{"cells": 1, "worksheets": []}', "in place of its cells"),
         (b'{"worksheets": 3}', "has no cells"),
-        (b"\xff\xfe" + VALID.decode().encode("utf-16-le"), "not UTF-8"),
+        (b"\xff\xfe" + VALID.decode().encode("utf-16-le"), "is UTF-16 text"),
+        (VALID.decode().encode("utf-16-be"), "iconv -f UTF-16 -t UTF-8"),
         (b"\x80" + VALID, "not UTF-8"),
-        (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "not UTF-8"),
+        (VALID.replace(b"x = 1", b"\xe4 = 1"), "save it as UTF-8"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "a screenshot has no cells"),
+        (b"%PDF-1.7\n%\xe2\xe3", "is a PDF"),
+        (b"PK\x03\x04\x14\0", "is a zip archive, not a notebook. Unpack it"),
+        (gzip.compress(VALID), "is compressed with gzip. Unpack it"),
+        (b"<!DOCTYPE html>\n<html><body>Sign in</body></html>", "is a web page"),
+        (b"<!-- saved -->\n<HTML lang='en'>", "is a web page"),
+        (b"https://colab.research.google.com/drive/1aB\n", "File > Download > Download .ipynb"),
+        (b"[InternetShortcut]\r\nURL=https://example.org/x.ipynb\r\n", "holds a link"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 1\n", "git lfs pull"),
+        (
+            b'{"cells": [\n<<<<<<< HEAD\n1\n=======\n2\n>>>>>>> b\n]}',
+            "merge conflict of git (line 2)",
+        ),
+        (b"import torch\n\ndef f(rank):\n    return rank\n", "is a Python script"),
+        (b"# %%\nx = 1\n", "is a Python script"),
+        (b"\0" * 400, "holds only zero bytes"),
+        (VALID[:20] + b"\0" * 5 + VALID[25:], "holds zero bytes (the first is byte 20)"),
+        (VALID + b"\nbye", "has text after the end of the notebook (line 2)"),
+        (VALID + VALID, "if it is a second notebook, save it as a file of its own"),
         (b"[" * 200_000, "nested"),
         (b'{"cells":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested"),
         (b'{"a":' * 100_000, "nested"),
@@ -152,7 +174,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "socket"))
     wrong = {
-        tmp_path: "not a regular file",
+        tmp_path: "is a folder, not a notebook",
         tmp_path / "missing": "does not exist",
         tmp_path / "link": "is a symbolic link",
         tmp_path / "circle": "is a symbolic link",
@@ -206,7 +228,42 @@ def test_answers_are_read_in_a_child(tmp_path: Path) -> None:
         "cell 5 cannot be parsed (line 1): skipped",
     )
     problems = {name: p.kind for name, p in found.items() if isinstance(p, Problem)}
-    assert problems == {"g": "not_attempted", "h": "not_attempted", "broken": "syntax_error"}
+    assert problems == {"g": "not_attempted", "h": "not_defined", "broken": "syntax_error"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"), [("markdown", "a Markdown cell"), ("raw", "a raw cell")]
+)
+def test_an_answer_in_a_cell_that_is_not_code_is_named_with_the_cell(
+    tmp_path: Path, kind: str, named: str
+) -> None:
+    hidden = {"cell_type": kind, "metadata": {}, "source": ["def f():\n", "    return 1"]}
+    found = read_answers(save(tmp_path, code("import math"), hidden), ["f", "g"])
+    assert isinstance(found["f"], Problem) and isinstance(found["g"], Problem)
+    assert (
+        f"cell 2, which is {named}" in found["f"].message
+        and "press Esc and then Y" in found["f"].message
+    )
+    assert found["g"].message == "no cell defines `g`."
+
+
+@pytest.mark.parametrize(
+    ("version", "is_newer"), [("3.99.1", True), ("3.8.2", False), ("x" * 999, False), (3, False)]
+)
+def test_syntax_of_a_newer_python_is_named_by_the_version_in_the_file(
+    tmp_path: Path, version: object, is_newer: bool
+) -> None:
+    data = {
+        "cells": [code("def f():\n    return <newer>")],
+        "metadata": {"language_info": {"name": "python", "version": version}},
+        "nbformat": 4,
+    }
+    path = tmp_path / "nb.ipynb"
+    path.write_text(json.dumps(data))
+    found = read_answers(path, ["f"])["f"]
+    assert isinstance(found, Problem)
+    assert found.kind == ("newer_syntax" if is_newer else "syntax_error")
+    assert ("was written with Python 3.99" in found.message) is is_newer
 
 
 def test_unreadable_files_are_told_through_the_child(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_nbgrader_gives_the_points_that_the_course_gives(course: Path, grader: G
     nbgrader(course, "export", "--to", "grades.csv")
     with (course / "grades.csv").open() as file:
         theirs = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
-    jobs, _ = find_submissions(course / "submitted")
+    jobs = find_submissions(course / "submitted").jobs
     course_of_them = course_of([grader.grade(job) for job in jobs], "")
     ours = {each.learner: each.points for each in course_of_them.standings}
     worth = effort(headings()["ping_pong"])

@@ -64,7 +64,7 @@ def test_what_comes_after_an_answer_that_never_ends_has_all_its_points(
     plan = Plan(level, staged, limits, Turns(str(out / ".turns")))
     began, records = time.monotonic(), dict[str, Record]()
     for job, record in grade_all(
-        find_submissions(tmp_path / "class")[0], setting, plan, secret_of(out)
+        find_submissions(tmp_path / "class").jobs, setting, plan, secret_of(out)
     ):
         records[job.learner] = record
         told = [(e.outcome, f"{e.points:g}", f"{e.seconds:.0f} s") for e in record.exercises[:2]]

@@ -13,7 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.grading.submissions import MOST_FILES, NoSubmissions, find_submissions
+from helpers.grading.submissions import MOST_FILES, Job, NoSubmissions, find_submissions
+from tests.grading.notebooks import write_notebook
+
+
+def found_in(folder: Path) -> tuple[tuple[Job, ...], list[str]]:
+    found = find_submissions(folder)
+    return found.jobs, list(found.notices)
 
 
 def put(folder: Path, *names: str) -> Path:
@@ -38,26 +44,38 @@ def put(folder: Path, *names: str) -> Path:
     ],
 )
 def test_the_learner_is_named_by_file_or_folder(tmp_path: Path, name: str, learner: str) -> None:
-    jobs, notices = find_submissions(put(tmp_path, name))
+    jobs, notices = found_in(put(tmp_path, name))
     assert [(job.learner, job.file) for job in jobs] == [(learner, name)]
     assert notices == []
 
 
-def test_what_is_no_submission_is_passed_over_and_told(tmp_path: Path) -> None:
+def test_whatever_was_handed_in_has_a_learner_and_the_rest_is_named(tmp_path: Path) -> None:
     put(tmp_path, "a/x.ipynb", "a/.ipynb_checkpoints/x.ipynb", "b/notes.txt", "__MACOSX/y.ipynb")
+    put(tmp_path, "grades.csv", "README.md", ".DS_Store", "._a.ipynb", "a/link/y.ipynb", ".env")
     (tmp_path / "link.ipynb").symlink_to(tmp_path / "a" / "x.ipynb")
+    (tmp_path / "a" / "inside.ipynb").symlink_to(tmp_path / "b" / "notes.txt")
     (tmp_path / "away").symlink_to("/")
-    jobs, notices = find_submissions(tmp_path)
-    assert [job.file for job in jobs] == ["a/x.ipynb"]
+    (tmp_path / "empty").mkdir()
+    jobs, notices = found_in(tmp_path)
+    assert [(job.learner, job.file) for job in jobs] == [
+        ("a", "a/link/y.ipynb"),
+        ("a", "a/x.ipynb"),
+        ("away", "away"),
+        ("b", "b/notes.txt"),
+        ("empty", "empty"),
+        ("link", "link.ipynb"),
+    ]
     assert sorted(notices) == [
-        "away: a symbolic link, passed over",
+        "README.md: not a notebook, passed over",
+        "a/inside.ipynb: a symbolic link, passed over",
         "b: no notebook in this folder, 4 folders deep",
-        "link.ipynb: a symbolic link, passed over",
+        "empty: no notebook in this folder, 4 folders deep",
+        "grades.csv: not a notebook, passed over",
     ]
 
 
 def test_names_that_a_terminal_would_obey_are_made_plain(tmp_path: Path) -> None:
-    jobs, _ = find_submissions(put(tmp_path, "\x1b[31mred/x.ipynb"))
+    jobs, _ = found_in(put(tmp_path, "\x1b[31mred/x.ipynb"))
     assert jobs[0].learner == "?[31mred"
 
 
@@ -76,7 +94,7 @@ def test_names_that_a_terminal_would_obey_are_made_plain(tmp_path: Path) -> None
 def test_two_of_the_same_name_are_told_and_never_put_together(
     tmp_path: Path, names: tuple[str, str]
 ) -> None:
-    jobs, notices = find_submissions(put(tmp_path, *names))
+    jobs, notices = found_in(put(tmp_path, *names))
     assert len({job.learner for job in jobs}) == 2
     assert len(notices) == 1 and "not put together" in notices[0]
     if "Cy" in names[0]:
@@ -89,7 +107,7 @@ def test_many_files_of_one_learner_are_one_learners(tmp_path: Path) -> None:
         "anna_03_nonblocking_p2p.ipynb",
         "03_nonblocking_p2p-bela.ipynb",
     )
-    jobs, notices = find_submissions(put(tmp_path, *names))
+    jobs, notices = found_in(put(tmp_path, *names))
     assert [job.learner for job in jobs] == ["anna", "anna", "bela"] and not notices
 
 
@@ -97,7 +115,7 @@ def test_a_name_does_not_depend_on_the_order_in_which_a_set_is_read(tmp_path: Pa
     put(tmp_path, "dora_03_nonblocking_p2p_02_blocking_p2p.ipynb")
     script = (
         "import sys; from pathlib import Path; from helpers.grading.submissions import find_submissions; "
-        "print(find_submissions(Path(sys.argv[1]))[0][0].learner)"
+        "print(find_submissions(Path(sys.argv[1])).jobs[0].learner)"
     )
     names = set()
     for seed in "0123":
@@ -118,6 +136,212 @@ def test_a_folder_that_gives_nothing_is_one_clear_line(tmp_path: Path, what: str
         find_submissions(folder)
     assert "\n" not in str(raised.value)
     assert what in str(raised.value)
+
+
+def write(folder: Path, name: str, *exercises: str) -> None:
+    """Write a notebook that attempts some exercises."""
+    write_notebook(folder / name, *(f"def {each}(rank): return rank" for each in exercises))
+
+
+def learners_in(folder: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for job in found_in(folder)[0]:
+        found.setdefault(job.learner, []).append(job.file)
+    return found
+
+
+COPIES = (
+    "{}-Copy1", "{} - Copy", "{} - Copy (2)", "{}(2)", "{} (3)", "{} copy", "{} copy 2", "{}_copy",
+    "Copy of {}", "Copy (2) of {}", "Kopie von {}", "{} - Kopie", "{} – Kopie (3)", "Copie de {}",
+    "{} - Copie", "Copia de {}", "{} (copy)", "{} (another copy)", "{} - копия", "{} - 副本",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", COPIES)
+def test_a_copy_belongs_to_its_learner(tmp_path: Path, mark: str) -> None:
+    put(tmp_path, *(f"{each}.ipynb" for each in ("ann_00_start_here", "bob", mark.format("bob"))))
+    put(
+        tmp_path,
+        f"{mark.format('ann_00_start_here')}.ipynb",
+        f"{mark.format('cy_00_start_here')}.ipynb",
+    )
+    assert {each: len(files) for each, files in learners_in(tmp_path).items()} == {
+        "ann": 2,
+        "bob": 2,
+        "cy": 1,
+    }
+
+
+def test_a_name_that_is_only_a_mark_stays_a_name(tmp_path: Path) -> None:
+    put(tmp_path, "copy.ipynb", "Kopie.ipynb", "(2).ipynb")
+    assert set(learners_in(tmp_path)) == {"copy", "Kopie", "(2)"}
+
+
+def test_a_notebooks_number_alone_is_its_name_if_the_file_has_that_notebook(tmp_path: Path) -> None:
+    write(tmp_path, "anna_02.ipynb", "ping_pong")
+    write(tmp_path, "anna_03.ipynb", "safe_buffers")
+    write(tmp_path, "02-bela.ipynb", "ping_pong")
+    for number in ("01", "02", "03"):
+        write(tmp_path, f"student_{number}.ipynb", "hello_rank", "my_slice")
+    assert learners_in(tmp_path) == {
+        "anna": ["anna_02.ipynb", "anna_03.ipynb"],
+        "bela": ["02-bela.ipynb"],
+        **{f"student_{number}": [f"student_{number}.ipynb"] for number in ("01", "02", "03")},
+    }
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("kay_2_00_start_here.ipynb", "zoe_1_00_start_here.ipynb", "pam_1_00_start_here.ipynb"),
+        ("kay_2_10_dataparallel_vs_ddp.ipynb", "zoe_1_10_dataparallel_vs_ddp.ipynb"),
+        ("kay_2_10_homework.ipynb", "zoe_2_10_homework.ipynb"),
+        ("kay_12_10_homework.ipynb", "zoe_13_10_homework.ipynb"),
+    ],
+)
+def test_numbers_that_are_not_canvas_s_name_nobody(tmp_path: Path, names: tuple[str, ...]) -> None:
+    found = find_submissions(put(tmp_path, *names))
+    assert len({job.learner for job in found.jobs}) == len(names)
+    assert not any(source.number for source in found.sources.values())
+
+
+def test_a_canvas_export_with_late_anonymous_and_text_submissions(tmp_path: Path) -> None:
+    # the names that lib/content_zipper.rb of instructure/canvas-lms makes
+    put(
+        tmp_path,
+        "leeann_101_9001_00_start_here.ipynb",
+        "leeann_LATE_101_9002_01_process_groups-1.ipynb",
+    )
+    put(tmp_path, "leeann_101_text.html", "raybob_102_9003_x.ipynb", "ohcy_103_link.html")
+    found = find_submissions(tmp_path)
+    assert {each: source.number for each, source in found.sources.items()} == {
+        "leeann (101)": "101",
+        "raybob (102)": "102",
+        "ohcy (103)": "103",
+    }
+    assert [job.file for job in found.jobs if job.learner == "leeann (101)"] == [
+        "leeann_101_9001_00_start_here.ipynb",
+        "leeann_LATE_101_9002_01_process_groups-1.ipynb",
+    ]
+    put(other := tmp_path / "other", "anon_Ab3dE_4711_x.ipynb", "LATE_anon_Ab3dE_4712_y.ipynb")
+    put(other, "anon_Zz9zZ_4713_x.ipynb")
+    assert {who: len(files) for who, files in learners_in(other).items()} == {
+        "anon_Ab3dE": 2,
+        "anon_Zz9zZ": 1,
+    }
+
+
+def test_moodle_s_exports_in_folders_and_in_one_folder(tmp_path: Path) -> None:
+    # the names that mod/assign/classes/downloader.php of moodle/moodle makes
+    put(
+        tmp_path,
+        "Ann Lee_22_assignsubmission_file/00_start_here.ipynb",
+        "Ann Lee_22_assignsubmission_onlinetext/onlinetext.html",
+    )
+    put(
+        tmp_path,
+        "Bob Ray_23_assignsubmission_file_hw.ipynb",
+        "Bob Ray_23_assignsubmission_file_hw2.ipynb",
+    )
+    put(
+        tmp_path,
+        "Team A_7_assignsubmission_file/x.ipynb",
+        "Default group_assignsubmission_file/x.ipynb",
+    )
+    put(tmp_path, "Participant_1011_assignsubmission_file/x.ipynb")
+    assert {who: len(files) for who, files in learners_in(tmp_path).items()} == {
+        "Ann Lee": 1,
+        "Bob Ray": 2,
+        "Default group": 1,
+        "Participant 1011": 1,
+        "Team A": 1,
+    }
+
+
+def test_exports_in_folders_of_their_own_are_looked_into(tmp_path: Path) -> None:
+    for assignment, numbers in (("CS101-One-4711", (22, 23)), ("later/CS101-Two-4712", (31, 32))):
+        for who, number in zip(("Ann Lee", "Bob Ray"), numbers, strict=True):
+            put(tmp_path, f"{assignment}/{who}_{number}_assignsubmission_file/x.ipynb")
+    put(tmp_path, "later/README.md", "later/cy/x.ipynb", "dora/x.ipynb")
+    put(tmp_path, "lab-submissions/lab-emil/x.ipynb", "lab-submissions/lab-fay-b/x.ipynb")
+    put(
+        tmp_path,
+        "00_start_here/gus.ipynb",
+        "00_start_here/hana.ipynb",
+        "01_process_groups/gus.ipynb",
+    )
+    found = {who: len(files) for who, files in learners_in(tmp_path).items()}
+    assert found == {
+        **{
+            "Ann Lee": 2,
+            "Bob Ray": 2,
+            "cy": 1,
+            "dora": 1,
+            "emil": 1,
+            "fay-b": 1,
+            "gus": 2,
+            "hana": 1,
+        },
+    }
+
+
+def test_a_folder_that_is_alone_is_a_class_if_folders_in_it_hold_the_same_notebook(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path / "one", "class/ann/00_start_here.ipynb", "class/bob/lab/00_start_here.ipynb")
+    assert set(learners_in(tmp_path / "one")) == {"ann", "bob"}
+    put(tmp_path / "two", "ann/work/x.ipynb", "ann/solutions/x.ipynb", "ann/old/x.ipynb")
+    assert set(learners_in(tmp_path / "two")) == {"ann"}
+    put(tmp_path / "three", "class/ann/x.ipynb", "class/bob/x.ipynb", "zoe/x.ipynb")
+    jobs, (notice,) = found_in(tmp_path / "three")
+    assert {job.learner for job in jobs} == {
+        "class",
+        "zoe",
+    } and "(ann, bob) hold the same notebook" in notice
+
+
+def test_what_is_not_called_ipynb_has_a_learner_too(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        *(f"p{n}_00_start_here.{end}" for n, end in enumerate(ENDINGS)),
+        ".zoe_00_start_here.ipynb",
+    )
+    put(
+        tmp_path,
+        ".kim/00_start_here.ipynb",
+        "bo/answers.zip",
+        "bo/00_start_here.ipynb",
+        "cy/00_start_here.pdf",
+    )
+    found = learners_in(tmp_path)
+    assert set(found) == {*(f"p{n}" for n in range(len(ENDINGS))), ".zoe", ".kim", "bo", "cy"}
+    assert found["bo"] == ["bo/00_start_here.ipynb", "bo/answers.zip"]
+
+
+ENDINGS = (
+    "zip",
+    "ipynb.zip",
+    "ipynb.txt",
+    "ipynb.json",
+    "json",
+    "py",
+    "html",
+    "pdf",
+    "tar.gz",
+    "docx",
+)
+
+
+def test_a_page_next_to_its_notebook_is_not_a_second_submission(tmp_path: Path) -> None:
+    put(tmp_path, "ann_00_start_here.ipynb", "ann_00_start_here.html", "ann_01_process_groups.html")
+    assert learners_in(tmp_path) == {
+        "ann": ["ann_00_start_here.ipynb", "ann_01_process_groups.html"]
+    }
+
+
+def test_a_name_that_says_only_which_notebook_it_is_is_reported(tmp_path: Path) -> None:
+    _, notices = found_in(put(tmp_path, "00_start_here.ipynb", "ann_00_start_here.ipynb"))
+    assert notices == ["00_start_here.ipynb: the name does not say whose it is"]
 
 
 NAME = st.text(
@@ -146,10 +370,11 @@ def test_any_folder_gives_each_notebook_one_learner_whatever_names_are_in_it(
         ]
         shown = [p for p in shown if "__MACOSX" not in "/".join(p.relative_to(folder).parts)]
         try:
-            jobs, notices = find_submissions(Path(folder))
+            jobs, notices = found_in(Path(folder))
         except NoSubmissions:
             jobs, notices = [], []
-        assert sorted(job.path for job in jobs) == sorted(shown)
+        assert {job.path for job in jobs} >= set(shown)
+        assert len({job.path for job in jobs}) == len(jobs)
         for job in jobs:
             assert job.learner.strip() == job.learner and job.learner.isprintable()
         folders: dict[str, set[str]] = {}
@@ -172,7 +397,7 @@ def test_any_folder_gives_each_notebook_one_learner_whatever_names_are_in_it(
     ],
 )
 def test_names_as_canvas_and_browsers_write_them(tmp_path: Path, file: str, learner: str) -> None:
-    ((job,), notices) = find_submissions(put(tmp_path, file))
+    ((job,), notices) = found_in(put(tmp_path, file))
     assert job.learner == learner and not notices
 
 
@@ -190,7 +415,7 @@ def test_names_as_canvas_and_browsers_write_them(tmp_path: Path, file: str, lear
 def test_whoever_takes_a_name_like_anothers_does_not_change_it(
     tmp_path: Path, names: tuple[str, str]
 ) -> None:
-    jobs, notices = find_submissions(put(tmp_path, *names))
+    jobs, notices = found_in(put(tmp_path, *names))
     learners = [job.learner for job in jobs]
     assert "bob" in learners and len(set(learners)) == 2
     assert len(notices) == 1 and "not put together" in notices[0]
@@ -200,18 +425,18 @@ def test_whoever_takes_a_name_like_anothers_does_not_change_it(
 def test_names_that_look_the_same_are_told_so_that_one_sees_the_difference(
     tmp_path: Path, names: tuple[str, str]
 ) -> None:
-    _, (notice,) = find_submissions(put(tmp_path, *(f"{name}/02.ipynb" for name in names)))
+    _, (notice,) = found_in(put(tmp_path, *(f"{name}/02.ipynb" for name in names)))
     assert all(ascii(f"{name}/") in notice for name in names)
 
 
 def test_the_map_of_the_course_is_no_submission(tmp_path: Path) -> None:
-    jobs, notices = find_submissions(put(tmp_path, "anna/02.ipynb", "anna/home.ipynb"))
+    jobs, notices = found_in(put(tmp_path, "anna/02.ipynb", "anna/home.ipynb"))
     assert [job.file for job in jobs] == ["anna/02.ipynb"] and not notices
 
 
 def test_too_many_files_of_one_cost_nobody_else(tmp_path: Path) -> None:
     names = [f"eve/{n:04}.ipynb" for n in range(MOST_FILES + 50)]
-    jobs, notices = find_submissions(put(tmp_path, *names, "bob/02.ipynb"))
+    jobs, notices = found_in(put(tmp_path, *names, "bob/02.ipynb"))
     assert [job.learner for job in jobs if job.learner != "eve"] == ["bob"]
     assert len(jobs) == MOST_FILES + 1
     assert notices == [f"eve: more than {MOST_FILES} notebooks, the others passed over"]
@@ -219,7 +444,7 @@ def test_too_many_files_of_one_cost_nobody_else(tmp_path: Path) -> None:
 
 def test_a_folder_called_just_so_keeps_its_name_next_to_two_other_spellings(tmp_path: Path) -> None:
     put(tmp_path, "anna/02.ipynb", "anna /02.ipynb", "anna_02_blocking_p2p.ipynb")
-    jobs, notices = find_submissions(tmp_path)
+    jobs, notices = found_in(tmp_path)
     by_file = {job.file: job.learner for job in jobs}
     assert by_file["anna/02.ipynb"] == "anna"
     assert len(set(by_file.values())) == 3
@@ -228,5 +453,5 @@ def test_a_folder_called_just_so_keeps_its_name_next_to_two_other_spellings(tmp_
 
 def test_each_file_knows_how_many_its_learner_has_handed_in(tmp_path: Path) -> None:
     put(tmp_path, "anna/02.ipynb", "anna/03.ipynb", "bela/02.ipynb")
-    jobs, _ = find_submissions(tmp_path)
+    jobs, _ = found_in(tmp_path)
     assert [(job.learner, job.of) for job in jobs] == [("anna", 2), ("anna", 2), ("bela", 1)]

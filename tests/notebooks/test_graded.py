@@ -258,8 +258,8 @@ def cut_off(path: Path) -> bytes:
 UNREADABLE: dict[str, tuple[Callable[[Path], bytes], str]] = {
     "cut off": (cut_off, "is cut off"),
     "empty": (lambda path: b"", "is empty"),
-    "a picture": (lambda path: b"\x89PNG\r\n\x1a\n\xff\xfe", "is not UTF-8 text"),
-    "a script": (lambda path: b"import torch\n", "is not valid JSON"),
+    "a picture": (lambda path: b"\x89PNG\r\n\x1a\n\xff\xfe", "is a picture"),
+    "a script": (lambda path: b"import torch\n", "is a Python script"),
     "a list": (lambda path: b"[1, 2]", "not a notebook"),
     "no cells": (lambda path: b'{"nbformat": 4}', "has no cells"),
 }

@@ -73,7 +73,8 @@ def _override(cells: dict[str, str], learners: frozenset[str], where: str) -> Ov
     learner = cells["learner"]
     if learner not in learners:
         raise OverrideError(
-            f"{where}: nobody called {learner!r} handed in anything. Write the name as gradebook.csv does."
+            f"{where}: no learner is called {learner!r}. Write the name as gradebook.csv or the roster does; "
+            "a learner without a file must be on the roster (--roster) or in groups.csv."
         )
     try:
         exercise = find_heading(cells["exercise"]).name

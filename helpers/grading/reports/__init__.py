@@ -28,7 +28,7 @@ from helpers.grading.reports.learner_page import learner_page
 from helpers.grading.reports.matrix import Neighbours, matrix_page, player_file, review_page
 from helpers.grading.reports.player import player_page
 from helpers.grading.reports.standing import Course
-from helpers.grading.roster import Roster, RosterMatch, match_roster
+from helpers.grading.roster import RosterMatch
 
 __all__ = [
     "Alike",
@@ -44,21 +44,22 @@ __all__ = [
 def write_reports(
     course: Course,
     out: Path,
-    roster: Roster | None = None,
+    match: RosterMatch | None = None,
     similar: Sequence[Similar] = (),
     changes: Sequence[Change] = (),
 ) -> list[Path]:
-    """Write every report on a class below `out`, each file whole or not at all. Give their paths.
+    """Write every report on a class below `out`, each file whole or not at all. Return their paths.
 
-    Raise ReportError if something cannot be written or a symbolic link is in the way, RosterError
-    if the roster is not this class's; then nothing was written.
+    Pages of learners who are no longer in the class are removed. Raise ReportError if something cannot be
+    written or a symbolic link is in the way.
     """
-    match = match_roster(roster, (each.learner for each in course.standings)) if roster else None
     written = []
+    pages = {standing.page for standing in course.standings}
     with open_folder(out) as folder:
         with open_folder(out / "learners", within=folder) as learners:
             for standing in course.standings:
                 written.append(learners.write(standing.page, learner_page(course, standing)))
+            learners.keep(pages)
         neighbours = Neighbours(course, similar)
         players = set()
         with open_folder(out / "players", within=folder) as played:
@@ -68,10 +69,12 @@ def write_reports(
                         path = played.write(player_file(standing, each), page)
                         players.add(path.name)
                         written.append(path)
+            played.keep(players)
         with open_folder(out / "review", within=folder) as review:
             for standing in course.standings:
                 page = review_page(course, standing, neighbours, players)
                 written.append(review.write(standing.page, page))
+            review.keep(pages)
         written.append(folder.write("matrix.html", matrix_page(course, neighbours)))
         for name, data in _of_the_class(course, similar, match, changes):
             written.append(folder.write(name, data))

@@ -160,12 +160,17 @@ def _looks(course: Course) -> Iterator[Look]:
             else:
                 what, why = "further copy", "Of the same notebook; the better one counts."
             yield Look(what, (standing,), line(spare.file), why)
+        for own in standing.own:
+            why = "All answers are the course's own solutions, word for word: not counted."
+            yield Look("the course's own file", (standing,), line(own.file), why)
 
 
 def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:
     one = (standing,)
     if record.status is Status.UNREADABLE:
         yield Look("cannot be read", one, line(record.file), shown(record.message, 300))
+    for note in record.notes:
+        yield Look("several files or notebooks", one, line(record.file), shown(note, 300))
     for exercise in record.exercises:
         if is_fault(exercise):
             yield Look("harness fault", one, numbered(exercise), shown(exercise.message, 300))

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.grading.reports.slugs import is_page_name
 from helpers.grading.setting import CannotGrade
 
 
@@ -40,6 +41,18 @@ class Folder:
         except OSError as error:
             raise ReportError(f"{self.path / name} cannot be written: {error.strerror}.") from error
         return self.path / name
+
+    def keep(self, names: Collection[str]) -> None:
+        """Remove the pages of earlier runs that are not among `names`. Raise ReportError if it cannot be."""
+        for name in os.listdir(self.descriptor):
+            if is_page_name(name) and name not in names:
+                try:
+                    os.unlink(name, dir_fd=self.descriptor)
+                except OSError as error:
+                    raise ReportError(
+                        f"{self.path / name} is left from an earlier run and cannot be removed: "
+                        f"{error.strerror}."
+                    ) from error
 
     def _refuse_link(self, name: str) -> None:
         with suppress(FileNotFoundError):

@@ -3,7 +3,8 @@
 `write_reports` calls these. An empty cell says "no grade from here": nothing handed in, a file that
 cannot be read, or a fault of the grading; a person decides. A zero is a grade.
 A spreadsheet shows these files and never runs them: a cell that it would run is given an apostrophe in front,
-which is OWASP's advice (CSV Injection); numbers stay numbers.
+which is OWASP's advice (CSV Injection); numbers stay numbers. Only the columns by which a platform knows its
+people are written as they came: it would not know `'@ann`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from helpers.grading.reports.standing import Course, Standing, graded_points, ha
 from helpers.grading.reports.text import line, number, shown
 from helpers.grading.roster import RosterMatch
 
-Cell = str | float | None
+
+class Kept(str):
+    """A cell of the platform's own export: it tells the platform who somebody is, and is written as it is."""
+
+
+Cell = Kept | str | float | None
 
 _LONGEST = 1000
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
@@ -40,6 +46,8 @@ _RUN = re.compile(_STARTS + _SKIPPED + _FORMULA)
 
 # Moodle refuses a file with a grade above 100, unless its site allows unlimited grades.
 _MOODLE_MOST = 100.0
+# What comes before "ID" in Canvas's export (lib/gradebook_exporter.rb).
+_CANVAS_NAMES = (("Student",), ("LastName", "FirstName"))
 _MOODLE_WHO = ("Email address", "Username", "ID number")
 _MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_WHO)
 
@@ -63,12 +71,13 @@ def canvas(course: Course, match: RosterMatch) -> bytes | None:
     notebook's, with Canvas's number or without, is filled in; otherwise Canvas makes a new assignment.
     """
     columns = match.roster.columns
-    last = match.roster.place("Section")
-    if last is None or len(columns) < 3 or "Student" not in columns[0] or "ID" not in columns[1]:
+    first, last = match.roster.place("ID"), match.roster.place("Section")
+    if first is None or last is None or columns[:first] not in _CANVAS_NAMES:
         return None
     notebooks = list(course.notebooks)
     who = range(last + 1)
-    head = [columns[at] for at in who] + [_column_of(name, columns) for name in notebooks]
+    head: list[Cell] = [Kept(columns[at]) for at in who]
+    head += [_column_of(name, columns) for name in notebooks]
     to_reach: list[Cell] = ["    Points Possible", *[""] * last]
     to_reach += list(course.notebooks.values())
     rows = _roster_rows(course, match, who, lambda name, points: points)
@@ -76,11 +85,14 @@ def canvas(course: Course, match: RosterMatch) -> bytes | None:
 
 
 def moodle(course: Course, match: RosterMatch) -> bytes | None:
-    """Return the file that Moodle's grade import reads, or None where no column tells who a learner is.
+    """Return the file that Moodle imports, or None where no column tells who a learner is.
 
-    Kept are the names and what identifies a user. A notebook of more than 100 points is in percent.
+    A grading worksheet is returned with its column "Grade" filled in. Of a grade export the names are kept
+    and what identifies a user; a notebook of more than 100 points is in percent.
     """
     roster = match.roster
+    if None not in (roster.place("Identifier"), roster.place("Grade")):
+        return _worksheet(course, match)
     if all(roster.place(name) is None for name in _MOODLE_WHO):
         return None
     who = sorted({at for name in _MOODLE_NAMES if (at := roster.place(name)) is not None})
@@ -88,7 +100,7 @@ def moodle(course: Course, match: RosterMatch) -> bytes | None:
         name: 100 / out_of if out_of > _MOODLE_MOST else 1.0
         for name, out_of in course.notebooks.items()
     }
-    head = [roster.columns[at] for at in who]
+    head: list[Cell] = [Kept(roster.columns[at]) for at in who]
     head += [
         _column_of(name, roster.columns) + " (%)" * (scale[name] != 1) for name in course.notebooks
     ]
@@ -100,6 +112,35 @@ def moodle(course: Course, match: RosterMatch) -> bytes | None:
 
     rows = _roster_rows(course, match, who, scaled)
     return csv_bytes([head, *rows], bom=False)
+
+
+def _worksheet(course: Course, match: RosterMatch) -> bytes:
+    """Return Moodle's grading worksheet of one assignment with its column "Grade" filled in.
+
+    A grade is the share of the points times the row's "Maximum Grade", or the points if there is none.
+    mod/assign/feedback/offline reads Identifier, Grade and the time of the last grade, so all else stays.
+    """
+    roster = match.roster
+    grade, most = roster.place("Grade"), roster.place("Maximum Grade")
+    assert grade is not None
+    standings = {each.learner: each for each in course.standings}
+    rows: list[list[Cell]] = [[Kept(name) for name in roster.columns]]
+    for cells, learner in zip(roster.rows, match.rows, strict=True):
+        row: list[Cell] = [Kept(cell) for cell in cells]
+        standing = standings.get(learner or "")
+        if standing and standing.records and all(grade_of(x) is not None for x in standing.records):
+            row[grade] = standing.share * _maximum(
+                "" if most is None else cells[most], standing.out_of
+            )
+        rows.append(row)
+    return csv_bytes(rows, bom=False)
+
+
+def _maximum(cell: str, default: float) -> float:
+    try:
+        return float(cell.replace(",", "."))
+    except ValueError:
+        return default
 
 
 def changes_csv(changes: Sequence[Change]) -> bytes:
@@ -126,7 +167,7 @@ def _roster_rows(
     places = list(who)
     rows = []
     for cells, learner in zip(match.roster.rows, match.rows, strict=True):
-        row: list[Cell] = [cells[at] for at in places]
+        row: list[Cell] = [Kept(cells[at]) for at in places]
         for notebook in course.notebooks:
             record = None if learner is None else standings[learner].record_of(notebook)
             points = grade_of(record)
@@ -166,7 +207,7 @@ def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], st
         for record in standing.records
         for each in record.exercises
     }
-    files = "; ".join(line(record.file) for record in standing.records)
+    files = "; ".join(line(record.file) for record in standing.records if record.file)
     row: list[Cell] = [
         line(standing.learner),
         standing.points,
@@ -179,12 +220,18 @@ def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], st
 
 
 def _remarks(standing: Standing) -> str:
-    found = {each.status.value for each in standing.records if each.status is not Status.GRADED}
+    found = {_status(each) for each in standing.records if each.status is not Status.GRADED}
+    found |= {line(note, 300) for each in standing.records for note in each.notes}
+    found |= {f"{line(each.file)} is the course's own: not counted" for each in standing.own}
     found |= {"not handed in: " + line(name) for name in standing.missing}
     found |= {f"{line(name)}: {late_text(late)}" for name, late in standing.late.items()}
     found |= {f"{line(name)} is dropped" for name in standing.dropped}
     found |= {override_text(each) for each in standing.exercises if override_of(each)}
     return "; ".join(sorted(found))
+
+
+def _status(record: Record) -> str:
+    return f"{record.status.value}: {line(record.message or record.file, 300)}"
 
 
 def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
@@ -207,4 +254,6 @@ def harmless(text: str) -> str:
 def _written(cell: Cell) -> str:
     if cell is None:
         return ""
+    if isinstance(cell, Kept):
+        return str(cell)
     return harmless(cell) if isinstance(cell, str) else number(cell)

@@ -15,6 +15,9 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from helpers.checks.headings import headings
+from helpers.checks.headings import notebooks as known_notebooks
+from helpers.checks.result import Outcome
+from helpers.grading.owners import notebooks_named
 from helpers.grading.points.changes import Grade, grade_of
 from helpers.grading.points.counted import (
     Counted,
@@ -27,6 +30,7 @@ from helpers.grading.points.counted import (
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import DEFAULT, Policy
 from helpers.grading.record import ExerciseRecord, Record, Status
+from helpers.grading.reports.copies import by_notebook, is_own, together
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
 from helpers.grading.reports.slugs import page_names
 from helpers.grading.reports.text import sound
@@ -47,6 +51,7 @@ class Standing:
 
     records: those that count, one for each notebook of the class, in its order, with `Counted` exercises.
     spare: further files of the same notebooks, and files of other notebooks, which count for nothing.
+    own: files that are the course's solutions, which count for nothing, either.
     missing: notebooks of the class that were not handed in. late: by notebook, what lateness has cost.
     dropped: notebooks that the policy leaves out. out_of: what the whole class could reach without a bonus,
     less what could not be graded here and what was dropped.
@@ -56,6 +61,7 @@ class Standing:
     page: str
     records: tuple[Record, ...]
     spare: tuple[Record, ...]
+    own: tuple[Record, ...]
     missing: tuple[str, ...]
     late: dict[str, Lateness]
     dropped: tuple[str, ...]
@@ -87,14 +93,15 @@ class Standing:
 class Course:
     """All learners, in the order of their names, and for each notebook the points to reach.
 
-    stray: notebooks that some handed in and that do not count, as they are not the class's. policy: by which
-    points were counted.
+    stray: notebooks that some handed in and that do not count, as they are not the class's. rare: those that
+    count although most have not handed them in. policy: by which points were counted.
     """
 
     title: str
     standings: tuple[Standing, ...]
     notebooks: dict[str, float]
     stray: tuple[str, ...] = ()
+    rare: tuple[str, ...] = ()
     policy: Policy = DEFAULT
 
 
@@ -105,44 +112,73 @@ def course_of(
     policy: Policy = DEFAULT,
     overrides: Sequence[Override] = (),
     handed_in: Mapping[tuple[str, str], float] | None = None,
+    references: Mapping[str, str] | None = None,
+    people: Sequence[str] = (),
 ) -> Course:
-    """Sort records into a class. Of several files of one notebook the one with most points counts.
+    """Sort records into a class. Of several files of one notebook each exercise counts where it is best.
 
     named: the class's notebooks; where none are, those that a quarter of the learners handed in; where there
     are three or more, two at least: then nobody's stray notebook changes what another has reached.
     handed_in: by learner and file, when it was, in seconds since the epoch; what is missing is in time.
+    references: the source of each reference solution; a file that consists of them counts for nobody. people:
+    learners who have a standing even without a file, as all with overrides have.
     """
-    records = [weighted(record, policy) for record in records]
-    seen = {record.notebook for record in records} - {""}
-    stray = seen - {*named} if named else _handed_in_by_few(records) & seen
-    reach = _points_to_reach([each for each in records if each.notebook not in stray])
+    records = [weighted(part, policy) for record in records for part in by_notebook(record)]
+    own = [record for record in records if is_own(record, references or {})]
+    rest = [record for record in records if not any(record is each for each in own)]
+    hands = _hands(_with_notebook(record, known_notebooks()) for record in rest)
+    seen = {record.notebook for record in rest if record.notebook}
+    stray = seen - {*named} if named else _handed_in_by_few(hands) & seen
+    reach = _points_to_reach([each for each in rest if each.notebook not in stray])
     notebooks: dict[str, float] = dict.fromkeys(sorted({*named} | seen - stray), 0.0)
     for (notebook, _), out_of in reach.items():
         notebooks[notebook] = notebooks.get(notebook, 0.0) + out_of
-    notebooks.pop("", None)
-    learners: dict[str, list[Record]] = {}
-    for record in records:
-        learners.setdefault(record.learner, []).append(_with_notebook(record, notebooks))
+    learners: dict[str, list[Record]] = {record.learner: [] for record in records}
+    for name in (*people, *(override.learner for override in overrides)):
+        learners.setdefault(name, [])
+    for record in rest:
+        learners[record.learner].append(_with_notebook(record, notebooks))
+    most = len(set().union(*hands.values())) / 2
+    rare = [name for name in notebooks if name not in named and len(hands[name]) < most]
     pages = page_names(sorted(learners))
     order = sorted(learners, key=lambda name: (name.casefold(), name))
     given: dict[str, list[Override]] = {}
     for override in overrides:
         given.setdefault(override.learner, []).append(override)
-    course = Course(title, (), notebooks, tuple(sorted(stray)), policy)
+    course = Course(title, (), notebooks, tuple(sorted(stray)), tuple(rare), policy)
     standings = tuple(
-        _standing(name, pages[name], learners[name], course, given.get(name, ()), handed_in or {})
+        _standing(
+            name,
+            pages[name],
+            learners[name],
+            [record for record in own if record.learner == name],
+            course,
+            given.get(name, ()),
+            handed_in or {},
+        )
         for name in order
     )
     return replace(course, standings=standings)
 
 
-def _handed_in_by_few(records: Iterable[Record]) -> set[str]:
+def _hands(records: Iterable[Record]) -> dict[str, set[str]]:
+    """Return who has handed in each notebook: with an attempt, or in a file that cannot be read."""
     by: dict[str, set[str]] = {}
     for record in records:
-        by.setdefault(record.notebook, set()).add(record.learner)
-    most = len({learner for learners in by.values() for learner in learners})
+        blank = all(each.outcome == Outcome.NOT_ATTEMPTED.value for each in record.exercises)
+        hands = by.setdefault(record.notebook, set())
+        if not record.exercises or not blank:
+            hands.add(record.learner)
+    by.pop("", None)
+    return by
+
+
+def _handed_in_by_few(hands: Mapping[str, set[str]]) -> set[str]:
+    most = len(set().union(*hands.values()))
+    if not most:  # nobody has attempted anything: that says nothing about whose notebooks these are
+        return set()
     least = max(most / 4, 2 if most > 2 else 1)
-    return {notebook for notebook, learners in by.items() if len(learners) < least}
+    return {notebook for notebook, learners in hands.items() if len(learners) < least}
 
 
 def graded_points(record: Record) -> float:
@@ -198,14 +234,15 @@ def _with_notebook(record: Record, notebooks: Iterable[str]) -> Record:
     """Take the notebook from the file's name where the file could not be read."""
     if record.notebook:
         return record
-    stem = PurePosixPath(record.file).stem
-    return replace(record, notebook=next((name for name in notebooks if name in stem), ""))
+    named = notebooks_named(PurePosixPath(record.file).name)
+    return replace(record, notebook=next((name for name in notebooks if name in named), ""))
 
 
 def _standing(
     learner: str,
     page: str,
     records: Sequence[Record],
+    own: Sequence[Record],
     course: Course,
     overrides: Sequence[Override],
     handed_in: Mapping[tuple[str, str], float],
@@ -217,14 +254,20 @@ def _standing(
         )
         for record in records
     }
-    best: dict[tuple[str, str], Record] = {}
+    copies: dict[tuple[str, str], list[Record]] = {}
     for record in sorted(records, key=lambda each: _rank(each, policy, days[each.file])):
         if record.notebook and record.notebook not in notebooks:
             continue
         # files whose notebook is unknown are not rivals of each other
-        best.setdefault((record.notebook, "" if record.notebook else record.file), record)
+        copies.setdefault((record.notebook, "" if record.notebook else record.file), []).append(
+            record
+        )
+    best, used = dict[tuple[str, str], Record](), list[Record]()
+    for key, each in copies.items():
+        best[key], contributing = together(each, days, policy.late.per_day, graded_points)
+        used += contributing
     chosen = list(best.values())
-    spare = tuple(each for each in records if not any(each is one for one in chosen))
+    spare = tuple(each for each in records if not any(each is one for one in used))
     late = _lateness(policy, {each.notebook: days[each.file] for each in chosen})
     final = {
         key: reduced(each, late[each.notebook].factor) if each.notebook in late else each
@@ -250,6 +293,7 @@ def _standing(
         page=page,
         records=counted,
         spare=spare,
+        own=tuple(own),
         missing=missing,
         late=late,
         dropped=dropped,

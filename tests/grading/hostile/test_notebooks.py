@@ -77,7 +77,7 @@ def test_modules_in_the_class_folder_are_not_imported(
 def test_a_learner_is_never_a_path(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "class"
     write_notebook(folder / name / NAME, RIGHT)
-    jobs, _ = find_submissions(folder)
+    jobs = find_submissions(folder).jobs
     assert len(jobs) == 1
     assert jobs[0].path.resolve().is_relative_to(folder)
     assert "\n" not in jobs[0].learner and "/" not in jobs[0].learner

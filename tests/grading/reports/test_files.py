@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from helpers.grading.reports import ReportError, write_reports
 from helpers.grading.reports.slugs import page_names
-from helpers.grading.roster import RosterError, read_roster
 from tests.grading.reports.builders import a_class, course_of, exercise, record
 from tests.grading.reports.hostile import TEXTS
 
@@ -141,9 +139,11 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> Non
         write_reports(course_of([record()], "Autumn"), tmp_path / "out")
 
 
-def test_a_roster_of_another_class_writes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "roster.csv").write_text("Student,ID,Section\nNobody,1,A\n")
-    with pytest.raises(RosterError):
-        roster = read_roster(tmp_path / "roster.csv")
-        write_reports(course_of([record()], "Autumn"), tmp_path / "out", roster)
-    assert not os.path.exists(tmp_path / "out")
+def test_a_second_run_removes_the_pages_of_who_is_gone(tmp_path: Path) -> None:
+    failed = exercise(trace='{"format": 1}')
+    write_reports(course_of([record("Ada"), record("Bob", failed)], "Autumn"), tmp_path)
+    (tmp_path / "learners" / "notes.html").write_text("the instructor's own")
+    write_reports(course_of([record("Ada")], "Autumn"), tmp_path)
+    left = [path.name for path in tmp_path.rglob("*.html")]
+    assert not [name for name in left if name.startswith("bob-")]
+    assert len([name for name in left if name.startswith("ada-")]) == 2 and "notes.html" in left

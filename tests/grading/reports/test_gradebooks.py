@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.grading.owners import Source
 from helpers.grading.reports.gradebooks import canvas, csv_bytes, gradebook, harmless, moodle
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
 from tests.grading.reports.builders import course_of, exercise, fault, record, unreadable
@@ -151,7 +152,8 @@ Bob,Byron,bob,X,bob@a.example,-,1700000000
 def matched(tmp_path: Path, text: str, encoding: str = "utf-8") -> RosterMatch:
     path = tmp_path / "roster.csv"
     path.write_text(text, encoding=encoding)
-    return match_roster(read_roster(path), [each.learner for each in CLASS])
+    sources = {each.learner: Source(each.learner, each.learner) for each in CLASS}
+    return match_roster(read_roster(path), sources)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
@@ -165,13 +167,48 @@ def test_the_file_for_canvas(tmp_path: Path, encoding: str) -> None:
     ]
     assert to_reach[0].strip() == "Points Possible" and to_reach[5:] == ["20", "10"]
     assert [row[0] for row in rows] == [
-        *("Lovelace, Ada", "Byron, Bob", "Cleo,' =1+1", "Dan, Dan", "Eve, Eve"),
+        *("Lovelace, Ada", "Byron, Bob", "Cleo, =1+1", "Dan, Dan", "Eve, Eve"),
     ]
     grades = {row[3]: row[5:] for row in rows}
     assert grades["ada"] == ["14", "10"] and grades["bob"] == ["10", ""]
     # a fault, a file that cannot be read, nothing handed in: a person decides
     assert grades["cleo"] == grades["dan"] == grades["eve"] == ["", ""]
     assert [row[1] for row in rows] == ["101", "102", "103", "104", "105"]
+
+
+def test_what_tells_canvas_who_somebody_is_stays_as_it_came(tmp_path: Path) -> None:
+    # the columns of lib/gradebook_exporter.rb, with first and last name in two of them
+    text = CANVAS.replace("Student,ID", "LastName,FirstName,ID").replace(",,,,,Man", ",,,,,,Man")
+    text = text.replace("    Points Possible,", "    Points Possible,,").replace(
+        '"Lovelace, Ada"', "Lovelace,=Ada"
+    )
+    text = text.replace("S1,ada,A,", 'S1,@ada,"CS 1, -B",')
+    rows = [row for row in text.splitlines() if not row.startswith(('"', ",,"))]
+    path = tmp_path / "roster.csv"
+    path.write_text("\n".join(rows))
+    match = match_roster(read_roster(path), {"@ada": Source("@ada", "@ada")})
+    data = canvas(course_of([replace(ADA, learner="@ada")], "Autumn", NAMED), match)
+    assert data is not None
+    head, _, ada = cells_of(data)
+    assert head[:6] == ["LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Section"]
+    assert ada == ["Lovelace", "=Ada", "101", "S1", "@ada", "CS 1, -B", "14", ""]
+
+
+def test_moodle_s_worksheet_comes_back_with_grades(tmp_path: Path) -> None:
+    # the columns of mod/assign/gradingtable.php when it is downloaded; Moodle reads three of them again
+    head = (
+        "Identifier,Full name,Status,Grade,Maximum Grade,Grade can be changed,Last modified (grade)"
+    )
+    people = ("7,ada,-,", "8,bob,-,3.00", "9,cleo,-,4.00")
+    text = "\n".join([head, *(f"Participant {each},50.00,Yes,-" for each in people)])
+    data = moodle(course_of([ADA, FAULTY], "Autumn", NAMED[:1]), matched(tmp_path, text))
+    assert data is not None
+    assert data.decode().splitlines() == [
+        head,
+        "Participant 7,ada,-,35,50.00,Yes,-",
+        "Participant 8,bob,-,3.00,50.00,Yes,-",  # nothing handed in
+        "Participant 9,cleo,-,4.00,50.00,Yes,-",  # a fault: a person decides
+    ]
 
 
 def test_the_file_for_moodle(tmp_path: Path) -> None:
@@ -213,4 +250,7 @@ def test_the_class_s_own_gradebook() -> None:
     assert dict(zip(head, bob, strict=True))["Remarks"] == "not handed in: 05_collective_algorithms"
     told = dict(zip(head, cleo, strict=True))
     assert told["2.2 token_ring (10)"] == "" and told["Out of"] == "20"
-    assert "unreadable" in dict(zip(head, dan, strict=True))["Remarks"]
+    assert (
+        "unreadable: line 3, column 7: this is no JSON"
+        in dict(zip(head, dan, strict=True))["Remarks"]
+    )

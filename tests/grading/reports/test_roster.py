@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.roster import RosterError, match_roster, read_roster
+from helpers.grading.owners import Source, file_sources, folder_source
+from helpers.grading.roster import Roster, RosterError, RosterMatch, read_roster
+from helpers.grading.roster import match_roster as match_sources
+
+
+def match_roster(roster: Roster, learners: list[str]) -> RosterMatch:
+    return match_sources(roster, {each: Source(each, f"{each}/") for each in learners})
 
 
 def roster_file(tmp_path: Path, data: str | bytes) -> Path:
@@ -63,10 +69,7 @@ def test_accents_match_however_they_are_written(tmp_path: Path) -> None:
     assert match_roster(roster, ["Zoe\u0308"]).rows == ("Zoe\u0308",)
 
 
-def test_duplicates_and_another_class_are_refused(tmp_path: Path) -> None:
-    roster = read_roster(roster_file(tmp_path, "Login,ID\nada,1\nada,2\n"))
-    with pytest.raises(RosterError, match="names 'ada' twice in the column 'Login'"):
-        match_roster(roster, ["ada"])
+def test_a_different_class_is_refused(tmp_path: Path) -> None:
     roster = read_roster(roster_file(tmp_path, "Login,ID\neve,1\n"))
     with pytest.raises(RosterError, match="names nobody who handed something in") as told:
         match_roster(roster, ["ada\n\x1b[31m"])
@@ -81,11 +84,116 @@ def test_a_large_roster_is_matched(tmp_path: Path) -> None:
     assert sum(map(bool, match.rows)) == 500 and len(match.without_submission) == 4_500
 
 
+def folders(*names: str) -> dict[str, Source]:
+    return {source.name: source for source in map(folder_source, names)}
+
+
 def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
     path = tmp_path / "canvas.csv"
     path.write_text('Student,ID,SIS Login ID\n"Lee, Cy",123,cl\n"Li, Ai",124,al\n')
-    match = match_roster(read_roster(path), ["leecy (123)", "liai (124)"])
+    sources = {
+        x.name: x
+        for x in file_sources(dict.fromkeys(("leecy_123_9_x", "liai_124_8_x"), "")).values()
+    }
+    match = match_sources(read_roster(path), sources)
     assert match.column == "ID" and match.rows == ("leecy (123)", "liai (124)")
+
+
+def test_a_number_in_a_name_is_nobodys_number(tmp_path: Path) -> None:
+    """Neither a try, nor the mark of a copy, nor the number of a group gives somebody's points to others."""
+    path = tmp_path / "roster.csv"
+    path.write_text("Student,ID\nKay,1\nBob,2\nZoe,3\n")
+    match = match_roster(read_roster(path), ["kay (2)", "zoe"])
+    assert match.rows == (None, None, "zoe") and match.without_entry == ("kay (2)",)
+    # of one name with a number the number may be that of a try
+    assert match_roster(read_roster(path), ["kay_2", "zoe"]).rows == ("kay_2", None, "zoe")
+    both = match_roster(read_roster(path), ["kay_1", "kay_2", "zoe"])
+    assert both.rows == (None, None, "zoe") and both.without_entry == ("kay_1", "kay_2")
+    named_otherwise = {"kay (2)": Source("kay (2)", "kay (2)", "canvas", "2")}
+    with pytest.raises(RosterError, match="names nobody"):
+        match_sources(read_roster(path), named_otherwise)
+    path.write_text("Identifier,Full name\nParticipant 7,Zed Fox\nParticipant 8,Ann Lee\n")
+    match = match_sources(
+        read_roster(path),
+        folders("Team A_7_assignsubmission_file", "Ann Lee_8_assignsubmission_file"),
+    )
+    assert match.rows == (None, "Ann Lee") and match.without_entry == ("Team A",)
+
+
+# mod/assign/gradingtable.php of moodle/moodle fixes these columns, and col_recordid "Participant N"
+WORKSHEET = """\
+Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,Last modified (grade)
+Participant 22,Ann Lee,a@uni.example,Submitted for grading,,100.00,Yes,-
+Participant 23,Ann Lee,b@uni.example,Submitted for grading,,100.00,Yes,-
+Participant 24,Bob Ray,c@uni.example,No submission,,100.00,Yes,-
+"""
+# grade/export/txt of moodle/moodle, as described on docs.moodle.org under "Grade export"
+GRADE_EXPORT = """\
+First name,Last name,ID number,Institution,Department,Email address,Assignment: 00_start_here (Real)
+Ann,Lee,22,U,D,a@uni.example,-
+Bob,Ray,23,U,D,c@uni.example,-
+"""
+
+
+def test_moodle_s_worksheet_tells_two_of_one_name_apart(tmp_path: Path) -> None:
+    apart = {
+        "Ann Lee (22)": Source("Ann Lee", "Ann Lee (22)", "moodle", "22"),
+        "Ann Lee (23)": Source("Ann Lee", "Ann Lee (23)", "moodle", "23"),
+        "Bob Ray": Source("Bob Ray", "Bob Ray/", "moodle", "24"),
+    }
+    match = match_sources(read_roster(roster_file(tmp_path, WORKSHEET)), apart)
+    assert match.rows == ("Ann Lee (22)", "Ann Lee (23)", "Bob Ray")
+    assert match.column == "Identifier" and not match.without_entry and not match.ambiguous
+    text = "First name,Last name\nAnn,Lee\nAnn,Lee\nBob,Ray\n"
+    match = match_sources(read_roster(roster_file(tmp_path, text)), apart)
+    assert match.rows == (None, None, "Bob Ray")
+    assert match.ambiguous == ("Ann Lee",) and match.without_entry == (
+        "Ann Lee (22)",
+        "Ann Lee (23)",
+    )
+
+
+def test_moodle_s_blind_marking(tmp_path: Path) -> None:
+    text = WORKSHEET.replace("Full name,Email address,", "")
+    text = "\n".join(
+        ",".join(x for x in line.split(",") if "@" not in x and x not in ("Ann Lee", "Bob Ray"))
+        for line in text.split("\n")
+    )
+    found = folders(
+        "Participant_24_assignsubmission_file_", "Participant_22_assignsubmission_file_"
+    )
+    match = match_sources(read_roster(roster_file(tmp_path, text)), found)
+    assert match.rows == ("Participant 22", None, "Participant 24")
+
+
+@pytest.mark.parametrize("form", ["{0} {1}", "{1} {0}", "{1}, {0}"])
+def test_first_and_last_name_in_two_columns_are_one_name(tmp_path: Path, form: str) -> None:
+    names = [form.format("Ann", "Lee"), form.format("Bob", "Ray")]
+    text = (
+        GRADE_EXPORT
+        if "," not in form
+        else GRADE_EXPORT.replace("Ann,Lee", '"Lee, Ann",x').replace("Bob,Ray", '"Ray, Bob",x')
+    )
+    match = match_roster(read_roster(roster_file(tmp_path, text)), names)
+    assert match.rows == tuple(names)
+
+
+def test_a_moodle_number_is_no_id_number(tmp_path: Path) -> None:
+    found = folders("Bob Ray_22_assignsubmission_file_", "Ann Lee_23_assignsubmission_file_")
+    match = match_sources(read_roster(roster_file(tmp_path, GRADE_EXPORT)), found)
+    assert match.rows == ("Ann Lee", "Bob Ray")
+
+
+def test_somebody_without_a_file_is_known_by_any_of_their_names(tmp_path: Path) -> None:
+    match = match_roster(read_roster(roster_file(tmp_path, GRADE_EXPORT)), ["Ann Lee"])
+    (absent,) = match.without_submission
+    assert absent == "Bob Ray"
+    aliases = match.aliases()
+    assert {aliases[each] for each in ("Bob Ray", "Ray Bob", "23", "c@uni.example", "Bob")} == {
+        absent
+    }
+    with_bob = match.with_people([absent, "Somebody Else"])
+    assert with_bob.rows == ("Ann Lee", "Bob Ray") and with_bob.without_entry == ("Somebody Else",)
 
 
 def test_who_takes_a_name_like_anothers_does_not_take_the_row(tmp_path: Path) -> None:

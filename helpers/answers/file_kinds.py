@@ -1,0 +1,113 @@
+"""Recognize by its contents what was handed in under a notebook's name, or instead of a notebook.
+
+`notebook` calls `what_it_is` for a file that is not valid JSON; `grading` calls `looks_like_notebook` for a
+file whose name does not end in .ipynb. Only bytes are compared, so a hostile file costs no more than its
+size.
+"""
+
+from __future__ import annotations
+
+import re
+
+EARLIER = "Hand in an earlier copy, for example from .ipynb_checkpoints."
+
+# Compared in this order; each with what the file is, and what to do.
+_UNPACK = "Unpack it, and hand in the .ipynb file that is in it."
+_BEGINNINGS: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", f"is a zip archive, not a notebook. {_UNPACK}"),
+    (b"PK\x05\x06", "is an empty zip archive, not a notebook. Hand in the .ipynb file."),
+    (b"\x1f\x8b", f"is compressed with gzip. {_UNPACK}"),
+    (b"BZh", f"is compressed with bzip2. {_UNPACK}"),
+    (b"\xfd7zXZ\0", f"is compressed with xz. {_UNPACK}"),
+    (b"7z\xbc\xaf\x27\x1c", f"is a 7z archive, not a notebook. {_UNPACK}"),
+    (b"Rar!", f"is a rar archive, not a notebook. {_UNPACK}"),
+    (b"%PDF", "is a PDF: a print of a notebook has no cells. Hand in the .ipynb file."),
+    (b"{\\rtf", "is a text document (RTF), not a notebook. Hand in the .ipynb file."),
+    (b"\xd0\xcf\x11\xe0", "is an Office document, not a notebook. Hand in the .ipynb file."),
+    (b"\x89PNG", "is a picture (PNG): a screenshot has no cells. Hand in the .ipynb file."),
+    (b"\xff\xd8\xff", "is a picture (JPEG): a photo has no cells. Hand in the .ipynb file."),
+)
+_LFS = b"version https://git-lfs.github.com/spec/"
+_UTF16 = (
+    "is UTF-16 text, as redirection in a Windows shell writes it; notebooks are UTF-8. Convert it: "
+    "iconv -f UTF-16 -t UTF-8 OLD.ipynb > NEW.ipynb"
+)
+_PAGE = re.compile(rb"\A(?:<!--.*?-->|\s)*<(?:!doctype\s+html|html|head|body|\?xml)", re.I | re.S)
+_LINK = re.compile(
+    rb"\A\s*(?:https?://\S+\s*\Z|\[InternetShortcut\]|\{\s*\"(?:url|doc_id)\"\s*:)", re.I
+)
+_CONFLICT = re.compile(rb"^(?:<{7} .*|={7}|>{7} .*)\r?$", re.M)
+_SCRIPT = re.compile(
+    rb"^(?:#!.*python|# ?%%|%%?\w+|import [\w.]+|from [\w.]+ import |(?:async )?def \w+\(|class \w+|@\w+)",
+    re.M,
+)
+_CELLS = re.compile(rb"\"(?:cells|worksheets)\"\s*:")
+_MOST_LINK_BYTES = 4_000
+_HEAD_BYTES = 1 << 20
+
+
+def what_it_is(content: bytes) -> str:
+    """Return the end of a sentence that begins with the file's name, or "" if the kind is not known.
+
+    The sentence says what the file is, and how to hand in the notebook.
+    """
+    if not content.strip(b"\0 \t\r\n"):
+        if b"\0" not in content:
+            return "is empty: save the notebook again."
+        return f"holds only zero bytes: it was damaged when it was saved or copied. {EARLIER}"
+    text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    for beginning, says in _BEGINNINGS:
+        if text.startswith(beginning):
+            return says
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff") or _is_utf16(content[:4000]):
+        return _UTF16
+    if text.startswith(_LFS):
+        return (
+            "is a pointer of git-lfs, which stands for the notebook. Fetch the notebook with "
+            "`git lfs pull`, and hand it in."
+        )
+    if _PAGE.match(text[:_HEAD_BYTES]):
+        return (
+            "is a web page, not a notebook (an export to HTML, or a sign-in page that was saved in its "
+            "place). Download the .ipynb file itself, and hand it in."
+        )
+    if len(text) <= _MOST_LINK_BYTES and (found := _LINK.match(text)):
+        colab = b"colab" in text.lower() or b"doc_id" in found[0]
+        where = (
+            ", choose File > Download > Download .ipynb" if colab else ", download the .ipynb file"
+        )
+        return (
+            f"holds a link to a notebook, not the notebook. Open the link{where}, and hand it in."
+        )
+    marks = [found.start() for found in _CONFLICT.finditer(content)]
+    if len(marks) > 1:
+        line = content.count(b"\n", 0, marks[0]) + 1
+        return (
+            f"holds a merge conflict of git (line {line}). Choose one version, for example with "
+            "`git checkout --ours` or `git checkout --theirs` and the file's name, and hand it in."
+        )
+    if (at := content.find(b"\0")) >= 0:
+        return (
+            f"holds zero bytes (the first is byte {at:,}): it was damaged when it was saved or copied. "
+            f"{EARLIER}"
+        )
+    if text[:1] not in (b"{", b"[") and _SCRIPT.search(text[:_HEAD_BYTES]):
+        return (
+            "is a Python script, not a notebook. Copy its functions into cells of the notebook, and hand "
+            "in the .ipynb file."
+        )
+    return ""
+
+
+def looks_like_notebook(head: bytes) -> bool:
+    """Return whether a file that begins with `head` is JSON with cells, whatever it is called."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return text.startswith(b"{") and _CELLS.search(text) is not None
+
+
+def _is_utf16(head: bytes) -> bool:
+    """Return whether every second byte is zero, as in English text in UTF-16 without a mark."""
+    return len(head) > 20 and any(
+        head[at::2].count(0) > 0.8 * len(head[at::2]) and 0 not in head[1 - at :: 2]
+        for at in (0, 1)
+    )

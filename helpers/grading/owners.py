@@ -1,0 +1,263 @@
+"""Whose a file is, as the names of its folder and of the file say: by platform, by notebook, by copy marks.
+
+    name --form of a platform, or notebook's name and copy marks off--> Source --name_learners--> learner
+
+A name is a hint, and never puts two people together: names that look alike are kept apart and reported.
+The forms are those of the platforms' own code:
+- Moodle, mod/assign/classes/downloader.php: `Ann Lee_22_assignsubmission_file/x.ipynb`, or in one folder
+  `Ann Lee_22_assignsubmission_file_x.ipynb`; `Participant_1011_...` in blind marking, `Team A_7_...`.
+- Canvas, lib/content_zipper.rb: `leeann_LATE_123_456_x.ipynb` (user, upload), `LATE_anon_Ab3dE_456_x.ipynb`,
+  `leeann_123_text.html`.
+- GitHub Classroom, `gh classroom clone student-repos`: `lab-submissions/lab-login/`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from helpers.checks.headings import notebooks
+
+_MOODLE = re.compile(
+    r"(?P<who>.+?)(?:_(?P<number>\d+))?_assign(?:submission|feedback)_[a-z]+(?:_(?P<rest>.*))?",
+    re.S,
+)
+_CANVAS = re.compile(
+    r"(?P<who>.+?)(?:_LATE)?_(?P<number>[1-9]\d*)_(?:(?P<upload>[1-9]\d*)_(?P<rest>.+)|text|link)",
+    re.S,
+)
+_ANONYMOUS = re.compile(r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S)
+_SUBMISSIONS = "-submissions"
+
+# What browsers, systems and JupyterLab add to the name of a copy, in the languages met most often.
+_COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピー|복사본)"
+_COPY_BEFORE = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
+_COPY_AFTER = re.compile(
+    rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー))$",
+    re.I,
+)
+# The endings under which a notebook may arrive; `x.ipynb.zip` has two of them.
+_ENDING = re.compile(
+    r"\.(?:ipynb|txt|json|zip|gz|tar|tgz|bz2|xz|rar|7z|html?|pdf|py|md|docx?|odt|rtf|bak|download|webloc|url"
+    r"|gdoc|colab)$",
+    re.I,
+)
+_JOINTS = ("_", "-", ".")
+# Small letters of Cyrillic and Greek that look Latin; the commonest, not all that Unicode has.
+_ALIKE = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
+
+Platform = Literal["", "moodle", "canvas"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Whose a file is, as far as names say.
+
+    name: of the learner. spelled: what the name was read from, a folder with a slash at its end. Sources
+    that are spelled differently are different people. platform, number: the learner's number there, if the
+    name has one. Moodle's counts the participants of one assignment, so it does not tell sources apart.
+    """
+
+    name: str
+    spelled: str
+    platform: Platform = ""
+    number: str = field(default="", compare=False)
+
+
+def printable(text: str) -> str:
+    """Return a text without what a terminal would obey, at most 200 characters of it."""
+    return "".join(c if c.isprintable() else "?" for c in text)[:200]
+
+
+def stem_of(name: str) -> str:
+    """Return a file's name without the endings under which a notebook may arrive."""
+    while (shorter := _ENDING.sub("", name)) and shorter != name:
+        name = shorter
+    return name
+
+
+def notebooks_named(text: str) -> list[str]:
+    """Return the course's notebooks whose names are in a text, whatever signs join their words."""
+    return [name for name in notebooks() if _written(name).search(text)]
+
+
+def folder_source(name: str, parent: str = "") -> Source:
+    """Return whose a folder is. parent: the name of the folder it is in."""
+    if found := _MOODLE.fullmatch(name):
+        return _moodle(found)
+    slug = parent.removesuffix(_SUBMISSIONS)
+    if slug != parent and name.startswith(f"{slug}-") and len(name) > len(slug) + 1:
+        name = name[len(slug) + 1 :]
+    return Source(_tidy(name), f"{name}/")
+
+
+def file_sources(files: Mapping[str, str]) -> dict[str, Source]:
+    """Return whose each file of one folder is. files: by name, the notebook that is in it, or "".
+
+    Whether the numbers in names are Canvas's is decided for all files together.
+    """
+    canvas = _canvas([stem_of(name) for name in files])
+    return {name: _file_source(stem_of(name), notebook, canvas) for name, notebook in files.items()}
+
+
+def has_platform_names(folders: Iterable[str], files: Iterable[str], parent: str = "") -> bool:
+    """Return whether a folder with these entries is a platform's export, and not one learner's folder."""
+    folders, stems = list(folders), list(map(stem_of, files))
+    slug = parent.removesuffix(_SUBMISSIONS)
+    cloned = slug != parent and any(name.startswith(f"{slug}-") for name in folders)
+    moodle = any(_MOODLE.fullmatch(name) for name in (*folders, *stems))
+    return cloned or moodle or len({source.name for source in _canvas(stems).values()}) > 1
+
+
+def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source, str]:
+    """Name the learner of each source; of those that look alike only one that is spelled so keeps the name.
+
+    Names look alike that differ by a space at the end, by case, by the way to write an accent, or by letters
+    of another script. Nobody may get, or lose, what is another's.
+    """
+    alike: dict[str, list[Source]] = {}
+    for source in sorted(set(sources), key=lambda each: (each.spelled, each.platform)):
+        alike.setdefault(_key(source.name), []).append(source)
+    names = {}
+    for same in alike.values():
+        for source in same:
+            alone = len(same) == 1 or source is _owner(source.name, same)
+            names[source] = source.name if alone else f"{source.name} ({_difference(source)})"
+        if len(same) > 1:
+            different = ", ".join(_told_apart(same))
+            notices.append(
+                f"{same[0].name}: names of different submissions, not put together: {different}"
+            )
+    return names
+
+
+def apart_in_export(sources: Mapping[str, Source]) -> dict[str, Source]:
+    """Put Moodle's number into the spelling of those who share a name in one export.
+
+    Anybody else's is left out: the same person has a different number in each assignment.
+    """
+    numbers: dict[str, set[str]] = {}
+    for source in sources.values():
+        if source.platform == "moodle":
+            numbers.setdefault(source.name, set()).add(source.number)
+    return {
+        entry: replace(source, spelled=f"{source.name} ({source.number})")
+        if len(numbers.get(source.name, ())) > 1 and source.platform == "moodle"
+        else source
+        for entry, source in sources.items()
+    }
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+def _file_source(stem: str, notebook: str, canvas: Mapping[str, Source]) -> Source:
+    if found := _MOODLE.fullmatch(stem):
+        return _moodle(found)
+    if stem in canvas:
+        return canvas[stem]
+    name = _without_notebook(_without_copy(stem), notebook)
+    return Source(_tidy(name), name)
+
+
+def _moodle(found: re.Match[str]) -> Source:
+    name, number = _tidy(found["who"]), found["number"] or ""
+    # In blind marking all have this name; the grading worksheet calls them by name and number.
+    name = f"{name} {number}" if name == "Participant" and number else name
+    return Source(name, f"{name}/", "moodle" if number else "", number)
+
+
+def _canvas(stems: Sequence[str]) -> dict[str, Source]:
+    """Return the sources of the names that Canvas made; none if the numbers in them cannot be its own.
+
+    There a number is one learner's, a learner has one number, and no two uploads have the same one. In
+    `kay_2_...` and `zoe_2_...` the number counts something else, such as tries.
+    """
+    found = {stem: match for stem in stems if (match := _canvas_name(stem))}
+    pairs = {(match["who"], match.groupdict().get("number")) for match in found.values()}
+    uploads = [match["upload"] for match in found.values() if match["upload"]]
+    numbered = {(who, number) for who, number in pairs if number}
+    if len(set(uploads)) < len(uploads) or any(
+        len({pair[at] for pair in numbered}) < len(numbered) for at in (0, 1)
+    ):
+        return {}
+    sources = {}
+    for stem, match in found.items():
+        number = match.groupdict().get("number") or ""
+        name = f"{_tidy(match['who'])} ({number})" if number else _tidy(match["who"])
+        sources[stem] = Source(name, name, "canvas" if number else "", number)
+    return sources
+
+
+def _canvas_name(stem: str) -> re.Match[str] | None:
+    match = _ANONYMOUS.fullmatch(stem) or _CANVAS.fullmatch(stem)
+    if match is None or not match["upload"]:
+        return match
+    # `kay_2_10_dataparallel_vs_ddp`: the second number is the notebook's
+    written = [found.start() for name in notebooks() if (found := _written(name).search(stem))]
+    return match if all(match.start("rest") <= at for at in written) else None
+
+
+def _without_copy(name: str) -> str:
+    """Take off the marks of copies, as long as something is left."""
+    while True:
+        shorter = _COPY_AFTER.sub("", _COPY_BEFORE.sub("", name))
+        if shorter == name or not shorter.strip("_-. "):
+            return name
+        name = shorter
+
+
+def _without_notebook(stem: str, notebook: str) -> str:
+    """Take a notebook's name out of a file's, with the one sign that joins them.
+
+    Its number alone counts as its name if the file has that notebook in it: anna_02, but not student_02.
+    """
+    for name in notebooks_named(stem):
+        if found := _written(name).search(stem):
+            before, after = stem[: found.start()], stem[found.end() :]
+            before = before[:-1] if before.endswith(_JOINTS) else before
+            after = after[1:] if after.startswith(_JOINTS) else after
+            stem = "_".join(filter(None, map(_without_copy, (before, after)))) or stem
+    if number := notebook[:2]:
+        shorter = re.sub(rf"^{number}[-_. ]|[-_. ]{number}$", "", stem, count=1)
+        stem = _without_copy(shorter) or stem
+    return stem
+
+
+def _written(notebook: str) -> re.Pattern[str]:
+    return re.compile(
+        r"(?<![0-9])" + "[-_. ]".join(map(re.escape, notebook.split("_"))), re.IGNORECASE
+    )
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+
+def _tidy(name: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(printable(name).split())) or "?"
+
+
+def _key(name: str) -> str:
+    folded = unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
+    return folded.translate(_ALIKE).strip("_-.")
+
+
+def _owner(name: str, same: Sequence[Source]) -> Source | None:
+    """Return the one source to which a name belongs: a folder called just so, else a file's name."""
+    spelled = [each for each in same if each.name == name == each.spelled.removesuffix("/")]
+    folders = [each for each in spelled if each.spelled.endswith("/")]
+    return next((found[0] for found in (folders, spelled) if len(found) == 1), None)
+
+
+def _difference(source: Source) -> str:
+    return source.number or repr(source.spelled)[:120]
+
+
+def _told_apart(sources: Sequence[Source]) -> list[str]:
+    """Return each source so that a reader sees what tells it from the others."""
+    texts = list(map(_difference, sources))
+    looks = {unicodedata.normalize("NFKC", each).translate(_ALIKE) for each in texts}
+    return texts if len(looks) == len(texts) else list(map(ascii, texts))

@@ -1,0 +1,83 @@
+"""Who is in the class, and what the instructor says about them: roster, groups, policy, overrides.
+
+`command` reads all of it before anything is graded, so that a wrong line costs no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from helpers.grading import group_work
+from helpers.grading.group_work import Groups, read_groups
+from helpers.grading.owners import Source
+from helpers.grading.points import overrides as given
+from helpers.grading.points import policy as policies
+from helpers.grading.points.overrides import Override
+from helpers.grading.points.policy import DEFAULT, Policy
+from helpers.grading.roster import RosterMatch, match_roster, read_roster
+from helpers.grading.setting import Setting
+
+
+@dataclass(frozen=True)
+class People:
+    """The class. notices: what the instructor should know before it is graded, a line each."""
+
+    match: RosterMatch | None
+    groups: Groups
+    policy: Policy
+    overrides: tuple[Override, ...]
+    notices: tuple[str, ...]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Learners who are not on the roster."""
+        return self.match.without_entry if self.match else ()
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Everybody who is in a group."""
+        return tuple(member for members in self.groups.values() for member in members)
+
+
+def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
+    """Read what is said about a class. Raise CannotGrade at the first line that is wrong.
+
+    sources: by learner, what the name was read from.
+    """
+    path = setting.groups or setting.out / group_work.FILE
+    groups = read_groups(path) if setting.groups or path.exists() else {}
+    handed_in = {name: source for name, source in sources.items() if name not in groups}
+    match = match_roster(read_roster(setting.roster), handed_in) if setting.roster else None
+    # On the roster somebody may have a name, a login and a number: any of them will do.
+    aliases = {**(match.aliases() if match else {}), **{name: name for name in handed_in}}
+    groups = {name: [aliases.get(x, x) for x in members] for name, members in groups.items()}
+    known = frozenset({*aliases, *(x for members in groups.values() for x in members)})
+    policy, overrides = DEFAULT, tuple[Override, ...]()
+    path = setting.policy or setting.out / policies.FILE
+    if setting.policy or path.exists():
+        policy = policies.read_policy(path, known)
+    path = setting.overrides or setting.out / given.FILE
+    if setting.overrides or path.exists():
+        overrides = tuple(
+            replace(each, learner=aliases.get(each.learner, each.learner))
+            for each in given.read_overrides(path, known)
+        )
+    people = People(match, groups, policy, overrides, ())
+    if match is not None:
+        present = [*people.members, *(each.learner for each in overrides)]
+        people = replace(people, match=match.with_people(present))
+    return replace(people, notices=tuple(_notices(people, sources)))
+
+
+def _notices(people: People, sources: Mapping[str, Source]) -> Iterator[str]:
+    for name in people.unknown:
+        yield f"{name}: handed in, and not on the roster"
+    for name in people.match.ambiguous if people.match else ():
+        yield (
+            f"{name}: several rows of the roster have this name, so none was filled in. If it is Moodle's, "
+            "use the assignment's grading worksheet, which has numbers"
+        )
+    for group, members in people.groups.items():
+        if len(members) > 1 and not {group, *members} & sources.keys():
+            yield f"{group}: a group of which nobody handed in anything"

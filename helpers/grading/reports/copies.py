@@ -1,0 +1,111 @@
+"""Several files of one learner: those that are the course's own, and copies or parts of one notebook.
+
+    records --is_own--> the course's solutions count for nobody
+            --together--> for each exercise the better copy, as of the day that gives the most points
+
+Called by `reports.standing`, which knows what exercises weigh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from helpers.checks.headings import headings
+from helpers.checks.result import Outcome
+from helpers.grading.record import ExerciseRecord, Record, Status
+from helpers.grading.reports.outcomes import is_fault
+
+Points = Callable[[Record], float]
+
+
+def is_own(record: Record, references: Mapping[str, str]) -> bool:
+    """Return whether all answers in a record are the reference solutions, to the letter.
+
+    Comments and docstrings count: an answer that is right is often like the reference in some exercise, but
+    nobody writes all of a notebook's solutions in the same words.
+    """
+    answers = {each.name: each.answer for each in record.exercises if each.answer}
+    expected = [each.name for each in record.exercises if each.name in references]
+    return bool(expected) and all(
+        _lines(answers.get(name, "")) == _lines(references[name]) for name in expected
+    )
+
+
+def by_notebook(record: Record) -> list[Record]:
+    """Return a record for each notebook of which the file has exercises."""
+    parts: dict[str, list[ExerciseRecord]] = {}
+    for exercise in record.exercises:
+        known = headings().get(exercise.name)
+        parts.setdefault(known.notebook if known else record.notebook, []).append(exercise)
+    if len(parts) < 2:
+        return [record]
+    note = f"This file holds {len(parts)} notebooks: {', '.join(parts)}."
+    return [
+        replace(record, notebook=notebook, exercises=tuple(part), notes=(*record.notes, note))
+        for notebook, part in parts.items()
+    ]
+
+
+def together(
+    copies: Sequence[Record], days_late: Mapping[str, int], per_day: float, points: Points
+) -> tuple[Record, tuple[Record, ...]]:
+    """Return what copies of a notebook are worth together, and those that contribute to it.
+
+    copies: of one learner, the better one first. days_late: by file. What was handed in later counts only if
+    it adds more points than its lateness costs. A record that counts names the latest file that contributes.
+    """
+    graded = [copy for copy in copies if copy.exercises]
+    if len(graded) < 2:
+        first = (graded or list(copies))[0]
+        return first, (first,)
+    until = sorted({days_late[copy.file] for copy in graded})
+    tries = [_merged([c for c in graded if days_late[c.file] <= day], days_late) for day in until]
+    # of equal ones the earlier
+    return max(
+        tries, key=lambda each: points(each[0]) * max(0.0, 1 - per_day * days_late[each[0].file])
+    )
+
+
+def _merged(
+    copies: Sequence[Record], days_late: Mapping[str, int]
+) -> tuple[Record, tuple[Record, ...]]:
+    first, used = copies[0], {copies[0].file: copies[0]}
+    exercises = list(first.exercises)
+    for copy in copies[1:]:
+        other = {each.name: each for each in copy.exercises}
+        for at, mine in enumerate(exercises):
+            if (theirs := other.get(mine.name)) is not None and _is_better(theirs, mine):
+                exercises[at] = theirs
+                used[copy.file] = copy
+    if len(used) == 1:
+        return first, (first,)
+    latest = max(used.values(), key=lambda each: days_late[each.file])
+    faults = any(map(is_fault, exercises))
+    merged = replace(
+        first,
+        file=latest.file,
+        sha256=latest.sha256,
+        status=Status.HARNESS_FAULT if faults else Status.GRADED,
+        exercises=tuple(exercises),
+        notes=(
+            *first.notes,
+            f"{len(used)} files count, in each exercise the better one: {', '.join(used)}.",
+        ),
+    )
+    return merged, tuple(used.values())
+
+
+def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
+    """Return whether an exercise counts in the place of that of the better file."""
+    if is_fault(theirs) or is_fault(mine):  # nobody loses points by a fault, and nobody wins any
+        return mine.outcome == Outcome.NOT_ATTEMPTED.value or theirs.passed
+    if mine.outcome == Outcome.NOT_ATTEMPTED.value:
+        return theirs.outcome != Outcome.NOT_ATTEMPTED.value
+    return theirs.points > mine.points
+
+
+def _lines(source: str) -> list[str]:
+    """Return a source's lines, without blank ones and imports: other cells may import the same."""
+    lines = (line.rstrip() for line in source.splitlines())
+    return [line for line in lines if line and not line.startswith(("import ", "from "))]

@@ -1,0 +1,25 @@
+"""Remove what earlier runs left of files that are no longer handed in.
+
+A learner who was withdrawn, or took a file back, must not be found in pages, records or `course mistakes`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from helpers.grading.cache import writing
+from helpers.grading.record import from_json
+
+
+def remove_withdrawn(folder: Path, kept: Collection[Path]) -> list[str]:
+    """Remove the records that are not `kept`; return whose they were, each once."""
+    learners = set()
+    for path in sorted(set(folder.glob("*.json")) - set(kept)):
+        with suppress(OSError, ValueError):  # of a damaged one nobody knows whose it was
+            learners.add(from_json(json.loads(path.read_text(encoding="utf-8"))).learner)
+        with writing(path):
+            path.unlink(missing_ok=True)
+    return sorted(learners)

@@ -1,0 +1,118 @@
+"""Who handed in one file together, and who has points without a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.group_work import GroupError, are_partners, read_groups, shared
+from helpers.grading.owners import Source
+from helpers.grading.people import read_people
+from helpers.grading.points.overrides import OverrideError
+from helpers.grading.setting import Setting
+from tests.grading.reports.builders import record
+
+GROUPS = {"team 7": ["ann", "zed"], "oral exam": ["kim"]}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_groups_are_read(tmp_path: Path, delimiter: str) -> None:
+    text = "group,learner\r\nteam 7,ann\r\n\r\nteam 7, zed \r\noral exam,kim\r\nteam 7,ann\r\n"
+    path = tmp_path / "groups.csv"
+    path.write_text(text.replace(",", delimiter), encoding="utf-8-sig")
+    assert read_groups(path) == GROUPS
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"learner,group\nann,1\n", "line 1: the columns must be group, learner"),
+        (b"", "is not"),
+        (b"group,learner\nteam 7\n", "line 2: expected a group and a learner"),
+        (b"group,learner\nteam 7,\n", "line 2: expected a group and a learner"),
+        (b"group,learner\nteam 7,a,b\n", "line 2"),
+        (b'group,learner\n"team 7,a\n', "is not a readable CSV"),
+        (b"group,learner\nteam,\xe4\n", "is not UTF-8"),
+    ],
+)
+def test_what_is_no_table_of_groups_is_one_line(tmp_path: Path, data: bytes, says: str) -> None:
+    path = tmp_path / "groups.csv"
+    path.write_bytes(data)
+    if not data:
+        assert read_groups(path) == {}
+        return
+    with pytest.raises(GroupError) as raised:
+        read_groups(path)
+    assert says in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_the_files_of_a_group_count_for_each_member() -> None:
+    records = [
+        record("ann", file="ann/a"),
+        record("team 7", file="team 7/b"),
+        record("bob", file="bob/c"),
+    ]
+    assert [(each.learner, each.file) for each in shared(records, GROUPS)] == [
+        ("ann", "ann/a"),
+        ("zed", "ann/a"),
+        ("ann", "team 7/b"),
+        ("zed", "team 7/b"),
+        ("bob", "bob/c"),
+    ]
+    assert shared(records, {}) == records
+    assert are_partners("zed", "ann", GROUPS) and not are_partners("zed", "kim", GROUPS)
+
+
+HEAD = "learner,exercise,points,reason,by,when\n"
+
+
+def setting(tmp_path: Path, **texts: str) -> Setting:
+    paths = {}
+    for name, text in texts.items():
+        paths[name] = tmp_path / f"{name}.csv"
+        paths[name].write_text(text)
+    return replace(Setting(tmp_path, tmp_path / "out"), **paths)  # type: ignore[arg-type]
+
+
+ANN = {"ann": Source("ann", "ann/")}
+
+
+def test_points_without_a_file_for_somebody_on_the_roster(tmp_path: Path) -> None:
+    roster = "Student,ID,Login\nLee Ann,1,ann\nFox Zed,2,zed\n"
+    for called in ("zed", "Fox Zed", "2"):
+        given = setting(
+            tmp_path, roster=roster, overrides=f"{HEAD}{called},ping_pong,3,oral exam,,\n"
+        )
+        people = read_people(given, ANN)
+        assert [each.learner for each in people.overrides] == ["zed"]
+        assert (
+            people.match is not None and people.match.rows == ("ann", "zed") and not people.unknown
+        )
+
+
+def test_points_without_a_file_for_a_member_of_a_group(tmp_path: Path) -> None:
+    given = setting(
+        tmp_path, groups="group,learner\noral,zed\n", overrides=f"{HEAD}zed,2.1,3,oral exam,,\n"
+    )
+    people = read_people(given, ANN)
+    assert (
+        people.members == ("zed",) and people.overrides[0].learner == "zed" and not people.notices
+    )
+
+
+def test_a_name_that_nobody_has_is_still_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OverrideError, match="no learner is called 'zedd'.*--roster"):
+        read_people(setting(tmp_path, overrides=f"{HEAD}zedd,2.1,3,oral exam,,\n"), ANN)
+
+
+def test_members_who_are_not_on_the_roster_and_groups_without_files_are_named(
+    tmp_path: Path,
+) -> None:
+    given = setting(
+        tmp_path, roster="Login\nann\nzed\n", groups="group,learner\n1,ann\n1,kim\n2,zed\n2,pam\n"
+    )
+    people = read_people(given, ANN)
+    assert people.unknown == ("kim", "pam")
+    assert "2: a group of which nobody handed in anything" in people.notices

@@ -1,0 +1,68 @@
+"""A class as it comes: who is in it follows from the files, and nobody vanishes."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.record import read_records
+from tests.grading.conftest import SOLUTIONS
+from tests.grading.notebooks import RIGHT, WRONG, write_notebook
+from tests.grading.test_batch import grade
+
+pytestmark = pytest.mark.usefixtures("plan")
+NAME = "02_blocking_p2p.ipynb"
+
+
+def gradebook(out: Path) -> dict[str, dict[str, str]]:
+    with (out / "gradebook.csv").open(encoding="utf-8-sig", newline="") as file:
+        return {row["Learner"]: row for row in csv.DictReader(file)}
+
+
+def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "ann" / "05_homework.ipynb", RIGHT)
+    write_notebook(folder / f"bob_{NAME}.txt", RIGHT)
+    write_notebook(folder / "cy" / "work" / NAME, WRONG)
+    (folder / "cy" / "solutions").mkdir()
+    shutil.copy(SOLUTIONS / NAME, folder / "cy" / "solutions")
+    with zipfile.ZipFile(folder / f"dora_{NAME}.zip", "w") as packed:
+        packed.write(folder / "cy" / "work" / NAME, NAME)
+    (folder / "emil").mkdir()
+    (folder / f"fay_{NAME}").write_text("version https://git-lfs.github.com/spec/v1\noid 1\n")
+    write_notebook(folder / "team 7" / NAME, RIGHT)
+    (tmp_path / "groups.csv").write_text("group,learner\nteam 7,gus\nteam 7,hana\n")
+    done = grade(folder, out, "--groups", str(tmp_path / "groups.csv"))
+    assert done.returncode == 1, done.stderr
+    assert "5 of 8 submissions graded" in done.stdout and "; 3 cannot be read." in done.stdout
+    assert (
+        "Note: cy, cy/solutions/02_blocking_p2p.ipynb: the answers to 02_blocking_p2p are"
+        in done.stdout
+    )
+    rows = gradebook(out)
+    assert list(rows) == ["ann", "bob", "cy", "dora", "emil", "fay", "gus", "hana"]
+    points = {name: row["2.1 ping_pong (2)"] for name, row in rows.items()}
+    assert points["ann"] == points["bob"] == points["gus"] == points["hana"] == "2"
+    assert points["cy"] == "0" and points["dora"] == points["emil"] == points["fay"] == ""
+    assert "is a zip archive, not a notebook. Unpack it" in rows["dora"]["Remarks"]
+    assert (
+        "emil is a folder" in rows["emil"]["Remarks"] and "git lfs pull" in rows["fay"]["Remarks"]
+    )
+
+
+def test_a_learner_who_was_withdrawn_leaves_nothing(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    for name, cell in (("ann", RIGHT), ("bob", WRONG)):
+        write_notebook(folder / name / NAME, cell)
+    grade(folder, out)
+    assert list(out.rglob("*bob-*")) and (out / "answers").is_dir()
+    shutil.rmtree(folder / "bob")
+    done = grade(folder, out)
+    assert "Note: bob: removed what earlier runs kept" in done.stdout
+    assert not list(out.rglob("*bob-*"))
+    assert [record.learner for record in read_records(out)] == ["ann"]
+    assert list(gradebook(out)) == ["ann"]
