@@ -7,12 +7,14 @@ into one clear line. Modules that need torch are imported only by the commands t
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +24,7 @@ import click
 from helpers.course import workspace as workspaces
 from helpers.course.notebook_file import NotebookError
 from helpers.course.workspace import Workspace, WorkspaceError
+from helpers.views.plain import PLAIN_MARKS
 
 _FOR_WHOM = {
     "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
@@ -29,6 +32,15 @@ _FOR_WHOM = {
     "To write": ("mistakes", "build", "outputs", "site"),
 }
 """The commands as help lists them; a new one that is not named here comes last."""
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+class _CannotRun(click.ClickException):
+    """A command could not do its work. Its exit code is not that of a wrong answer."""
+
+    exit_code = 2
 
 
 class _Course(click.Group):
@@ -44,10 +56,31 @@ class _Course(click.Group):
                     formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> object:
+        wants_json = "--json" in [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        try:
+            return self._invoke(ctx)
+        except click.ClickException as error:
+            if wants_json:  # other programs read one object, however a command ends
+                from helpers.course.as_json import write
+
+                write({"exit_code": error.exit_code, "error": error.format_message()})
+            raise
+
+    def _invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except (WorkspaceError, NotebookError) as error:
             raise click.ClickException(str(error)) from error
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise _CannotRun(f"{error.strerror}: {error.filename or 'the output'}.") from error
+            try:
+                tempfile.gettempdir()
+            except FileNotFoundError:
+                raise _CannotRun(
+                    "There is no folder for temporary files that can be written. Set TMPDIR to one."
+                ) from error
+            raise
         except ModuleNotFoundError as error:
             if error.name != "helpers.grading":
                 raise
@@ -65,6 +98,11 @@ _DOCS = Path(__file__).resolve().parents[2] / "docs"
 @click.version_option(package_name="real-ranks")
 def main() -> None:
     """Real Ranks: a course in distributed PyTorch, whose notebooks start real ranks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, TextIOWrapper
+        ):  # marks such as a tick are replaced in ASCII and Latin-1
+            stream.reconfigure(errors=PLAIN_MARKS)
     # Importing torch makes a million objects that stay. To look through them again and again meanwhile, and
     # once more at the end, takes a third of a short command's time.
     gc.set_threshold(100_000, 50, 50)
@@ -194,7 +232,9 @@ def check(notebook: Path, only: str, as_json: bool) -> None:
     try:  # torch takes seconds to load: a file that is not a notebook is reported before
         read_answers(notebook, [])
     except UnreadableNotebook as error:
-        click.echo(for_log(str(error)), err=as_json)
+        if as_json:
+            raise _CannotRun(for_log(str(error))) from error
+        click.echo(for_log(str(error)))
         sys.exit(2)
 
     from helpers.checks.check_notebook import check_data, check_notebook, checked
@@ -378,8 +418,7 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     except CannotGrade as error:
         from helpers.views.plain import for_log
 
-        click.echo(for_log(f"Cannot grade: {error}"), err=True)
-        sys.exit(2)
+        raise _CannotRun(for_log(f"Cannot grade: {error}")) from error
 
 
 @main.command()

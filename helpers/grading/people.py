@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from helpers.grading import group_work
@@ -15,8 +15,11 @@ from helpers.grading.points import overrides as given
 from helpers.grading.points import policy as policies
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import DEFAULT, Policy
+from helpers.grading.reports.gradebooks import harmless
+from helpers.grading.reports.text import line
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
 from helpers.grading.setting import Setting
+from helpers.views.plain import one_form
 
 
 @dataclass(frozen=True)
@@ -50,24 +53,28 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
     handed_in = {name: source for name, source in sources.items() if name not in groups}
     match = match_roster(read_roster(setting.roster), handed_in) if setting.roster else None
     # On the roster somebody may have a name, a login and a number: any of them will do.
-    aliases = {**(match.aliases() if match else {}), **{name: name for name in handed_in}}
+    aliases = {**(match.aliases() if match else {}), **_as_written(handed_in)}
     groups = {name: [aliases.get(x, x) for x in members] for name, members in groups.items()}
-    known = frozenset({*aliases, *(x for members in groups.values() for x in members)})
+    aliases |= {x: x for members in groups.values() for x in members}
     policy, overrides = DEFAULT, tuple[Override, ...]()
     path = setting.policy or setting.out / policies.FILE
     if setting.policy or path.exists():
-        policy = policies.read_policy(path, known)
+        policy = policies.read_policy(path, aliases)
     path = setting.overrides or setting.out / given.FILE
     if setting.overrides or path.exists():
-        overrides = tuple(
-            replace(each, learner=aliases.get(each.learner, each.learner))
-            for each in given.read_overrides(path, known)
-        )
+        overrides = given.read_overrides(path, aliases)
     people = People(match, groups, policy, overrides, ())
     if match is not None:
         present = [*people.members, *(each.learner for each in overrides)]
         people = replace(people, match=match.with_people(present))
     return replace(people, notices=tuple(_notices(people, sources)))
+
+
+def _as_written(learners: Iterable[str]) -> dict[str, str]:
+    """Return each learner by the name, and by what gradebook.csv makes of it."""
+    names = list(learners)
+    written = {one_form(harmless(line(name))): name for name in names}
+    return written | {one_form(name): name for name in names}
 
 
 def _notices(people: People, sources: Mapping[str, Source]) -> Iterator[str]:

@@ -7,10 +7,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +16,9 @@ from pathlib import Path
 
 from helpers.grading.owners import Source
 from helpers.grading.setting import CannotGrade
+from helpers.grading.table import TableError, read_table
+from helpers.views.plain import one_form
 
-_MOST_BYTES = 20_000_000
 # Rows of a Canvas export that are not a learner's: the points to reach, the test student.
 _NO_LEARNERS = {"points possible", "student, test"}
 
@@ -94,19 +92,27 @@ class RosterMatch:
 
 def read_roster(path: Path) -> Roster:
     """Read a CSV export. Raise RosterError where it is none."""
-    header, *lines = _table(path)
+    try:
+        table = read_table(path, "The roster")
+    except TableError as error:
+        raise RosterError(str(error)) from None
+    if not table:
+        raise RosterError(
+            f"The roster {path} is empty. Export it from the learning platform again."
+        )
+    (_, header), *lines = table
     columns = tuple(name.strip() for name in header)
     named = [name.casefold() for name in columns if name]
     if twice := sorted({name for name in columns if name and named.count(name.casefold()) > 1}):
         raise RosterError(f"{path} has the column {twice[0]!r} twice. Remove one of them.")
-    for at, cells in enumerate(lines, 2):
+    for at, cells in lines:
         if any(cells[len(columns) :]):
             raise RosterError(
-                f"{path}, row {at}, has {len(cells)} cells, but there are {len(columns)} columns. "
+                f"{path}, line {at}, has {len(cells)} cells, but there are {len(columns)} columns. "
                 "Is a comma in a name without quotes?"
             )
     width = len(columns)
-    rows = [tuple((cells + [""] * width)[:width]) for cells in lines]
+    rows = [(*cells, *[""] * width)[:width] for _, cells in lines]
     rows = [cells for cells in rows if _is_learner(cells)]
     if not rows:
         raise RosterError(f"{path} names no learners: it has a header and nothing below it.")
@@ -126,11 +132,11 @@ def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     if learners and not any(found):
         raise RosterError(
             f"{roster.file} names nobody who handed something in (column {column!r}; looked for "
-            f"{_key(next(iter(learners)))[:60]!r} and the like). Is it this class's, and does that column "
-            "hold the names of the submitted files or folders?"
+            f"{one_form(next(iter(learners)))[:60]!r} and the like). Is it this class's, and does that "
+            "column hold the names of the submitted files or folders?"
         )
     count = Counter(cells)
-    called = {_key(source.name) for name, source in learners.items() if name not in found}
+    called = {one_form(source.name) for name, source in learners.items() if name not in found}
     present = set(found)
     return RosterMatch(
         roster,
@@ -188,7 +194,7 @@ def _agrees(at: int, row: Sequence[str], source: Source, named: Mapping[str, set
 
 def _texts(row: Sequence[str]) -> set[str]:
     """Return what a row may call its learner: each cell, and two neighbors, in either order."""
-    cells = [_key(cell) for cell in row[:_MOST_NAMES]]
+    cells = [one_form(cell) for cell in row[:_MOST_NAMES]]
     pairs = [
         pair
         for one, two in pairwise(cells)
@@ -202,13 +208,13 @@ def _likeliest(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[
     """Return the place, the name and the cells of the column that names most learners, or of two together."""
     columns = roster.columns
     tries = [
-        (at, columns[at], [_key(row[at]) for row in roster.rows]) for at in range(len(columns))
+        (at, columns[at], [one_form(row[at]) for row in roster.rows]) for at in range(len(columns))
     ]
     for at in range(min(len(columns), _MOST_NAMES) - 1):
         for one, two in ((at, at + 1), (at + 1, at)):
             name = f"{columns[one]} {columns[two]}"
-            tries.append((at, name, [_key(f"{row[one]} {row[two]}") for row in roster.rows]))
-    exact = set(map(_key, learners))
+            tries.append((at, name, [one_form(f"{row[one]} {row[two]}") for row in roster.rows]))
+    exact = set(map(one_form, learners))
 
     def hits(tried: tuple[int, str, list[str]]) -> tuple[int, int]:
         cells = tried[2]
@@ -224,9 +230,9 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
     for row, learner, cell in zip(roster.rows, found, cells, strict=True):
         if learner is None:
             is_name = any(c.isalpha() for c in cell) and not re.fullmatch(r"\D+ \d+", cell)
-            name = cell if is_name or place is None else _key(row[place])
-            name = name or next(filter(None, map(_key, row)), "?")
-            more = next((c for c in map(_key, row) if c and c != name), str(len(taken)))
+            name = cell if is_name or place is None else one_form(row[place])
+            name = name or next(filter(None, map(one_form, row)), "?")
+            more = next((c for c in map(one_form, row) if c and c != name), str(len(taken)))
             learner = name if name not in taken else f"{name} ({more})"
             taken[learner] += 1
         yield learner
@@ -237,11 +243,11 @@ def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ..
 
     `kay_2` is found in the cell "kay" if nobody else is called so: the number may be that of a try.
     """
-    exact = {_key(learner): learner for learner in learners}
+    exact = {one_form(learner): learner for learner in learners}
     loose: dict[str, list[str]] = {}
     numbered: dict[str, list[str]] = {}
     for learner in learners:
-        folded = _key(learner).casefold()
+        folded = one_form(learner).casefold()
         loose.setdefault(folded, []).append(learner)
         numbered.setdefault(re.sub(r"[-_ ]\d{1,2}$", "", folded), []).append(learner)
     count, alike = Counter(cells), Counter(cell.casefold() for cell in cells)
@@ -256,15 +262,11 @@ def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ..
 
 
 def _words(name: str) -> list[str]:
-    return sorted(re.findall(r"\w+", _key(name).casefold()))
+    return sorted(re.findall(r"\w+", one_form(name).casefold()))
 
 
 def _letters(name: str) -> str:
-    return "".join(re.findall(r"\w+", _key(name).casefold()))
-
-
-def _key(name: str) -> str:
-    return unicodedata.normalize("NFC", " ".join(name.split()))
+    return "".join(re.findall(r"\w+", one_form(name).casefold()))
 
 
 def _is_learner(cells: Sequence[str]) -> bool:
@@ -273,31 +275,3 @@ def _is_learner(cells: Sequence[str]) -> bool:
     told_by_canvas = all(cell.startswith(("manual posting", "muted")) for cell in filled)
     is_row_of_canvas = bool({first, cells[0].strip().casefold()} & _NO_LEARNERS)
     return not is_row_of_canvas and not told_by_canvas
-
-
-def _table(path: Path) -> list[list[str]]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise RosterError(f"The roster {path} cannot be read: {error.strerror}.") from None
-    if len(data) > _MOST_BYTES:
-        raise RosterError(f"The roster {path} is larger than {_MOST_BYTES:,} bytes.")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise RosterError(
-            f"The roster {path} is not UTF-8. Save it again as 'CSV UTF-8'."
-        ) from None
-    head = text.partition("\n")[0]
-    delimiter = max(",;\t", key=head.count)
-    try:
-        table = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        raise RosterError(f"The roster {path} is not a readable CSV file: {error}.") from None
-    table = [cells for cells in table if any(cell.strip() for cell in cells)]
-    if not table:
-        raise RosterError(
-            f"The roster {path} is empty. Export it from the learning platform again."
-        )
-    return table

@@ -5,7 +5,9 @@ Every view sends each string that came from a rank through here before it draws 
 
 from __future__ import annotations
 
+import codecs
 import re
+import unicodedata
 from html import escape
 
 _ESCAPES = re.compile(
@@ -25,6 +27,12 @@ _LOG_HEAD = re.compile(
 _COMMAND = re.compile(r"^(?=\s*(?:::|##|section_(?:start|end):))", re.MULTILINE)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"
+PLAIN_MARKS = "real-ranks-plain"
+"""An error handler of codecs: what an encoding lacks is written in ASCII, or as "?"."""
+_IN_ASCII = {
+    **{"●": "*", "○": "o", "✓": "+", "✗": "x", "×": "x", "·": "-", "µ": "u", "²": "2", "±": "+-"},
+    **{"→": "->", "←": "<-", "…": "...", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"'},
+}
 
 
 def clean(text: str) -> str:
@@ -92,3 +100,17 @@ def short_bytes(nbytes: float) -> str:
             return f"{nbytes:.{digits}f}".removesuffix(".0") + f" {unit}"
         nbytes /= 1000
     return f"{nbytes:.0f} PB" if nbytes < 1e6 else "huge"
+
+
+def one_form(name: str) -> str:
+    """Return a name by which equal names are found: composed letters (NFC), single spaces."""
+    return unicodedata.normalize("NFC", " ".join(name.split()))
+
+
+def _plain_mark(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return _IN_ASCII.get(error.object[error.start], "?"), error.start + 1
+
+
+codecs.register_error(PLAIN_MARKS, _plain_mark)

@@ -115,7 +115,7 @@ def _case_text(case: CaseVerdict) -> list[str]:
     lines += ["    " + _more(case)] if _more(case) else []
     if case.message:
         lines += _indented(case.message, "    ")
-    lines += [f"    traffic: {clip(clean(text), 400)}" for text in case.broken]
+    lines += [f"    how the ranks communicated: {clip(clean(text), 400)}" for text in case.broken]
     if _advice(case):
         lines.append(f"  Start here: {_advice(case)}")
     return lines
@@ -165,7 +165,7 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
         parts.append(_quiet(_more(case)))
     if case.message:
         parts.append(_paragraph(case.message))
-    parts += [_paragraph("traffic: " + text) for text in case.broken]
+    parts += [_paragraph("how the ranks communicated: " + text) for text in case.broken]
     if advice := _advice(case, played):
         parts.append(f"<div><b>Start here:</b> {with_code(clean(advice))}</div>")
     return "".join(parts)

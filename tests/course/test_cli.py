@@ -134,10 +134,40 @@ def test_json_alone_is_on_standard_output(course: Path) -> None:
     assert first["ranks"][0].keys() >= {"rank", "given", "expected", "got"}
 
 
-def test_a_file_that_is_no_notebook_leaves_standard_output_empty(course: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("check", "x.ipynb"), 2),
+        (("check", "y.ipynb", "--only", "no_such_exercise"), 1),
+        (("grade", "no_such_folder", "--out", "results"), 2),
+    ],
+)
+def test_an_error_is_one_json_object_too(course: Path, words: tuple[str, ...], code: int) -> None:
     (course / "x.ipynb").write_text("{")
-    done = run(course, "check", "x.ipynb", "--json")
-    assert done.returncode == 2 and not done.stdout and "x.ipynb" in done.stderr
+    (course / "y.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4}')
+    done = run(course, *words, "--json")
+    said = json.loads(done.stdout)
+    assert done.returncode == said["exit_code"] == code
+    assert said["error"] in done.stderr and "\n" not in said["error"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_marks_that_an_encoding_lacks_are_replaced(
+    course: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    done = run(course, "progress")
+    assert done.returncode == 0 and "UnicodeEncodeError" not in done.stderr
+
+
+def test_a_full_disk_is_not_a_wrong_answer(course: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    words = [sys.executable, "-m", "helpers.course.cli", "progress"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, cwd=course, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "No space left on device" in done.stderr
 
 
 def test_lab_copies_the_notebooks_and_hands_its_words_to_jupyterlab(course: Path) -> None:

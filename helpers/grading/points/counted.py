@@ -34,7 +34,19 @@ class Counted(ExerciseRecord):
 
 def weighted(record: Record, policy: Policy) -> Record:
     """Return a record whose exercises are `Counted`, with the policy's weights."""
-    return replace(record, exercises=tuple(_weighted(each, policy) for each in record.exercises))
+    exercises = [_weighted(each, policy) for each in record.exercises]
+    core = sum(each.out_of for each in exercises if not each.bonus)
+    bonus = sum(each.out_of for each in exercises if each.bonus)
+    # The weights themselves become smaller, so that points always stand next to what they are out of.
+    factor = min(1.0, policy.most_bonus * core / bonus) if bonus and core else 1.0
+    return replace(
+        record, exercises=tuple(_times(each, factor) if each.bonus else each for each in exercises)
+    )
+
+
+def _times(exercise: Counted, factor: float) -> Counted:
+    points, out_of = (round(factor * each, _DIGITS) for each in (exercise.points, exercise.out_of))
+    return replace(exercise, points=points, out_of=out_of)
 
 
 def _weighted(exercise: ExerciseRecord, policy: Policy) -> Counted:

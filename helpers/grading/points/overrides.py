@@ -7,19 +7,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.checks.headings import UnknownExercise, find_heading
 from helpers.grading.setting import CannotGrade
+from helpers.grading.table import Row, TableError, number_in, read_table
+from helpers.views.plain import one_form
 
 FILE = "overrides.csv"
 COLUMNS = ("learner", "exercise", "points", "reason", "by", "when")
-_MOST_BYTES = 4 << 20
 _MOST_POINTS = 10_000.0
 
 
@@ -39,10 +38,15 @@ class Override:
     when: str = ""
 
 
-def read_overrides(path: Path, learners: frozenset[str]) -> tuple[Override, ...]:
-    """Read the file. learners: those of the class. Raise OverrideError at the first line that is wrong."""
-    rows = _rows(path)
-    _, header = next(rows, (1, []))
+def read_overrides(path: Path, learners: Mapping[str, str]) -> tuple[Override, ...]:
+    """Read the file. Raise OverrideError at the first line that is wrong.
+
+    learners: by each text that may stand for a learner, the learner's name.
+    """
+    try:
+        (_, header), *rows = read_table(path, "The overrides") or [Row(1, ())]
+    except TableError as error:
+        raise OverrideError(str(error)) from None
     columns = tuple(cell.strip().casefold() for cell in header)
     if sorted(columns) != sorted(COLUMNS):
         raise OverrideError(f"{path}, line 1: the columns must be {', '.join(COLUMNS)}.")
@@ -55,9 +59,8 @@ def read_overrides(path: Path, learners: frozenset[str]) -> tuple[Override, ...]
                 f"{where}: {len(cells)} cells, but there are {len(columns)} columns. Put a text with a "
                 "comma in quotes."
             )
-        override = _override(
-            dict(zip(columns, map(str.strip, cells), strict=True)), learners, where
-        )
+        named = dict(zip(columns, map(str.strip, cells), strict=True))
+        override = _override(named, learners, where)
         key = override.learner, override.exercise
         if key in found:
             raise OverrideError(
@@ -69,19 +72,19 @@ def read_overrides(path: Path, learners: frozenset[str]) -> tuple[Override, ...]
     return tuple(overrides)
 
 
-def _override(cells: dict[str, str], learners: frozenset[str], where: str) -> Override:
-    learner = cells["learner"]
-    if learner not in learners:
+def _override(cells: dict[str, str], learners: Mapping[str, str], where: str) -> Override:
+    learner = learners.get(one_form(cells["learner"]))
+    if learner is None:
         raise OverrideError(
-            f"{where}: no learner is called {learner!r}. Write the name as gradebook.csv or the roster does; "
-            "a learner without a file must be on the roster (--roster) or in groups.csv."
+            f"{where}: no learner is called {cells['learner']!r}. Write the name as gradebook.csv or the "
+            "roster does. A learner without a file must be on the roster (--roster) or in groups.csv."
         )
     try:
         exercise = find_heading(cells["exercise"]).name
     except UnknownExercise as error:
         raise OverrideError(f"{where}: {error.args[0]}") from None
     try:
-        points = float(cells["points"])
+        points = number_in(cells["points"])
     except ValueError:
         points = math.nan
     if not 0 <= points <= _MOST_POINTS:
@@ -91,31 +94,3 @@ def _override(cells: dict[str, str], learners: frozenset[str], where: str) -> Ov
     if not cells["reason"]:
         raise OverrideError(f"{where}: there is no reason. The learner reads it: give one.")
     return Override(learner, exercise, points, cells["reason"], cells["by"], cells["when"])
-
-
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Return the rows that are not empty, each with the line on which it begins."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise OverrideError(f"The overrides {path} cannot be read: {error.strerror}.") from None
-    if len(data) > _MOST_BYTES:
-        raise OverrideError(f"The overrides {path} are larger than {_MOST_BYTES:,} bytes.")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise OverrideError(f"{path} is not UTF-8. Save it again as 'CSV UTF-8'.") from None
-    head = text.partition("\n")[0]
-    # Spreadsheets in many countries write semicolons.
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count), strict=True
-    )
-    line = 1
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield line, cells
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise OverrideError(f"{path}, line {line}: this is not CSV: {error}.") from None

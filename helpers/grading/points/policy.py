@@ -9,7 +9,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,9 +23,11 @@ from helpers.checks.headings import (
     notebook_called,
 )
 from helpers.grading.setting import CannotGrade
+from helpers.grading.table import TableError, read_text
+from helpers.views.plain import one_form
 
 FILE = "policy.toml"
-_MOST_BYTES = 1 << 20
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
 _DAY_S = 24 * 60 * 60.0
 T = TypeVar("T")
 
@@ -53,7 +55,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     weights: "effort", by minutes and difficulty, or "points", those that a check gives. further: whether
     exercises beyond the core add points as a bonus, count like the core, or not at all. bonus_weight: what
-    a bonus is worth, as a share of the same exercise's weight in the core. drop_lowest: how
+    a bonus is worth, as a share of the same exercise's weight in the core. most_bonus: of a notebook, as a
+    share of the points of its core. drop_lowest: how
     many notebooks of each learner do not count, those with the smallest share of their points. weight: by
     exercise, in place of the rule. as_core, as_further: exercises that this class moves. deadlines: by
     notebook.
@@ -62,6 +65,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights: Literal["effort", "points"] = "effort"
     further: Literal["bonus", "counts", "ignored"] = "bonus"
     bonus_weight: _Share = 0.25
+    most_bonus: _Share = 0.2
     drop_lowest: _Count = 0
     weight: dict[str, _Points] = {}
     as_core: list[str] = []
@@ -91,13 +95,24 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.further != "counts" and self.is_further(name)
 
     def days_late(self, learner: str, notebook: str, at: float | None) -> int:
-        """Return by how many days a file is late, begun ones in full. at: seconds since the epoch."""
+        """Return by how many days a file is late, begun ones in full. at: seconds since the epoch.
+
+        Days are those of the calendar: one on which the clocks change has 23 or 25 hours.
+        """
         due = self.deadlines.get(notebook)
         if due is None or at is None:
             return 0
-        # A time without a zone is by the clock of this machine.
-        over_s = at - due.timestamp() - _DAY_S * self.late.extensions.get(learner, 0)
-        return max(0, math.ceil(over_s / _DAY_S))
+        due += timedelta(days=self.late.extensions.get(learner, 0))
+        second = math.floor(at)  # a deadline's last second is in time, whatever its fraction
+
+        def is_late(days: int) -> bool:
+            # A time without a zone is by the clock of this machine.
+            return second > (due + timedelta(days=days)).timestamp()
+
+        days = max(0, int((second - due.timestamp()) / _DAY_S) - 1)
+        while is_late(days):
+            days += 1
+        return days
 
 
 DEFAULT = Policy()
@@ -108,12 +123,16 @@ def effort(heading: Heading) -> float:
     return max(1.0, float(round(heading.minutes * heading.difficulty / 5)))
 
 
-def read_policy(path: Path, learners: frozenset[str] | None = None) -> Policy:
+def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy:
     """Read a policy file. Raise PolicyError where it cannot be used.
 
-    learners: those of the class, by which extensions are checked; None where they are not known.
+    learners: by each text that may stand for a learner, the learner's name. By it extensions are checked;
+    None where the class is not known.
     """
-    text = _text(path)
+    try:
+        text = read_text(path, "The policy")
+    except TableError as error:
+        raise PolicyError(str(error)) from None
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -121,6 +140,8 @@ def read_policy(path: Path, learners: frozenset[str] | None = None) -> Policy:
         line = int(found[1]) if found and found[1] else len(text.splitlines())
         what = str(error)[: found.start()] if found else str(error)
         raise PolicyError(f"{path}, line {line}: this is not TOML: {what}.") from None
+    except (RecursionError, ValueError):  # nested thousands deep; a number of thousands of digits
+        raise PolicyError(f"{path} is TOML beyond what a policy needs: it is not one.") from None
     if isinstance(due := given.get("deadlines"), dict):
         given["deadlines"] = {name: _end_of(each) for name, each in due.items()}
     try:
@@ -143,9 +164,15 @@ def read_policy(path: Path, learners: frozenset[str] | None = None) -> Policy:
             known[name] = value
         return known
 
-    for learner in policy.late.extensions:
-        if learners is not None and learner not in learners:
-            raise _error(path, text, learner, f"nobody called {learner!r} handed in anything")
+    for name, due in policy.deadlines.items():
+        if not _FIRST_YEAR <= due.year <= _LAST_YEAR:
+            raise _error(path, text, name, f"{due.date()} cannot be a deadline")
+    extensions = policy.late.extensions
+    if learners is not None:
+        for learner in extensions:
+            if one_form(learner) not in learners:
+                raise _error(path, text, learner, f"no learner is called {learner!r}")
+        extensions = {learners[one_form(name)]: days for name, days in extensions.items()}
     core, further = (
         list(names(_exercise, dict.fromkeys(each))) for each in (policy.as_core, policy.as_further)
     )
@@ -157,6 +184,7 @@ def read_policy(path: Path, learners: frozenset[str] | None = None) -> Policy:
         as_core=core,
         as_further=further,
         deadlines=names(notebook_called, policy.deadlines),
+        late=msgspec.structs.replace(policy.late, extensions=extensions),
     )
 
 
@@ -168,20 +196,6 @@ def _end_of(due: Any) -> Any:
 
 def _exercise(asked: str) -> str:
     return find_heading(asked).name
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise PolicyError(f"The policy {path} cannot be read: {error.strerror}.") from None
-    if len(data) > _MOST_BYTES:
-        raise PolicyError(f"The policy {path} is larger than {_MOST_BYTES:,} bytes.")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise PolicyError(f"The policy {path} is not UTF-8. Save it again as UTF-8.") from None
 
 
 def _key_in(given: dict[str, Any], where: str, what: str) -> str:
@@ -222,7 +236,7 @@ def described(policy: Policy) -> tuple[str, ...]:
     }
     further = {
         "bonus": "Exercises beyond the core (further) are a bonus: "
-        f"{policy.bonus_weight:.0%} of their weight.",
+        f"{policy.bonus_weight:.0%} of their weight, at most {policy.most_bonus:.0%} of a notebook's core.",
         "counts": "Exercises beyond the core (further) count like all others.",
         "ignored": "Exercises beyond the core (further) do not count.",
     }

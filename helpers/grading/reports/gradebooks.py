@@ -190,6 +190,8 @@ def _exercises(course: Course) -> dict[tuple[str, str], str]:
     for standing in course.standings:
         for record in standing.records:
             for each in record.exercises:
+                if not (each.out_of or each.points):  # worth nothing by the policy
+                    continue
                 key = (record.notebook, each.name)
                 found.setdefault(
                     key,

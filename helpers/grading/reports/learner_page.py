@@ -7,8 +7,7 @@ passed; flags are the instructor's and are not told here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator
 
 from helpers.grading.points.policy import described
 from helpers.grading.record import CaseRecord, ExerciseRecord
@@ -28,12 +27,9 @@ from helpers.grading.reports.standing import (
     Standing,
     graded_points,
     points_to_reach,
-    versions_of,
 )
 from helpers.grading.reports.text import line, percent
 from helpers.views.plain import plural
-
-T = TypeVar("T")
 
 _MOST_ROWS = 8
 # Cases of an exercise that are not folded away.
@@ -49,8 +45,6 @@ def learner_page(course: Course, standing: Standing) -> bytes:
         summary=summary_of(standing, told_outcome),
         several=len(standing.records) + len(standing.missing) > 1,
         fault_says=FAULT_SAYS,
-        protection=_unlike(each.protection for each in standing.records),
-        versions=_unlike(map(versions_of, standing.records)),
         graded_points=graded_points,
         out_of=points_to_reach,
         outcome_of=told_outcome,
@@ -121,11 +115,3 @@ def rows(case: CaseRecord) -> tuple[tuple[tuple[int, str, str, str, str], ...], 
     if len(case.rows) <= _MOST_ROWS:
         return (case.rows if wrong else ()), 0
     return wrong[:_MOST_ROWS], max(0, len(wrong) - _MOST_ROWS)
-
-
-def _unlike(values: Iterable[T]) -> tuple[T, ...]:
-    found: list[T] = []
-    for value in values:
-        if value not in found:
-            found.append(value)
-    return tuple(found)

@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from helpers.grading.points.counted import is_bonus, override_of
-from helpers.grading.record import ExerciseRecord
+from helpers.grading.record import CaseRecord, ExerciseRecord
 from helpers.grading.reports.class_page import Alike, Similar
 from helpers.grading.reports.learner_page import (
     late_text,
@@ -23,7 +23,7 @@ from helpers.grading.reports.learner_page import (
     rows,
     summary_of,
 )
-from helpers.grading.reports.outcomes import Kind, kind_of
+from helpers.grading.reports.outcomes import MOST_CASES, Kind, kind_of
 from helpers.grading.reports.pages import checked_png, render
 from helpers.grading.reports.slugs import plain_name
 from helpers.grading.reports.standing import Course, Standing
@@ -31,7 +31,6 @@ from helpers.grading.reports.text import line, number, numbered, sound
 
 _SCRIPT = Path(__file__).parent / "templates" / "matrix.js"
 _MOST_CODE = 20_000
-_MOST_FAILED = 30
 # Of answers that are shown next to one.
 _MOST_SIMILAR = 3
 
@@ -156,15 +155,12 @@ def _place(exercise: ExerciseRecord) -> str:
     return f"e-{plain_name(exercise.name)}"
 
 
-def _cases_of(exercise: ExerciseRecord) -> Iterator[tuple[str, str]]:
-    """Say how the visible cases ended, and the hidden ones: each that did not pass by its name."""
+def _cases_of(exercise: ExerciseRecord) -> Iterator[tuple[str, int, Sequence[CaseRecord]]]:
+    """Return the visible cases, and the hidden ones, with how many of each passed."""
     for name, is_hidden in (("Visible cases", False), ("Hidden cases", True)):
-        cases = [case for case in exercise.cases if case.hidden is is_hidden]
-        failed = [case for case in cases if kind_of(case.outcome) is not Kind.PASSED]
-        said = [f"{len(cases) - len(failed)} of {len(cases)} passed"]
-        said += [f"{line(each.label)}: {line(each.outcome, 40)}" for each in failed[:_MOST_FAILED]]
+        cases = [case for case in exercise.cases if case.hidden is is_hidden][:MOST_CASES]
         if cases:
-            yield name, "; ".join(said)
+            yield name, sum(kind_of(case.outcome) is Kind.PASSED for case in cases), cases
 
 
 @cache

@@ -130,5 +130,5 @@ def _worst(case: CaseRecord) -> list[str]:
         said = ", ".join(f"{name} {shown(text, 200)}" for name, text in parts if text)
         lines.append(f"    rank {rank}: {said}{': ' if said else ''}{shown(problem, 200)}")
     lines += [shown(case.message)] if case.message else []
-    lines += [f"How the ranks talked: {shown(rule, 400)}" for rule in case.broken[:10]]
+    lines += [f"How the ranks communicated: {shown(rule, 400)}" for rule in case.broken[:10]]
     return lines + ([f"Start here: {shown(case.advice)}"] if case.advice else [])

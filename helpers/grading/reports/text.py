@@ -49,9 +49,11 @@ def sound(value: float) -> float:
 
 
 def percent(share: float) -> str:
-    """Write a share from 0 to 1 as a whole percentage: 100 % and 0 % only where it is just that."""
-    whole = math.floor(100 * share) if share > 0.5 else math.ceil(100 * share)
-    return f"{whole} %"
+    """Write a share from 0 to 1 as a whole percentage: 100 % and 0 % only if it is exactly that."""
+    whole = math.floor(100 * share + 0.5)  # not round(): a reader rounds a half up
+    if whole == 0 and share > 0:
+        return "<1 %"
+    return ">99 %" if whole == 100 and share < 1 else f"{whole} %"
 
 
 def title_of(exercise: ExerciseRecord) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_late_days_are_free_first_and_then_cost(tmp_path: Path) -> None:
         'weights = "points"\n[deadlines]\n"02" = 2026-10-12T23:59:00\n"5" = 2026-10-12T23:59:00\n'
         '[late]\nfree_days = 2\nper_day = 0.25\nextensions = {"Ada" = 1}\n',
     )
-    policy = read_policy(path, frozenset({"Ada"}))
+    policy = read_policy(path, {"Ada": "Ada"})
     second, fifth = ada("02_blocking_p2p"), ada("05_collective_algorithms")
     on_time = standing_of([second, fifth], policy)
     assert standing_of([second, fifth], policy, {second.file: 1.0}).points == on_time.points
@@ -105,6 +106,52 @@ def test_a_date_is_met_until_its_day_ends(tmp_path: Path) -> None:
     assert policy.days_late("Ada", "02_blocking_p2p", due) == 0
     assert policy.days_late("Ada", "02_blocking_p2p", due + 1) == 1
     assert policy.days_late("Ada", "04_collectives", due + 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("handed_in", "days"),
+    [
+        ("2026-10-26T23:30:00+01:00", 0),  # two days more, of which one has 25 hours
+        ("2026-10-27T00:00:00+01:00", 1),
+        ("2026-10-27T23:59:59+01:00", 1),
+        ("2026-10-28T00:00:01+01:00", 2),
+    ],
+)
+def test_days_are_those_of_the_calendar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_in: str, days: int
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        text = "[deadlines]\n02 = 2026-10-24\n[late.extensions]\nAda = 2\n"
+        policy = read_policy(write(tmp_path, text), {"Ada": "Ada"})
+        at = datetime.fromisoformat(handed_in).timestamp()
+        assert policy.days_late("Ada", "02_blocking_p2p", at) == days
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("handed_in", ["2026-03-28T23:59:59.4", "2026-03-30T00:30:00"])
+def test_a_day_with_23_hours_and_a_fraction_of_the_last_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_in: str
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        policy = read_policy(write(tmp_path, "[deadlines]\n02 = 2026-03-28\n"))
+        late = policy.days_late(
+            "A", "02_blocking_p2p", datetime.fromisoformat(handed_in).timestamp()
+        )
+        assert late == (0 if "28T" in handed_in else 2)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_extensions_are_found_by_whatever_stands_for_a_learner(tmp_path: Path) -> None:
+    path = write(tmp_path, "[late.extensions]\nada42 = 3\n")
+    assert read_policy(path, {"ada42": "Ada"}).late.extensions == {"Ada": 3}
 
 
 def test_the_notebook_with_the_smallest_share_is_dropped_and_one_always_stays() -> None:
@@ -140,6 +187,7 @@ WRONG = {
     "drop_lowest = 1\ndrop_lowest = 2\n": 2,
     "drop_last = 1\n": 1,
     "[deadlines]\n99 = 2026-10-12\n": 2,
+    "[deadlines]\n02 = 0001-01-01\n": 2,
     '[deadlines]\n02 = "tomorrow"\n': 2,
     '[late]\nextensions = {"Bob" = 1}\n': 2,
     'as_core = ["2.1"]\nas_further = ["ping_pong"]\n': 2,
@@ -150,13 +198,23 @@ WRONG = {
 def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(PolicyError) as told:
-        read_policy(path, frozenset({"Ada"}))
+        read_policy(path, {"Ada": "Ada"})
     assert str(told.value).startswith(f"{path}, line {WRONG[text]}: ")
     assert "\n" not in str(told.value)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_bytes(b"\xff")
-    for path in (tmp_path, tmp_path / "none.toml", tmp_path / "policy.toml"):
-        with pytest.raises(PolicyError):
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
+    (tmp_path / "long.toml").write_text("drop_lowest = " + "9" * 5_000)
+    names = ("none.toml", "policy.toml", "deep.toml", "long.toml")
+    for path in (tmp_path, *(tmp_path / name for name in names)):
+        with pytest.raises(PolicyError) as told:
             read_policy(path)
+        assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_policy_is_read_as_editors_save_it(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "policy.toml").write_text("drop_lowest = 2\n", encoding=encoding)
+    assert read_policy(tmp_path / "policy.toml").drop_lowest == 2

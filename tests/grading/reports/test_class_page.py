@@ -48,7 +48,7 @@ def test_hardest_first_with_share_passed_and_median() -> None:
     )
     assert first.median_points == 2.0 and first.share_passed == 0
     assert (second.title, second.graded, second.passed) == ("2.1 Ping-pong", 3, 2)
-    assert "66 % (2 of 3)" in text_of(*records)
+    assert "67 % (2 of 3)" in text_of(*records)
 
 
 def test_mistakes_that_differ_in_numbers_are_one() -> None:

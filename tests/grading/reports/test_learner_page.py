@@ -67,7 +67,8 @@ def test_total_outcomes_points_and_first_look() -> None:
     assert "Start here: Rank 1 kept its own x" in text
     assert DEADLOCK in page.text
     assert LOOK.replace("`", "") in text
-    assert "bubblewrap" in text and "torch 2.13.0" in text and "9f86d081884c7d65" in text
+    # what a sandbox does not stop is not for those who are graded in it
+    assert not any(word in text for word in ("bubblewrap", "It does not stop", "9f86d081884c7d65"))
 
 
 def test_of_hidden_cases_only_how_many_passed() -> None:

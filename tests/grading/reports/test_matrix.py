@@ -58,8 +58,7 @@ def review_of(course: Course, learner: str) -> str:
 def test_a_review_page_shows_code_hidden_cases_overrides_and_similar_answers() -> None:
     text = review_of(the_class(), "Ada")
     assert CODE in text and CODE.replace("ball", "x") in text
-    assert "Visible cases: 1 of 2 passed; also seen: wrong." in text
-    assert "Hidden cases: 1 of 2 passed; 5 ranks, 7 elements: crashed." in text
+    assert "Visible cases: 1 of 2 passed" in text and "Hidden cases: 1 of 2 passed" in text
     assert "7 points set by hand (a tutor, 2026-10-20): shown orally" in text
     assert "Look: odd traffic" in text and "95 % like the answer of Bob" in text
     assert "271828" not in text  # not even here what a hidden case was given

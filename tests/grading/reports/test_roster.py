@@ -28,11 +28,10 @@ def roster_file(tmp_path: Path, data: str | bytes) -> Path:
         ("\n\n , \n", "is empty"),
         ("Student,ID,Section\n", "names no learners"),
         ("Student,ID,id\nAda,1,2\n", "has the column 'ID' twice"),
-        ("Student,ID\nLovelace, Ada,1\n", "row 2, has 3 cells"),
+        ("Student,ID\nLovelace, Ada,1\n", "line 2, has 3 cells"),
         (b"Student,ID\nAd\xe4,1\n", "is not UTF-8"),
-        ("Student,ID\nAda,1\n".encode("utf-16"), "is not UTF-8"),
-        ('Student,ID\n"Ada,1\n', "is not a readable CSV"),
-        ("Student,ID\n" + "x" * 200_000 + ",1\n", "is not a readable CSV"),
+        ('Student,ID\n"Ada,1\n', "this is not CSV"),
+        ("Student,ID\n" + "x" * 200_000 + ",1\n", "this is not CSV"),
     ],
 )
 def test_a_file_that_is_no_roster_is_one_clear_line(

@@ -1,0 +1,84 @@
+"""Read a table as spreadsheets and learning platforms write it, as texts.
+
+Spreadsheets in many countries write semicolons and decimal commas, some write UTF-16 or a first line
+`sep=;`, and all leave empty columns behind.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_MOST_BYTES = 20_000_000
+_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
+
+
+class TableError(Exception):
+    """A file cannot be read as a table. One line: the file, what is wrong, what to do."""
+
+
+class Row(NamedTuple):
+    """The cells of a row that is not empty, and the line on which it begins."""
+
+    line: int
+    cells: tuple[str, ...]
+
+
+def read_table(path: Path, name: str) -> list[Row]:
+    """Return the rows of a CSV file that are not empty. Raise TableError.
+
+    name: what messages call the file, as in "The roster".
+    """
+    text = read_text(path, name)
+    separator = _SEPARATOR.match(text)
+    head = text.partition("\n")[0]
+    delimiter = separator[1] if separator else max(",;\t", key=head.count)
+    lines = io.StringIO(text, newline="")
+    before = 1
+    if separator:
+        lines.seek(separator.end())
+        before = 2
+    rows = []
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    start = before
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                rows.append(Row(start, tuple(cells)))
+            start = before + reader.line_num
+    except csv.Error as error:
+        raise TableError(f"{path}, line {start}: this is not CSV: {error}.") from None
+    width = max((_width(row.cells) for row in rows), default=0)
+    # Only columns that are empty in every row go: a row with a cell too many is an error of its author's.
+    return [Row(row.line, row.cells[:width]) for row in rows]
+
+
+def _width(cells: Sequence[str]) -> int:
+    """Return the place after the last cell that holds something."""
+    return max((at for at, cell in enumerate(cells, 1) if cell.strip()), default=0)
+
+
+def read_text(path: Path, name: str) -> str:
+    """Return the text of a file in UTF-8, or in UTF-16 with its mark. Raise TableError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise TableError(f"{name} {path} cannot be read: {error.strerror}.") from None
+    if len(data) > _MOST_BYTES:
+        raise TableError(f"{name} {path} is larger than {_MOST_BYTES:,} bytes.")
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        raise TableError(f"{name} {path} is not UTF-8. Save it again as 'CSV UTF-8'.") from None
+
+
+def number_in(cell: str) -> float:
+    """Return the number in a cell, be its decimals after a point or a comma. Raise ValueError."""
+    return float(cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell)

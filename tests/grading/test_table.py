@@ -1,0 +1,54 @@
+"""Tables as spreadsheets write them are read, whatever the country and the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.table import Row, TableError, number_in, read_table
+
+ROWS = [Row(1, ("learner", "points")), Row(2, ("Ann Lee", "1.5"))]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"learner,points\nAnn Lee,1.5\n",
+        b"learner,points\r\nAnn Lee,1.5",
+        b"learner;points\nAnn Lee;1.5\n",
+        b"learner\tpoints\nAnn Lee\t1.5\n",
+        b"learner,points,,\nAnn Lee,1.5,,\n,,,\n",
+        b"\xef\xbb\xbflearner,points\nAnn Lee,1.5\n",
+        "learner\tpoints\r\nAnn Lee\t1.5\r\n".encode("utf-16"),
+    ],
+)
+def test_a_table_is_read(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "table.csv").write_bytes(data)
+    assert read_table(tmp_path / "table.csv", "The table") == ROWS
+
+
+def test_the_line_that_names_the_separator_is_no_row(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("sep=;\nlearner;points\nAnn, Lee;1,5\n")
+    rows = read_table(tmp_path / "table.csv", "The table")
+    assert rows == [Row(2, ("learner", "points")), Row(3, ("Ann, Lee", "1,5"))]
+
+
+def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text('a,b\n\n"one\ntwo",c\n\nd,e\n')
+    assert [row.line for row in read_table(tmp_path / "table.csv", "The table")] == [1, 3, 6]
+
+
+def test_numbers_have_points_or_commas() -> None:
+    assert [number_in(cell) for cell in ("1,5", " 1.5 ", "2", "-0,5")] == [1.5, 1.5, 2.0, -0.5]
+    for cell in ("", "1,000,000", "1,5,", "one"):
+        with pytest.raises(ValueError):
+            number_in(cell)
+
+
+@pytest.mark.parametrize("data", [b"\xff", b'a,"b\n', b"a,b\n" + b"x" * 200_000])
+def test_what_is_no_table_is_one_line(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "table.csv").write_bytes(data)
+    with pytest.raises(TableError, match=r"table\.csv") as told:
+        read_table(tmp_path / "table.csv", "The table")
+    assert "\n" not in str(told.value)
