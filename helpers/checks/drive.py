@@ -32,7 +32,7 @@ class Turns:
 
     sources[programs[k]] defines the answer, `name`, that is called in turn k. kind: how it is called; a
     script's driver gets its source. numbers[k]: says which rank comes late to turn k, if any, and seeds the
-    random numbers of each rank. second: see `hard_world`.
+    random numbers of each rank. second: see `hard_world`. watched: report functions that were replaced.
     """
 
     sources: Sequence[str]
@@ -42,6 +42,7 @@ class Turns:
     kind: Kind
     driver: Callable[..., Any] | None
     second: bool = False
+    watched: bool = False
 
 
 def drive_cases(
@@ -54,6 +55,7 @@ def drive_cases(
     numbers of the first and of the last call that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
+    from helpers.checks.replaced import watch_functions
 
     # taken before the answer runs, and before the world is hard: what is late here is late indeed
     sleep, results = time.sleep, []
@@ -61,6 +63,8 @@ def drive_cases(
     built: int | None = None
     known = set(vars(sys.modules["__main__"]))
     with hard_world(turns.second) if kind.is_hard else contextlib.nullcontext():
+        # within: the functions of a hard world are in their places, and go from there at its end
+        report_replaced = watch_functions() if turns.watched else None
         for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
             if turns.programs[k] != built:  # an answer is built once: it may count its calls
                 built = turns.programs[k]
@@ -85,6 +89,8 @@ def drive_cases(
                 if driver is None and not _as_it_was(old, new)
             ]
             results.append([returned, changed, first, calls_made()])
+        if report_replaced is not None:
+            report_replaced()
     return results
 
 

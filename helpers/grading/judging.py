@@ -63,6 +63,9 @@ _MOST_TEXT = 4_000
 _MOST_MATCHES, _DIGEST = 10_000, 64
 # Characters of an error of the judge's own.
 _SHOWN = 200
+# Of replaced functions in one flag.
+_MOST_NAMES = 8
+REPLACED = "has replaced {names} in a rank, on which its own reports may depend: look at what for"
 # Of a run that is drawn.
 _MOST_EVENTS, _MOST_TRACE = 400, 300_000
 # Errors that a program makes by itself. Not here: OSError with its timeouts, MemoryError, and RuntimeError,
@@ -352,7 +355,6 @@ def written_down(
     pictures: "all", "failed" (only where the check did not pass) or "none".
     """
     drawn = pictures == "all" or (pictures == "failed" and not result.passed)
-    flag = _unexplained(exercise, result)
     picture, trace = _drawn(result.run) if drawn and not hidden else ("", "")
     if hidden:
         cases = tuple(_hidden(number, case) for number, case in enumerate(result.cases, 1))
@@ -365,7 +367,7 @@ def written_down(
         cases=cases,
         message=(result.unjudged or result.message)[:_MOST_TEXT],
         notes=tuple(note[:_MOST_TEXT] for note in result.notes),
-        flags=(flag,) if flag else (),
+        flags=_flags(exercise, result),
         picture=picture,
         trace=trace,
     )
@@ -394,13 +396,15 @@ def hidden_label(number: int) -> str:
     return f"hidden case {number}"
 
 
-def _unexplained(exercise: Exercise, result: CheckResult) -> str:
-    """Return the first mismatch between calls and bytes in a case that has brought points."""
-    if exercise.own_network or exercise.kind not in {Kind.RANKS, Kind.MODULE}:
-        return ""
+def _flags(exercise: Exercise, result: CheckResult) -> tuple[str, ...]:
+    """Return what a person should look at in the worlds of the cases that have brought points."""
     runs = (case.world or case.run for case in result.cases if case.credit)
-    worlds = {id(run): run for run in runs if run is not None}
-    return next(filter(None, map(mismatch, worlds.values())), "")
+    worlds = {id(run): run for run in runs if run is not None}.values()
+    names = sorted({name[:_SHOWN] for run in worlds for name in run.replaced})
+    flags = [REPLACED.format(names=", ".join(names[:_MOST_NAMES]))] if names else []
+    if not exercise.own_network and exercise.kind in {Kind.RANKS, Kind.MODULE}:
+        flags += [*filter(None, map(mismatch, worlds))][:1]
+    return tuple(flags)
 
 
 @cache
