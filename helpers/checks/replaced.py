@@ -52,6 +52,8 @@ _CLASSES_OUTSIDE = (
     ("torch._C._distributed_c10d", "Store"),
     ("torch._C._distributed_c10d", "Work"),
 )
+# torch itself replaces functions of these, when a group is made and when RPC begins.
+_CHANGED_BY_TORCH = ("sys", "torch.distributed.rpc.api")
 # Where a function's code is compared, too.
 _WITH_CODES = ("helpers.", "torch.distributed.distributed_c10d")
 _MOST = 20
@@ -117,10 +119,10 @@ def _holders() -> Iterator[tuple[str, Any]]:
             if isinstance(value, type):
                 if value.__module__ == name:
                     yield f"{name}.{key}", value
-            elif is_driver and isinstance(value, ModuleType) and value is not sys:
-                outside[value.__name__] = value  # its driver calls it; in `sys`, torch sets hooks
+            elif is_driver and isinstance(value, ModuleType):
+                outside[value.__name__] = value  # its driver calls it
     for name, module in outside.items():
-        if not name.startswith("helpers."):
+        if not name.startswith("helpers.") and name not in _CHANGED_BY_TORCH:
             yield name, module
     for name, key in _CLASSES_OUTSIDE:
         if name in sys.modules:

@@ -64,6 +64,7 @@ def _failure(
             limit if isinstance(limit, (int, float)) else seconds,
             _waits(said, name_place),
             bool(said.get("by_the_clock")),
+            was_computing=bool(said.get("was_computing")),
         )
     # No exception was written down, so what is left to tell is how the process ended. SIGTERM is how the
     # launcher ends those that wait for a rank that has failed.

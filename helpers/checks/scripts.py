@@ -193,7 +193,12 @@ def under_fork(
     if ended.stopped:  # what the others said since can only follow from that
         exits = {}
         _forget_errors(script, "*.error")
-    endings = {"late": late, "exits": exits, "by_the_clock": late and budget.by_the_clock}
+    endings = {
+        "late": late,
+        "exits": exits,
+        "by_the_clock": late and budget.by_the_clock,
+        "was_computing": late and budget.was_computing,
+    }
     output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
     stands = {rank: _stands(script, rank) for rank in range(size) if late and rank not in exits}
     return {
@@ -245,6 +250,7 @@ def report(
         "output": output,
         "late": bool(endings["late"]),
         "by_the_clock": bool(endings.get("by_the_clock")),
+        "was_computing": bool(endings.get("was_computing")),
         "exits": dict(endings["exits"]),
     }
 

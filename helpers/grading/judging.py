@@ -46,7 +46,7 @@ from helpers.grading.explained import mismatch
 from helpers.grading.record import CaseRecord, ExerciseRecord, record_of
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import Connection
-from helpers.ranks.failures import Deadlock, RankDied, RankFailed
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.processes import end, end_with_parent
 from helpers.ranks.run import Run
 from helpers.ranks.server import NOT_A_RANK
@@ -321,10 +321,11 @@ def _tried(asked: _Asked, connection: Connection, pictures: str, matches: Matche
 def _is_own(exercise: Exercise, result: CheckResult) -> bool:
     """Whether the runs that did not end well would end so on any machine, however busy it is.
 
-    Scripts and measurements have clocks of their own, so of these nothing is sure.
+    Scripts and measurements have clocks of their own. Of these nothing is sure but an endless loop.
     """
     if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
-        return False
+        failed = [case.run for case in result.cases if not case.passed]
+        return bool(failed) and all(run is not None and _used_up(run) for run in failed)
     runs = [case.run for case in result.cases]
     return bool(runs) and all(run is not None and _fails_of_itself(run) for run in runs)
 
@@ -339,6 +340,14 @@ def _fails_of_itself(run: Run) -> bool:
             return own or error.kind in _MISUSES
         case RankDied(signal="", exitcode=code):  # it has called os._exit
             return code != NOT_A_RANK
+    return _used_up(run)
+
+
+def _used_up(run: Run) -> bool:
+    """Whether the ranks used up their processor time, as an endless loop does on any machine."""
+    match run.failure:
+        case RankTimeout(was_computing=True, by_the_clock=False) | RankDied(signal="SIGXCPU"):
+            return True
     return False
 
 
