@@ -20,7 +20,7 @@ from torch import equal
 
 from helpers.checks.answer_source import build
 from helpers.checks.kinds import Kind
-from helpers.ranks.inside import ask_launcher, calls_made
+from helpers.ranks.inside import ask_launcher, calls_made, replacement_reporter
 
 _LATE_S = 0.003
 _MOST_RANKS = 1_000
@@ -64,7 +64,7 @@ def drive_cases(
     known = set(vars(sys.modules["__main__"]))
     with hard_world(turns.second) if kind.is_hard else contextlib.nullcontext():
         # within: the functions of a hard world are in their places, and go from there at its end
-        report_replaced = watch_functions() if turns.watched else None
+        compare = watch_functions(replacement_reporter()) if turns.watched else None
         for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
             if turns.programs[k] != built:  # an answer is built once: it may count its calls
                 built = turns.programs[k]
@@ -89,8 +89,8 @@ def drive_cases(
                 if driver is None and not _as_it_was(old, new)
             ]
             results.append([returned, changed, first, calls_made()])
-        if report_replaced is not None:
-            report_replaced()
+        if compare is not None:
+            compare()
     return results
 
 

@@ -18,7 +18,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import helpers
-from helpers.ranks.inside import replacement_reporter, this_rank
+from helpers.ranks.inside import this_rank
 
 # Modules, besides the course's own, by which values are judged and reports are sent. Few, because each object
 # that is looked at is on a page of memory that the rank shares with its server until then.
@@ -59,13 +59,13 @@ _WITH_CODES = ("helpers.", "torch.distributed.distributed_c10d")
 _MOST = 20
 
 
-def watch_functions() -> Callable[[], None]:
+def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     """Note what modules and classes hold; return what compares it, and reports functions that were replaced.
 
     What is added is not reported, unless it hides a function: a built-in one, or one of a base class.
+    report: takes names, one a line. It must not look up anything, either.
     """
-    report, most = replacement_reporter(), _MOST
-    can_be_called, kind_of, module_type = callable, type, ModuleType
+    most, can_be_called, kind_of, module_type = _MOST, callable, type, ModuleType
     held = list(_holders())
     kept = [(name, vars(holder), vars(holder).copy()) for name, holder in held]
     modules = {name: holder for name, holder in held if isinstance(holder, ModuleType)}
@@ -127,7 +127,7 @@ def _holders() -> Iterator[tuple[str, Any]]:
     for name, key in _CLASSES_OUTSIDE:
         if name in sys.modules:
             yield f"{name}.{key}", getattr(sys.modules[name], key)
-    yield "the rank", this_rank()
+    yield "helpers.ranks.inside._here", this_rank()
 
 
 def _own_modules(package: ModuleType = helpers) -> Iterator[tuple[str, ModuleType]]:

@@ -16,6 +16,7 @@ from helpers.ranks.failures import RankDied, RankError, RankFailed, RankTimeout,
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Place, Wait
 
+_MOST_NAMES = 20
 NamePlace = Callable[[str, int, str], Place]
 
 
@@ -36,8 +37,15 @@ def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePla
         )
     values = _list(said.get("values"), world_size)
     output = [str(text) if text else "" for text in _list(said.get("output"), world_size)]
+    replaced = [name for name in _list(said.get("replaced"), _MOST_NAMES) if isinstance(name, str)]
     made = replace(
-        run, world_size=world_size, values=values, output=output, failure=None, backend="gloo"
+        run,
+        world_size=world_size,
+        values=values,
+        output=output,
+        failure=None,
+        backend="gloo",
+        replaced=(*run.replaced, *replaced),
     )
     failure = _failure(world_size, seconds, said, name_place)
     if failure is not None:

@@ -231,6 +231,7 @@ def report(
     """Gather what each rank's last attempt left: its value or its error, and how it all ended."""
     values: list[Any] = [None] * world_size
     errors: list[Any] = [None] * world_size
+    replaced: set[str] = set()
     attempts = 0
     for path in sorted(folder.glob("*-*.*"), key=lambda path: int(path.name.split("-")[0])):
         attempt, _, rank = path.stem.partition("-")
@@ -244,10 +245,13 @@ def report(
             errors[int(rank)] = None  # of an earlier attempt, after which it was started again
         elif path.suffix == ".error":
             errors[int(rank)] = json.loads(path.read_text())
+        elif path.suffix == ".replaced":
+            replaced.update(head_of(path, _MAX_TEXT).split("\n"))
     return {
         "values": values,
         "errors": errors,
         "output": output,
+        "replaced": sorted(replaced),
         "late": bool(endings["late"]),
         "by_the_clock": bool(endings.get("by_the_clock")),
         "was_computing": bool(endings.get("was_computing")),
