@@ -114,8 +114,8 @@ def with_mistake(text: str, mistake: KnownMistake) -> str:
     words = " ".join(mistake.words.split())
     before = text.rstrip("\n") + "\n\n\n" if text else ""
     new = before + written(mistake.title, words, mistake.outcome, mistake.source)
-    # A learner's program is data, but it stands in this file as text. A line within one of its strings may
-    # look like a marker, and would be a mistake of its own: a program and a sentence of the learner's choice.
+    # A learner's program is data, but this file has it as text. A line within one of its strings may look
+    # like a marker. It would become a mistake of its own, with a program and a sentence of the learner's.
     source = _common(new) + _ended(mistake.source.lstrip("\n"))
     expected = KnownMistake(mistake.title, words, source, mistake.outcome)
     if read_mistakes(new) != (*read_mistakes(text), expected):

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-import helpers
 from helpers.ranks.inside import this_rank
 
 # Modules, besides the course's own, by which values are judged and reports are sent. Few, because each object
@@ -130,7 +129,7 @@ def _holders() -> Iterator[tuple[str, Any]]:
     yield "helpers.ranks.inside._here", this_rank()
 
 
-def _own_modules(package: ModuleType = helpers) -> Iterator[tuple[str, ModuleType]]:
+def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple[str, ModuleType]]:
     """Return the course's modules that are imported, by way of their packages."""
     # not from sys.modules: to walk through its names would copy a thousand pages of memory
     prefix = package.__name__ + "."

@@ -57,6 +57,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     driver=search_graph,
-    reported=("gradients",),
+    reported=("backward", "gradients"),
     sizes=(1, 2),
 )
