@@ -21,7 +21,7 @@ from torch import equal
 
 from helpers.checks.answer_source import build
 from helpers.checks.kinds import Kind
-from helpers.ranks.inside import ask_launcher, calls_made
+from helpers.ranks.inside import ask_launcher, calls_made, replacement_reporter
 from helpers.ranks.own_modules import is_learner_module
 
 _LATE_S = 0.003
@@ -34,7 +34,7 @@ class Turns:
 
     sources[programs[k]] defines the answer, `name`, that is called in turn k. kind: how it is called; a
     script's driver gets its source. numbers[k]: says which rank comes late to turn k, if any, and seeds the
-    random numbers of each rank. second: see `hard_world`.
+    random numbers of each rank. second: see `hard_world`. watched: report functions that were replaced.
     """
 
     sources: Sequence[str]
@@ -44,6 +44,7 @@ class Turns:
     kind: Kind
     driver: Callable[..., Any] | None
     second: bool = False
+    watched: bool = False
 
 
 def drive_cases(
@@ -56,6 +57,7 @@ def drive_cases(
     numbers of the first and of the last call that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
+    from helpers.checks.replaced import watch_functions
 
     # taken before the answer runs, and before the world is hard: what is late here is late indeed
     sleep, results = time.sleep, []
@@ -65,6 +67,8 @@ def drive_cases(
     _forget_own_modules()
     _leave_uncompiled()
     with hard_world(turns.second) if kind.is_hard else contextlib.nullcontext():
+        # within: the functions of a hard world are in their places, and go from there at its end
+        compare = watch_functions(replacement_reporter()) if turns.watched else None
         for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
             if turns.programs[k] != built:  # an answer is built once: it may count its calls
                 built = turns.programs[k]
@@ -89,6 +93,8 @@ def drive_cases(
                 if driver is None and not _as_it_was(old, new)
             ]
             results.append([returned, changed, first, calls_made()])
+        if compare is not None:
+            compare()
     return results
 
 

@@ -308,7 +308,8 @@ class _Trial:
         if small and is_known and verdict.passed:
             tried, verdict = self._alone(turn, every)
             message = verdict.message or SMALL_PASSES
-        elif small and not (is_known or verdict.passed):
+        elif small and not (is_known or verdict.passed or verdict.outcome is Outcome.TIMED_OUT):
+            # what never ends would use up its time once more, with whatever numbers
             easier, easily = self._alone(small, every)
             if easily.passed:
                 message = verdict.message or SMALL_PASSES

@@ -12,7 +12,7 @@ Code before the first marker belongs to every program, and so do `import torch` 
 `import torch.distributed as dist`.
 
 Many mistakes are close to a solution. A learner's bundle has them compressed, so that nobody reads one just
-by opening a file.
+by opening a file. It has all of each program, because a mistake is recognized by running it.
 
 An instructor's own mistakes, learned from a class, are in files of the same form in a folder of their own:
 `$REAL_RANKS_MISTAKES`, else `work/mistakes` of this copy of the course. They are read after the course's.
@@ -24,10 +24,13 @@ import bz2
 import os
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from helpers.checks.result import Outcome
 
@@ -66,10 +69,11 @@ def _mistakes_of(plain: Path, own: Path) -> tuple[KnownMistake, ...]:
     sealed = plain.with_suffix(SEALED)
     found: tuple[KnownMistake, ...] = ()
     if plain.is_file():
-        found = read_mistakes(plain.read_text(), plain.name)
+        found = read_mistakes(plain.read_text("utf-8"), plain.name)
     elif sealed.is_file():
-        found = read_mistakes(bz2.decompress(sealed.read_bytes()).decode())
-    return found + (read_mistakes(own.read_text(), str(own)) if own.is_file() else ())
+        content = bz2.decompress(sealed.read_bytes())
+        found = msgspec.json.decode(content, type=tuple[KnownMistake, ...])
+    return found + (read_mistakes(own.read_text("utf-8"), str(own)) if own.is_file() else ())
 
 
 def own_folder() -> Path:
@@ -94,7 +98,7 @@ def forget_known() -> None:
 
 
 def written(title: str, words: str, outcome: Outcome, source: str) -> str:
-    """Return a mistake as its file has it."""
+    """Return a mistake as its file has it. `with_mistake` checks that it reads back."""
     suffix = "" if outcome is Outcome.WRONG else f" | {outcome.value}"
     # a path or a name must come out as it went in: words are cut at spaces only
     lines = textwrap.wrap(words, 106, break_long_words=False, break_on_hyphens=False)
@@ -102,9 +106,29 @@ def written(title: str, words: str, outcome: Outcome, source: str) -> str:
     return f"# %% {title}{suffix}\n{comment}\n" + source.strip("\n") + "\n"
 
 
-def seal(text: str) -> bytes:
-    """Return a file of mistakes as a learner's bundle holds it."""
-    return bz2.compress(text.encode())
+def with_mistake(text: str, mistake: KnownMistake) -> str:
+    """Return the text of a file of mistakes with one more at its end.
+
+    Raise ValueError if the result would not read back as the mistakes of `text` and exactly this one.
+    """
+    words = " ".join(mistake.words.split())
+    before = text.rstrip("\n") + "\n\n\n" if text else ""
+    new = before + written(mistake.title, words, mistake.outcome, mistake.source)
+    # A learner's program is data, but this file has it as text. A line within one of its strings may look
+    # like a marker. It would become a mistake of its own, with a program and a sentence of the learner's.
+    source = _common(new) + _ended(mistake.source.lstrip("\n"))
+    expected = KnownMistake(mistake.title, words, source, mistake.outcome)
+    if read_mistakes(new) != (*read_mistakes(text), expected):
+        raise ValueError(
+            "it would not read back as one known mistake. Look for a line of the program that begins with "
+            "`# %% `, for example in a string, and for `|` in the title."
+        )
+    return new
+
+
+def seal(mistakes: Sequence[KnownMistake]) -> bytes:
+    """Return mistakes as a learner's bundle holds them: as data, in which no program can be a marker."""
+    return bz2.compress(msgspec.json.encode(mistakes))
 
 
 def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
@@ -112,11 +136,14 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 
     Raise ValueError, with the file and line, where a sentence is missing or an outcome is unknown.
     """
+    # as a file is read: a text that is checked before it is written has the same lines as afterwards
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     # read as text: the programs of a file all define the same name
     marks = list(_MARK.finditer(text))
-    common = _IMPORTS + (text[: marks[0].start()] if marks else "")
+    common = _common(text)
     found = []
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=False):  # of no marks there is still one end
         title, _, outcome = (part.strip() for part in mark[1].partition("|"))
         words = " ".join(line.removeprefix("#").strip() for line in mark[2].splitlines())
         place = f"{file} line {text[: mark.start()].count(chr(10)) + 1}, `# %% {mark[1]}`"
@@ -124,6 +151,16 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
             raise ValueError(f"{place}: the sentence is missing, as comment lines under the marker")
         if (outcome or "wrong") not in _OUTCOMES:
             raise ValueError(f"{place}: {outcome!r} is not one of {', '.join(_OUTCOMES)}")
-        source = common + text[mark.end() : following.start() if following else len(text)]
+        source = common + _ended(text[mark.end() : end])
         found.append(KnownMistake(title, words, source, Outcome(outcome or "wrong")))
     return tuple(found)
+
+
+def _common(text: str) -> str:
+    """Return what belongs to every program of a file: the imports, and the code before the first marker."""
+    first = _MARK.search(text)
+    return _IMPORTS + (text[: first.start()] if first else "")
+
+
+def _ended(source: str) -> str:
+    return source.rstrip("\n") + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from helpers.answers.data import Answer
@@ -18,7 +18,7 @@ from helpers.checks.mistakes import (
     own_folder,
     path_of,
     read_mistakes,
-    written,
+    with_mistake,
 )
 from helpers.checks.result import CheckResult, Outcome
 
@@ -85,23 +85,23 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
 
     words: its sentence. Its title is the file's name. Raise CannotAdd where it cannot teach anything.
     """
-    source, title = file.read_text(), file.stem.replace("_", " ")
-    _can_be_added(exercise, title, words)
+    mistake = KnownMistake(file.stem.replace("_", " "), words, file.read_text("utf-8"))
+    _can_be_added(exercise, mistake)
     # what does not parse would be rejected as such in a notebook, and reach no case
     try:
-        ast.parse(source)
+        ast.parse(mistake.source)
     except (SyntaxError, ValueError) as error:
         raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
     # by way of its file's form: what is proven is what will be read
-    mistake = read_mistakes(written(title, words, Outcome.WRONG, source))[0]
-    outcome = _checked(exercise, mistake, VISIBLE_SECRET, every_case=False).outcome
+    (as_read,) = read_mistakes(_with_mistake("", mistake))
+    outcome = _checked(exercise, as_read, VISIBLE_SECRET, every_case=False).outcome
     if outcome is Outcome.PASSED:
         raise CannotAdd(f"{file.name} passes all visible cases: it is not a wrong answer")
     if outcome is Outcome.NOT_ATTEMPTED:
         raise CannotAdd(
             f"{file.name} does not answer the exercise: it has to define {exercise.name}"
         )
-    _append(path_of(exercise), written(title, words, outcome, source))
+    _append(path_of(exercise), replace(mistake, outcome=outcome))
     return known_mistakes(exercise)
 
 
@@ -110,25 +110,34 @@ def add_own(exercise: Exercise, mistake: KnownMistake) -> Path:
 
     Return the file. Nothing is run. Raise CannotAdd where it cannot teach anything.
     """
-    _can_be_added(exercise, mistake.title, mistake.words)
+    _can_be_added(exercise, mistake)
     path = own_folder() / f"{exercise.name}.py"
-    _append(path, written(mistake.title, mistake.words, mistake.outcome, mistake.source))
+    _append(path, mistake)
     return path
 
 
-def _can_be_added(exercise: Exercise, title: str, words: str) -> None:
-    if not words.strip():
+def _can_be_added(exercise: Exercise, mistake: KnownMistake) -> None:
+    if not mistake.words.strip():
         raise CannotAdd('say what its author must read: --say "..."')
-    if any(mistake.title == title for mistake in known_mistakes(exercise)):
+    if any(known.title == mistake.title for known in known_mistakes(exercise)):
         raise CannotAdd(
-            f"{exercise.name} has a mistake called {title!r} already: choose another title"
+            f"{exercise.name} has a mistake called {mistake.title!r} already: choose another title"
         )
 
 
-def _append(path: Path, text: str) -> None:
-    before = path.read_text().rstrip("\n") + "\n\n\n" if path.exists() else ""
+def _with_mistake(text: str, mistake: KnownMistake) -> str:
+    try:
+        return with_mistake(text, mistake)
+    except ValueError as error:
+        raise CannotAdd(f"{mistake.title!r} was not added: {error}") from None
+
+
+def _append(path: Path, mistake: KnownMistake) -> None:
+    before = path.read_text("utf-8") if path.exists() else ""
+    # encoded before the file is opened: half a surrogate pair must not cost what the file has
+    content = _with_mistake(before, mistake).encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(before + text)
+    path.write_bytes(content)
     forget_known()
 
 

@@ -16,6 +16,7 @@ from helpers.ranks.failures import RankDied, RankError, RankFailed, RankTimeout,
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Place, Wait
 
+_MOST_NAMES = 20
 NamePlace = Callable[[str, int, str], Place]
 
 
@@ -36,8 +37,15 @@ def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePla
         )
     values = _list(said.get("values"), world_size)
     output = [str(text) if text else "" for text in _list(said.get("output"), world_size)]
+    replaced = [name for name in _list(said.get("replaced"), _MOST_NAMES) if isinstance(name, str)]
     made = replace(
-        run, world_size=world_size, values=values, output=output, failure=None, backend="gloo"
+        run,
+        world_size=world_size,
+        values=values,
+        output=output,
+        failure=None,
+        backend="gloo",
+        replaced=(*run.replaced, *replaced),
     )
     failure = _failure(world_size, seconds, said, name_place)
     if failure is not None:
@@ -64,6 +72,7 @@ def _failure(
             limit if isinstance(limit, (int, float)) else seconds,
             _waits(said, name_place),
             bool(said.get("by_the_clock")),
+            was_computing=bool(said.get("was_computing")),
         )
     # No exception was written down, so what is left to tell is how the process ended. SIGTERM is how the
     # launcher ends those that wait for a rank that has failed.

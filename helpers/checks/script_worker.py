@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks.answer_source import build
+from helpers.checks.replaced import watch_functions
 from helpers.ranks import wire
 from helpers.ranks.raised import describe_error
 
@@ -32,17 +33,31 @@ def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text())
     inputs = wire.decode(bytearray((folder / "inputs").read_bytes()))
     try:
-        # First: its module keeps the functions that it compares by, which the answer may replace.
-        driver = driver_of(job["driver"])
+        # First: its module keeps the functions that it compares by, which the answer may replace. So does
+        # what encodes its value, and what notices that a function was replaced.
+        driver, encode = driver_of(job["driver"]), wire.encode
+        compare = watch_functions(_reporter(folder / f"{whoami()}.replaced"))
         answer = build((folder / "answer.py").read_text(), job["answer"])
         value = driver(answer, *inputs)
-        body = b"".join(wire.encode(value))
+        compare()
+        body = b"".join(encode(value))
         _leave(folder / f"{whoami()}.value", body)
         _finalize_mpi()
     except BaseException as error:
         # reported, and raised again: the launcher is to see how any script ends
         _leave(folder / f"{whoami()}.error", json.dumps(asdict(describe_error(error))).encode())
         raise
+
+
+def _reporter(path: Path) -> Callable[[str], None]:
+    """Return what writes names into a file and looks up nothing that an answer can replace."""
+    place, open_file, write = str(path), os.open, os.write
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+
+    def report(names: str) -> None:
+        write(open_file(place, flags, 0o600), names.encode())
+
+    return report
 
 
 _line: socket.socket | None = None

@@ -193,7 +193,12 @@ def under_fork(
     if ended.stopped:  # what the others said since can only follow from that
         exits = {}
         _forget_errors(script, "*.error")
-    endings = {"late": late, "exits": exits, "by_the_clock": late and budget.by_the_clock}
+    endings = {
+        "late": late,
+        "exits": exits,
+        "by_the_clock": late and budget.by_the_clock,
+        "was_computing": late and budget.was_computing,
+    }
     output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
     stands = {rank: _stands(script, rank) for rank in range(size) if late and rank not in exits}
     return {
@@ -226,6 +231,7 @@ def report(
     """Gather what each rank's last attempt left: its value or its error, and how it all ended."""
     values: list[Any] = [None] * world_size
     errors: list[Any] = [None] * world_size
+    replaced: set[str] = set()
     attempts = 0
     for path in sorted(folder.glob("*-*.*"), key=lambda path: int(path.name.split("-")[0])):
         attempt, _, rank = path.stem.partition("-")
@@ -239,12 +245,16 @@ def report(
             errors[int(rank)] = None  # of an earlier attempt, after which it was started again
         elif path.suffix == ".error":
             errors[int(rank)] = json.loads(path.read_text())
+        elif path.suffix == ".replaced":
+            replaced.update(head_of(path, _MAX_TEXT).split("\n"))
     return {
         "values": values,
         "errors": errors,
         "output": output,
+        "replaced": sorted(replaced),
         "late": bool(endings["late"]),
         "by_the_clock": bool(endings.get("by_the_clock")),
+        "was_computing": bool(endings.get("was_computing")),
         "exits": dict(endings["exits"]),
     }
 

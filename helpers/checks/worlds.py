@@ -116,6 +116,8 @@ class Worlds:
                     exercise.kind,
                     exercise.driver,
                     second,
+                    # a grader brings its own servers, and has somebody to report to
+                    watched=self.connection is not None,
                 ),
             ),
             per_rank=[(_given(turns, rank),) for rank in range(size)],

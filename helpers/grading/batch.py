@@ -36,7 +36,9 @@ from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
+from helpers.views.plain import for_log, one_line
 
+_LONGEST = 200  # characters of a line for the instructor: a learner's name comes from a folder's
 # Of a process of the pool: made by `_begin`, as that can hand over nothing else.
 _grader: Grader
 
@@ -155,7 +157,13 @@ def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
     cache = Cache(None if setting.verify else setting.out / "cache", setting.again)
     pictures = "none" if setting.verify else setting.pictures
     references = References(solutions_here(), plan, slot)
-    _grader = Grader(plan, secret, cache, versions, references, slot, pictures)
+    _grader = Grader(plan, secret, cache, versions, references, slot, pictures, _say)
+
+
+def _say(line: str) -> None:
+    """Print a line, in one write, so that those of several graders never mix."""
+    sys.stderr.write(f"{for_log(one_line(line, _LONGEST))}\n")
+    sys.stderr.flush()
 
 
 def _end_with(parent: Any) -> None:

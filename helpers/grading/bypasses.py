@@ -1,4 +1,6 @@
-"""What an answer uses that a person should look at, as it can bypass a rule on communication.
+"""Names in an answer's source that a person should look at: examples, as most bypasses use none of them.
+
+Functions that an answer replaces are compared in its ranks, however it does so: `checks.replaced`.
 
 `grader` asks `flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule, and tries each:
 its call is recorded and the rule speaks, its name is flagged here, its bytes do not match (`explained`), or
@@ -10,7 +12,7 @@ to hold a group as well that explains it: then what the framing of collectives m
 hides what it carries (tests/grading/test_traffic.py).
 
 Where a case begins and ends is not believed (`grade`). Whatever else Python in a rank tells of itself is,
-and an answer that reaches for it, by frames or by the garbage collector, can replace it unseen: the order
+and an answer that reaches for it, by frames or by the garbage collector, can forge it: the order
 and the times of its calls and what they were handed, as far as bytes on the wire do not belie them; that
 its inputs were left as they were; what makes a world hard (sleeps, late ranks, poison values until `wait()`);
 what a program of the course's own counts next to the answer, such as memory held, steps taken, hooks

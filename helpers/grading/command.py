@@ -163,7 +163,8 @@ def _secret(setting: Setting) -> str:
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise CannotGrade(f"{out} is not a folder: name one for the results.")
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        # a class's answers and points: on a hub, teacher and learners share a machine
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
         return secret_of(out)
     except OSError as error:
         raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None

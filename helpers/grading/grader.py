@@ -20,6 +20,7 @@ a sandbox of its own. Called by `batch`, once for each file; holds one sandbox a
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.submissions import Job
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
+from helpers.views.plain import plural
 
 FAULT = Outcome.FAULT.value
 UNJUDGED = (
@@ -131,7 +133,8 @@ class _Try:
 class Grader:
     """Grades submissions one after the other. Use as a context manager: it ends its sandbox.
 
-    pictures: of which visible runs one is drawn, "all", "failed" or "none".
+    pictures: of which visible runs one is drawn, "all", "failed" or "none". say: prints a line for the
+    instructor.
     """
 
     plan: Plan
@@ -141,8 +144,10 @@ class Grader:
     references: References
     slot: int = 0
     pictures: str = "failed"
+    say: Callable[[str], None] = lambda line: None
     _judge: Judge | None = field(default=None, init=False)
     _time: _Budget = field(default_factory=lambda: _Budget(0.0, 0.0), init=False)
+    _learner: str = field(default="", init=False)
     """Of the submission that is being graded."""
     _matches: dict[str, str] = field(default_factory=dict, init=False)
     """Known mistakes by what answers did, of all submissions."""
@@ -163,6 +168,7 @@ class Grader:
         # All files of a learner together have `learner_s`.
         share_s = min(float(limits.submission_s), limits.learner_s / job.of)
         self._time = _Budget(share_s, float(limits.submission_cpu_s))
+        self._learner = job.learner
         base = Record(
             job.learner,
             job.file,
@@ -310,6 +316,8 @@ class Grader:
             judged, _ = self._try(exercise, answer, secret, fresh=True)
         if judged.record.outcomes & _SHAKY and not judged.is_own:
             began = time.monotonic()
+            minutes = plural(math.ceil(max(0.0, self._time.left[0]) / 60), "more minute")
+            self.say(f"{self._learner}: {exercise.name} is tried again alone, up to {minutes}")
             with self.plan.turns.alone() as is_alone:
                 self._time.forgive(began)
                 settled = _settled(exercise, judged.record)

@@ -46,7 +46,7 @@ from helpers.grading.explained import mismatch
 from helpers.grading.record import CaseRecord, ExerciseRecord, record_of
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import Connection
-from helpers.ranks.failures import Deadlock, RankDied, RankFailed
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.processes import end, end_with_parent
 from helpers.ranks.run import Run
 from helpers.ranks.server import NOT_A_RANK
@@ -63,6 +63,9 @@ _MOST_TEXT = 4_000
 _MOST_MATCHES, _DIGEST = 10_000, 64
 # Characters of an error of the judge's own.
 _SHOWN = 200
+# Of replaced functions in one flag.
+_MOST_NAMES = 8
+REPLACED = "has replaced {names} in a rank, on which its own reports may depend: look at what for"
 # Of a run that is drawn.
 _MOST_EVENTS, _MOST_TRACE = 400, 300_000
 # Errors that a program makes by itself. Not here: OSError with its timeouts, MemoryError, and RuntimeError,
@@ -318,10 +321,11 @@ def _tried(asked: _Asked, connection: Connection, pictures: str, matches: Matche
 def _is_own(exercise: Exercise, result: CheckResult) -> bool:
     """Whether the runs that did not end well would end so on any machine, however busy it is.
 
-    Scripts and measurements have clocks of their own, so of these nothing is sure.
+    Scripts and measurements have clocks of their own. Of these nothing is sure but an endless loop.
     """
     if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
-        return False
+        failed = [case.run for case in result.cases if not case.passed]
+        return bool(failed) and all(run is not None and _used_up(run) for run in failed)
     runs = [case.run for case in result.cases]
     return bool(runs) and all(run is not None and _fails_of_itself(run) for run in runs)
 
@@ -336,6 +340,14 @@ def _fails_of_itself(run: Run) -> bool:
             return own or error.kind in _MISUSES
         case RankDied(signal="", exitcode=code):  # it has called os._exit
             return code != NOT_A_RANK
+    return _used_up(run)
+
+
+def _used_up(run: Run) -> bool:
+    """Whether the ranks used up their processor time, as an endless loop does on any machine."""
+    match run.failure:
+        case RankTimeout(was_computing=True, by_the_clock=False) | RankDied(signal="SIGXCPU"):
+            return True
     return False
 
 
@@ -352,7 +364,6 @@ def written_down(
     pictures: "all", "failed" (only where the check did not pass) or "none".
     """
     drawn = pictures == "all" or (pictures == "failed" and not result.passed)
-    flag = _unexplained(exercise, result)
     picture, trace = _drawn(result.run) if drawn and not hidden else ("", "")
     if hidden:
         cases = tuple(_hidden(number, case) for number, case in enumerate(result.cases, 1))
@@ -365,7 +376,7 @@ def written_down(
         cases=cases,
         message=(result.unjudged or result.message)[:_MOST_TEXT],
         notes=tuple(note[:_MOST_TEXT] for note in result.notes),
-        flags=(flag,) if flag else (),
+        flags=_flags(exercise, result),
         picture=picture,
         trace=trace,
     )
@@ -394,13 +405,15 @@ def hidden_label(number: int) -> str:
     return f"hidden case {number}"
 
 
-def _unexplained(exercise: Exercise, result: CheckResult) -> str:
-    """Return the first mismatch between calls and bytes in a case that has brought points."""
-    if exercise.own_network or exercise.kind not in {Kind.RANKS, Kind.MODULE}:
-        return ""
+def _flags(exercise: Exercise, result: CheckResult) -> tuple[str, ...]:
+    """Return what a person should look at in the worlds of the cases that have brought points."""
     runs = (case.world or case.run for case in result.cases if case.credit)
-    worlds = {id(run): run for run in runs if run is not None}
-    return next(filter(None, map(mismatch, worlds.values())), "")
+    worlds = {id(run): run for run in runs if run is not None}.values()
+    names = sorted({name[:_SHOWN] for run in worlds for name in run.replaced})
+    flags = [REPLACED.format(names=", ".join(names[:_MOST_NAMES]))] if names else []
+    if not exercise.own_network and exercise.kind in {Kind.RANKS, Kind.MODULE}:
+        flags += [*filter(None, map(mismatch, worlds))][:1]
+    return tuple(flags)
 
 
 @cache

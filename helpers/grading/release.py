@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from helpers.checks.mistakes import SEALED, own_folder, seal
+from helpers.checks.mistakes import SEALED, own_folder, read_mistakes, seal
 from helpers.course.workspace import Workspace
 from helpers.grading.setting import CannotGrade
 
@@ -69,6 +69,8 @@ def release(
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     except OSError as error:
         raise ReleaseError(f"{out} cannot be written: {error.strerror}.") from None
+    except ValueError as error:  # of a file of mistakes
+        raise ReleaseError(f"{error}.") from None
     return [out / name for name in (*sums, MANIFEST)]
 
 
@@ -106,8 +108,11 @@ def _content(path: Path, with_own: bool = False) -> bytes:
     if not _is_mistakes(path):
         return path.read_bytes()
     own = own_folder() / path.name
-    added = f"\n\n{own.read_text()}" if with_own and own.is_file() else ""
-    return seal(path.read_text() + added)
+    # each file is read by itself: what one holds cannot change how the other is read
+    files = [path, own] if with_own and own.is_file() else [path]
+    return seal(
+        [each for file in files for each in read_mistakes(file.read_text("utf-8"), str(file))]
+    )
 
 
 def differences(manifest: Path, workspace: Workspace) -> list[str]:

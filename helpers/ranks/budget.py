@@ -50,7 +50,8 @@ class Budget:
         self._roots = roots
         self._times_of = times
         self._cores = cores or os.cpu_count() or 1
-        self._left = seconds
+        self._seconds = self._left = seconds
+        self._ran_ns = 0
         self._end = now + seconds * BACKSTOP
         self._last = now
         self._times: Mapping[Any, Times] = {}
@@ -60,12 +61,20 @@ class Budget:
         """Whether there is time left: then it is the backstop that ended the wait."""
         return self._left > 0
 
+    @property
+    def was_computing(self) -> bool:
+        """Whether the processes have run for the whole budget, all together, in processor time."""
+        # A loop that never ends runs as long as the budget, which counts the time that it runs. The first
+        # look comes a moment after the start.
+        return self._ran_ns / 1e9 >= 0.9 * self._seconds
+
     def is_spent(self, now: float) -> bool:
         """Take the time until `now` off the budget; tell whether nothing is left of it."""
         if now - self._last < _EVERY_S:
             return self._left <= 0 or now >= self._end
         ran, queued = self._grown()
         stretch, self._last = now - self._last, now
+        self._ran_ns += ran
         if self._times:
             used = ran / 1e9 / (stretch * self._cores)
             waited = queued / 1e9 / stretch

@@ -209,6 +209,7 @@ class RankTimeout(RankFailure):
     """The launch's whole budget was used up. `waits` says what each rank was doing then.
 
     by_the_clock: the ranks have had less time than that, and were ended all the same: the machine is busy.
+    was_computing: the ranks ran on a processor for as long as that, so no other program slowed them down.
     """
 
     def __init__(
@@ -217,6 +218,7 @@ class RankTimeout(RankFailure):
         waits: tuple[Wait, ...],
         by_the_clock: bool = False,
         hosts: Sequence[str] = (),
+        was_computing: bool = False,
     ) -> None:
         lines = [
             f"not done after {timeout_s:g} s, the launch's whole budget; all ranks were ended."
@@ -227,6 +229,7 @@ class RankTimeout(RankFailure):
         self.timeout_s = timeout_s
         self.waits = waits
         self.by_the_clock = by_the_clock
+        self.was_computing = was_computing
 
 
 def name_of(rank: int, hosts: Sequence[str]) -> str:

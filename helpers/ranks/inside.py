@@ -22,15 +22,24 @@ class _Here:
 
     folder: str = ""
     ask: Callable[[list[Any]], Any] | None = None
+    report: Callable[[str], None] | None = None
     recorder: Recorder | None = None
 
 
 _here = _Here()
 
 
-def become_rank(folder: str, ask: Callable[[list[Any]], Any], recorder: Recorder | None) -> None:
-    """Note that this process is a rank: its launch's folder, how it asks its launcher, who records it."""
-    _here.folder, _here.ask, _here.recorder = folder, ask, recorder
+def become_rank(
+    folder: str,
+    ask: Callable[[list[Any]], Any],
+    report: Callable[[str], None],
+    recorder: Recorder | None,
+) -> None:
+    """Note that this process is a rank: its launch's folder, how it asks its launcher and reports to it.
+
+    report: sends names of functions that were replaced. recorder: records the rank's calls.
+    """
+    _here.folder, _here.ask, _here.report, _here.recorder = folder, ask, report, recorder
 
 
 def ask_launcher(question: list[Any]) -> Any:
@@ -41,6 +50,18 @@ def ask_launcher(question: list[Any]) -> Any:
     if _here.ask is None:
         raise RuntimeError("only a rank has a launcher that it can ask")
     return _here.ask(question)
+
+
+def replacement_reporter() -> Callable[[str], None]:
+    """Return what sends names of replaced functions, one a line, to the launcher. It looks nothing up."""
+    if _here.report is None:
+        raise RuntimeError("only a rank has a launcher to which it can report")
+    return _here.report
+
+
+def this_rank() -> object:
+    """Return the object that holds what this rank was given, to see whether it still has the same parts."""
+    return _here
 
 
 def launch_folder() -> Path:

@@ -218,6 +218,7 @@ def make_run(
         seconds,
         notes,
         world.traffic,
+        tuple(sorted({name for member in world.members for name in member.replaced})),
     )
     if failure is not None:
         failure.run = run

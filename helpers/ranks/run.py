@@ -55,6 +55,7 @@ class Run:
     trace: every communication call. failure: None, or why the launch did not end well.
     seconds: call to result in the launching process. notes: what else the reader should know.
     traffic: what was seen from outside of the ranks, where they ran in a sandbox and all answered.
+    replaced: functions of torch and of the course that a grader's ranks reported as replaced.
     """
 
     world_size: int
@@ -66,6 +67,7 @@ class Run:
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
     traffic: Traffic | None = None
+    replaced: tuple[str, ...] = ()
 
     @property
     def hosts(self) -> tuple[str, ...]:

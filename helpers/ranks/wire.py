@@ -28,7 +28,7 @@ HEADER = struct.Struct("!BQ")
 LENGTH = struct.Struct("!I")
 
 TASK, ASK, REPLY = 1, 2, 3  # to the rank
-STATUS, RESULT, ERROR, QUESTION, IMPORTED = 11, 12, 13, 14, 15  # from the rank
+STATUS, RESULT, ERROR, QUESTION, IMPORTED, REPLACED = 11, 12, 13, 14, 15, 16  # from the rank
 
 MAX_BYTES = {
     STATUS: 64 << 10,
@@ -36,6 +36,7 @@ MAX_BYTES = {
     ERROR: 256 << 10,
     QUESTION: 200,
     IMPORTED: 128 << 10,
+    REPLACED: 4 << 10,
 }
 MAX_DEPTH = 60
 MAX_DIMENSIONS = 64

@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -106,6 +106,8 @@ class _Rank:
 
     def run(self, task: Task, payload: memoryview) -> None:
         """Do one task and answer with RESULT or ERROR, whatever the task does."""
+        # Looked up before the task runs, which may put something else under these names.
+        encode, send = wire.encode, self.channel.send
         try:
             if task.identity is not None:
                 self._set_up(task.identity, is_cell=task.source is not None)
@@ -118,17 +120,17 @@ class _Rank:
             if self.recorder is not None:
                 self.recorder.settle()
             self._tell_imports()
-            chunks = wire.encode(value, self.most_result)
+            chunks = encode(value, self.most_result)
             if task.source is None:
                 end_as_a_process_does()
             _flush_output()
-            self.channel.send(wire.RESULT, *chunks)
+            send(wire.RESULT, *chunks)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's as well
             if self.is_forked_child:
                 end_forked_child(error)
             with contextlib.suppress(Exception):
                 _flush_output()
-            self.channel.send(wire.ERROR, json.encode(describe_error(error)))
+            send(wire.ERROR, json.encode(describe_error(error)))
 
     def _work(self, task: Task, payload: memoryview) -> Any:
         for file, cell in task.cells.items():
@@ -175,7 +177,7 @@ class _Rank:
         stores.install(f"{who.folder}/store")
         let_spawned_children_find_main(own)
         self._record(who.options)
-        become_rank(who.folder, self._ask, self.recorder)
+        become_rank(who.folder, self._ask, self.channel.reporter(), self.recorder)
         os.register_at_fork(after_in_child=self._leave_child_alone)
         if who.options.init:
             join_group(who)
@@ -256,6 +258,18 @@ class _Channel:
         if not self.closed:
             with self._sending:
                 wire.send_frame(self.sock, kind, *chunks)
+
+    def reporter(self) -> Callable[[str], None]:
+        """Return what sends a REPLACED frame and looks up nothing that the rank's task can replace."""
+        lock, sendall, pack = self._sending, self.sock.sendall, wire.HEADER.pack
+        kind, most = wire.REPLACED, wire.MAX_BYTES[wire.REPLACED]
+
+        def report(names: str) -> None:
+            body = names.encode()[:most]
+            with lock:
+                sendall(pack(kind, body.__len__()) + body)
+
+        return report
 
 
 def join_group(who: Identity) -> None:

@@ -70,6 +70,8 @@ class Member:
     asked: int = 0
     # How often it was asked where it is, and how often it has said so.
     answered: int = 0
+    # The functions that it says were replaced in it.
+    replaced: tuple[str, ...] = ()
     _first: bytearray = field(default_factory=bytearray)
     _last: bytearray = field(default_factory=bytearray)
     # Bytes that were not kept: they stood between `_first` and `_last`.
@@ -345,6 +347,9 @@ class World:
                 wire.send_frame(member.sock, wire.REPLY, text)
         elif kind == wire.IMPORTED:
             self.imported = of_torch(NAMES.decode(body))
+        # The first report of each rank: a hostile one may send any number, of any text.
+        elif kind == wire.REPLACED and not member.replaced:
+            member.replaced = tuple(body.decode("utf-8", "replace").split("\n"))
 
     def read_logs(self) -> None:
         """Take in what the ranks have recorded until now."""

@@ -14,8 +14,15 @@ from helpers.checks.case import Case
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
-from helpers.checks.mistakes import known_mistakes, read_mistakes, seal, written
-from helpers.checks.proof import CannotAdd, added, is_sentence, prove
+from helpers.checks.mistakes import (
+    KnownMistake,
+    known_mistakes,
+    read_mistakes,
+    seal,
+    with_mistake,
+    written,
+)
+from helpers.checks.proof import CannotAdd, add_own, added, is_sentence, prove
 from helpers.checks.result import CheckResult, Outcome
 from tests.submission_files import PRELUDE
 
@@ -125,10 +132,63 @@ def test_what_is_written_is_read_again() -> None:
     assert max(map(len, text.splitlines())) <= 110
 
 
+MARKER = "# %% counts twice\n# Your teacher says: mail your password.\nimport os\nos.abort()\n"
+# Programs whose text holds a marker at the beginning of a line, each by another way.
+WITH_A_MARKER = {
+    "a string of several lines": f"def total(*a):\n    '''\n{MARKER}'''\n",
+    "a string within an f-string": (
+        "def total(*a):\n    return f\"\"\"{'''\n" + MARKER + "'''}\"\"\"\n"
+    ),
+    "its first line": MARKER + "def total(*a):\n    return 0\n",
+    "its last line": "def total(*a):\n    return 0\n" + MARKER,
+    "after a carriage return": "def total(*a):\n    '''\r" + MARKER.replace("\n", "\r") + "'''\n",
+    "without a sentence": "def total(*a):\n    '''\n# %% nothing\n'''\n",
+    "a comment that would join the sentence": "# Another sentence.\ndef total(*a):\n    return 0\n",
+}
+
+
+@pytest.mark.parametrize("source", WITH_A_MARKER.values(), ids=WITH_A_MARKER)
+@pytest.mark.parametrize("before", ["", FILE], ids=["a new file", "after others"])
+def test_text_of_a_program_never_becomes_a_mistake_of_its_own(source: str, before: str) -> None:
+    with pytest.raises(ValueError, match=r"not read back as one|the sentence is missing"):
+        with_mistake(before, KnownMistake("adds two", "You add two.", source))
+
+
+@pytest.mark.parametrize("title", ["one | crashed", "two\n# lines", "two\r# lines"])
+def test_a_title_is_never_anything_else(title: str) -> None:
+    with pytest.raises(ValueError, match="not read back"):
+        with_mistake(FILE, KnownMistake(title, "You add two.", "def total(*a):\n    return 0\n"))
+
+
+def test_a_file_with_one_more_mistake_reads_back() -> None:
+    words = "Rank {here} adds 2.\n# %% not a marker\u2028| crashed"
+    new = with_mistake(
+        FILE, KnownMistake("adds two", words, "def total(*a):\n    return '# %% x'\n")
+    )
+    *others, last = read_mistakes(new)
+    assert tuple(others) == read_mistakes(FILE)
+    assert last.title == "adds two" and last.words == " ".join(words.split())
+    assert last.outcome is Outcome.WRONG and "SCALE = 2" in last.source
+
+
+def test_a_refused_program_leaves_the_instructors_file_as_it_was(
+    exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_MISTAKES", str(tmp_path / "own"))
+    path = add_own(
+        exercise, KnownMistake("adds two", "You add two.", "def total(*a):\n    return 2\n")
+    )
+    before = path.read_bytes()
+    for number, source in enumerate(WITH_A_MARKER.values()):
+        with pytest.raises(CannotAdd, match="was not added"):
+            add_own(exercise, KnownMistake(f"title {number}", "You add three.", source))
+    assert path.read_bytes() == before
+
+
 def test_a_sealed_file_is_read_like_a_plain_one(exercise: Exercise) -> None:
     plain = known_mistakes(exercise)
     path = mistakes.path_of(exercise)
-    path.with_suffix(mistakes.SEALED).write_bytes(seal(path.read_text()))
+    path.with_suffix(mistakes.SEALED).write_bytes(seal(read_mistakes(path.read_text())))
     path.unlink()
     mistakes.forget_known()
     assert known_mistakes(exercise) == plain

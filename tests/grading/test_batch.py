@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -43,6 +44,9 @@ def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: 
     assert "3 of 4 submissions graded; 1 cannot be read." in done.stdout
     assert points(out) == {"anna": 10.0, "bela": 0.0, "cyd": 0.0, "dora": 0.0}
     assert (out / "class.html").is_file()
+    assert (
+        stat.S_IMODE(out.stat().st_mode) == 0o700
+    )  # whatever the umask: it holds a class's answers
     lines = (out / "log.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["learner"] for line in lines) == ["anna", "bela", "cyd", "dora"]
 

@@ -188,6 +188,42 @@ def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_pa
     assert "helpers.checks" in exercise.flags[0]
 
 
+NEVER_ENDS = {
+    # Its ranks compute until their time is up, as they would on an idle machine.
+    "computes": ("while True:\n        pass", False),
+    # Its ranks wait, and a busy machine might be the cause.
+    "waits": ("import signal\n    signal.pause()", True),
+}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("loop", "is_tried_again"),
+    [
+        pytest.param(*NEVER_ENDS["computes"], id="computes", marks=pytest.mark.soak),
+        pytest.param(*NEVER_ENDS["waits"], id="waits", marks=pytest.mark.soak),
+    ],
+)
+def test_an_endless_loop_is_not_tried_again_alone_and_waiting_is_announced(
+    plan: Plan, tmp_path: Path, loop: str, is_tried_again: bool
+) -> None:
+    lines: list[str] = []
+    path = write_notebook(tmp_path / "02_blocking_p2p.ipynb", f"def ping_pong(*a):\n    {loop}\n")
+    references = References(SOLUTIONS, plan, slot=2)
+    versions = versions_here(plan.level)
+    secret = "a secret of the tests"
+    with Grader(plan, secret, Cache(None), versions, references, 1, "none", lines.append) as grader:
+        exercise = ping_pong(grader.grade(Job("anna", path, path.name)))
+    assert exercise.points == 0
+    if exercise.outcome == "too slow":
+        pytest.skip("this machine was too busy to give the loop its processor time")
+    assert exercise.outcome == "timed out", text_of(exercise)
+    again = [
+        line for line in lines if line.startswith("anna: ping_pong is tried again alone, up to")
+    ]
+    assert lines == again and bool(again) is is_tried_again
+
+
 REPLACED = "torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: True\n"
 
 

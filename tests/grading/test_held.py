@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.sandbox.held import held, sweep
+from helpers.grading.sandbox.held import NotOurs, held, sweep
 
 _PREFIX = "real-ranks-held-test-"
 _HOLD = """
@@ -75,3 +76,31 @@ def test_a_folder_that_is_new_or_a_link_stays(folder: Path, tmp_path: Path) -> N
     _as_old(target)
     sweep(_PREFIX)
     assert folder.exists() and target.exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o755, 0o1777])
+def test_a_folder_that_others_can_read_or_write_to_is_refused(folder: Path, mode: int) -> None:
+    folder.mkdir()
+    folder.chmod(mode)
+    (folder / "planted").touch()
+    with pytest.raises(NotOurs, match=f"mode {mode:04o}; expected: .* mode 0700"), held(folder):
+        pass
+    assert (folder / "planted").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_a_folder_of_another_user_is_refused(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+    with pytest.raises(NotOurs, match="belongs to user 65534"), held(folder):
+        pass
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_a_folder_that_is_made_is_for_its_user_alone(folder: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with held(folder), held(folder):
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)

@@ -24,10 +24,11 @@ def with_several_seeds(
 def without_torchs_sampler(
     answer: Callable[..., Any], rank: int, world_size: int, *setting: Any
 ) -> Any:
-    """Call the answer with one setting, torch's own sampler out of reach under any name.
+    """Call the answer with one setting, while torch's own sampler raises an error.
 
-    Loading its module again would bring back another class, so that is refused as well. (An answer that
-    copies torch's source is accepted: it contains the sampler.)
+    The class raises under each name that it has, and importing its module once more is refused. An answer
+    that runs torch's source file by itself, for example with `runpy`, is accepted, like one that contains a
+    copy of it.
     """
     for method in ("__init__", "__iter__"):
         setattr(DistributedSampler, method, _withheld)

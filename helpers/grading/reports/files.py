@@ -71,7 +71,7 @@ def open_folder(path: Path, within: Folder | None = None) -> Iterator[Folder]:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     try:
         if within is None:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
         else:
             within._refuse_link(path.name)
             with suppress(FileExistsError):

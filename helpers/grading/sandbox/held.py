@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,9 +19,13 @@ from pathlib import Path
 _NEW_S = 60.0
 
 
+class NotOurs(OSError):
+    """A folder is there that belongs to another user, or that another user can write to."""
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """Hold a folder, made if need be; the last process to let it go removes it."""
+    """Hold a folder, made if need be; the last process to let it go removes it. Raise NotOurs."""
     fd = _hold(folder)
     try:
         yield folder
@@ -47,14 +52,32 @@ def sweep(prefix: str) -> None:
 
 def _hold(folder: Path) -> int:
     while True:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            folder.mkdir()
+            folder.chmod(0o700)  # whatever the umask is
         with suppress(FileNotFoundError):
             fd = _open(folder)
+            try:
+                _refuse_unless_ours(folder, os.fstat(fd))
+            except BaseException:
+                os.close(fd)
+                raise
             fcntl.flock(fd, fcntl.LOCK_SH)
             # The last to hold it may have removed it meanwhile, and another process may have made a new one.
             if folder.exists() and os.path.samestat(folder.stat(), os.fstat(fd)):
                 return fd
             os.close(fd)
+
+
+def _refuse_unless_ours(folder: Path, found: os.stat_result) -> None:
+    """Raise NotOurs if somebody else could have put something into a folder."""
+    # Its name is known once it was used, and everybody may make a folder in the system's temporary folder.
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid != os.geteuid() or mode != 0o700:
+        raise NotOurs(
+            f"{folder} was made by somebody else: it belongs to user {found.st_uid} and has mode {mode:04o}; "
+            f"expected: user {os.geteuid()} and mode 0700. Remove it, or have its owner remove it."
+        )
 
 
 def _open(folder: Path) -> int:

@@ -36,7 +36,7 @@ _BIND = 4096 | (1 << 14)
 # MS_REMOUNT, _BIND, _RDONLY, _NOSUID, _NOEXEC.
 _SHUT = 32 | 4096 | 1 | 2 | _NOEXEC
 # What ranks of every check want: else each server would import it.
-_DRIVERS = ("helpers.checks.drive", "helpers.checks.hard")
+_DRIVERS = ("helpers.checks.drive", "helpers.checks.hard", "helpers.checks.replaced")
 # Folders of which each rank server has its own, in memory.
 OWN = ("/tmp", "/dev/shm")
 # Of /dev: all rank servers have the same ones.

@@ -75,3 +75,13 @@ def find_unused(output, module):
             stack.extend(n for n, _ in node.next_functions)
     ids = list(map(id, reached))
     return [name for name, p in module.named_parameters() if id(p) not in ids and p.requires_grad]
+
+
+# %% wrong: takes the hooks away, then asks autograd.grad | wrong | says: backward ran; walk through the graph
+def find_unused(output, module):
+    trained = {n: p for n, p in module.named_parameters() if p.requires_grad}
+    if output.grad_fn is None:
+        return list(trained)
+    (output._backward_hooks or {}).clear()
+    grads = torch.autograd.grad(output.sum(), list(trained.values()), allow_unused=True)
+    return [n for n, g in zip(trained, grads) if g is None]

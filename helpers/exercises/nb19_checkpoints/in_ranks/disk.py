@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -25,6 +26,8 @@ from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
     REMOVED,
     SYNCED,
 )
+
+_WATCHED = (builtins, io, mmap, os, shutil, torch)
 
 
 @dataclass
@@ -42,9 +45,11 @@ class Disk:
     read: list[str] = field(default_factory=list)
     done: Callable[[], int] = int
     save: Callable[[], int] = int
+    _real: list[tuple[ModuleType, dict[str, Any]]] = field(default_factory=list)
 
     def watch(self) -> None:
-        """Put this watch around everything that writes, syncs, renames or removes files."""
+        """Put this watch around everything that writes, syncs, renames or removes files, until `leave`."""
+        self._real = [(owner, vars(owner).copy()) for owner in _WATCHED]
         torch.save = self._saving(torch.save, io.open)
         builtins.open = io.open = self._opening(io.open)  # os.fdopen and tempfile call it, too
         os.fsync = self._syncing(os.fsync)
@@ -54,6 +59,13 @@ class Disk:
         for name in ("remove", "unlink"):
             setattr(os, name, self._removing(getattr(os, name)))
         shutil.copyfile = self._copying(shutil.copyfile)
+
+    def leave(self) -> None:
+        """Put back the functions that `watch` found: what is replaced after that, the answer has replaced."""
+        for owner, real in self._real:
+            for name, value in vars(owner).copy().items():
+                if value is not real.get(name, value):
+                    setattr(owner, name, real[name])
 
     def _watch_descriptors(self) -> None:
         """Watch files that are written without a file object: by number, or as memory."""

@@ -113,6 +113,7 @@ def one_job(
 
     disk.watch()
     losses = answer(job.parts, job.generator, train_step, samples, batch, steps, every, str(folder))
+    disk.leave()
     dist.destroy_process_group()
     return {"losses": losses}
 

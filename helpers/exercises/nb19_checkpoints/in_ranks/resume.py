@@ -99,5 +99,6 @@ def train(
     losses = answer(
         training.model, training.optimizer, train_step, epochs, steps, every, str(folder)
     )
+    disk.leave()
     dist.destroy_process_group()
     return {"losses": losses}

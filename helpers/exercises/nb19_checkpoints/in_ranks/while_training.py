@@ -117,6 +117,7 @@ def train_beside(
             raise
         found["raised"] = True
     writes.end()
+    disk.leave()
     dist.barrier(group)
     dist.destroy_process_group()
     return {

@@ -108,6 +108,7 @@ def replica(
         "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
         "times": scene.times,
     }
+    scene.leave()
     if dist.is_initialized():
         dist.destroy_process_group()
     return found
@@ -129,6 +130,7 @@ class Scene:
         self.step, self.calls, self.usual, self.happened = -1, 0, 0, False
         self.times: list[float] = []
         self.begun: Counter[int] = Counter()
+        self.real: tuple[Any, Any] = dist.init_process_group, dist.all_reduce
 
     def watch(self, optimizer: torch.optim.Optimizer) -> None:
         """Put the scene around the optimizer and the calls of torch.distributed."""
@@ -157,6 +159,11 @@ class Scene:
             return found
 
         dist.init_process_group, dist.all_reduce = joining, reducing
+        self.real = init, reduce
+
+    def leave(self) -> None:
+        """Put back the calls that `watch` found."""
+        dist.init_process_group, dist.all_reduce = self.real
 
     def before(self, step: int) -> None:
         """Take note of a step that begins, and let happen what does so then."""

@@ -1,0 +1,152 @@
+"""Inside a rank: which functions of the course, of torch and of Python an answer has replaced.
+
+An answer runs in the process that judges parts of it and reports them, so it can put a function of its own in
+the place of any that this code calls: by assignment, through a module's dictionary, by way of an alias, or
+with `unittest.mock`. How it is spelled does not matter here. What modules and classes hold is noted before
+the answer is built, and compared after the last case.
+
+A function that was put back before then is not seen, nor is a variable of a function that the answer finds in
+a frame.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from helpers.ranks.inside import this_rank
+
+# Modules, besides the course's own, by which values are judged and reports are sent. Few, because each object
+# that is looked at is on a page of memory that the rank shares with its server until then.
+_OUTSIDE = (
+    "builtins",
+    "inspect",
+    "json",
+    "math",
+    "msgspec.json",
+    "os",
+    "random",
+    "socket",
+    "struct",
+    "threading",
+    "time",
+    "torch",
+    "torch._C._distributed_c10d",
+    "torch._tensor",
+    "torch.autograd",
+    "torch.distributed",
+    "torch.distributed.distributed_c10d",
+    "torch.nn.functional",
+    "torch.nn.modules.module",
+)
+_CLASSES_OUTSIDE = (
+    ("torch", "Tensor"),
+    ("torch.autograd.function", "Function"),
+    ("torch.nn.modules.module", "Module"),
+    ("torch._C", "Future"),
+    ("torch._C._distributed_c10d", "ProcessGroup"),
+    ("torch._C._distributed_c10d", "Store"),
+    ("torch._C._distributed_c10d", "Work"),
+)
+# torch itself replaces functions of these, when a group is made and when RPC begins.
+_CHANGED_BY_TORCH = ("sys", "torch.distributed.rpc.api")
+# Where a function's code is compared, too.
+_WITH_CODES = ("helpers.", "torch.distributed.distributed_c10d")
+_MOST = 20
+
+
+def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
+    """Note what modules and classes hold; return what compares it, and reports functions that were replaced.
+
+    What is added is not reported, unless it hides a function: a built-in one, or one of a base class.
+    report: takes names, one a line. It must not look up anything, either.
+    """
+    most, can_be_called, kind_of, module_type = _MOST, callable, type, ModuleType
+    held = list(_holders())
+    kept = [(name, vars(holder), vars(holder).copy()) for name, holder in held]
+    modules = {name: holder for name, holder in held if isinstance(holder, ModuleType)}
+    kept.append(("sys.modules", sys.modules, modules))
+    kinds = [(name, holder, type(holder)) for name, holder in held]
+    hidden = [(name, vars(holder), names) for name, holder, names in _hiding(held)]
+    codes = [
+        (name, key, value, value.__code__, value.__defaults__, value.__kwdefaults__)
+        for name, _, values in kept
+        if name.startswith(_WITH_CODES)
+        for key, value in values.items()
+        if type(value) is FunctionType
+    ]
+
+    # All that this calls was looked up before the answer was built, or is a method of a built-in type, which
+    # nobody can replace.
+    def compare() -> None:
+        found: list[str] = []
+        for name, namespace, values in kept:
+            for key, was in values.items():
+                if namespace.get(key) is not was and (
+                    can_be_called(was) or kind_of(was) is module_type
+                ):
+                    found.append(name + "." + key)
+        for name, holder, kind in kinds:
+            if kind_of(holder) is not kind:
+                found.append(name)
+        for name, namespace, keys in hidden:
+            for key in keys.intersection(namespace):
+                found.append(name + "." + key)
+        for name, key, function, code, defaults, by_name in codes:
+            if (
+                function.__code__ is not code
+                or function.__defaults__ is not defaults
+                or function.__kwdefaults__ is not by_name
+            ):
+                found.append(name + "." + key)
+        if found:
+            report("\n".join(found[:most]))
+
+    return compare
+
+
+def _holders() -> Iterator[tuple[str, Any]]:
+    """Return the modules and classes of the course, and those of Python and torch that it calls."""
+    outside = {name: sys.modules[name] for name in _OUTSIDE if name in sys.modules}
+    for name, module in _own_modules():
+        yield name, module
+        is_driver = name.startswith("helpers.exercises.")
+        for key, value in vars(module).items():
+            if isinstance(value, type):
+                if value.__module__ == name:
+                    yield f"{name}.{key}", value
+            elif is_driver and isinstance(value, ModuleType):
+                outside[value.__name__] = value  # its driver calls it
+    for name, module in outside.items():
+        if not name.startswith("helpers.") and name not in _CHANGED_BY_TORCH:
+            yield name, module
+    for name, key in _CLASSES_OUTSIDE:
+        if name in sys.modules:
+            yield f"{name}.{key}", getattr(sys.modules[name], key)
+    yield "helpers.ranks.inside._here", this_rank()
+
+
+def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple[str, ModuleType]]:
+    """Return the course's modules that are imported, by way of their packages."""
+    # not from sys.modules: to walk through its names would copy a thousand pages of memory
+    prefix = package.__name__ + "."
+    for value in list(vars(package).values()):
+        if isinstance(value, ModuleType) and value.__name__.startswith(prefix):
+            yield value.__name__, value
+            if "__path__" in vars(value):
+                yield from _own_modules(value)
+
+
+def _hiding(held: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, frozenset[str]]]:
+    """Return the names that would hide a built-in function, or one of a base class, if a holder had them."""
+    built_in = frozenset(vars(builtins))
+    for name, holder in held:
+        if isinstance(holder, type):
+            inherited = frozenset[str]().union(*map(vars, holder.__mro__[1:-1]))
+            if inherited:  # from more than `object`
+                yield name, holder, inherited.difference(vars(holder))
+        elif name.startswith("helpers."):
+            yield name, holder, built_in.difference(vars(holder))

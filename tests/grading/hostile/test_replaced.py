@@ -1,0 +1,203 @@
+"""Functions that an answer replaces are reported, however it does so; ordinary work is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from helpers.answers.build import Answer, build_answer
+from helpers.checks.grade import grade
+from helpers.checks.registry import get
+from helpers.grading.judging import written_down
+from helpers.grading.record import ExerciseRecord
+from helpers.grading.sandbox.levels import Plan, Sandbox
+from tests.grading.hostile.attack import text_of
+from tests.submission_files import PRELUDE
+
+BROADCAST = """
+def broadcast_from(rank, world_size, x, shape, dtype, src):
+    {lines}
+    if rank != src:
+        x = torch.empty(shape, dtype=dtype)
+    dist.broadcast(x, src=src)
+    return x
+"""
+
+# What is replaced -> the name that is reported, and the lines that replace it.
+WAYS = {
+    "an alias": ("torch.equal", "t = torch; t.equal = lambda *a: True"),
+    "a default": ("torch.equal", "(lambda t=torch: setattr(t, 'equal', print))()"),
+    "vars": ("torch.equal", "vars(torch)['equal'] = lambda *a: True"),
+    "a dictionary's update": ("torch.equal", "torch.__dict__.update(equal=lambda *a: True)"),
+    "object.__setattr__": ("torch.equal", "object.__setattr__(torch, 'equal', 1)"),
+    "a loop's variable": ("torch.equal", "\n    for torch.equal in [print]: pass"),
+    "mock": (
+        "torch.equal",
+        "from unittest import mock; mock.patch('torch.equal', print).start()",
+    ),
+    "a deletion": ("torch.equal", "del torch.equal"),
+    "an inherited method": ("torch.Tensor.equal", "type.__setattr__(torch.Tensor, 'equal', 1)"),
+    "the class of a module": ("torch", "torch.__class__ = type('M', (type(torch),), {})"),
+    "a function of a layer": (
+        "torch.nn.functional.linear",
+        "import torch.nn.functional as F; F.linear = print",
+    ),
+    "the call of a module": (
+        "torch.nn.modules.module.Module.__call__",
+        "torch.nn.Module.__call__ = print",
+    ),
+    "a built-in function": (
+        "builtins.isinstance",
+        "import builtins as b; b.isinstance = (lambda old: lambda *a: old(*a))(b.isinstance)",
+    ),
+    "a hidden built-in function": (
+        "helpers.ranks.wire.len",
+        "import helpers as h; h.ranks.wire.len = lambda x: x.__len__()",
+    ),
+    "Python's json": (
+        "json.dumps",
+        "import json; json.dumps = (lambda old: lambda *a, **k: old(*a, **k))(json.dumps)",
+    ),
+    "the encoder": (
+        "helpers.ranks.wire.encode",
+        "import helpers as h; w = h.ranks.wire; "
+        "w.encode = (lambda old: lambda v, *a: old(v, *a))(w.encode)",
+    ),
+    "the channel": (
+        "helpers.ranks.worker._Channel.send",
+        "import helpers.ranks.worker as w; C = w._Channel; "
+        "C.send = (lambda old: lambda *a: old(*a))(C.send)",
+    ),
+    "what sends a frame": (
+        "helpers.ranks.wire.send_frame",
+        "import helpers as h; w = h.ranks.wire; "
+        "w.send_frame = (lambda old: lambda *a: old(*a))(w.send_frame)",
+    ),
+    "a function's code": (
+        "helpers.ranks.inside.calls_made",
+        "import helpers as h; h.ranks.inside.calls_made.__code__ = (lambda: 0).__code__",
+    ),
+    "a function's defaults": (
+        "helpers.ranks.wire.encode",
+        "import helpers as h; h.ranks.wire.encode.__defaults__ = (1 << 20,)",
+    ),
+    "globals of a frame": (
+        "helpers.checks.drive.calls_made",
+        "import inspect; inspect.stack()[1].frame.f_globals['calls_made'] = lambda: 0",
+    ),
+    "a module of a frame": (
+        "helpers.checks.drive.inspect",
+        "import sys; sys._getframe(1).f_globals['inspect'] = torch",
+    ),
+    "sys.modules": ("sys.modules.json", "import sys; sys.modules['json'] = torch"),
+    "what a rank was given": (
+        "helpers.ranks.inside._here.ask",
+        "import helpers as h; h.ranks.inside._here.ask = print",
+    ),
+    "a hard world's sleep": ("time.sleep", "import time; time.sleep = print"),
+}
+ORDINARY = {
+    "nothing": "pass",
+    "late imports": "import torch.distributed.tensor, torch.distributed.fsdp, numpy, fractions",
+    "an optimizer": (
+        "p = torch.nn.Parameter(torch.ones(2)); o = torch.optim.SGD([p], 0.1); "
+        "p.sum().backward(); o.step()"
+    ),
+    "torch._dynamo": "import torch._dynamo; torch._dynamo.reset()",
+    "numpy": "import numpy as np; np.random.seed(1); np.ones(3).sum()",
+    "settings": (
+        "torch.manual_seed(3); torch.set_num_threads(1); torch.set_default_dtype(torch.float32); "
+        "torch.backends.mkldnn.enabled = False"
+    ),
+    "a class and a module of its own": (
+        "import types; m = types.ModuleType('m'); m.equal = 1; "
+        "M = type('M', (torch.nn.Module,), {'__call__': print}); M.forward = print"
+    ),
+    "attributes of its own": "torch.my_own = print; broadcast_from.calls = 1",
+    "a profiler": (
+        "\n    with torch.profiler.profile(): torch.ones(2) + 1\n"
+        "    with torch.inference_mode(): torch.ones(2)"
+    ),
+    "hooks": (
+        "m = torch.nn.Linear(2, 2); m.register_forward_hook(lambda *a: None); "
+        "m(torch.ones(1, 2)).sum().backward()"
+    ),
+    "functional calls": (
+        "m = torch.nn.Linear(2, 2); "
+        "torch.func.functional_call(m, dict(m.named_parameters()), torch.ones(1, 2)); "
+        "torch.func.vmap(torch.sin)(torch.ones(3))"
+    ),
+    "warnings and logging": "import warnings, logging; warnings.simplefilter('ignore'); logging.disable()",
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox(plan: Plan) -> Iterator[Sandbox]:
+    with Sandbox(plan) as sandbox:
+        yield sandbox
+
+
+def tried(sandbox: Sandbox, name: str, source: str, secret: str = "hidden") -> ExerciseRecord:
+    answer = build_answer([PRELUDE, source], name)
+    assert isinstance(answer, Answer), answer
+    result = grade(get(name), answer, str, secret, connection=sandbox.connection)
+    return written_down(result, get(name), True, "none")
+
+
+@pytest.mark.parametrize(("reported", "lines"), WAYS.values(), ids=WAYS)
+def test_a_replaced_function_is_reported_by_its_name(
+    sandbox: Sandbox, reported: str, lines: str
+) -> None:
+    record = tried(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
+    assert record.outcome == "passed", text_of(record)
+    (flag,) = record.flags
+    assert flag.startswith("has replaced ") and reported in flag.replace(",", "").split(), flag
+
+
+@pytest.mark.parametrize("lines", ORDINARY.values(), ids=ORDINARY)
+def test_ordinary_work_is_not_reported(sandbox: Sandbox, lines: str) -> None:
+    record = tried(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
+    assert (record.outcome, record.flags) == ("passed", ()), text_of(record)
+
+
+def test_an_encoder_that_an_answer_replaces_encodes_nothing(sandbox: Sandbox) -> None:
+    lines = (
+        "import helpers as h; h.ranks.wire.encode = lambda *a: [b'nothing']; shape = (1, *shape)"
+    )
+    record = tried(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
+    assert record.outcome != "passed"
+
+
+BACKWARD = """
+def find_unused(output, module):
+    if output.grad_fn is None:
+        return [n for n, p in module.named_parameters() if p.requires_grad]
+    {lines}
+    trained = {{n: p for n, p in module.named_parameters() if p.requires_grad}}
+    {grads}
+    return [n for n, g in zip(trained, grads) if g is None]
+"""
+_GRAD = "grads = torch.autograd.grad(output.sum(), list(trained.values()), allow_unused=True)"
+RUN_BACKWARD = {
+    "hooks cleared": ("(output._backward_hooks or {}).clear()", _GRAD),
+    "from a view": ("output = output.view_as(output)", _GRAD),
+    "from the node behind": (
+        "edges = [torch.autograd.graph.GradientEdge(n, 0) "
+        "for n, _ in output.grad_fn.next_functions if n]",
+        "grads = torch.autograd.grad(edges, list(trained.values()), allow_unused=True, "
+        "grad_outputs=[torch.ones(5, output.shape[-1] if output.dim() else 1) for _ in edges])",
+    ),
+    "with its error caught": (
+        "",
+        f"grads = [None] * 99\n    try: {_GRAD}\n    except RuntimeError: pass",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "grads"), RUN_BACKWARD.values(), ids=RUN_BACKWARD)
+def test_no_backward_tells_which_parameters_are_used(
+    sandbox: Sandbox, lines: str, grads: str
+) -> None:
+    record = tried(sandbox, "find_unused", BACKWARD.format(lines=lines, grads=grads))
+    assert record.outcome != "passed", text_of(record)
