@@ -234,13 +234,18 @@ def _code(part: Part, cell: Cell, lead: tuple[str, ...], said: str) -> list[Slid
         label = "Live, in the notebook"
         words = "Run this cell: make a rank late, leave out a call, slow a link. Ask first what will happen."
         notes.append(Note("Break it live", Markup(words)))
-    return _program(part.title, _shown_source(source), _outputs(cell), lead, tuple(notes), label)
+    return _program(
+        part.title,
+        _shown_source(source),
+        _outputs(cell),
+        lead,
+        tuple(notes),
+        label,
+    )
 
 
 def _shown_source(source: str) -> str:
-    """Leave out what speaks to tools alone."""
-    lines = (line for line in source.strip().splitlines() if not line.startswith("# NBVAL"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines).strip())
+    return re.sub(r"\n{3,}", "\n\n", source.strip())
 
 
 def _program(
