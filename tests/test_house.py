@@ -114,3 +114,15 @@ def test_what_should_answer_at_once_does_without_torch(statement: str) -> None:
     """A kernel's rank server starts while the first cell imports torch; a hint is wanted now."""
     program = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
+
+
+def test_texts_are_read_and_written_as_utf8() -> None:
+    """Without an encoding, Python takes that of the locale, and a class of one country fails in another."""
+    found = []
+    for path in (ROOT / "helpers").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                named = {keyword.arg for keyword in node.keywords}
+                if node.func.attr in {"read_text", "write_text"} and "encoding" not in named:
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not found

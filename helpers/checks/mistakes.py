@@ -69,11 +69,13 @@ def _mistakes_of(plain: Path, own: Path) -> tuple[KnownMistake, ...]:
     sealed = plain.with_suffix(SEALED)
     found: tuple[KnownMistake, ...] = ()
     if plain.is_file():
-        found = read_mistakes(plain.read_text("utf-8"), plain.name)
+        found = read_mistakes(plain.read_text(encoding="utf-8"), plain.name)
     elif sealed.is_file():
         content = bz2.decompress(sealed.read_bytes())
         found = msgspec.json.decode(content, type=tuple[KnownMistake, ...])
-    return found + (read_mistakes(own.read_text("utf-8"), str(own)) if own.is_file() else ())
+    return found + (
+        read_mistakes(own.read_text(encoding="utf-8"), str(own)) if own.is_file() else ()
+    )
 
 
 def own_folder() -> Path:

@@ -85,7 +85,7 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
 
     words: its sentence. Its title is the file's name. Raise CannotAdd where it cannot teach anything.
     """
-    mistake = KnownMistake(file.stem.replace("_", " "), words, file.read_text("utf-8"))
+    mistake = KnownMistake(file.stem.replace("_", " "), words, file.read_text(encoding="utf-8"))
     _can_be_added(exercise, mistake)
     # what does not parse would be rejected as such in a notebook, and reach no case
     try:
@@ -133,7 +133,7 @@ def _with_mistake(text: str, mistake: KnownMistake) -> str:
 
 
 def _append(path: Path, mistake: KnownMistake) -> None:
-    before = path.read_text("utf-8") if path.exists() else ""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
     # encoded before the file is opened: half a surrogate pair must not cost what the file has
     content = _with_mistake(before, mistake).encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)

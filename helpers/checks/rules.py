@@ -70,7 +70,7 @@ class OnlyCalls(FirstProblem):
 
     @property
     def text(self) -> str:
-        return f"uses only {_and(self.ops)}" if self.ops else "does not communicate"
+        return f"uses only {_and(self.ops)}" if self.ops else "not at all"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         # spans are the rank's own marks: only calls that communicate are held against the rule

@@ -30,14 +30,14 @@ RANK_NAMES = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
 
 def main(folder: Path) -> None:
     """Run the driver that `job.json` names with the answer; report its value or its exception."""
-    job = json.loads((folder / "job.json").read_text())
+    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     inputs = wire.decode(bytearray((folder / "inputs").read_bytes()))
     try:
         # First: its module keeps the functions that it compares by, which the answer may replace. So does
         # what encodes its value, and what notices that a function was replaced.
         driver, encode = driver_of(job["driver"]), wire.encode
         compare = watch_functions(_reporter(folder / f"{whoami()}.replaced"))
-        answer = build((folder / "answer.py").read_text(), job["answer"])
+        answer = build((folder / "answer.py").read_text(encoding="utf-8"), job["answer"])
         value = driver(answer, *inputs)
         compare()
         body = b"".join(encode(value))

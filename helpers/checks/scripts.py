@@ -108,10 +108,12 @@ def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -
         f"{driver.__module__}:{driver.__name__}",
     )
     # as files, by which torchrun's workers get them in the same way as forked ones
-    (folder / "answer.py").write_text(answer.text)
-    (folder / "job.json").write_text(json.dumps({"answer": answer.name, "driver": name}))
+    (folder / "answer.py").write_text(answer.text, encoding="utf-8")
+    (folder / "job.json").write_text(
+        json.dumps({"answer": answer.name, "driver": name}), encoding="utf-8"
+    )
     (folder / "inputs").write_bytes(b"".join(wire.encode(list(inputs))))
-    (folder / "main.py").write_text(_MAIN)
+    (folder / "main.py").write_text(_MAIN, encoding="utf-8")
     return folder / "main.py"
 
 
@@ -244,7 +246,7 @@ def report(
             values[int(rank)] = wire.decode(bytearray(path.read_bytes()))
             errors[int(rank)] = None  # of an earlier attempt, after which it was started again
         elif path.suffix == ".error":
-            errors[int(rank)] = json.loads(path.read_text())
+            errors[int(rank)] = json.loads(path.read_text(encoding="utf-8"))
         elif path.suffix == ".replaced":
             replaced.update(head_of(path, _MAX_TEXT).split("\n"))
     return {

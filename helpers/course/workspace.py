@@ -204,4 +204,4 @@ def _write_new(path: Path, settings: Mapping[str, object]) -> None:
         return
     with contextlib.suppress(OSError):  # no more than a comfort
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(settings, indent=1) + "\n")
+        path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")

@@ -193,7 +193,7 @@ def _fault(job: Job, level: str, why: str) -> Record:
 def _kept(job: Job, path: Path, versions: Mapping[str, str]) -> Record | None:
     """Return the record of an earlier run if nothing has changed since."""
     with suppress(OSError, ValueError, UnreadableNotebook):
-        record = from_json(json.loads(path.read_text()))
+        record = from_json(json.loads(path.read_text(encoding="utf-8")))
         same = record.status is Status.GRADED and record.versions == versions
         same = same and not any(exercise.was_too_slow for exercise in record.exercises)
         if same and record.sha256 == hashlib.sha256(bytes_of(job.path)).hexdigest():
@@ -229,7 +229,7 @@ def secret_of(out: Path) -> str:
     """Return the secret of this batch's hidden cases; make one where there is none yet."""
     path = out / "secret"
     with suppress(FileNotFoundError):
-        if secret := path.read_text().strip():
+        if secret := path.read_text(encoding="utf-8").strip():
             return secret
     secret = secrets.token_hex(16)
     write_whole(path, f"{secret}\n".encode())  # as mkstemp makes it: for nobody else to read

@@ -68,7 +68,7 @@ class Cache:
         with suppress(OSError, ValueError):
             path = self.folder / name[:2] / name
             if path.stat().st_size <= _MAX_BYTES:
-                return msgspec.convert(json.loads(path.read_text()), ExerciseRecord)
+                return msgspec.convert(json.loads(path.read_text(encoding="utf-8")), ExerciseRecord)
         return None
 
     def _write(self, name: str, record: ExerciseRecord) -> None:

@@ -153,7 +153,7 @@ def _try_own_mistakes() -> None:
     """Read the instructor's own mistakes once, so that a slip in one is not met in the middle of a class."""
     for path in sorted(own_folder().glob("*.py")):
         try:
-            read_mistakes(path.read_text(), str(path))
+            read_mistakes(path.read_text(encoding="utf-8"), str(path))
         except (OSError, ValueError) as error:
             raise CannotGrade(str(error)) from None
 

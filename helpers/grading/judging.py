@@ -278,7 +278,7 @@ def confine() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with suppress(OSError, ValueError):
         # The limit is for growth from here: data and stack that the process has now, in pages (proc(5)).
-        pages = int(Path("/proc/self/statm").read_text().split()[5])
+        pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[5])
         most = pages * resource.getpagesize() + _MEMORY
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))

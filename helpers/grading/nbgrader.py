@@ -49,7 +49,7 @@ def write_course(solutions: Path, out: Path, policy: Policy = DEFAULT) -> list[P
         target.parent.mkdir(parents=True, exist_ok=True)
         write_notebook(target, for_nbgrader(read_notebook(path), path.stem, policy))
         written.append(target)
-    (out / "nbgrader_config.py").write_text(_CONFIG)
+    (out / "nbgrader_config.py").write_text(_CONFIG, encoding="utf-8")
     return written
 
 

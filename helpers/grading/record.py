@@ -167,4 +167,7 @@ def from_json(data: dict[str, Any]) -> Record:
 
 def read_records(out: Path) -> list[Record]:
     """Return the records of a batch, in the order of their files' names. Raise ValueError if damaged."""
-    return [from_json(json.loads(p.read_text())) for p in sorted((out / "records").glob("*.json"))]
+    return [
+        from_json(json.loads(p.read_text(encoding="utf-8")))
+        for p in sorted((out / "records").glob("*.json"))
+    ]

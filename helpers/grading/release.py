@@ -63,10 +63,13 @@ def release(
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(_content(source, with_own))
             if name == Path("README.md"):
-                target.write_text(_for_learners(source.read_text(), with_solutions))
+                target.write_text(
+                    _for_learners(source.read_text(encoding="utf-8"), with_solutions),
+                    encoding="utf-8",
+                )
             sums[name.as_posix()] = sum_of(target.read_bytes())
         manifest = {"format": FORMAT, "files": sums}
-        (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+        (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise ReleaseError(f"{out} cannot be written: {error.strerror}.") from None
     except ValueError as error:  # of a file of mistakes
@@ -111,7 +114,11 @@ def _content(path: Path, with_own: bool = False) -> bytes:
     # each file is read by itself: what one holds cannot change how the other is read
     files = [path, own] if with_own and own.is_file() else [path]
     return seal(
-        [each for file in files for each in read_mistakes(file.read_text("utf-8"), str(file))]
+        [
+            each
+            for file in files
+            for each in read_mistakes(file.read_text(encoding="utf-8"), str(file))
+        ]
     )
 
 
@@ -146,7 +153,7 @@ def _read(path: Path) -> dict[str, str]:
     try:
         if os.path.getsize(path) > _MAX_BYTES:
             raise ValueError("too large")
-        data: Any = json.loads(path.read_text())
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
         if data["format"] != FORMAT:
             raise ValueError("another format")
         return {str(name): str(each) for name, each in data["files"].items()}

@@ -32,7 +32,7 @@ def boot() -> str:
     with contextlib.suppress(OSError):
         # A container may have a clock of its own; see time_namespaces(7).
         clock = os.readlink("/proc/self/ns/time")
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + clock
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip() + clock
     return ""
 
 

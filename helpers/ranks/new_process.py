@@ -143,7 +143,7 @@ def _main_as_file(folder: Path) -> Path:
     }
     pickled, script = folder / "main.pickle", folder / "main.py"
     pickled.write_bytes(_pickled(names))
-    script.write_text(_MAIN.format(path=str(pickled)))
+    script.write_text(_MAIN.format(path=str(pickled)), encoding="utf-8")
     return script
 
 

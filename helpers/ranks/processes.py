@@ -52,7 +52,7 @@ def children_of(pid: int) -> Iterator[int]:
     with suppress(OSError):  # it may go at any moment
         for task in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError, ValueError):
-                text = Path(f"/proc/{pid}/task/{task}/children").read_text()
+                text = Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="utf-8")
                 yield from (int(word) for word in text.split())
 
 
@@ -63,14 +63,14 @@ def living_children(pid: int) -> list[int]:
 
 def _state(pid: int) -> str:
     with suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     return ""
 
 
 def inner_pid(pid: int) -> int:
     """Return the id that a process has in its own namespace; 0 if it has gone."""
     with suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
             if line.startswith("NSpid:"):
                 return int(line.split()[-1])
     return 0

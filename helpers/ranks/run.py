@@ -81,5 +81,5 @@ class Run:
     def save_trace(self, path: str | Path) -> Path:
         """Write the recorded calls as Chrome trace JSON, for Perfetto and chrome://tracing; give the path."""
         path = Path(path)
-        path.write_text(json.dumps(chrome_trace(self.trace)))
+        path.write_text(json.dumps(chrome_trace(self.trace)), encoding="utf-8")
         return path

@@ -221,7 +221,9 @@ def queues_of(
 def connections(pid: int) -> Iterator[list[str]]:
     """Yield the fields of each TCP socket in the network of a process; see proc(5), /proc/net/tcp."""
     for table in ("tcp", "tcp6"):
-        yield from map(str.split, Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:])
+        yield from map(
+            str.split, Path(f"/proc/{pid}/net/{table}").read_text(encoding="utf-8").splitlines()[1:]
+        )
 
 
 def _sockets(pid: int) -> set[int]:

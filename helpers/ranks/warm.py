@@ -127,7 +127,7 @@ def _into_huge_pages() -> None:
     if not (maps := Path("/proc/self/maps")).exists():
         return
     madvise = ctypes.CDLL(None).madvise
-    for line in maps.read_text().splitlines():
+    for line in maps.read_text(encoding="utf-8").splitlines():
         span, rights, *_, inode = line.split()[:5]
         if rights == "rw-p" and inode == "0":
             first, end = (int(address, 16) for address in span.split("-"))

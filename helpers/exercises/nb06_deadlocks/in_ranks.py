@@ -93,10 +93,10 @@ def with_a_file(
                     break
                 time.sleep(0.001)  # for ranks that have not come to the answer yet
             time.sleep(_PREPARING_S)
-            path.write_text(content or "")
+            path.write_text(content or "", encoding="utf-8")
 
     def read() -> str:
         with span("read"):
-            return path.read_text()
+            return path.read_text(encoding="utf-8")
 
     return answer(rank, world_size, prepare, read)

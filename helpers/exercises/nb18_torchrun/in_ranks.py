@@ -210,7 +210,7 @@ def _wait_for_the_others(folder: Path) -> None:
 
 def _read_error(path: Path) -> str:
     try:
-        message = json.loads(path.read_text())["message"]
+        message = json.loads(path.read_text(encoding="utf-8"))["message"]
         return str(message if isinstance(message, str) else message["message"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""

@@ -61,7 +61,7 @@ class Group:
         """Whether the kernel has ended one of its processes, as the group had used all it may."""
         for name in ("memory.events", "memory.oom_control") if self.bounds_memory else ():
             with suppress(OSError, ValueError):
-                words = (self.folders["memory"] / name).read_text().split()
+                words = (self.folders["memory"] / name).read_text(encoding="utf-8").split()
                 return int(words[words.index("oom_kill") + 1]) > 0
         return False
 
@@ -70,15 +70,15 @@ class Group:
         folder = next(iter(self.folders.values()))
         # A process that forks faster than a list of processes is read would escape; this cannot be escaped.
         with suppress(OSError):  # version 2 ends all at once
-            (folder / "cgroup.kill").write_text("1")
+            (folder / "cgroup.kill").write_text("1", encoding="utf-8")
             return
         with suppress(OSError, KeyError):  # nobody may fork while we look through the list
-            (self.folders["pids"] / "pids.max").write_text("0")
+            (self.folders["pids"] / "pids.max").write_text("0", encoding="utf-8")
         deadline = time.monotonic() + _GONE_S
         with suppress(OSError, ValueError):
             while time.monotonic() < deadline:
                 # one that was ended stays in the list while it gives back its memory
-                for pid in (pids := (folder / "cgroup.procs").read_text().split()):
+                for pid in (pids := (folder / "cgroup.procs").read_text(encoding="utf-8").split()):
                     end(int(pid))
                 if not pids:
                     return
@@ -116,7 +116,7 @@ def _made(folder: Path, kind: str, most: int, pid: int) -> bool:
     try:
         folder.mkdir(exist_ok=True)
         _limit(folder, kind, most)
-        (folder / "cgroup.procs").write_text(str(pid))
+        (folder / "cgroup.procs").write_text(str(pid), encoding="utf-8")
     except OSError:
         with suppress(OSError):
             folder.rmdir()
@@ -163,7 +163,7 @@ def _remove_stale(parent: Path) -> None:
 def _candidates(kind: str) -> Iterator[Path]:
     own: dict[str, str] = {}
     with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
+        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             own |= dict.fromkeys(controllers.split(","), path.lstrip("/"))
     if _is_v2() and "" in own:
@@ -184,8 +184,8 @@ def _limit(folder: Path, kind: str, most: int) -> None:
     file = next((path for path in (folder / name for name in names) if path.exists()), None)
     if file is None:
         raise OSError(f"no {kind} controller")
-    file.write_text(str(most))
+    file.write_text(str(most), encoding="utf-8")
     # Swapped memory does not count: the limit would slow an answer down instead of ending it.
     with suppress(OSError):  # a kernel without swap accounting, or version 1
         if (swap := folder / "memory.swap.max").exists():
-            swap.write_text("0")
+            swap.write_text("0", encoding="utf-8")

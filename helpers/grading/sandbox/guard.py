@@ -109,7 +109,7 @@ def threads_of(user: int) -> int:
 def sockets_of(pid: int) -> int:
     """Count the sockets in a process's network: each can keep memory that no process shows."""
     with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/net/sockstat").read_text().split()[2])
+        return int(Path(f"/proc/{pid}/net/sockstat").read_text(encoding="utf-8").split()[2])
     return 0
 
 
@@ -126,7 +126,7 @@ def files_of(pid: int) -> int:
 def _kernel_bytes() -> int:
     """Return what the kernel holds for all processes of this machine, and cannot give back."""
     with suppress(OSError, ValueError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("SUnreclaim:"):
                 return int(line.split()[1]) << 10
     return 0
@@ -135,7 +135,7 @@ def _kernel_bytes() -> int:
 def _cpu_s(pid: int) -> float:
     """Return the processor time of a process and of its children that it has waited for."""
     with suppress(OSError, ValueError, IndexError):
-        told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         # Counted from behind the name, which may contain spaces: utime, stime, cutime, cstime (proc(5)).
         return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
     return 0.0
@@ -145,7 +145,7 @@ def _own_share(pid: int) -> int:
     """Return the bytes of a process, those that it shares divided by how many share them."""
     used = 0
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines():
             if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
                 used += int(line.split()[1]) << 10
     except (OSError, ValueError):  # it has gone, or this user may not look
@@ -157,7 +157,7 @@ def _memory_and_threads(pid: int) -> tuple[int, int]:
     """Return the bytes that are a process's own (anonymous, shared, for page tables), and its threads."""
     found = {"RssAnon": 0, "RssShmem": 0, "VmPTE": 0, "Threads": 0}
     with suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
             name, _, rest = line.partition(":")
             if name in found:
                 found[name] = int(rest.split()[0])

@@ -167,7 +167,10 @@ def _in_use() -> set[str]:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             paths = {os.readlink(fd) for fd in (process / "fd").iterdir()}
-            paths |= {line.partition("/")[2] for line in (process / "maps").read_text().split("\n")}
+            paths |= {
+                line.partition("/")[2]
+                for line in (process / "maps").read_text(encoding="utf-8").split("\n")
+            }
             for path in paths:
                 if (below := path.lstrip("/").removeprefix("dev/shm/")) != path.lstrip("/"):
                     found.add(below.partition("/")[0])

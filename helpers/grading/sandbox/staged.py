@@ -63,7 +63,7 @@ class Staged:
         self.etc = self.folder / "etc"
         self.etc.mkdir()
         for name, text in _ETC.items():
-            (self.etc / name).write_text(text)
+            (self.etc / name).write_text(text, encoding="utf-8")
         for path in (self.folder, *self.folder.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -104,7 +104,7 @@ def _file_of(name: str) -> Path | None:
 
 def _imports(path: Path) -> Iterator[str]:
     """Return the modules of the course that a file imports, or names in a text, as import_module does."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

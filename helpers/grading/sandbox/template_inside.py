@@ -175,7 +175,7 @@ def probe() -> None:
     if os.fork() == 0:
         with contextlib.suppress(OSError):
             enter(1 << 20)
-            Path("/tmp/it").write_text("is writable")
+            Path("/tmp/it").write_text("is writable", encoding="utf-8")
             print("ok", flush=True)
         os._exit(0)
     os.wait()

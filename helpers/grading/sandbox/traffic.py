@@ -46,9 +46,9 @@ class Counters:
 def counters(pid: int) -> Counters:
     """Read the counters of the network that a process is in. Raise OSError where they cannot be read."""
     folder = Path("/proc", str(pid), "net")
-    told = _snmp((folder / "snmp").read_text())
+    told = _snmp((folder / "snmp").read_text(encoding="utf-8"))
     with suppress(OSError, ValueError):  # a kernel without IPv6 has none
-        for line in (folder / "snmp6").read_text().splitlines():
+        for line in (folder / "snmp6").read_text(encoding="utf-8").splitlines():
             name, value = line.split()
             told[name] = int(value)
     datagrams = sum(told.get(name, 0) for name in _DATAGRAMS)
@@ -91,7 +91,7 @@ def _connections(pid: int, most_files: int) -> set[tuple[int, int, int]]:
 
 def _table_size(pid: int) -> int:
     """Return how many descriptors a process has room for; each open one has a smaller number (proc(5))."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("FDSize:"):
             return int(line.split()[1])
     raise OSError(errno.ENODATA, f"/proc/{pid}/status has no FDSize")

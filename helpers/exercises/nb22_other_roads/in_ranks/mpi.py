@@ -45,7 +45,7 @@ def on_mpi_ranks(
     script = compose(answer, reduce_all, inputs)
     found = under_mpiexec(script, n, timeout_s=MPIEXEC_S)
     for place in script.parent.glob("*.inside"):
-        found["values"][int(place.stem)] = {"waits_in": place.read_text()}
+        found["values"][int(place.stem)] = {"waits_in": place.read_text(encoding="utf-8")}
         found |= {"late": True, "seconds": _ANSWER_S}
     return found
 
@@ -95,7 +95,7 @@ def reduce_all(
 
 def _give_up(place: Path, inside: list[str]) -> None:
     """Write down in which call this rank is, give the others time to do so too, and end the job."""
-    place.write_text(inside[-1])
+    place.write_text(inside[-1], encoding="utf-8")
     time.sleep(0.5)
     os._exit(1)
 

@@ -39,7 +39,7 @@ class Gradient:
     def __call__(self, weights: torch.Tensor) -> torch.Tensor:
         me, folder = rpc.get_worker_info().id, Path(self.folder)
         asked = len(list(folder.glob(f"{me}-*")))
-        (folder / f"{me}-{asked}").write_text(repr(weights.tolist()))
+        (folder / f"{me}-{asked}").write_text(repr(weights.tolist()), encoding="utf-8")
         others = [folder / f"{r}-{asked}" for r in range(1, len(self.targets))]
         deadline = time.monotonic() + _PATIENCE_S
         while me and not all(other.exists() for other in others):
@@ -111,7 +111,10 @@ def _watch_what_is_sent() -> list[torch.Tensor]:
 
 def _told(folder: Path, world_size: int) -> dict[str, Any]:
     asked: Sequence[int] = [len(list(folder.glob(f"{r}-*"))) for r in range(world_size)]
-    steps = [{path.read_text() for path in folder.glob(f"*-{k}")} for k in range(max(asked))]
+    steps = [
+        {path.read_text(encoding="utf-8") for path in folder.glob(f"*-{k}")}
+        for k in range(max(asked))
+    ]
     return {
         "asked": list(asked),
         "alone": (folder / "alone").exists(),

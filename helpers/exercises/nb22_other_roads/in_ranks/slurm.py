@@ -68,7 +68,7 @@ def run_batch_script(
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     calls, script = folder / "calls", folder / "job.sh"
     calls.touch()
-    script.write_text(text)
+    script.write_text(text, encoding="utf-8")
     nodes = spec["nodes"]
     env = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
