@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from helpers.ranks.cells import Source, cell_name, in_kernel, own_cells
+from helpers.ranks.cells import (
+    Source,
+    cell_name,
+    correct_cell_numbers,
+    in_kernel,
+    ipython,
+    own_cells,
+)
 from helpers.ranks.connection import Servers
 from helpers.ranks.display import Display
 from helpers.ranks.failures import LaunchError
@@ -86,9 +93,7 @@ def ranks(line: str, cell: str) -> Run:
 
 
 def _run_magic(asked: _Asked, cell: str) -> Run:
-    from IPython import get_ipython
-
-    shell = get_ipython()
+    shell = ipython()
     source = shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
     # A mistake in the syntax is shown here, once, and not by every rank.
@@ -279,6 +284,8 @@ def register(shell: Any) -> None:
 
 
 def _before_a_cell(info: Any) -> None:
+    if info.store_history:  # it is not run by a magic of another cell
+        correct_cell_numbers(ipython())
     start_in_background()  # it may have retired
     prepare_for(str(info.raw_cell))
     follow()

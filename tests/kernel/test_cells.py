@@ -109,6 +109,39 @@ def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Ker
 
 
 @pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("%%ranks 2\n1 / 0", "RankFailed"),
+        ("%%time\n%%ranks 2\n1 / 0", "RankFailed"),
+        ("%%capture\n%%ranks 2\n1 / 0", "RankFailed"),
+        ("%%ranks 2\nif rank:\n    dist.barrier()", "Deadlock"),
+        ("%%ranks 2\n1 +", "LaunchError"),
+        ("def f(rank, n):\n    1 / 0\nlaunch(f, 2)", "RankFailed"),
+        ("%%capture\ndef f(rank, n):\n    1 / 0\nlaunch(f, 2)", "RankFailed"),
+        ("line = (i for i in [1])\ndef f(rank, n):\n    line\nlaunch(f, 2)", "CannotSend"),
+    ],
+)
+def test_a_failure_names_the_cell_by_the_number_in_its_margin(
+    kernel: Kernel, source: str, says: str
+) -> None:
+    cell = kernel.run(source)
+    assert cell.error == says
+    assert set(re.findall(r"cell \[(\d+)\]", cell.message)) == {str(cell.number)}
+
+
+def test_a_function_is_named_by_the_cell_that_defined_it_whoever_ran_that(kernel: Kernel) -> None:
+    for magic in ("", "%%capture\n"):
+        defined = kernel.run(f"{magic}def of_before(rank, n):\n    1 / 0 # {magic[2:]}")
+        kernel.value("1")
+        cell = kernel.run("launch(of_before, 2)")
+        assert f"cell [{defined.number}], line 2, in of_before" in cell.message
+    defined = kernel.run("%%ranks 2\nimport warnings\ndef on_ranks():\n    warnings.warn('so')")
+    assert f"cell [{defined.number}], line 3: UserWarning" in kernel.value("%%ranks 2\non_ranks()")
+    cell = kernel.run("%%ranks 2\non_ranks() + 1")
+    assert f"cell [{cell.number}], line 1, in <module>" in cell.message
+
+
+@pytest.mark.parametrize(
     ("body", "says"),
     [
         ("import asyncio\nawait asyncio.sleep(0)", "asyncio.run"),
