@@ -51,7 +51,8 @@ class Stopped(KeyboardInterrupt):
 class RankError:
     """An exception as a rank reported it: text and places only, never the object.
 
-    frames are the learner's own lines, outermost first; `when_ns` orders failures in time.
+    frames are the learner's own lines, outermost first; `when_ns` orders failures in time; `missing` is the
+    name that a NameError did not find.
     """
 
     rank: int
@@ -59,6 +60,7 @@ class RankError:
     message: str
     frames: tuple[Place, ...] = ()
     when_ns: int = 0
+    missing: str = ""
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.message}" if self.message else self.kind]

@@ -178,9 +178,10 @@ def carry_out(
 ) -> RankFailure | None:
     """Start a world's ranks, unless they live already, give them their task, and watch them.
 
-    The world has ended when this returns or raises, unless it `stays` and all went well.
+    The world has ended when this returns or raises, unless it `stays` and all went well, or ranks only
+    lacked a name.
     """
-    well = False
+    well = keeps = False
     try:
         try:
             if not world.members:
@@ -193,9 +194,10 @@ def carry_out(
                 if len(unique(world.sites)) == 1:
                     world.traffic = world.sites[0].traffic([m.pid for m in world.members])
                 well = True
+            keeps = stays and (well or world.only_lacks_names())
             return failure
         finally:
-            if not (well and stays):
+            if not keeps:
                 (world.dismiss if well else world.end)()
     except BaseException:
         if not world.ended:  # a Stop came while it was about to: no second one comes

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from helpers.ranks.cells import (
@@ -20,7 +20,7 @@ from helpers.ranks.cells import (
 )
 from helpers.ranks.connection import Servers
 from helpers.ranks.display import Display
-from helpers.ranks.failures import LaunchError
+from helpers.ranks.failures import LaunchError, RankFailed
 from helpers.ranks.launcher import (
     Place,
     carry_out,
@@ -33,11 +33,12 @@ from helpers.ranks.launcher import (
     taken_notes,
     undisturbed,
 )
+from helpers.ranks.missing_name import advice_for_name, names_set_by
 from helpers.ranks.neutral import remember_start
 from helpers.ranks.options import Caller, Options, check_world_size
 from helpers.ranks.own_modules import remember_imports
 from helpers.ranks.payload import names_payload
-from helpers.ranks.run import Run
+from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.seeds import follow
 from helpers.ranks.settings import news, read_settings
 from helpers.ranks.wanted import wanted_by
@@ -49,6 +50,9 @@ _AFTER_A_FAILURE = (
     "These ranks have ended, with all that was defined on them. The next %%ranks cell starts new ones: "
     "run the cells that define what you need again."
 )
+
+
+_SURVIVES = "These ranks are still running, and keep what was defined on them."
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,30 @@ class _Asked:
     trace: bool = True
     where: str = ""
 
+    def sending(self, name: str) -> str:
+        """Return the first line of this cell, with one more name to send."""
+        words = [f"%%ranks {self.world_size} --send {','.join((*self.names, name))}"]
+        if self.timeout != _Asked.timeout:
+            words.append(f"--timeout {self.timeout:g}")
+        if not self.trace:
+            words.append("--no-trace")
+        if self.where:
+            words.append(f"--where {self.where}")
+        return " ".join(words)
+
 
 @dataclass
 class _Live:
-    """The ranks that stay between the cells of this kernel, if there are any."""
+    """The ranks that stay between the cells of this kernel, if there are any.
+
+    defined, lost: the names that cells have defined on these ranks, and on ranks that have ended; with the
+    cell that did so last.
+    """
 
     world: World | None = None
     ended_because: str = ""
+    defined: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
 
 
 _live = _Live()
@@ -179,21 +200,31 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
                 payload = names_payload(names, settings)
                 notes = (*notes, *news(settings))
             payload.sources[file] = Source(cell_name(file), source)
+            _live.defined |= dict.fromkeys(
+                names_set_by(compile(source, file, "exec")), cell_name(file)
+            )
             task, bodies = payload.task(source, file), [(payload.shared,)] * size
             failure = carry_out(world, task, bodies, asked.timeout, display, stays=True)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             end_live_world("you stopped it" if stopped else "of an error")
             raise
-        if failure is not None:
+        if world.ended:
             end_live_world("a cell failed on them")
     run = make_run(world, failure, time.monotonic() - began, notes)
     if failure is not None:
         display.keep(run)
-        failure.args = (f"{failure}\n{_AFTER_A_FAILURE}",)
+        after = (_advice_for_name(asked, failure), _AFTER_A_FAILURE if world.ended else _SURVIVES)
+        failure.args = ("\n".join(filter(None, (str(failure), *after))),)
         raise failure
     display.clear()
     return run
+
+
+def _advice_for_name(asked: _Asked, failure: RankFailure) -> str:
+    name = failure.error.missing if isinstance(failure, RankFailed) else ""
+    _, kernel = own_cells()
+    return advice_for_name(name, kernel, _live.lost, asked.sending(name)) if name else ""
 
 
 def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, ...]]:
@@ -240,6 +271,7 @@ def end_live_world(because: str) -> None:
     """End the ranks that stay between cells; the next `%%ranks` says why it starts new ones."""
     if _live.world is not None:
         _live.ended_because = because
+        _live.lost, _live.defined = _live.lost | _live.defined, {}
         if not _live.world.ended:
             _live.world.end()
         _live.world = None  # not before: a Stop in between must find it again

@@ -367,6 +367,16 @@ class World:
         while not self.all_answered() and time.monotonic() < deadline:
             self.pump(0.02)
 
+    def only_lacks_names(self) -> bool:
+        """Whether each rank has answered its task, and none failed but by a NameError.
+
+        Such ranks can go on: none is inside a call, and each waits for its next task.
+        """
+        failed = [m.error for m in self.members if m.error is not None]
+        return all(m.state in {"returned", "failed"} for m in self.members) and all(
+            error.missing for error in failed
+        )
+
     def all_answered(self) -> bool:
         """Tell whether each rank that is left has said where it is since it was last asked."""
         return all(m.done or m.answered >= m.asked for m in self.members)
@@ -444,7 +454,8 @@ class World:
         place = self.caller.place_of
         own = [place(*frame) for frame in said.frames if _is_learners(frame[0], member.site)]
         when_ns = said.when_ns - self.collector.clocks[member.rank]
-        return RankError(member.rank, said.kind, said.message, tuple(own[-8:]), when_ns)
+        frames = tuple(own[-8:])
+        return RankError(member.rank, said.kind, said.message, frames, when_ns, said.missing)
 
     def _fault_line(self, line: str) -> Place:
         file, _, rest = line.removeprefix('  File "').partition('", line ')

@@ -100,6 +100,75 @@ def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
     assert cell.error == "CannotSend" and "f cannot be sent" in cell.message
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "of_kernel + rank",
+            "`of_kernel` is a name of the notebook. Send it to the ranks: `%%ranks 2 ",
+        ),
+        ("(lambda: of_kernel)()", "Send it to the ranks: `%%ranks 2 --send of_kernel`."),
+        ("bisect.bisect", "Import it in this cell: `import bisect`."),
+        ("functional.relu", "Import it in this cell: `import torch.nn.functional as functional`."),
+        (
+            "Wrapped(1)",
+            "Import it in this cell, or send it to the ranks: `%%ranks 2 --send Wrapped`.",
+        ),
+        ("of_cell()", "Send it to the ranks: `%%ranks 2 --send of_cell`."),
+        ("endless", "Only the notebook has `endless`. endless cannot be sent to the ranks"),
+        ("get_ipython()", "ranks have no notebook"),
+        ("In[1]", "`In` is a name of the notebook"),
+        ("nowhere", "name 'nowhere' is not defined"),
+    ],
+)
+def test_ranks_survive_a_missing_name_and_the_error_says_how_to_get_it(
+    kernel: Kernel, line: str, says: str
+) -> None:
+    kernel.value(
+        "import bisect, torch.nn.functional as functional\n"
+        "from torch.nn.parallel import DistributedDataParallel as Wrapped\n"
+        "of_kernel = 5\nendless = (i for i in [1])\ndef of_cell(): return 3"
+    )
+    kernel.value("%%ranks 2\nkept = rank + 1")
+    cell = kernel.run(f"%%ranks 2\nkept = kept + 1\n{line}")
+    assert cell.error == "RankFailed" and says in cell.message
+    assert "These ranks are still running" in cell.message
+    assert kernel.value("%%ranks 2\nkept") == "rank 0 → 2\nrank 1 → 3\n"
+
+
+def test_the_first_line_that_sends_a_missing_name_keeps_all_that_was_asked_for(
+    kernel: Kernel,
+) -> None:
+    kernel.value("first, second = 1, 2")
+    cell = kernel.run("%%ranks 2 --timeout 20 --no-trace --send first\nfirst + second")
+    (line,) = re.findall("`(%%.*)`", cell.message)
+    assert kernel.value(f"{line}\nfirst + second") == "rank 0 → 3\nrank 1 → 3\n"
+
+
+def test_a_name_of_ranks_that_have_ended_is_named_with_its_cell(kernel: Kernel) -> None:
+    defined = kernel.run("%%ranks 2\nmine = 1\n1 / 0")
+    cell = kernel.run("%%ranks 2\nmine")
+    says = f"`mine` was defined in cell [{defined.number}], on ranks that have ended"
+    assert says in cell.message
+    kernel.value("mine = 2")
+    cell = kernel.run("%%ranks 2\nmine")
+    assert says in cell.message and "%%ranks 2 --send mine" in cell.message
+
+
+def test_ranks_that_wait_for_one_that_lacks_a_name_are_ended(kernel: Kernel) -> None:
+    cell = kernel.run("%%ranks 2\nif rank == 1:\n    nowhere\ndist.barrier()")
+    assert "NameError" in cell.message and "These ranks have ended" in cell.message
+    assert "a cell failed on them" in kernel.value("%%ranks 2\nrank")
+
+
+def test_display_prints_on_a_rank(kernel: Kernel) -> None:
+    assert kernel.value("%%ranks 2\ndisplay(rank, torch.ones(1))").startswith(
+        "rank 0 | 0 tensor([1.])"
+    )
+    shown = kernel.value("def f(rank, n):\n    display({'n': n})\nlaunch(f, 2)")
+    assert shown.startswith("rank 0 | {'n': 2}")
+
+
 def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run("%%ranks 2\nfor rank in 3 print(rank)")
