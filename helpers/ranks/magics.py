@@ -18,14 +18,16 @@ from helpers.ranks.cells import (
     ipython,
     own_cells,
 )
-from helpers.ranks.connection import Servers
+from helpers.ranks.connection import Connection, Servers
 from helpers.ranks.display import Display
 from helpers.ranks.failures import LaunchError, RankFailed
+from helpers.ranks.import_state import import_state
 from helpers.ranks.launcher import (
     Place,
     carry_out,
-    connect,
+    connect_for,
     elsewhere,
+    import_next_time,
     make_run,
     prepare_for,
     start_in_background,
@@ -189,22 +191,24 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
     began = time.monotonic()
     size = asked.world_size
     payload = names_payload(names)
+    code = compile(source, file, "exec", dont_inherit=True)
+    needs = import_state(code, source.encode() + payload.shared)
     display = Display()
-    connection = elsewhere() or connect()
+    connection = elsewhere() or _server_of_live_world(asked) or connect_for(needs)
     with undisturbed(connection, size, display):
         try:
-            connection.want(wanted_by(source.encode(), payload.shared))
+            if not needs.in_ranks:
+                connection.want(wanted_by(source.encode(), payload.shared))
             world, notes = _live_world(connection, asked)
             if not world.members:  # ranks that stay keep what they were given, or have set since
                 settings = read_settings(*own_cells())
                 payload = names_payload(names, settings)
                 notes = (*notes, *news(settings))
             payload.sources[file] = Source(cell_name(file), source)
-            _live.defined |= dict.fromkeys(
-                names_set_by(compile(source, file, "exec")), cell_name(file)
-            )
+            _live.defined |= dict.fromkeys(names_set_by(code), cell_name(file))
             task, bodies = payload.task(source, file), [(payload.shared,)] * size
             failure = carry_out(world, task, bodies, asked.timeout, display, stays=True)
+            import_next_time(world, needs)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             end_live_world("you stopped it" if stopped else "of an error")
@@ -225,6 +229,15 @@ def _advice_for_name(asked: _Asked, failure: RankFailure) -> str:
     name = failure.error.missing if isinstance(failure, RankFailed) else ""
     _, kernel = own_cells()
     return advice_for_name(name, kernel, _live.lost, asked.sending(name)) if name else ""
+
+
+def _server_of_live_world(asked: _Asked) -> Connection | None:
+    """Return the rank server of this machine whose ranks live and can serve; None if there are none."""
+    world = _live.world
+    if world is None or not isinstance(world.connection, Connection):
+        return None
+    usable = world.connection.alive() and not _why_not(world, world.connection, asked)
+    return world.connection if usable else None
 
 
 def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, ...]]:
@@ -252,7 +265,8 @@ def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
             return f"{' and '.join(lost)} {'has' if len(lost) == 1 else 'have'} gone"
         if bool(world.hosts) != bool(connection.host_names(asked.world_size)):
             return "they were on other machines"
-        return "their processes had gone"
+        if not isinstance(world.connection, Connection) or world.connection.closed:
+            return "their processes had gone"
     world.pump(0.0)
     size, recorded = world.options.world_size, world.options.trace
     if any(m.exitcode is not None for m in world.members):

@@ -46,6 +46,11 @@ class Options:
     imagined: int = 0
     own_temp: bool = True
 
+    @property
+    def envs(self) -> tuple[Mapping[str, str], ...]:
+        """The environment variables for each rank, once these options are `checked`."""
+        return self.env if isinstance(self.env, tuple) else ()
+
     def checked(self, gpus: int | None = None) -> Options:
         """Return them with a definite backend and one environment for each rank. Else LaunchError.
 

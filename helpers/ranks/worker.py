@@ -117,17 +117,18 @@ class _Rank:
                 end_forked_child(None)
             if self.recorder is not None:
                 self.recorder.settle()
-            self._tell_imports()
             chunks = wire.encode(value, self.most_result)
             if task.source is None:
                 end_as_a_process_does()
             _flush_output()
+            self._tell_imports()
             self.channel.send(wire.RESULT, *chunks)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's as well
             if self.is_forked_child:
                 end_forked_child(error)
             with contextlib.suppress(Exception):
                 _flush_output()
+                self._tell_imports()
             self.channel.send(wire.ERROR, json.encode(describe_error(error)))
 
     def _work(self, task: Task, payload: memoryview) -> Any:

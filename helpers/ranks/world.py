@@ -237,7 +237,7 @@ class World:
         changed, unset = site.environment()
         # As torchrun does: a tutorial's first cell sets a port that may be taken.
         changed.pop("MASTER_PORT", None)
-        own = options.env[rank] if isinstance(options.env, tuple) else {}
+        own = options.envs[rank] if options.envs else {}
         return Identity(
             rank,
             replace(options, env=None),  # no rank learns the others' environment

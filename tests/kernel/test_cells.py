@@ -87,6 +87,23 @@ def test_ranks_can_go_unrecorded_and_are_new_ones_then(kernel: Kernel) -> None:
     assert "(False, 0)" in shown and kernel.value("len(_.trace.events)") == "2\n"
 
 
+def test_new_ranks_find_imported_what_a_cell_had_to_import(new_kernel: MakeKernel) -> None:
+    kernel, name = new_kernel(), "torch.fx.experimental.symbolic_shapes"
+    cell = f"%%ranks 2 --fresh\nimport sys\nthere = '{name}' in sys.modules\nimport {name}\n"
+    assert "rank 0 → False" in kernel.value(f"{cell}there")
+    assert "rank 0 → True" in kernel.value(f"{cell}there")
+
+
+def test_new_ranks_read_what_torch_reads_when_it_is_imported(new_kernel: MakeKernel) -> None:
+    kernel = new_kernel()
+    compiles = "torch.compile(lambda x: x, backend='eager')(torch.ones(1))"
+    kernel.value("%%ranks 2\nkept = 1")
+    kernel.value("os.environ['TORCH_LOGS'] = '+dynamo'")
+    assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
+    shown = kernel.value(f"%%ranks 2 --fresh\n{compiles}")
+    assert "torchdynamo start" in shown and "you asked for fresh ones" in shown
+
+
 def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
     kernel.value("x = torch.arange(3)\ndef double(t):\n    return 2 * t")
     assert kernel.value("%%ranks 2 --send double,x\ndouble(x)[rank].item()").startswith(
