@@ -179,7 +179,7 @@ def stop_is_one_line(world_size: int) -> Iterator[None]:
 @contextmanager
 def undisturbed(connection: Servers, world_size: int, display: Quiet) -> Iterator[None]:
     """Have the rank server to oneself, ready to serve. A Stop meanwhile is raised as Stopped."""
-    with connection.lock, one_stop():
+    with one_stop(), connection.lock:
         connection.wait_until_ready()
         try:
             yield

@@ -43,6 +43,7 @@ from helpers.ranks.payload import names_payload
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.seeds import follow
 from helpers.ranks.settings import news, read_settings
+from helpers.ranks.stop import count_stops
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
@@ -330,6 +331,7 @@ def register(shell: Any) -> None:
 
 
 def _before_a_cell(info: Any) -> None:
+    count_stops(ipython().kernel)
     if info.store_history:  # it is not run by a magic of another cell
         correct_cell_numbers(ipython())
     start_in_background()  # it may have retired

@@ -28,6 +28,7 @@ from helpers.ranks.raised import Raised
 from helpers.ranks.run import Traffic
 from helpers.ranks.site import Site
 from helpers.ranks.status import Status
+from helpers.ranks.stop import raise_if_stopped
 from helpers.ranks.wanted import of_torch
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
@@ -255,7 +256,11 @@ class World:
         )
 
     def pump(self, wait_s: float) -> None:
-        """Take in what ranks and server have to say, waiting at most `wait_s` for the first word."""
+        """Take in what ranks and server have to say, waiting at most `wait_s` for the first word.
+
+        Raise KeyboardInterrupt in a thread of a kernel in which Stop was pressed.
+        """
+        raise_if_stopped()
         if self.connection.has_word_for(self.launch):  # read while another world was pumped
             self._hear_server()
         for key, _ in self._selector.select(wait_s):
