@@ -14,12 +14,14 @@ import io
 import linecache
 import logging
 import multiprocessing
+import os
 import sys
 import threading
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from cloudpickle import CloudPickler
@@ -292,6 +294,8 @@ def _reduce_of_torch(obj: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is None:
         return None
+    if isinstance(obj, (torch.UntypedStorage, torch.storage.TypedStorage)):
+        return _reduce_storage(obj)
     if isinstance(obj, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         packet = getattr(obj, "_overloadpacket", obj)
         path = f"torch.ops.{packet._qualified_op_name.replace('::', '.')}"
@@ -317,6 +321,28 @@ def _reduce_of_torch(obj: Any) -> Any:
         return _not_compiled, (inner,)
     closure = dict(zip(obj.__code__.co_freevars, obj.__closure__ or (), strict=True))
     return _compiled, (inner, _compile_settings(closure["self"].cell_contents))
+
+
+def _reduce_storage(storage: Any) -> Any:
+    """Send memory that is shared, as by `model.share_memory()`, as a descriptor of this process.
+
+    With it goes a copy, for ranks on other machines or in a sandbox. None for memory that is not shared.
+    """
+    import torch
+
+    untyped = getattr(storage, "_untyped_storage", storage)
+    by_descriptor = torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
+    if not by_descriptor or untyped.device.type != "cpu" or not untyped.is_shared():
+        return None
+    fd, size = untyped._share_fd_cpu_()
+    where = (f"/proc/{os.getpid()}/fd/{fd}", _file_behind(fd), size)
+    dtype = None if untyped is storage else storage.dtype
+    return _shared_storage, (where, dtype, storage.__reduce__())
+
+
+def _file_behind(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
 
 
 def _compile_settings(context: Any) -> dict[str, Any]:
@@ -346,6 +372,31 @@ def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
     namespace = sys.modules["__main__"].__dict__
     namespace.update(of_script)
     return namespace
+
+
+def _shared_storage(where: tuple[str, tuple[int, int], int], dtype: Any, copy: Any) -> Any:
+    """Map the memory of the launching process, or make a copy of it where that cannot be reached."""
+    import torch
+
+    path, file, size = where
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            # In a sandbox or on another host a process of this number is another one.
+            if _file_behind(fd) == file:
+                kind: Any = torch.UntypedStorage
+                storage = kind._new_shared_fd_cpu(fd, size)
+                if dtype is None:
+                    return storage
+                return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+        finally:
+            os.close(fd)
+    warnings.warn(
+        "a tensor in shared memory is a copy on this rank: the notebook and other ranks do not see changes",
+        stacklevel=2,
+    )
+    make, args = copy
+    return make(*args)
 
 
 def _code_from(
