@@ -20,6 +20,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from helpers.ranks.advice import advice_for
 from helpers.ranks.run import PlainError, RankFailure
 from helpers.trace.events import Diagnosis, Event, Place, Wait
 
@@ -71,50 +72,6 @@ class RankError:
         return "\n".join(lines)
 
 
-# (kind, what the message says, what to do) for errors whose own words show no way out here.
-_ADVICE: tuple[tuple[str, str, str], ...] = (
-    (
-        "",
-        "initialize the default process group twice",
-        "launch() and %%ranks join the process group before your code begins: leave "
-        "init_process_group(...) out. To join in your own code, as a script does, write "
-        "launch(..., init=False).",
-    ),
-    (
-        "",
-        "Default process group has not been initialized",
-        "Here no process group is joined: launch(..., init=False) leaves that to your code, and "
-        "destroy_process_group() ends it. Call dist.init_process_group('gloo') first.",
-    ),
-    (
-        "",
-        "EADDRINUSE|address already in use",
-        "This port is in use already. Every launch reserves a free one: os.environ['MASTER_PORT'], "
-        "which dist.init_process_group('gloo') reads. For another, ask the system: helpers.free_port().",
-    ),
-    (
-        "BdbQuit",
-        "",
-        "A rank has no keyboard, so a debugger has nobody to ask. print() on the rank what you want to "
-        "see, or return it and look at launch(...).values[rank] in the notebook.",
-    ),
-    (
-        "EOFError",
-        "EOF when reading a line",
-        "A rank has no keyboard: call input() in the notebook and pass on what it gives, "
-        "launch(f, args=(text,)).",
-    ),
-)
-
-
-def advice_for(error: RankError) -> str:
-    """Return what to do about an error that torch or Python does not explain for ranks; "" if nothing."""
-    for kind, says, advice in _ADVICE:
-        if kind in {"", error.kind} and re.search(says, error.message, re.IGNORECASE):
-            return advice
-    return ""
-
-
 # What gloo, the stores and NCCL say when the process at the other end has gone.
 _PEER_WENT = re.compile(
     r"connection (closed|reset|was closed|was likely closed)|broken pipe|closed by peer|remote process|"
@@ -123,9 +80,16 @@ _PEER_WENT = re.compile(
 )
 
 
+# What gloo says with the same beginning, although no peer has gone: about a name of an interface, and about
+# a message of a rank to itself.
+_OWN_CAUSE = re.compile(
+    "Unable to find (address|interface) for|Pair is not connected", re.IGNORECASE
+)
+
+
 def is_consequence(error: RankError) -> bool:
     """Tell an error that only says that a peer has gone from one that has a cause of its own."""
-    return bool(_PEER_WENT.search(error.message))
+    return bool(_PEER_WENT.search(error.message)) and not _OWN_CAUSE.search(error.message)
 
 
 def _same_story(one: RankError, other: RankError) -> bool:
@@ -154,7 +118,8 @@ class RankFailed(RankFailure):
         names = ", ".join(f"rank {e.rank} ({e.kind})" for e in others if is_consequence(e))
         if names:
             text += f"\n  (after that, because a peer had gone: {names})"
-        if advice := advice_for(error):
+        line = error.frames[-1].source if error.frames else ""
+        if advice := advice_for(error.kind, error.message, line):
             text += f"\n{advice}"
         super().__init__(text)
         self.rank = error.rank

@@ -82,7 +82,10 @@ def check_world_size(world_size: Any) -> int:
             f"a {type(world_size).__name__}.{advice}"
         )
     if not 1 <= world_size <= MAX_WORLD_SIZE:
-        raise LaunchError(f"world_size must be from 1 to {MAX_WORLD_SIZE}; got {world_size}.")
+        no_gpus = " Without GPUs, torch.cuda.device_count() is 0." if world_size == 0 else ""
+        raise LaunchError(
+            f"world_size must be from 1 to {MAX_WORLD_SIZE}; got {world_size}.{no_gpus}"
+        )
     return world_size
 
 
