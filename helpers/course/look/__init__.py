@@ -17,6 +17,7 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 
 from helpers.course.home import home
+from helpers.course.programs import put_programs_first
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 """Kernelspecs of the course: of the same names as Jupyter's own, and found before them."""
@@ -39,6 +40,10 @@ class MapHandler(APIHandler):
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
     return [{"module": "helpers.course.look"}]
+
+
+def _link_jupyter_server_extension(server: Any) -> None:
+    put_programs_first(server)
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
