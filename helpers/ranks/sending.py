@@ -14,6 +14,7 @@ import io
 import linecache
 import logging
 import multiprocessing
+import multiprocessing.managers
 import os
 import sys
 import threading
@@ -246,6 +247,15 @@ def _reduce_log_file(handler: logging.FileHandler) -> Any:
     return _log_file, ({**state, "mode": "a", "stream": None},)
 
 
+def _reduce_proxy(proxy: Any) -> Any:
+    """Send a proxy of a multiprocessing.Manager with this process's key, which its server asks for.
+
+    Children that multiprocessing starts are given the key when they begin.
+    """
+    make, args = proxy.__reduce__()
+    return _proxy, (bytes(multiprocessing.current_process().authkey), make, args)
+
+
 def _reduce_new_type(new: Any) -> Any:
     return _new_type, (new.__name__, new.__supertype__, new.__module__)
 
@@ -282,6 +292,7 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (concurrent.futures.ThreadPoolExecutor, _reduce_threads),
     (concurrent.futures.ProcessPoolExecutor, _reduce_processes),
     (logging.FileHandler, _reduce_log_file),
+    (multiprocessing.managers.BaseProxy, _reduce_proxy),
 )
 
 
@@ -509,6 +520,11 @@ def _cached_property(function: Callable[..., Any], name: str | None) -> Any:
     made = functools.cached_property(function)
     made.attrname = name
     return made
+
+
+def _proxy(key: bytes, make: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    multiprocessing.current_process().authkey = key
+    return make(*args)
 
 
 def _new_type(name: str, of: Any, module: str) -> Any:

@@ -9,6 +9,15 @@ import pytest
 from tests.kernel.session import Kernel
 
 SENT = {
+    "what a manager shares": """
+import multiprocessing
+manager = multiprocessing.Manager()
+table = manager.dict()
+def f(rank, n):
+    table[rank] = rank * 10
+    dist.barrier()
+    return sorted(table.items()) == [(0, 0), (1, 10)]
+""",
     "a switch of torch.backends": """
 def f(rank, n):
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
