@@ -27,7 +27,7 @@ from helpers.jobs.torchrun_log import MARK, own_words, rounds_of
 from helpers.ranks.budget import Budget
 from helpers.ranks.cells import ipython
 from helpers.ranks.connection import RESOLVER
-from helpers.ranks.failures import LaunchError, Stopped
+from helpers.ranks.failures import LaunchError, Stopped, not_done_after
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.stop import one_stop
 
@@ -227,9 +227,10 @@ class TorchrunJob:
             if any(code for key, code in self.owned.exits.items() if key not in gone):
                 give_up = min(give_up, now + _ENDING_S)
             if self.budget.is_spent(now):
-                late = (
-                    f"not done after {self.asked.timeout:g} s; all agents and workers were ended."
+                spent = not_done_after(
+                    self.asked.timeout, now - self.start_s, self.budget.by_the_clock
                 )
+                late = f"{spent}; all agents and workers were ended."
                 break
             if now >= give_up:
                 break

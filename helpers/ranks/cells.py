@@ -91,6 +91,16 @@ def _numbers_of(shell: Any) -> dict[str, int]:
     return numbers
 
 
+def package_file(file: str) -> str:
+    """Return the path of an installed package's file below its folder of packages; "" for other files.
+
+    torch's own files are left out: what torch says is meant for its callers. Its helpers for tests are not.
+    """
+    _, found, path = file.replace("dist-packages", "site-packages").rpartition("site-packages/")
+    of_torch = path.startswith("torch/") and not path.startswith("torch/testing/")
+    return path if found and not of_torch else ""
+
+
 def is_learner_file(file: str) -> bool:
     """Tell a learner's file from Python's, a package's or the course's own."""
     if file.startswith(("<frozen", _OURS, str(Path(linecache.__file__).parent))):

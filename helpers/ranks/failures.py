@@ -53,7 +53,7 @@ class RankError:
     """An exception as a rank reported it: text and places only, never the object.
 
     frames are the learner's own lines, outermost first; `when_ns` orders failures in time; `missing` is the
-    name that a NameError did not find.
+    name that a NameError did not find; `inside` is the line of an installed package that raised, if one did.
     """
 
     rank: int
@@ -62,10 +62,11 @@ class RankError:
     frames: tuple[Place, ...] = ()
     when_ns: int = 0
     missing: str = ""
+    inside: Place | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.message}" if self.message else self.kind]
-        for place in self.frames:
+        for place in (*self.frames, *([self.inside] if self.inside else [])):
             lines.append(f"  {place}, in {place.function}")
             if place.source:
                 lines.append(f"    {place.source.strip()}")
@@ -172,10 +173,15 @@ class Deadlock(RankFailure):
         return self.diagnosis.waits
 
 
+# A message says what the clock said only if it is far ahead: stored outputs must not depend on the machine.
+_MUCH_MORE_S = 10.0
+
+
 class RankTimeout(RankFailure):
     """The launch's whole budget was used up. `waits` says what each rank was doing then.
 
     by_the_clock: the ranks have had less time than that, and were ended all the same: the machine is busy.
+    elapsed_s: how long it took by the clock, which on a busy machine is more than the ranks have had.
     """
 
     def __init__(
@@ -184,16 +190,25 @@ class RankTimeout(RankFailure):
         waits: tuple[Wait, ...],
         by_the_clock: bool = False,
         hosts: Sequence[str] = (),
+        elapsed_s: float = 0.0,
     ) -> None:
-        lines = [
-            f"not done after {timeout_s:g} s, the launch's whole budget; all ranks were ended."
-        ]
+        spent = not_done_after(timeout_s, elapsed_s, by_the_clock)
+        lines = [f"{spent}, the launch's whole budget; all ranks were ended."]
         lines += [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
         lines.append("If the work needs longer, give launch(..., timeout=seconds).")
         super().__init__("\n".join(lines))
         self.timeout_s = timeout_s
         self.waits = waits
         self.by_the_clock = by_the_clock
+        self.elapsed_s = elapsed_s
+
+
+def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
+    """Return how long something had that is not done: by the clock, too, where that differs much."""
+    if elapsed_s - budget_s < _MUCH_MORE_S:
+        return f"not done after {budget_s:g} s"
+    had = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
+    return f"not done after {elapsed_s:.0f} s on a busy machine, of which it had {had}"
 
 
 def name_of(rank: int, hosts: Sequence[str]) -> str:

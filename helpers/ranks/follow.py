@@ -67,7 +67,7 @@ def _followed(
         if budget.is_spent(now):
             world.ask_and_wait(_LAST_WORDS_S)
             return failure_of(world, watcher) or RankTimeout(
-                timeout, waits_now(watcher).waits, budget.by_the_clock, world.hosts
+                timeout, waits_now(watcher).waits, budget.by_the_clock, world.hosts, now - start
             )
         diagnosis = watcher.look(now)
         if diagnosis is not None:

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import json
 
 from helpers.ranks import wire
-from helpers.ranks.cells import is_learner_file
+from helpers.ranks.cells import is_learner_file, package_file
 from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerGone, Servers, folder_of
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.options import Caller, Identity, Options, Task
@@ -460,7 +460,19 @@ class World:
         own = [place(*frame) for frame in said.frames if _is_learners(frame[0], member.site)]
         when_ns = said.when_ns - self.collector.clocks[member.rank]
         frames = tuple(own[-8:])
-        return RankError(member.rank, said.kind, said.message, frames, when_ns, said.missing)
+        inside = self._package_line(member, said)
+        return RankError(
+            member.rank, said.kind, said.message, frames, when_ns, said.missing, inside
+        )
+
+    def _package_line(self, member: Member, said: Raised) -> Place | None:
+        """Return the innermost line of an installed package that the learner's last line led to."""
+        for file, line, function in reversed(said.frames):
+            if _is_learners(file, member.site):
+                return None
+            if name := package_file(file):
+                return replace(self.caller.place_of(file, line, function), cell=name)
+        return None
 
     def _fault_line(self, line: str) -> Place:
         file, _, rest = line.removeprefix('  File "').partition('", line ')

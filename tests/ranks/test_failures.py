@@ -409,3 +409,21 @@ def test_an_exception_with_odd_attributes_is_told(make: Callable[[], BaseExcepti
     assert failure.error.kind in {"ValueError", "Odd", "SyntaxError"}
     assert failure.error.message.startswith("its words")
     assert len(failure.error.message) <= 20_000
+
+
+def test_the_line_of_a_package_that_raised_is_shown_below_the_learners() -> None:
+    def reads(rank: int, world_size: int) -> None:
+        import nbformat
+
+        nbformat.reads("{}", 4)  # type: ignore[no-untyped-call]
+
+    def reshapes(rank: int, world_size: int) -> None:
+        torch.ones(3).reshape(2, 2)
+
+    failure = launch(reads, 2, on_failure="return").failure
+    assert isinstance(failure, RankFailed) and failure.error.inside is not None
+    assert failure.error.inside.cell.startswith("nbformat/")
+    lines = str(failure).splitlines()
+    assert lines[-2].startswith("  nbformat/") or lines[-3].startswith("  nbformat/")
+    failure = launch(reshapes, 2, on_failure="return").failure
+    assert isinstance(failure, RankFailed) and failure.error.inside is None
