@@ -22,6 +22,7 @@ from helpers.jobs.torchrun import NOT_INHERITED, script_path
 from helpers.ranks.budget import Budget
 from helpers.ranks.failures import LaunchError, Stopped, not_done_after
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.options import check_timeout
 from helpers.ranks.stop import one_stop
 
 # Characters that are kept of what one rank printed.
@@ -81,6 +82,7 @@ def run_mpiexec(
     path = script_path(script)
     if not 1 <= n <= 64:
         raise LaunchError(f"n must be between 1 and 64; got {n}.")
+    check_timeout(timeout)
     program = mpiexec_path()
     through = ("-m", module) if module else ()
     words = (*through, str(path), *map(str, args))

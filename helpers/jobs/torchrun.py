@@ -29,6 +29,7 @@ from helpers.ranks.cells import ipython
 from helpers.ranks.connection import RESOLVER
 from helpers.ranks.failures import LaunchError, Stopped, not_done_after
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.options import check_timeout
 from helpers.ranks.stop import one_stop
 
 # What says which rank a process is: those that it starts are others.
@@ -282,6 +283,7 @@ def _live(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
 @contextmanager
 def start_job(asked: Asked) -> Iterator[TorchrunJob]:
     """Do what `start_torchrun` does, also inside a rank: what the program of a check calls."""
+    check_timeout(asked.timeout)
     with one_stop(), Owned() as owned, held_port() as port:
         start = time.monotonic()
         job = TorchrunJob(asked, owned, port, start, Budget(owned.alive, asked.timeout, start))

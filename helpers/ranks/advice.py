@@ -90,6 +90,11 @@ _ROWS = (
         "ranks on one machine find each other without it.",
     ),
     _Row(
+        "connection (was )?(closed|reset)|closed by peer|broken pipe",
+        "The rank at the other end has left the group, as by destroy_process_group(). All ranks must have "
+        "made their last call before one leaves: call dist.barrier() first.",
+    ),
+    _Row(
         "Pair is not connected|(destination|source) rank should not be the same as the rank",
         "gloo cannot send from a rank to itself. Copy the tensor, as in received.copy_(sent). If the peer "
         "should be another rank, compute it from the rank: (rank + 1) % world_size.",

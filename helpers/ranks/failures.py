@@ -158,12 +158,16 @@ class HostLost(RankFailure):
         self.waits = tuple(waits)
 
 
+# Up to so many ranks have a line each; of more, ranks that do the same share one.
+_EACH_HAS_A_LINE, _MOST_LINES = 8, 16
+
+
 class Deadlock(RankFailure):
     """No rank can go on. `diagnosis` says who waits for whom, in which call, at which line."""
 
     def __init__(self, diagnosis: Diagnosis, hosts: Sequence[str] = ()) -> None:
         lines = [diagnosis.summary]
-        lines += [f"  {name_of(w.rank, hosts)}: {describe_wait(w)}" for w in diagnosis.waits]
+        lines += _wait_lines(diagnosis.waits, hosts, diagnosis.guilty)
         lines.append(diagnosis.advice)
         super().__init__("\n".join(lines))
         self.diagnosis = diagnosis
@@ -194,7 +198,7 @@ class RankTimeout(RankFailure):
     ) -> None:
         spent = not_done_after(timeout_s, elapsed_s, by_the_clock)
         lines = [f"{spent}, the launch's whole budget; all ranks were ended."]
-        lines += [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
+        lines += _wait_lines(waits, hosts)
         lines.append("If the work needs longer, give launch(..., timeout=seconds).")
         super().__init__("\n".join(lines))
         self.timeout_s = timeout_s
@@ -209,6 +213,32 @@ def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False
         return f"not done after {budget_s:g} s"
     had = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
     return f"not done after {elapsed_s:.0f} s on a busy machine, of which it had {had}"
+
+
+def _wait_lines(
+    waits: Sequence[Wait], hosts: Sequence[str], guilty: Sequence[int] = ()
+) -> list[str]:
+    """Return a line for each rank; for many ranks one line for all that do the same, the guilty first."""
+    if hosts or len(waits) <= _EACH_HAS_A_LINE:
+        return [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
+    alike: dict[tuple[bool, str], list[int]] = {}
+    for wait in sorted(waits, key=lambda wait: (wait.rank not in guilty, wait.rank)):
+        alike.setdefault((wait.rank in guilty, describe_wait(wait)), []).append(wait.rank)
+    shown = [f"  {_names_of(ranks)}: {does}" for (_, does), ranks in alike.items()]
+    left = sum(len(ranks) for ranks in list(alike.values())[_MOST_LINES:])
+    return [*shown[:_MOST_LINES], *([f"  ({left} more ranks: see .waits)"] if left else [])]
+
+
+def _names_of(ranks: Sequence[int]) -> str:
+    """Name ranks in ascending order: "rank 3", "ranks 0, 2 to 63"."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    texts = [str(first) if first == last else f"{first} to {last}" for first, last in spans]
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(texts)}"
 
 
 def name_of(rank: int, hosts: Sequence[str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +39,7 @@ from helpers.ranks.launcher import (
 )
 from helpers.ranks.missing_name import advice_for_name, names_set_by
 from helpers.ranks.neutral import remember_start
-from helpers.ranks.options import Caller, Options, check_world_size
+from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.own_modules import remember_imports
 from helpers.ranks.payload import names_payload
 from helpers.ranks.run import RankFailure, Run
@@ -124,7 +126,7 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     try:
         code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
-        raise _not_python(error, cell_name(file)) from None
+        raise _not_python(error, cell_name(file), source) from None
     if code.co_flags & inspect.CO_COROUTINE:
         raise LaunchError(
             "ranks cannot `await` at the top level of a cell: only a notebook's kernel has a running "
@@ -154,14 +156,17 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
         return run_cell(asked, source, file, names)
 
 
-def _not_python(error: SyntaxError, cell: str) -> LaunchError:
+def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
     """Say where a cell is not valid Python: IPython would show the lines of the engine that compiled it."""
     if error.msg == "'return' outside function":
         return LaunchError(
             f"`return` (line {error.lineno}) needs a function. A %%ranks cell gives back its last "
             "expression: write the value alone, as the last line."
         )
-    text, before = (error.text or "").rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
+    line = source.splitlines()[
+        (error.lineno or 1) - 1 : error.lineno or 1
+    ]  # some errors come without text
+    text, before = (error.text or "".join(line)).rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
     return LaunchError(
         f"this cell is not valid Python, so no rank ran it: {type(error).__name__}: {error.msg}\n"
         f"  {cell}, line {error.lineno}\n    {text}\n    {before}^"
@@ -293,7 +298,8 @@ def end_live_world(because: str) -> None:
 
 
 def _parse(line: str) -> _Asked:
-    words = line.split()
+    # As options are written elsewhere, too: `--timeout=5`, `--send f, x`, and a comment at the end.
+    words = re.sub(r"\s*,\s*", ",", line.partition("#")[0]).replace("=", " ").split()
     asked: dict[str, Any] = {}
     try:
         if words and not words[0].startswith("-"):
@@ -304,7 +310,7 @@ def _parse(line: str) -> _Asked:
                 names = [name for name in words.pop(0).split(",") if name]
                 asked["names"] = (*asked.get("names", ()), *names)
             elif word == "--timeout":
-                asked["timeout"] = float(words.pop(0))
+                asked["timeout"] = check_timeout(float(words.pop(0)))
             elif word == "--fresh":
                 asked["fresh"] = True
             elif word == "--no-trace":
@@ -322,12 +328,36 @@ def _parse(line: str) -> _Asked:
 def register(shell: Any) -> None:
     """Make `%%ranks` known to an IPython shell, and its cells known to the rank server."""
     shell.register_magic_function(ranks, magic_kind="cell", magic_name="ranks")
+    # What IPython makes of a cell in which something stands above `%%ranks`, if only a comment.
+    shell.register_magic_function(_not_first, magic_kind="line", magic_name="%ranks")
     if in_kernel():
         importlib.import_module("numpy.random")  # so that a cell that seeds it finds it followed
         follow()
         remember_imports()
         remember_start()
         shell.events.register("pre_run_cell", _before_a_cell)
+        shell.events.register("post_run_cell", _after_a_cell)
+
+
+def _not_first(line: str) -> None:
+    raise LaunchError(
+        f"`%%ranks {line}`".rstrip()
+        + " must be the first line of its cell. Move what stands above it below it, also a comment."
+    )
+
+
+def _after_a_cell(result: Any) -> None:
+    # Of the processes only their exit codes are known: what they lacked is in what they printed.
+    error = type(result.error_in_exec)
+    if (error.__module__, error.__name__) == (
+        "torch.multiprocessing.spawn",
+        "ProcessExitedException",
+    ):
+        print(
+            "mp.spawn starts new processes, which do not have the functions of a notebook. If that is why "
+            "they exited: launch(f, 2, init=False) runs f as mp.spawn(f, args=(2,), nprocs=2) would.",
+            file=sys.stderr,
+        )
 
 
 def _before_a_cell(info: Any) -> None:

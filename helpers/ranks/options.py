@@ -57,6 +57,7 @@ class Options:
         gpus: how many ranks have a GPU of their own; by default those of this machine are counted.
         """
         size, backend = check_world_size(self.world_size), self.backend
+        check_timeout(self.timeout)
         if backend not in {"auto", "gloo", "nccl"}:
             raise LaunchError(f"backend must be 'auto', 'gloo' or 'nccl'; got {backend!r}.")
         if backend == "auto":
@@ -87,6 +88,13 @@ def check_world_size(world_size: Any) -> int:
             f"world_size must be from 1 to {MAX_WORLD_SIZE}; got {world_size}.{no_gpus}"
         )
     return world_size
+
+
+def check_timeout(timeout: Any) -> float:
+    """Return a usable number of seconds. Raise LaunchError with what to write instead."""
+    if isinstance(timeout, (int, float)) and timeout > 0:
+        return timeout
+    raise LaunchError(f"timeout must be more than 0 seconds; got {timeout!r}.")
 
 
 def has_gpu_driver() -> bool:

@@ -7,6 +7,7 @@ defines is in the rank's `__main__` afterwards, as it would had the rank run the
 
 from __future__ import annotations
 
+import builtins
 import concurrent.futures
 import contextvars
 import functools
@@ -88,6 +89,10 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
             return _reduce_module(obj)
         if obj is sys.stdout or obj is sys.stderr:  # a kernel's are none that cloudpickle knows
             return _stream, ("stdout" if obj is sys.stdout else "stderr",)
+        if (
+            type(obj).__module__ == "IPython.core.autocall"
+        ):  # `exit` and `quit`, in place of Python's own
+            return _builtin, ("exit",)
         for kind, reduce in _REDUCERS:
             if isinstance(obj, kind):
                 return self._in_main(obj, reduce(obj))
@@ -500,6 +505,10 @@ def _processes(
 ) -> Any:
     context = multiprocessing.get_context(method)
     return kind(workers, context, initializer, args, max_tasks_per_child=most_tasks)
+
+
+def _builtin(name: str) -> Any:
+    return vars(builtins)[name]
 
 
 def _stream(name: str) -> Any:

@@ -186,6 +186,57 @@ def test_display_prints_on_a_rank(kernel: Kernel) -> None:
     assert shown.startswith("rank 0 | {'n': 2}")
 
 
+@pytest.mark.parametrize(
+    "line", ["2 --timeout=5", "2 # two of them", "2 --send a, b", "2 --send=a,b", "--send a ,b # 2"]
+)
+def test_options_may_be_written_as_elsewhere(kernel: Kernel, line: str) -> None:
+    kernel.value("a, b = 1, 2")
+    assert kernel.value(f"%%ranks {line}\nrank").startswith("rank 0 → 0\nrank 1 → 1\n")
+
+
+def test_a_comment_above_the_magic_is_named(kernel: Kernel) -> None:
+    cell = kernel.run("# two of them\n%%ranks 2\nrank")
+    assert cell.error == "LaunchError" and "must be the first line of its cell" in cell.message
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_timeout_that_leaves_no_time_is_refused(kernel: Kernel, seconds: str) -> None:
+    for cell in (
+        f"launch(lambda rank, n: rank, 2, timeout=float('{seconds}'))",
+        f"%%ranks 2 --timeout {seconds}\nrank",
+        f"torchrun('none.py', timeout=float('{seconds}'))",
+    ):
+        done = kernel.run(cell)
+        assert done.error == "LaunchError", done
+        assert "timeout must be more than 0 seconds" in done.message or "none.py" in done.message
+
+
+@pytest.mark.parametrize("leave", ["exit", "quit"])
+def test_exit_and_quit_are_pythons_own_on_ranks(kernel: Kernel, leave: str) -> None:
+    well = f"def f(rank, n):\n    print('leaving')\n    {leave}()\nlaunch(f, 2)"
+    assert kernel.value(well).count("leaving") == 2
+    cell = kernel.run(f"def f(rank, n):\n    {leave}(3)\nlaunch(f, 2)")
+    assert cell.error == "RankFailed" and "SystemExit: 3" in cell.message
+
+
+def test_a_line_is_quoted_for_each_mistake_in_the_syntax(kernel: Kernel) -> None:
+    for line in ("yield 3", "nonlocal x"):
+        assert f"\n    {line}\n" in kernel.run(f"%%ranks 2\n1\n{line}").message
+
+
+def test_a_kernel_with_the_environment_of_a_worker_is_none(forked_kernel: MakeKernel) -> None:
+    kernel = forked_kernel(TORCHELASTIC_RUN_ID="old", RANK="0", LOCAL_RANK="0")
+    assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
+
+
+def test_after_mp_spawn_of_a_cells_function_launch_is_named(new_kernel: MakeKernel) -> None:
+    cell = new_kernel().run(
+        "import torch.multiprocessing as mp\ndef w(rank, n): pass\nmp.spawn(w, args=(2,), nprocs=2)"
+    )
+    assert cell.error == "ProcessExitedException"
+    assert "launch(f, 2, init=False) runs f as mp.spawn" in cell.text
+
+
 def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run("%%ranks 2\nfor rank in 3 print(rank)")

@@ -9,15 +9,6 @@ import pytest
 from tests.kernel.session import Kernel
 
 SENT = {
-    "what a manager shares": """
-import multiprocessing
-manager = multiprocessing.Manager()
-table = manager.dict()
-def f(rank, n):
-    table[rank] = rank * 10
-    dist.barrier()
-    return sorted(table.items()) == [(0, 0), (1, 10)]
-""",
     "a switch of torch.backends": """
 def f(rank, n):
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
@@ -188,6 +179,21 @@ def f(rank, n):
 def test_what_a_script_could_use_can_be_sent(kernel: Kernel, what: str) -> None:
     cell = kernel.run(f"{SENT[what]}\nlaunch(f, 2)")
     assert not cell.error, cell.message
+
+
+def test_what_a_manager_shares_is_shared_with_ranks(kernel: Kernel) -> None:
+    cell = """
+import multiprocessing
+with multiprocessing.Manager() as manager:
+    table, names = manager.dict(), manager.list()
+    def f(rank, n):
+        table[rank] = rank * 10
+        names.append("name")
+        dist.barrier()
+        return len(names)
+    values = launch(f, 2).values
+    print(values, sorted(table.items()))"""
+    assert kernel.value(cell) == "[2, 2] [(0, 0), (1, 10)]\n"
 
 
 REFUSED = {

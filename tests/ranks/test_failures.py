@@ -427,3 +427,28 @@ def test_the_line_of_a_package_that_raised_is_shown_below_the_learners() -> None
     assert lines[-2].startswith("  nbformat/") or lines[-3].startswith("  nbformat/")
     failure = launch(reshapes, 2, on_failure="return").failure
     assert isinstance(failure, RankFailed) and failure.error.inside is None
+
+
+def test_many_ranks_that_do_the_same_share_a_line_below_the_guilty() -> None:
+    def stuck(rank: int, world_size: int) -> None:
+        if rank in {5, 6}:
+            dist.recv(torch.ones(1), 11 - rank)
+        dist.barrier()
+
+    failure = launch(stuck, 12, on_failure="return").failure
+    assert isinstance(failure, Deadlock)
+    one, other, rest = str(failure).splitlines()[1:4]
+    assert one.startswith("  rank 5: recv from rank 6") and other.startswith("  rank 6: recv")
+    assert rest.startswith("  ranks 0 to 4, 7 to 11: barrier")
+    assert len(failure.waits) == 12
+
+
+def test_a_peer_that_has_left_the_group_is_explained() -> None:
+    def leaves(rank: int, world_size: int) -> None:
+        if rank == 0:
+            dist.destroy_process_group()
+        else:
+            dist.recv(torch.ones(1), 0)
+
+    failure = launch(leaves, 2, on_failure="return").failure
+    assert isinstance(failure, RankFailed) and "has left the group" in str(failure)
