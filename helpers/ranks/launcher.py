@@ -31,6 +31,7 @@ from helpers.ranks.import_state import (
 )
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.options import Caller, Options, Task, check_world_size
+from helpers.ranks.own_modules import notes_for_new_ranks
 from helpers.ranks.payload import make_payload
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.settings import NONE, Carried, news, read_settings
@@ -147,7 +148,7 @@ def run_on_ranks(
         never_began = world.server_gone and not any(member.pid for member in world.members)
         if connection or not (never_began and attempt == 1):
             break
-    notes = (*notes, *news(settings), *_late_notes(world, options, needs))
+    notes = (*notes, *news(settings), *notes_for_new_ranks(), *_late_notes(world, options, needs))
     return make_run(world, failure, time.monotonic() - began, notes)
 
 

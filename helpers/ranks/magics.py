@@ -21,7 +21,7 @@ from helpers.ranks.cells import (
     own_cells,
 )
 from helpers.ranks.connection import Connection, Servers
-from helpers.ranks.display import Display
+from helpers.ranks.display import Display, follow_cells
 from helpers.ranks.failures import LaunchError, RankFailed
 from helpers.ranks.import_state import import_state
 from helpers.ranks.launcher import (
@@ -40,7 +40,7 @@ from helpers.ranks.launcher import (
 from helpers.ranks.missing_name import advice_for_name, names_set_by
 from helpers.ranks.neutral import remember_start
 from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
-from helpers.ranks.own_modules import remember_imports
+from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.seeds import follow
@@ -90,12 +90,14 @@ class _Asked:
 class _Live:
     """The ranks that stay between the cells of this kernel, if there are any.
 
+    files: when each file of the learner's modules had last changed, as these ranks could import it.
     defined, lost: the names that cells have defined on these ranks, and on ranks that have ended; with the
     cell that did so last.
     """
 
     world: World | None = None
     ended_because: str = ""
+    files: dict[str, int] = field(default_factory=dict)
     defined: dict[str, str] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
 
@@ -209,7 +211,8 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
             if not world.members:  # ranks that stay keep what they were given, or have set since
                 settings = read_settings(*own_cells())
                 payload = names_payload(names, settings)
-                notes = (*notes, *news(settings))
+                notes = (*notes, *news(settings), *notes_for_new_ranks())
+            notes = (*notes, *notes_for_live_ranks(_live.files))
             payload.sources[file] = Source(cell_name(file), source)
             _live.defined |= dict.fromkeys(names_set_by(code), cell_name(file))
             task, bodies = payload.task(source, file), [(payload.shared,)] * size
@@ -294,6 +297,7 @@ def end_live_world(because: str) -> None:
         _live.lost, _live.defined = _live.lost | _live.defined, {}
         if not _live.world.ended:
             _live.world.end()
+        _live.files = {}
         _live.world = None  # not before: a Stop in between must find it again
 
 
@@ -335,6 +339,7 @@ def register(shell: Any) -> None:
         follow()
         remember_imports()
         remember_start()
+        follow_cells(shell)
         shell.events.register("pre_run_cell", _before_a_cell)
         shell.events.register("post_run_cell", _after_a_cell)
 
