@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from helpers.ranks import sending
+from helpers.ranks.failures import RankDied
 from helpers.ranks.launcher import launch
 
 
@@ -50,3 +53,35 @@ def test_shared_memory_that_cannot_be_reached_is_a_copy_with_a_warning() -> None
     gc.collect()
     with pytest.warns(UserWarning, match="is a copy on this rank"):
         assert pickle.loads(sent).tolist() == [0, 1, 2]
+
+
+def test_what_a_rank_forgets_to_unlink_is_gone_for_the_next_launch() -> None:
+    def forgets(rank: int, world_size: int, name: str) -> bool:
+        from multiprocessing import shared_memory
+
+        made = shared_memory.SharedMemory(create=True, size=64, name=f"{name}_{rank}")
+        made.close()
+        if rank == 1 and name.endswith("dies"):
+            os._exit(3)
+        return True
+
+    for name in (f"forgotten_{os.getpid()}", f"forgotten_{os.getpid()}_dies"):
+        for _ in range(2):
+            run = launch(forgets, 2, args=(name,), on_failure="return")
+            assert "FileExistsError" not in str(run.failure)
+            assert run.ok or isinstance(run.failure, RankDied)
+    launch(lambda rank, n: rank, 1)  # the server ends a launch before it starts the next
+    assert not list(Path("/dev/shm").glob(f"forgotten_{os.getpid()}*"))
+
+
+def test_a_tracker_that_does_not_end_is_ended() -> None:
+    def starts_one(rank: int, world_size: int) -> int:
+        import subprocess
+        import sys
+
+        line = "'resource_tracker import main'; import time; time.sleep(600)"
+        return subprocess.Popen([sys.executable, "-c", line]).pid
+
+    (pid,) = launch(starts_one, 1).values
+    launch(lambda rank, n: rank, 1)
+    assert not Path(f"/proc/{pid}").exists()
