@@ -324,11 +324,20 @@ def connect_for(needs: ImportState) -> Connection:
         return connect()
     server = _still_there(_own.others.pop(needs, None))
     if server is None:
-        while len(_own.others) >= _MOST_OTHERS:
-            _own.others.pop(next(iter(_own.others))).close()
+        _close_others(_MOST_OTHERS - 1)
         server = Connection(Beside(dict(needs.variables)))
     _own.others[needs] = server
     return server
+
+
+def _close_others(most: int) -> None:
+    """Close the oldest of the other servers if there are more than `most`, but none that is in use."""
+    for needs, held in list(_own.others.items())[: max(0, len(_own.others) - most)]:
+        if held.lock.acquire(blocking=False):  # else another thread's launch runs there
+            try:
+                _own.others.pop(needs).close()
+            finally:
+                held.lock.release()
 
 
 def _still_there(held: Connection | None) -> Connection | None:

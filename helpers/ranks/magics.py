@@ -45,7 +45,7 @@ from helpers.ranks.payload import names_payload
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.seeds import follow
 from helpers.ranks.settings import news, read_settings
-from helpers.ranks.stop import count_stops
+from helpers.ranks.stop import count_stops, let_threads_stop_quietly
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
@@ -340,6 +340,7 @@ def register(shell: Any) -> None:
         remember_imports()
         remember_start()
         follow_cells(shell)
+        let_threads_stop_quietly()
         shell.events.register("pre_run_cell", _before_a_cell)
         shell.events.register("post_run_cell", _after_a_cell)
 

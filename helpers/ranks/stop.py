@@ -21,11 +21,11 @@ class _Presses:
     count: int = 0
 
 
+@dataclass(frozen=True)
 class _Counting:
     """A handler of SIGINT that counts a press, and then does what the handler before it did."""
 
-    def __init__(self, before: Any) -> None:
-        self.before = before
+    before: Any
 
     def __call__(self, number: int, frame: Any) -> None:
         _presses.count += 1
@@ -53,6 +53,17 @@ def count_stops(kernel: Any) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _counting(signal.getsignal(signal.SIGINT)))
         kernel.saved_sigint_handler = _counting(getattr(kernel, "saved_sigint_handler", None))
+
+
+def let_threads_stop_quietly() -> None:
+    """Print no traceback when a Stop ends a thread: the cell that was stopped has said so."""
+    plain = threading.excepthook
+
+    def hook(args: Any) -> None:
+        if not issubclass(args.exc_type, KeyboardInterrupt):
+            plain(args)
+
+    threading.excepthook = hook
 
 
 def _counting(before: Any) -> _Counting:

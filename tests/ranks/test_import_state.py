@@ -45,10 +45,12 @@ def replaces_then_imports(rank: int, world_size: int) -> bool:
 
 
 def imports_only(rank: int, world_size: int) -> bool:
+    import importlib
     import sys
 
-    there = "torch.fx.experimental.symbolic_shapes" in sys.modules
-
+    name = "torch.fx.experimental.symbolic_shapes"
+    there = name in sys.modules
+    importlib.import_module(name)
     return there
 
 
