@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 DATA = {
     "helpers.checks.result",
     "helpers.jobs.run",
+    "helpers.ranks.advice",
     "helpers.ranks.failures",
     "helpers.ranks.run",
 }

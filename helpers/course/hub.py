@@ -15,6 +15,7 @@ from typing import Any
 
 from helpers.course import look
 from helpers.course.home import write_home
+from helpers.course.programs import put_programs_first
 from helpers.course.workspace import WorkspaceError, fill, find_workspace
 
 HUB = "REAL_RANKS_HUB"
@@ -30,6 +31,7 @@ def _link_jupyter_server_extension(server: Any) -> None:
         return
     # Whatever this person's server and kernels write is theirs alone, also in /tmp and /dev/shm.
     os.umask(0o077)
+    put_programs_first(server)
     # A kernel's ports are open to all users of a machine, and what it prints is sent to anyone who asks.
     # "required": with keys from the person's own connection file, or not at all.
     server.config.KernelManager.transport_encryption = "required"

@@ -136,5 +136,7 @@ def _renamed_failure(failure: RankFailure | None, ranks: tuple[int, ...]) -> Ran
         return RankDied(ranks[failure.rank], failure.signal, failure.exitcode, failure.advice)
     if isinstance(failure, RankTimeout):
         waits = tuple(replace(wait, rank=ranks[wait.rank]) for wait in failure.waits)
-        return RankTimeout(failure.timeout_s, waits, failure.by_the_clock)
+        return RankTimeout(
+            failure.timeout_s, waits, failure.by_the_clock, elapsed_s=failure.elapsed_s
+        )
     return failure

@@ -20,8 +20,9 @@ from helpers.jobs.owned import Owned, head_of
 from helpers.jobs.run import MpiFailed, MpiRun, describe_exit
 from helpers.jobs.torchrun import NOT_INHERITED, script_path
 from helpers.ranks.budget import Budget
-from helpers.ranks.failures import LaunchError, Stopped
+from helpers.ranks.failures import LaunchError, Stopped, not_done_after
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.options import check_timeout
 from helpers.ranks.stop import one_stop
 
 # Characters that are kept of what one rank printed.
@@ -81,6 +82,7 @@ def run_mpiexec(
     path = script_path(script)
     if not 1 <= n <= 64:
         raise LaunchError(f"n must be between 1 and 64; got {n}.")
+    check_timeout(timeout)
     program = mpiexec_path()
     through = ("-m", module) if module else ()
     words = (*through, str(path), *map(str, args))
@@ -89,14 +91,16 @@ def run_mpiexec(
         files = (str(owned.folder / "%r.out"), str(owned.folder / "%r.err"))
         kept = ("-outfile-pattern", files[0], "-errfile-pattern", files[1])
         argv = (program, *kept, "-n", str(n), sys.executable, *words)
-        budget = Budget(owned.alive, timeout, time.monotonic())
+        start = time.monotonic()
+        budget = Budget(owned.alive, timeout, start)
         try:
             owned.start(_KEY, argv, env=_environment(env or {}, owned.folder), cwd=path.parent)
         except OSError as error:
             raise LaunchError(f"mpiexec could not start: {error}") from None
         while owned.running():
             if budget.is_spent(time.monotonic()):
-                late = f"not done after {timeout:g} s; mpiexec and all ranks were ended."
+                spent = not_done_after(timeout, time.monotonic() - start, budget.by_the_clock)
+                late = f"{spent}; mpiexec and all ranks were ended."
                 break
             owned.look(_LOOK_S)
         exitcode = owned.exits.get(_KEY)

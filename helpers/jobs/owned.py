@@ -22,6 +22,7 @@ from typing import Any
 
 from helpers.jobs.supervisor import RECORD
 from helpers.ranks.messages import Messages
+from helpers.ranks.stop import raise_if_stopped
 
 _ANSWER_S = 10.0
 _ROOT = str(Path(__file__).parents[2])
@@ -124,7 +125,14 @@ class Owned:
         return pieces
 
     def look(self, wait_s: float) -> None:
-        """Take in what the supervisor says, waiting at most so long for a word of it."""
+        """Take in what the supervisor says, waiting at most so long for a word of it.
+
+        Raise KeyboardInterrupt in a thread of a kernel in which Stop was pressed.
+        """
+        raise_if_stopped()
+        self._hear(wait_s)
+
+    def _hear(self, wait_s: float) -> None:
         try:
             messages = self.control.receive(wait_s)
         except EOFError:
@@ -138,7 +146,7 @@ class Owned:
             self.control.send({"do": "end"})
             deadline = time.monotonic() + _ANSWER_S
             while not self._ended and time.monotonic() < deadline:
-                self.look(0.2)
+                self._hear(0.2)
         self._ended = False
 
     def _take(self, message: dict[str, Any]) -> None:

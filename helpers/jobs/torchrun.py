@@ -27,8 +27,9 @@ from helpers.jobs.torchrun_log import MARK, own_words, rounds_of
 from helpers.ranks.budget import Budget
 from helpers.ranks.cells import ipython
 from helpers.ranks.connection import RESOLVER
-from helpers.ranks.failures import LaunchError, Stopped
+from helpers.ranks.failures import LaunchError, Stopped, not_done_after
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.options import check_timeout
 from helpers.ranks.stop import one_stop
 
 # What says which rank a process is: those that it starts are others.
@@ -227,9 +228,10 @@ class TorchrunJob:
             if any(code for key, code in self.owned.exits.items() if key not in gone):
                 give_up = min(give_up, now + _ENDING_S)
             if self.budget.is_spent(now):
-                late = (
-                    f"not done after {self.asked.timeout:g} s; all agents and workers were ended."
+                spent = not_done_after(
+                    self.asked.timeout, now - self.start_s, self.budget.by_the_clock
                 )
+                late = f"{spent}; all agents and workers were ended."
                 break
             if now >= give_up:
                 break
@@ -281,6 +283,7 @@ def _live(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
 @contextmanager
 def start_job(asked: Asked) -> Iterator[TorchrunJob]:
     """Do what `start_torchrun` does, also inside a rank: what the program of a check calls."""
+    check_timeout(asked.timeout)
     with one_stop(), Owned() as owned, held_port() as port:
         start = time.monotonic()
         job = TorchrunJob(asked, owned, port, start, Budget(owned.alive, asked.timeout, start))

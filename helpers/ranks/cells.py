@@ -67,10 +67,38 @@ def _loaded(count: int) -> frozenset[str]:
 def cell_name(file: str) -> str:
     """Call a cell by the number in its margin, and any other file by its last part."""
     shell = ipython()
-    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    number = _numbers_of(shell).get(file)
     if number is not None:
-        return f"cell [{number}]"
+        return f"cell [{min(number, shell.displayhook.prompt_count)}]"
     return Path(file).name
+
+
+def correct_cell_numbers(shell: Any) -> None:
+    """Give text that a magic of the last cell has run (%%capture, %%ranks) the number of that cell.
+
+    Must be called before a cell with a number of its own runs. IPython (9.18) counts up before it runs a
+    cell, so it files such text under the number of the cell that comes next.
+    """
+    numbers, coming = _numbers_of(shell), shell.displayhook.prompt_count
+    for file, number in numbers.items():
+        if number >= coming:
+            numbers[file] = coming - 1
+
+
+def _numbers_of(shell: Any) -> dict[str, int]:
+    """Return IPython's own list of the number of each cell, by file."""
+    numbers: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    return numbers
+
+
+def package_file(file: str) -> str:
+    """Return the path of an installed package's file below its folder of packages; "" for other files.
+
+    torch's own files are left out: what torch says is meant for its callers. Its helpers for tests are not.
+    """
+    _, found, path = file.replace("dist-packages", "site-packages").rpartition("site-packages/")
+    of_torch = path.startswith("torch/") and not path.startswith("torch/testing/")
+    return path if found and not of_torch else ""
 
 
 def is_learner_file(file: str) -> bool:

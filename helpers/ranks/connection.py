@@ -21,6 +21,7 @@ from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.observed import Times, View, times_of_all, view_here
 from helpers.ranks.site import Beside, Site
+from helpers.ranks.stop import raise_if_stopped
 
 # Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.
 START_METHOD = "REAL_RANKS_START"
@@ -149,6 +150,7 @@ class Connection:
         """Wait for the server's import of torch. Raise LaunchError if it does not come."""
         deadline = time.monotonic() + READY_S
         while not self._ready:
+            raise_if_stopped()
             if time.monotonic() > deadline:
                 raise LaunchError(f"the rank server was not ready after {READY_S:g} s.")
             try:

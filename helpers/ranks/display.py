@@ -7,6 +7,7 @@ what its ranks printed; so at the end of the cell each such Run that has output 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.cells import ipython
@@ -105,8 +106,39 @@ class Display(Quiet):
     def remember(self, run: Run) -> None:
         self.clear()
         shell = ipython()
-        if shell is not None and any(run.output):
+        if shell is None or not any(run.output):
+            return
+        if _cell.runs:
             _show_at_cell_end(shell, run)
+        else:  # a widget's callback, or a thread: the end of the next cell would be the wrong place
+            from IPython.display import display
+
+            display(run)
+
+
+@dataclass
+class _Cell:
+    """Whether a cell runs in this kernel. What a magic runs as a cell within one does not count."""
+
+    runs: bool = False
+
+
+_cell = _Cell()
+
+
+def follow_cells(shell: Any) -> None:
+    """Take note of the beginning and the end of each cell from now on. Must be called in a cell."""
+
+    def begin(info: Any) -> None:
+        _cell.runs = True
+
+    def end(result: Any) -> None:
+        if result.info.store_history:
+            _cell.runs = False
+
+    _cell.runs = True
+    shell.events.register("pre_run_cell", begin)
+    shell.events.register("post_run_cell", end)
 
 
 def _show_at_cell_end(shell: Any, run: Run) -> None:

@@ -20,6 +20,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from helpers.ranks.advice import advice_for
 from helpers.ranks.run import PlainError, RankFailure
 from helpers.trace.events import Diagnosis, Event, Place, Wait
 
@@ -51,7 +52,8 @@ class Stopped(KeyboardInterrupt):
 class RankError:
     """An exception as a rank reported it: text and places only, never the object.
 
-    frames are the learner's own lines, outermost first; `when_ns` orders failures in time.
+    frames are the learner's own lines, outermost first; `when_ns` orders failures in time; `missing` is the
+    name that a NameError did not find; `inside` is the line of an installed package that raised, if one did.
     """
 
     rank: int
@@ -59,58 +61,16 @@ class RankError:
     message: str
     frames: tuple[Place, ...] = ()
     when_ns: int = 0
+    missing: str = ""
+    inside: Place | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.message}" if self.message else self.kind]
-        for place in self.frames:
+        for place in (*self.frames, *([self.inside] if self.inside else [])):
             lines.append(f"  {place}, in {place.function}")
             if place.source:
                 lines.append(f"    {place.source.strip()}")
         return "\n".join(lines)
-
-
-# (kind, what the message says, what to do) for errors whose own words show no way out here.
-_ADVICE: tuple[tuple[str, str, str], ...] = (
-    (
-        "",
-        "initialize the default process group twice",
-        "launch() and %%ranks join the process group before your code begins: leave "
-        "init_process_group(...) out. To join in your own code, as a script does, write "
-        "launch(..., init=False).",
-    ),
-    (
-        "",
-        "Default process group has not been initialized",
-        "Here no process group is joined: launch(..., init=False) leaves that to your code, and "
-        "destroy_process_group() ends it. Call dist.init_process_group('gloo') first.",
-    ),
-    (
-        "",
-        "EADDRINUSE|address already in use",
-        "This port is in use already. Every launch reserves a free one: os.environ['MASTER_PORT'], "
-        "which dist.init_process_group('gloo') reads. For another, ask the system: helpers.free_port().",
-    ),
-    (
-        "BdbQuit",
-        "",
-        "A rank has no keyboard, so a debugger has nobody to ask. print() on the rank what you want to "
-        "see, or return it and look at launch(...).values[rank] in the notebook.",
-    ),
-    (
-        "EOFError",
-        "EOF when reading a line",
-        "A rank has no keyboard: call input() in the notebook and pass on what it gives, "
-        "launch(f, args=(text,)).",
-    ),
-)
-
-
-def advice_for(error: RankError) -> str:
-    """Return what to do about an error that torch or Python does not explain for ranks; "" if nothing."""
-    for kind, says, advice in _ADVICE:
-        if kind in {"", error.kind} and re.search(says, error.message, re.IGNORECASE):
-            return advice
-    return ""
 
 
 # What gloo, the stores and NCCL say when the process at the other end has gone.
@@ -121,9 +81,16 @@ _PEER_WENT = re.compile(
 )
 
 
+# What gloo says with the same beginning, although no peer has gone: about a name of an interface, and about
+# a message of a rank to itself.
+_OWN_CAUSE = re.compile(
+    "Unable to find (address|interface) for|Pair is not connected", re.IGNORECASE
+)
+
+
 def is_consequence(error: RankError) -> bool:
     """Tell an error that only says that a peer has gone from one that has a cause of its own."""
-    return bool(_PEER_WENT.search(error.message))
+    return bool(_PEER_WENT.search(error.message)) and not _OWN_CAUSE.search(error.message)
 
 
 def _same_story(one: RankError, other: RankError) -> bool:
@@ -152,7 +119,8 @@ class RankFailed(RankFailure):
         names = ", ".join(f"rank {e.rank} ({e.kind})" for e in others if is_consequence(e))
         if names:
             text += f"\n  (after that, because a peer had gone: {names})"
-        if advice := advice_for(error):
+        line = error.frames[-1].source if error.frames else ""
+        if advice := advice_for(error.kind, error.message, line):
             text += f"\n{advice}"
         super().__init__(text)
         self.rank = error.rank
@@ -190,12 +158,16 @@ class HostLost(RankFailure):
         self.waits = tuple(waits)
 
 
+# Up to so many ranks have a line each; of more, ranks that do the same share one.
+_EACH_HAS_A_LINE, _MOST_LINES = 8, 16
+
+
 class Deadlock(RankFailure):
     """No rank can go on. `diagnosis` says who waits for whom, in which call, at which line."""
 
     def __init__(self, diagnosis: Diagnosis, hosts: Sequence[str] = ()) -> None:
         lines = [diagnosis.summary]
-        lines += [f"  {name_of(w.rank, hosts)}: {describe_wait(w)}" for w in diagnosis.waits]
+        lines += _wait_lines(diagnosis.waits, hosts, diagnosis.guilty)
         lines.append(diagnosis.advice)
         super().__init__("\n".join(lines))
         self.diagnosis = diagnosis
@@ -205,11 +177,16 @@ class Deadlock(RankFailure):
         return self.diagnosis.waits
 
 
+# A message says what the clock said only if it is far ahead: stored outputs must not depend on the machine.
+_MUCH_MORE_S = 10.0
+
+
 class RankTimeout(RankFailure):
     """The launch's whole budget was used up. `waits` says what each rank was doing then.
 
     by_the_clock: the ranks have had less time than that, and were ended all the same: the machine is busy.
     was_computing: the ranks ran on a processor for as long as that, so no other program slowed them down.
+    elapsed_s: how long it took by the clock, which on a busy machine is more than the ranks have had.
     """
 
     def __init__(
@@ -219,17 +196,52 @@ class RankTimeout(RankFailure):
         by_the_clock: bool = False,
         hosts: Sequence[str] = (),
         was_computing: bool = False,
+        elapsed_s: float = 0.0,
     ) -> None:
-        lines = [
-            f"not done after {timeout_s:g} s, the launch's whole budget; all ranks were ended."
-        ]
-        lines += [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
+        spent = not_done_after(timeout_s, elapsed_s, by_the_clock)
+        lines = [f"{spent}, the launch's whole budget; all ranks were ended."]
+        lines += _wait_lines(waits, hosts)
         lines.append("If the work needs longer, give launch(..., timeout=seconds).")
         super().__init__("\n".join(lines))
         self.timeout_s = timeout_s
         self.waits = waits
         self.by_the_clock = by_the_clock
         self.was_computing = was_computing
+        self.elapsed_s = elapsed_s
+
+
+def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
+    """Return how long something had that is not done: by the clock, too, where that differs much."""
+    if elapsed_s - budget_s < _MUCH_MORE_S:
+        return f"not done after {budget_s:g} s"
+    had = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
+    return f"not done after {elapsed_s:.0f} s on a busy machine, of which it had {had}"
+
+
+def _wait_lines(
+    waits: Sequence[Wait], hosts: Sequence[str], guilty: Sequence[int] = ()
+) -> list[str]:
+    """Return a line for each rank; for many ranks one line for all that do the same, the guilty first."""
+    if hosts or len(waits) <= _EACH_HAS_A_LINE:
+        return [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
+    alike: dict[tuple[bool, str], list[int]] = {}
+    for wait in sorted(waits, key=lambda wait: (wait.rank not in guilty, wait.rank)):
+        alike.setdefault((wait.rank in guilty, describe_wait(wait)), []).append(wait.rank)
+    shown = [f"  {_names_of(ranks)}: {does}" for (_, does), ranks in alike.items()]
+    left = sum(len(ranks) for ranks in list(alike.values())[_MOST_LINES:])
+    return [*shown[:_MOST_LINES], *([f"  ({left} more ranks: see .waits)"] if left else [])]
+
+
+def _names_of(ranks: Sequence[int]) -> str:
+    """Name ranks in ascending order: "rank 3", "ranks 0, 2 to 63"."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    texts = [str(first) if first == last else f"{first} to {last}" for first, last in spans]
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(texts)}"
 
 
 def name_of(rank: int, hosts: Sequence[str]) -> str:

@@ -72,6 +72,7 @@ def _followed(
                 budget.by_the_clock,
                 world.hosts,
                 budget.was_computing,
+                now - start,
             )
         diagnosis = watcher.look(now)
         if diagnosis is not None:

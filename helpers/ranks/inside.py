@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from helpers.ranks.cells import in_kernel
 from helpers.ranks.failures import LaunchError
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def refuse_where_ranks_must_not_start() -> None:
             "launch() was called in a child of multiprocessing, which imports the main script again. "
             "Put the call under `if __name__ == '__main__':`."
         )
-    if "TORCHELASTIC_RUN_ID" in os.environ:
+    # A kernel is not a worker, whatever is in its environment.
+    if {"TORCHELASTIC_RUN_ID", "RANK"} <= os.environ.keys() and not in_kernel():
         raise LaunchError("launch() was called in a worker of torchrun, which is a rank already.")
 
 

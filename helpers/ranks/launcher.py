@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from helpers.ranks.cells import in_kernel, own_cells
@@ -22,12 +22,20 @@ from helpers.ranks.connection import Connection, ServerGone, Servers
 from helpers.ranks.display import Display, Quiet
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.follow import follow
+from helpers.ranks.import_state import (
+    ImportState,
+    code_of,
+    import_state,
+    late_variables,
+    state_here,
+)
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.options import Caller, Options, Task, check_world_size
+from helpers.ranks.own_modules import notes_for_new_ranks
 from helpers.ranks.payload import make_payload
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.settings import NONE, Carried, news, read_settings
-from helpers.ranks.site import Site
+from helpers.ranks.site import Beside, Site
 from helpers.ranks.stop import one_stop
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World, unique
@@ -120,20 +128,19 @@ def run_on_ranks(
     options = options.checked(connection.gpus(size) if connection is not None else None)
     display = display or Quiet()
     bodies = [(load.shared, own) for own in load.own]
-    wanted = wanted_by(load.shared, *load.own)
+    needs = import_state(code_of(fn), load.shared, options.envs)
+    wanted = [] if needs.in_ranks else wanted_by(load.shared, *load.own)
     for attempt in (1, 2):
-        server = connection or connect()
+        server = connection or connect_for(needs)
         try:
             with undisturbed(server, size, display):
                 notes = taken_notes()
                 server.want(wanted)
                 world = World(server, options, caller or Caller())
                 failure = carry_out(world, load.task(), bodies, options.timeout, display)
-                if (
-                    connection is None or world.hosts
-                ):  # in a sandbox ranks name nothing into a server
-                    with suppress(ServerGone):
-                        server.want(world.imported)
+                if connection is None or world.hosts:
+                    # in a sandbox ranks name nothing into a server
+                    import_next_time(world, needs)
         except LaunchError:
             if connection or attempt == 2 or not server.gone:
                 raise
@@ -141,8 +148,22 @@ def run_on_ranks(
         never_began = world.server_gone and not any(member.pid for member in world.members)
         if connection or not (never_began and attempt == 1):
             break
-    notes = (*notes, *news(settings))
+    notes = (*notes, *news(settings), *notes_for_new_ranks(), *_late_notes(world, options, needs))
     return make_run(world, failure, time.monotonic() - began, notes)
+
+
+def _late_notes(world: World, options: Options, needs: ImportState) -> tuple[str, ...]:
+    late = late_variables(options.envs)
+    if world.hosts:
+        late = [n for n, _ in needs.variables if any(n in env for env in options.envs)]
+    return tuple(f"{name} has no effect: {_LATE}" for name in late)
+
+
+def import_next_time(world: World, needs: ImportState) -> None:
+    """Have the rank server import what the ranks of a world had to, unless their program must do so."""
+    if not needs.in_ranks:
+        with suppress(ServerGone):
+            world.connection.want(world.imported)
 
 
 @contextmanager
@@ -159,7 +180,7 @@ def stop_is_one_line(world_size: int) -> Iterator[None]:
 @contextmanager
 def undisturbed(connection: Servers, world_size: int, display: Quiet) -> Iterator[None]:
     """Have the rank server to oneself, ready to serve. A Stop meanwhile is raised as Stopped."""
-    with connection.lock, one_stop():
+    with one_stop(), connection.lock:
         connection.wait_until_ready()
         try:
             yield
@@ -178,9 +199,10 @@ def carry_out(
 ) -> RankFailure | None:
     """Start a world's ranks, unless they live already, give them their task, and watch them.
 
-    The world has ended when this returns or raises, unless it `stays` and all went well.
+    The world has ended when this returns or raises, unless it `stays` and all went well, or ranks only
+    lacked a name.
     """
-    well = False
+    well = keeps = False
     try:
         try:
             if not world.members:
@@ -193,9 +215,10 @@ def carry_out(
                 if len(unique(world.sites)) == 1:
                     world.traffic = world.sites[0].traffic([m.pid for m in world.members])
                 well = True
+            keeps = stays and (well or world.only_lacks_names())
             return failure
         finally:
-            if not (well and stays):
+            if not keeps:
                 (world.dismiss if well else world.end)()
     except BaseException:
         if not world.ended:  # a Stop came while it was about to: no second one comes
@@ -225,12 +248,24 @@ def make_run(
     return run
 
 
+_LATE = (
+    "torch reads it when it is imported, before there are ranks. On this machine env= may set it, to the "
+    "same value for all ranks."
+)
+# Each holds the memory of torch once more.
+_MOST_OTHERS = 2
+
+
 @dataclass
 class _OwnServer:
     """The one rank server of this process, if there is one, and what the next Run says about it."""
 
     connection: Connection | None = None
     note: str = ""
+    # What its imports found.
+    state: ImportState = ImportState(())
+    # Servers for programs whose imports must find something else, the newest last.
+    others: dict[ImportState, Connection] = field(default_factory=dict)
     # Gives the servers to use in place of it, while a `with hosts(...)` holds.
     elsewhere: Callable[[], Servers] | None = None
 
@@ -276,23 +311,53 @@ def connected() -> Connection | None:
 
 def connect(site: Site | None = None) -> Connection:
     """Return this process's rank server, starting one (at `site`) if there is none or if it has gone."""
-    held = _own.connection
-    if held is not None and (held.gone or not held.alive()):
-        if held.owner == os.getpid():
-            if not held.has_retired():
-                _own.note = "the rank server had been ended from outside; a new one was started"
-            held.close()
-        held = None
+    held = _still_there(_own.connection)
     if held is None:
+        _own.state = state_here()
         held = _own.connection = Connection(site)
     return held
 
 
+def connect_for(needs: ImportState) -> Connection:
+    """Return a rank server whose imports of torch are right for a program: usually the one of `connect`."""
+    held = _still_there(_own.connection)
+    if needs == (state_here() if held is None else _own.state):
+        return connect()
+    server = _still_there(_own.others.pop(needs, None))
+    if server is None:
+        _close_others(_MOST_OTHERS - 1)
+        server = Connection(Beside(dict(needs.variables)))
+    _own.others[needs] = server
+    return server
+
+
+def _close_others(most: int) -> None:
+    """Close the oldest of the other servers if there are more than `most`, but none that is in use."""
+    for needs, held in list(_own.others.items())[: max(0, len(_own.others) - most)]:
+        if held.lock.acquire(blocking=False):  # else another thread's launch runs there
+            try:
+                _own.others.pop(needs).close()
+            finally:
+                held.lock.release()
+
+
+def _still_there(held: Connection | None) -> Connection | None:
+    """Return a rank server, or None if it has gone; then nothing of it is left."""
+    if held is None or not (held.gone or not held.alive()):
+        return held
+    if held.owner == os.getpid():
+        if not held.has_retired():
+            _own.note = "the rank server had been ended from outside; a new one was started"
+        held.close()
+    return None
+
+
 def disconnect() -> None:
-    """End this process's rank server, if there is one. The next launch starts another."""
-    if _own.connection is not None:
-        _own.connection.close()
-        _own.connection = None
+    """End this process's rank servers, if there are any. The next launch starts another."""
+    for held in filter(None, (_own.connection, *_own.others.values())):
+        held.close()
+    _own.connection = None
+    _own.others.clear()
 
 
 def start_in_background() -> None:

@@ -5,20 +5,31 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
+import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from helpers.ranks.cells import Source, cell_name, in_kernel, own_cells
-from helpers.ranks.connection import Servers
-from helpers.ranks.display import Display
-from helpers.ranks.failures import LaunchError
+from helpers.ranks.cells import (
+    Source,
+    cell_name,
+    correct_cell_numbers,
+    in_kernel,
+    ipython,
+    own_cells,
+)
+from helpers.ranks.connection import Connection, Servers
+from helpers.ranks.display import Display, follow_cells
+from helpers.ranks.failures import LaunchError, RankFailed
+from helpers.ranks.import_state import import_state
 from helpers.ranks.launcher import (
     Place,
     carry_out,
-    connect,
+    connect_for,
     elsewhere,
+    import_next_time,
     make_run,
     prepare_for,
     start_in_background,
@@ -26,13 +37,15 @@ from helpers.ranks.launcher import (
     taken_notes,
     undisturbed,
 )
+from helpers.ranks.missing_name import advice_for_name, names_set_by
 from helpers.ranks.neutral import remember_start
-from helpers.ranks.options import Caller, Options, check_world_size
-from helpers.ranks.own_modules import remember_imports
+from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
+from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload
-from helpers.ranks.run import Run
+from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.seeds import follow
 from helpers.ranks.settings import news, read_settings
+from helpers.ranks.stop import count_stops, let_threads_stop_quietly
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
@@ -42,6 +55,9 @@ _AFTER_A_FAILURE = (
     "These ranks have ended, with all that was defined on them. The next %%ranks cell starts new ones: "
     "run the cells that define what you need again."
 )
+
+
+_SURVIVES = "These ranks are still running, and keep what was defined on them."
 
 
 @dataclass(frozen=True)
@@ -58,13 +74,32 @@ class _Asked:
     trace: bool = True
     where: str = ""
 
+    def sending(self, name: str) -> str:
+        """Return the first line of this cell, with one more name to send."""
+        words = [f"%%ranks {self.world_size} --send {','.join((*self.names, name))}"]
+        if self.timeout != _Asked.timeout:
+            words.append(f"--timeout {self.timeout:g}")
+        if not self.trace:
+            words.append("--no-trace")
+        if self.where:
+            words.append(f"--where {self.where}")
+        return " ".join(words)
+
 
 @dataclass
 class _Live:
-    """The ranks that stay between the cells of this kernel, if there are any."""
+    """The ranks that stay between the cells of this kernel, if there are any.
+
+    files: when each file of the learner's modules had last changed, as these ranks could import it.
+    defined, lost: the names that cells have defined on these ranks, and on ranks that have ended; with the
+    cell that did so last.
+    """
 
     world: World | None = None
     ended_because: str = ""
+    files: dict[str, int] = field(default_factory=dict)
+    defined: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
 
 
 _live = _Live()
@@ -86,16 +121,14 @@ def ranks(line: str, cell: str) -> Run:
 
 
 def _run_magic(asked: _Asked, cell: str) -> Run:
-    from IPython import get_ipython
-
-    shell = get_ipython()
+    shell = ipython()
     source = shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
     # A mistake in the syntax is shown here, once, and not by every rank.
     try:
         code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
-        raise _not_python(error, cell_name(file)) from None
+        raise _not_python(error, cell_name(file), source) from None
     if code.co_flags & inspect.CO_COROUTINE:
         raise LaunchError(
             "ranks cannot `await` at the top level of a cell: only a notebook's kernel has a running "
@@ -125,14 +158,17 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
         return run_cell(asked, source, file, names)
 
 
-def _not_python(error: SyntaxError, cell: str) -> LaunchError:
+def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
     """Say where a cell is not valid Python: IPython would show the lines of the engine that compiled it."""
     if error.msg == "'return' outside function":
         return LaunchError(
             f"`return` (line {error.lineno}) needs a function. A %%ranks cell gives back its last "
             "expression: write the value alone, as the last line."
         )
-    text, before = (error.text or "").rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
+    line = source.splitlines()[
+        (error.lineno or 1) - 1 : error.lineno or 1
+    ]  # some errors come without text
+    text, before = (error.text or "".join(line)).rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
     return LaunchError(
         f"this cell is not valid Python, so no rank ran it: {type(error).__name__}: {error.msg}\n"
         f"  {cell}, line {error.lineno}\n    {text}\n    {before}^"
@@ -163,32 +199,54 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
     began = time.monotonic()
     size = asked.world_size
     payload = names_payload(names)
+    code = compile(source, file, "exec", dont_inherit=True)
+    needs = import_state(code, source.encode() + payload.shared)
     display = Display()
-    connection = elsewhere() or connect()
+    connection = elsewhere() or _server_of_live_world(asked) or connect_for(needs)
     with undisturbed(connection, size, display):
         try:
-            connection.want(wanted_by(source.encode(), payload.shared))
+            if not needs.in_ranks:
+                connection.want(wanted_by(source.encode(), payload.shared))
             world, notes = _live_world(connection, asked)
             if not world.members:  # ranks that stay keep what they were given, or have set since
                 settings = read_settings(*own_cells())
                 payload = names_payload(names, settings)
-                notes = (*notes, *news(settings))
+                notes = (*notes, *news(settings), *notes_for_new_ranks())
+            notes = (*notes, *notes_for_live_ranks(_live.files))
             payload.sources[file] = Source(cell_name(file), source)
+            _live.defined |= dict.fromkeys(names_set_by(code), cell_name(file))
             task, bodies = payload.task(source, file), [(payload.shared,)] * size
             failure = carry_out(world, task, bodies, asked.timeout, display, stays=True)
+            import_next_time(world, needs)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             end_live_world("you stopped it" if stopped else "of an error")
             raise
-        if failure is not None:
+        if world.ended:
             end_live_world("a cell failed on them")
     run = make_run(world, failure, time.monotonic() - began, notes)
     if failure is not None:
         display.keep(run)
-        failure.args = (f"{failure}\n{_AFTER_A_FAILURE}",)
+        after = (_advice_for_name(asked, failure), _AFTER_A_FAILURE if world.ended else _SURVIVES)
+        failure.args = ("\n".join(filter(None, (str(failure), *after))),)
         raise failure
     display.clear()
     return run
+
+
+def _advice_for_name(asked: _Asked, failure: RankFailure) -> str:
+    name = failure.error.missing if isinstance(failure, RankFailed) else ""
+    _, kernel = own_cells()
+    return advice_for_name(name, kernel, _live.lost, asked.sending(name)) if name else ""
+
+
+def _server_of_live_world(asked: _Asked) -> Connection | None:
+    """Return the rank server of this machine whose ranks live and can serve; None if there are none."""
+    world = _live.world
+    if world is None or not isinstance(world.connection, Connection):
+        return None
+    usable = world.connection.alive() and not _why_not(world, world.connection, asked)
+    return world.connection if usable else None
 
 
 def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, ...]]:
@@ -216,7 +274,8 @@ def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
             return f"{' and '.join(lost)} {'has' if len(lost) == 1 else 'have'} gone"
         if bool(world.hosts) != bool(connection.host_names(asked.world_size)):
             return "they were on other machines"
-        return "their processes had gone"
+        if not isinstance(world.connection, Connection) or world.connection.closed:
+            return "their processes had gone"
     world.pump(0.0)
     size, recorded = world.options.world_size, world.options.trace
     if any(m.exitcode is not None for m in world.members):
@@ -235,13 +294,16 @@ def end_live_world(because: str) -> None:
     """End the ranks that stay between cells; the next `%%ranks` says why it starts new ones."""
     if _live.world is not None:
         _live.ended_because = because
+        _live.lost, _live.defined = _live.lost | _live.defined, {}
         if not _live.world.ended:
             _live.world.end()
+        _live.files = {}
         _live.world = None  # not before: a Stop in between must find it again
 
 
 def _parse(line: str) -> _Asked:
-    words = line.split()
+    # As options are written elsewhere, too: `--timeout=5`, `--send f, x`, and a comment at the end.
+    words = re.sub(r"\s*,\s*", ",", line.partition("#")[0]).replace("=", " ").split()
     asked: dict[str, Any] = {}
     try:
         if words and not words[0].startswith("-"):
@@ -252,7 +314,7 @@ def _parse(line: str) -> _Asked:
                 names = [name for name in words.pop(0).split(",") if name]
                 asked["names"] = (*asked.get("names", ()), *names)
             elif word == "--timeout":
-                asked["timeout"] = float(words.pop(0))
+                asked["timeout"] = check_timeout(float(words.pop(0)))
             elif word == "--fresh":
                 asked["fresh"] = True
             elif word == "--no-trace":
@@ -270,15 +332,44 @@ def _parse(line: str) -> _Asked:
 def register(shell: Any) -> None:
     """Make `%%ranks` known to an IPython shell, and its cells known to the rank server."""
     shell.register_magic_function(ranks, magic_kind="cell", magic_name="ranks")
+    # What IPython makes of a cell in which something stands above `%%ranks`, if only a comment.
+    shell.register_magic_function(_not_first, magic_kind="line", magic_name="%ranks")
     if in_kernel():
         importlib.import_module("numpy.random")  # so that a cell that seeds it finds it followed
         follow()
         remember_imports()
         remember_start()
+        follow_cells(shell)
+        let_threads_stop_quietly()
         shell.events.register("pre_run_cell", _before_a_cell)
+        shell.events.register("post_run_cell", _after_a_cell)
+
+
+def _not_first(line: str) -> None:
+    raise LaunchError(
+        f"`%%ranks {line}`".rstrip()
+        + " must be the first line of its cell. Move what stands above it below it, also a comment."
+    )
+
+
+def _after_a_cell(result: Any) -> None:
+    # Of the processes only their exit codes are known: what they lacked is in what they printed.
+    error = type(result.error_in_exec)
+    if (error.__module__, error.__name__) == (
+        "torch.multiprocessing.spawn",
+        "ProcessExitedException",
+    ):
+        print(
+            "mp.spawn starts new processes, which do not have the functions of a notebook. If that is why "
+            "they exited: launch(f, 2, init=False) runs f as mp.spawn(f, args=(2,), nprocs=2) would.",
+            file=sys.stderr,
+        )
 
 
 def _before_a_cell(info: Any) -> None:
+    count_stops(ipython().kernel)
+    if info.store_history:  # it is not run by a magic of another cell
+        correct_cell_numbers(ipython())
     start_in_background()  # it may have retired
     prepare_for(str(info.raw_cell))
     follow()

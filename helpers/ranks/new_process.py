@@ -30,8 +30,17 @@ def fresh_main() -> dict[str, Any]:
     """Give this process an empty `__main__`, as a new interpreter has, in place of the server's."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
+    vars(builtins)["display"] = print_in_place_of_display
     sys.modules["__main__"] = module
     return module.__dict__
+
+
+def print_in_place_of_display(*objects: Any, **_: Any) -> None:
+    """Print objects, as IPython's `display` does outside a notebook.
+
+    In a notebook `display` is a builtin, so functions and cells use it without an import.
+    """
+    print(*objects)
 
 
 def use_temp(folder: str) -> None:

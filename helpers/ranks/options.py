@@ -46,12 +46,18 @@ class Options:
     imagined: int = 0
     own_temp: bool = True
 
+    @property
+    def envs(self) -> tuple[Mapping[str, str], ...]:
+        """The environment variables for each rank, once these options are `checked`."""
+        return self.env if isinstance(self.env, tuple) else ()
+
     def checked(self, gpus: int | None = None) -> Options:
         """Return them with a definite backend and one environment for each rank. Else LaunchError.
 
         gpus: how many ranks have a GPU of their own; by default those of this machine are counted.
         """
         size, backend = check_world_size(self.world_size), self.backend
+        check_timeout(self.timeout)
         if backend not in {"auto", "gloo", "nccl"}:
             raise LaunchError(f"backend must be 'auto', 'gloo' or 'nccl'; got {backend!r}.")
         if backend == "auto":
@@ -77,8 +83,18 @@ def check_world_size(world_size: Any) -> int:
             f"a {type(world_size).__name__}.{advice}"
         )
     if not 1 <= world_size <= MAX_WORLD_SIZE:
-        raise LaunchError(f"world_size must be from 1 to {MAX_WORLD_SIZE}; got {world_size}.")
+        no_gpus = " Without GPUs, torch.cuda.device_count() is 0." if world_size == 0 else ""
+        raise LaunchError(
+            f"world_size must be from 1 to {MAX_WORLD_SIZE}; got {world_size}.{no_gpus}"
+        )
     return world_size
+
+
+def check_timeout(timeout: Any) -> float:
+    """Return a usable number of seconds. Raise LaunchError with what to write instead."""
+    if isinstance(timeout, (int, float)) and timeout > 0:
+        return timeout
+    raise LaunchError(f"timeout must be more than 0 seconds; got {timeout!r}.")
 
 
 def has_gpu_driver() -> bool:

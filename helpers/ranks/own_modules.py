@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import os
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,9 @@ _MOST_PARTS, _MOST_LEVELS = 2_000, 40
 _NOTHING = object()
 # module -> what its names held when its import had ended
 _IMPORTED: dict[str, dict[str, Any]] = {}
+# module -> when its file had last changed then, in nanoseconds; and what of that was reported
+_CHANGED_AT: dict[str, int] = {}
+_REPORTED: dict[str, int] = {}
 
 
 class _Remembering(SourceFileLoader):
@@ -40,7 +44,7 @@ class _Remembering(SourceFileLoader):
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
         if is_learner_module(module):
-            _IMPORTED[module.__name__] = _held_by(module)
+            _remember(module.__name__, module)
 
 
 def _finder(folder: str) -> Any:
@@ -56,13 +60,60 @@ def _finder(folder: str) -> Any:
 def remember_imports() -> None:
     """Note what the learner's own modules hold: those imported already, and those that will be."""
     for name, module in list(sys.modules.items()):
-        if name != "__main__" and is_learner_module(module):
-            _IMPORTED.setdefault(name, _held_by(module))
+        if name != "__main__" and name not in _IMPORTED and is_learner_module(module):
+            _remember(name, module)
     if _finder not in sys.path_hooks:
         sys.path_hooks.insert(0, _finder)
         for folder in list(sys.path_importer_cache):
             if is_learner_file(f"{folder}/"):
                 del sys.path_importer_cache[folder]
+
+
+def _remember(name: str, module: types.ModuleType) -> None:
+    _IMPORTED[name], _CHANGED_AT[name] = _held_by(module), _last_change(module)
+
+
+def _last_change(module: types.ModuleType) -> int:
+    try:
+        return os.stat(module.__file__ or "").st_mtime_ns
+    except OSError:
+        return 0
+
+
+def notes_for_new_ranks() -> tuple[str, ...]:
+    """Return which files ranks import differently from the notebook, each change once."""
+    notes = []
+    for file, name, changed_at in _files():
+        if _CHANGED_AT[name] != changed_at != _REPORTED.get(name):
+            _REPORTED[name] = changed_at
+            notes.append(
+                f"{file} has changed since the notebook imported it. Ranks import it as it is now; the "
+                f"notebook does after importlib.reload({name})."
+            )
+    return tuple(notes)
+
+
+def notes_for_live_ranks(seen: dict[str, int]) -> tuple[str, ...]:
+    """Return which files have changed since ranks that stay could import them, each change once.
+
+    Args:
+        seen: When each file had last changed as these ranks' cells have met it. It is updated.
+    """
+    notes = []
+    for file, name, changed_at in _files():
+        if seen.setdefault(name, changed_at) != changed_at:
+            seen[name] = changed_at
+            notes.append(
+                f"{file} has changed. These ranks keep what they have imported; --fresh starts new ones."
+            )
+    return tuple(notes)
+
+
+def _files() -> Iterator[tuple[str, str, int]]:
+    """Yield the file of each of the learner's modules, the module, and when the file last changed."""
+    for name in list(_CHANGED_AT):
+        if (module := sys.modules.get(name)) is not None:
+            yield os.path.basename(module.__file__ or name), name, _last_change(module)
 
 
 def _held_by(module: types.ModuleType) -> dict[str, Any]:

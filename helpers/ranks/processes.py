@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ NO_NEW_PRIVS, PR_SET_NAME = 38, 15
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _FAMILY_S, _EMPTY_LOOKS = 10.0, 3
+_TRACKERS_S = 2.0
 # Opened before any fork: a new rank, or a program before its exec, is not a place to load a library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -93,6 +94,63 @@ def end_orphan(pid: int, spared: int = 0) -> None:
         if group not in {os.getpgrp(), spared}:
             os.killpg(group, signal.SIGKILL)
     end(pid)
+
+
+def end_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
+    """End groups of processes by their leaders, but let what tracks their shared memory finish before.
+
+    A process that makes named shared memory, or semaphores, starts a tracker in its group: a program of
+    `multiprocessing`, or of joblib's loky, that removes what is left when all that use it have gone.
+
+    Args:
+        leaders: Children of this process, or those that it had until now.
+        others: Children that lead groups which go on.
+    """
+    members = _members(leaders, others)
+    trackers = [pid for pid in members if pid not in leaders and _is_tracker(pid)]
+    if os.getpid() == 1:  # in a sandbox nothing that is left outlives it
+        trackers = []
+    tracked = {members[pid] for pid in trackers}
+    for leader in leaders:
+        if leader not in tracked:
+            end_group(leader)
+            continue
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(
+                leader, signal.SIGSTOP
+            )  # else it could fork faster than its members are ended
+    for pid, group in _members(tracked, {*leaders, *others} - tracked).items():
+        if group in tracked and pid not in trackers:
+            end(pid)
+    for pid in trackers:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    give_up = time.monotonic() + _TRACKERS_S
+    while any(_state(pid) not in _ENDED for pid in trackers) and time.monotonic() < give_up:
+        time.sleep(0.005)
+    for leader in tracked:
+        end_group(leader)
+
+
+def _members(leaders: Collection[int], others: Collection[int]) -> dict[int, int]:
+    """Return the group of each process that is below these leaders, or adopted by this process."""
+    if not leaders:
+        return {}
+    roots = [*leaders, *(pid for pid in children_of(os.getpid()) if pid not in others)]
+    found = {pid: _group(pid) for pid in dict.fromkeys(p for root in roots for p in family(root))}
+    return {pid: group for pid, group in found.items() if group in leaders}
+
+
+def _group(pid: int) -> int:
+    with suppress(OSError):
+        return os.getpgid(pid)
+    return 0
+
+
+def _is_tracker(pid: int) -> bool:
+    with suppress(OSError):
+        return b"resource_tracker import main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def family(pid: int) -> Iterator[int]:

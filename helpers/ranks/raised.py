@@ -23,21 +23,25 @@ _UNREADABLE = "(its message could not be read)"
 
 @dataclass(frozen=True)
 class Raised:
-    """What a rank says of an exception. frames: innermost last. when_ns: orders failures in time."""
+    """What a rank says of an exception.
+
+    frames: innermost last. when_ns: orders failures in time. missing: the name that a NameError did not find.
+    """
 
     kind: Annotated[str, Meta(max_length=_MAX_KIND)]
     message: Annotated[str, Meta(max_length=_MAX_MESSAGE)]
     frames: Annotated[list[At], Meta(max_length=_MAX_FRAMES)]
     when_ns: int
+    missing: Annotated[str, Meta(max_length=_MAX_KIND)] = ""
 
 
 def describe_error(error: BaseException) -> Raised:
     """Put an exception into plain data."""
     try:
-        frames, text = _frames_of(error), _text_of(error)
+        frames, text, missing = _frames_of(error), _text_of(error), _missing_name(error)
     except BaseException:  # an attribute's own code may raise anything
-        frames, text = [], _UNREADABLE
-    return Raised(_kind_of(error), text, frames, time.monotonic_ns())
+        frames, text, missing = [], _UNREADABLE, ""
+    return Raised(_kind_of(error), text, frames, time.monotonic_ns(), missing)
 
 
 def _kind_of(error: BaseException) -> str:
@@ -57,6 +61,15 @@ def _frames_of(error: BaseException) -> list[At]:
         if type(file) is str and file:
             frames.append((clipped(file), line if type(line) is int else 0, "<module>"))
     return frames[-_MAX_FRAMES:]
+
+
+def _missing_name(error: BaseException) -> str:
+    if (
+        type(error) is not NameError
+    ):  # an UnboundLocalError is about a name that a function does have
+        return ""
+    name = vars(NameError)["name"].__get__(error)
+    return clipped(name, _MAX_KIND) if type(name) is str else ""
 
 
 def _text_of(error: BaseException) -> str:

@@ -7,6 +7,7 @@ defines is in the rank's `__main__` afterwards, as it would had the rank run the
 
 from __future__ import annotations
 
+import builtins
 import concurrent.futures
 import contextvars
 import functools
@@ -14,12 +15,15 @@ import io
 import linecache
 import logging
 import multiprocessing
+import multiprocessing.managers
+import os
 import sys
 import threading
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from cloudpickle import CloudPickler
@@ -85,6 +89,10 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
             return _reduce_module(obj)
         if obj is sys.stdout or obj is sys.stderr:  # a kernel's are none that cloudpickle knows
             return _stream, ("stdout" if obj is sys.stdout else "stderr",)
+        if (
+            type(obj).__module__ == "IPython.core.autocall"
+        ):  # `exit` and `quit`, in place of Python's own
+            return _builtin, ("exit",)
         for kind, reduce in _REDUCERS:
             if isinstance(obj, kind):
                 return self._in_main(obj, reduce(obj))
@@ -244,6 +252,15 @@ def _reduce_log_file(handler: logging.FileHandler) -> Any:
     return _log_file, ({**state, "mode": "a", "stream": None},)
 
 
+def _reduce_proxy(proxy: Any) -> Any:
+    """Send a proxy of a multiprocessing.Manager with this process's key, which its server asks for.
+
+    Children that multiprocessing starts are given the key when they begin.
+    """
+    make, args = proxy.__reduce__()
+    return _proxy, (bytes(multiprocessing.current_process().authkey), make, args)
+
+
 def _reduce_new_type(new: Any) -> Any:
     return _new_type, (new.__name__, new.__supertype__, new.__module__)
 
@@ -280,6 +297,7 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (concurrent.futures.ThreadPoolExecutor, _reduce_threads),
     (concurrent.futures.ProcessPoolExecutor, _reduce_processes),
     (logging.FileHandler, _reduce_log_file),
+    (multiprocessing.managers.BaseProxy, _reduce_proxy),
 )
 
 
@@ -292,6 +310,8 @@ def _reduce_of_torch(obj: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is None:
         return None
+    if isinstance(obj, (torch.UntypedStorage, torch.storage.TypedStorage)):
+        return _reduce_storage(obj)
     if isinstance(obj, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         packet = getattr(obj, "_overloadpacket", obj)
         path = f"torch.ops.{packet._qualified_op_name.replace('::', '.')}"
@@ -317,6 +337,28 @@ def _reduce_of_torch(obj: Any) -> Any:
         return _not_compiled, (inner,)
     closure = dict(zip(obj.__code__.co_freevars, obj.__closure__ or (), strict=True))
     return _compiled, (inner, _compile_settings(closure["self"].cell_contents))
+
+
+def _reduce_storage(storage: Any) -> Any:
+    """Send memory that is shared, as by `model.share_memory()`, as a descriptor of this process.
+
+    With it goes a copy, for ranks on other machines or in a sandbox. None for memory that is not shared.
+    """
+    import torch
+
+    untyped = getattr(storage, "_untyped_storage", storage)
+    by_descriptor = torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
+    if not by_descriptor or untyped.device.type != "cpu" or not untyped.is_shared():
+        return None
+    fd, size = untyped._share_fd_cpu_()
+    where = (f"/proc/{os.getpid()}/fd/{fd}", _file_behind(fd), size)
+    dtype = None if untyped is storage else storage.dtype
+    return _shared_storage, (where, dtype, storage.__reduce__())
+
+
+def _file_behind(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
 
 
 def _compile_settings(context: Any) -> dict[str, Any]:
@@ -346,6 +388,31 @@ def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
     namespace = sys.modules["__main__"].__dict__
     namespace.update(of_script)
     return namespace
+
+
+def _shared_storage(where: tuple[str, tuple[int, int], int], dtype: Any, copy: Any) -> Any:
+    """Map the memory of the launching process, or make a copy of it where that cannot be reached."""
+    import torch
+
+    path, file, size = where
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            # In a sandbox or on another host a process of this number is another one.
+            if _file_behind(fd) == file:
+                kind: Any = torch.UntypedStorage
+                storage = kind._new_shared_fd_cpu(fd, size)
+                if dtype is None:
+                    return storage
+                return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+        finally:
+            os.close(fd)
+    warnings.warn(
+        "a tensor in shared memory is a copy on this rank: the notebook and other ranks do not see changes",
+        stacklevel=2,
+    )
+    make, args = copy
+    return make(*args)
 
 
 def _code_from(
@@ -440,6 +507,10 @@ def _processes(
     return kind(workers, context, initializer, args, max_tasks_per_child=most_tasks)
 
 
+def _builtin(name: str) -> Any:
+    return vars(builtins)[name]
+
+
 def _stream(name: str) -> Any:
     return getattr(sys, name)
 
@@ -458,6 +529,11 @@ def _cached_property(function: Callable[..., Any], name: str | None) -> Any:
     made = functools.cached_property(function)
     made.attrname = name
     return made
+
+
+def _proxy(key: bytes, make: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    multiprocessing.current_process().authkey = key
+    return make(*args)
 
 
 def _new_type(name: str, of: Any, module: str) -> Any:

@@ -32,7 +32,7 @@ from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.processes import (
     adopt_orphans,
     children_of,
-    end_group,
+    end_groups,
     end_orphan,
     end_with_parent,
 )
@@ -194,7 +194,7 @@ class _Server:
                 return
             if pid in self.ranks:
                 launch, rank = self.ranks.pop(pid)
-                end_group(pid)
+                end_groups({pid}, self.ranks)
                 code = os.waitstatus_to_exitcode(status)
                 fault = _fault(self.folders[launch] / f"rank-{rank}") if code < 0 else ""
                 self.control.send({"exit": [launch, rank, code, fault]})
@@ -202,9 +202,8 @@ class _Server:
     def end(self, launch: int) -> None:
         """End all ranks of a launch, and every process that they made."""
         # All are signaled before the first is waited for: taking down memory takes each of them a while.
-        for pid, (of, _) in list(self.ranks.items()):
-            if of == launch:
-                end_group(pid)
+        ours = {pid for pid, (of, _) in self.ranks.items() if of == launch}
+        end_groups(ours, self.ranks.keys() - ours)
         for pid, (of, _) in list(self.ranks.items()):
             if of == launch:
                 os.waitpid(pid, 0)
@@ -221,8 +220,7 @@ class _Server:
                 Path(folder).mkdir(exist_ok=True)  # a rank may have put something else there
 
     def end_all(self) -> None:
-        for pid in self.ranks:
-            end_group(pid)
+        end_groups(self.ranks)
         for pid in self.ranks:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)

@@ -165,14 +165,16 @@ class Beside:
     most_parts = 0
     most_result = wire.MAX_BYTES[wire.RESULT]
 
-    def __init__(self) -> None:
+    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
+        """Prepare a place. variables: of the server's environment, beyond this process's own."""
         self.root = str(Path(__file__).parents[2])
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
+        self._variables = dict(variables or {})
         self._given: dict[str, str] = {}
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
         program = server_program(self, control, method)
-        self._given = dict(os.environ)
+        self._given = {**os.environ, **self._variables}
         return Spawned(program, log, env={**self._given, **env}, pass_fds=(control,))
 
     def outside(self, pid: int) -> int:

@@ -144,6 +144,11 @@ def message(name: str, value: Any, line: str = "") -> str:
     return told + remedy + (f"\n  {line}" if line else "")
 
 
+def is_known(value: Any) -> bool:
+    """Whether a value is of a kind that belongs to one process. Pickle is not tried, which may take long."""
+    return _known(getattr(value, "__self__", value)) is not None
+
+
 def _kind(part: Any) -> tuple[str, str]:
     """Say what it is, and what to write instead."""
     shown = type(part).__qualname__

@@ -22,6 +22,7 @@ import socket
 import sys
 import threading
 import time
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,6 +95,7 @@ class _Rank:
         self.asking = threading.Lock()
         self.namespace: dict[str, Any] = fresh_main()
         self.most_result = wire.MAX_BYTES[wire.RESULT]
+        self.sent: list[dict[str, Any]] = []  # the namespaces of functions that were sent to cells
         self.modules = 0  # how many were imported when the task began
         # This process was forked by the learner's code: it has the rank's memory, but is not the rank.
         self.is_forked_child = False
@@ -119,17 +121,18 @@ class _Rank:
                 end_forked_child(None)
             if self.recorder is not None:
                 self.recorder.settle()
-            self._tell_imports()
             chunks = encode(value, self.most_result)
             if task.source is None:
                 end_as_a_process_does()
             _flush_output()
+            self._tell_imports()
             send(wire.RESULT, *chunks)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's as well
             if self.is_forked_child:
                 end_forked_child(error)
             with contextlib.suppress(Exception):
                 _flush_output()
+                self._tell_imports()
             send(wire.ERROR, json.encode(describe_error(error)))
 
     def _work(self, task: Task, payload: memoryview) -> Any:
@@ -137,7 +140,7 @@ class _Rank:
             _know_cell(file, cell)
         with leaving_well_is_returning():
             if task.source is not None:
-                self.namespace.update(_shared(task, payload) or {})
+                self._take_names(_shared(task, payload) or {})
                 return _shown(run_cell(task.source, task.file, self.namespace))
             fn, args = _shared(task, payload)
             own = pickle.loads(payload[task.shared :]) if len(payload) > task.shared else ()
@@ -145,6 +148,19 @@ class _Rank:
             join_threads()
             return value
         return None
+
+    def _take_names(self, names: dict[str, Any]) -> None:
+        """Give the cells the names that were sent, and functions that were sent before their new values.
+
+        Those have a namespace of their own, so that nothing of the cells' is replaced when they are sent.
+        """
+        self.namespace.update(names)
+        for own in self.sent:
+            own.update({name: value for name, value in names.items() if name in own})
+        functions = [
+            f for value in names.values() for f in (value, *getattr(value, "__dict__", {}).values())
+        ]
+        self.sent += [f.__globals__ for f in functions if isinstance(f, types.FunctionType)]
 
     def _set_up(self, who: Identity, is_cell: bool) -> None:
         """Become that rank: environment, folders, random state, process group."""

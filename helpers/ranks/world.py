@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import json
 
 from helpers.ranks import wire
-from helpers.ranks.cells import is_learner_file
+from helpers.ranks.cells import is_learner_file, package_file
 from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerGone, Servers, folder_of
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.options import Caller, Identity, Options, Task
@@ -28,6 +28,7 @@ from helpers.ranks.raised import Raised
 from helpers.ranks.run import Traffic
 from helpers.ranks.site import Site
 from helpers.ranks.status import Status
+from helpers.ranks.stop import raise_if_stopped
 from helpers.ranks.wanted import of_torch
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
@@ -239,7 +240,7 @@ class World:
         changed, unset = site.environment()
         # As torchrun does: a tutorial's first cell sets a port that may be taken.
         changed.pop("MASTER_PORT", None)
-        own = options.env[rank] if isinstance(options.env, tuple) else {}
+        own = options.envs[rank] if options.envs else {}
         return Identity(
             rank,
             replace(options, env=None),  # no rank learns the others' environment
@@ -257,7 +258,11 @@ class World:
         )
 
     def pump(self, wait_s: float) -> None:
-        """Take in what ranks and server have to say, waiting at most `wait_s` for the first word."""
+        """Take in what ranks and server have to say, waiting at most `wait_s` for the first word.
+
+        Raise KeyboardInterrupt in a thread of a kernel in which Stop was pressed.
+        """
+        raise_if_stopped()
         if self.connection.has_word_for(self.launch):  # read while another world was pumped
             self._hear_server()
         for key, _ in self._selector.select(wait_s):
@@ -372,6 +377,16 @@ class World:
         while not self.all_answered() and time.monotonic() < deadline:
             self.pump(0.02)
 
+    def only_lacks_names(self) -> bool:
+        """Whether each rank has answered its task, and none failed but by a NameError.
+
+        Such ranks can go on: none is inside a call, and each waits for its next task.
+        """
+        failed = [m.error for m in self.members if m.error is not None]
+        return all(m.state in {"returned", "failed"} for m in self.members) and all(
+            error.missing for error in failed
+        )
+
     def all_answered(self) -> bool:
         """Tell whether each rank that is left has said where it is since it was last asked."""
         return all(m.done or m.answered >= m.asked for m in self.members)
@@ -449,7 +464,20 @@ class World:
         place = self.caller.place_of
         own = [place(*frame) for frame in said.frames if _is_learners(frame[0], member.site)]
         when_ns = said.when_ns - self.collector.clocks[member.rank]
-        return RankError(member.rank, said.kind, said.message, tuple(own[-8:]), when_ns)
+        frames = tuple(own[-8:])
+        inside = self._package_line(member, said)
+        return RankError(
+            member.rank, said.kind, said.message, frames, when_ns, said.missing, inside
+        )
+
+    def _package_line(self, member: Member, said: Raised) -> Place | None:
+        """Return the innermost line of an installed package that the learner's last line led to."""
+        for file, line, function in reversed(said.frames):
+            if _is_learners(file, member.site):
+                return None
+            if name := package_file(file):
+                return replace(self.caller.place_of(file, line, function), cell=name)
+        return None
 
     def _fault_line(self, line: str) -> Place:
         file, _, rest = line.removeprefix('  File "').partition('", line ')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import sys
 import urllib.error
@@ -10,11 +11,13 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from helpers.course.hub import HUB
 from helpers.course.workspace import LOOK, set_up_jupyter
 from tests.browser.lab import Lab, running_lab
+from tests.kernel.session import wait_until
 
 ENABLED = ("--ServerApp.jpserver_extensions=helpers.course.hub=True",)
 
@@ -53,6 +56,31 @@ def test_on_a_hub_the_server_fills_the_folder_and_has_theme_map_and_kernel(
         with urllib.request.urlopen(lab.url("lab"), timeout=30) as page:
             text = page.read().decode()
         assert "custom/custom.css" in text and "/real-ranks/map" in text
+
+
+@pytest.mark.parametrize("options", [ENABLED, LOOK])
+def test_the_environments_programs_come_first_in_kernels_and_terminals(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv(HUB, "1")
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    own = f"{Path(sys.executable).parent}{os.pathsep}"
+
+    def found(word: str) -> list[psutil.Process]:
+        below = psutil.Process().children(recursive=True)
+        return [p for p in below if word in " ".join(p.cmdline())]
+
+    with running_lab(*folders, options=options) as lab:
+        for what in ("kernels", "terminals"):
+            request = urllib.request.Request(lab.url(f"api/{what}"), data=b"{}", method="POST")
+            urllib.request.urlopen(request, timeout=30).close()
+        # first /bin/sh, which reads the profile, and then in its place the shell that people type into
+        wait_until(lambda: any(p.cmdline() == [shell] for p in found(shell)), 30)
+        (terminal,) = (p for p in found(shell) if p.cmdline() == [shell])
+        kernel, *_ = found("helpers.course.kernel")
+        assert kernel.environ()["PATH"].startswith(own)
+        assert terminal.environ()["PATH"].startswith(own)
 
 
 def test_elsewhere_it_does_nothing(

@@ -39,8 +39,9 @@ GONE_S = 10.0
 
 @dataclass
 class Cell:
-    """What one cell gave. text: all that it showed, in order."""
+    """What one cell gave. text: all that it showed, in order. number: the one in its margin."""
 
+    number: int = 0
     status: str = ""
     text: str = ""
     error: str = ""
@@ -125,6 +126,7 @@ class Kernel:
                 continue
             if reply["parent_header"].get("msg_id") == request:
                 cell.status = reply["content"]["status"]
+                cell.number = reply["content"]["execution_count"]
                 return cell
 
     def interrupt(self) -> None:

@@ -27,6 +27,17 @@ def test_prints_of_an_assigned_run_are_shown_once(kernel: Kernel) -> None:
     assert kernel.value("run = launch(lambda rank, n: rank, 2)") == ""
 
 
+def test_prints_of_a_run_between_cells_are_not_shown_under_the_next(kernel: Kernel) -> None:
+    kernel.value(
+        "import asyncio\ndone = []\ndef f(rank, n):\n    print('I am', rank)\n"
+        "def callback():\n    done.append(launch(f, 2))\n"
+        "asyncio.get_running_loop().call_later(0.2, callback)"
+    )
+    shown = kernel.value("import asyncio\nwhile not done: await asyncio.sleep(0.1)\n1")
+    assert shown.count("I am 0") <= 1  # its cell may have begun before the callback
+    assert kernel.value("1") == "1\n"
+
+
 def test_what_ranks_printed_before_a_failure_is_shown_with_it(kernel: Kernel) -> None:
     cell = kernel.run("def f(rank, n):\n    print('so far')\n    1 // rank\nlaunch(f, 2)")
     assert cell.error == "RankFailed" and "rank 0 raised ZeroDivisionError" in cell.message
@@ -87,6 +98,23 @@ def test_ranks_can_go_unrecorded_and_are_new_ones_then(kernel: Kernel) -> None:
     assert "(False, 0)" in shown and kernel.value("len(_.trace.events)") == "2\n"
 
 
+def test_new_ranks_find_imported_what_a_cell_had_to_import(new_kernel: MakeKernel) -> None:
+    kernel, name = new_kernel(), "torch.fx.experimental.symbolic_shapes"
+    cell = f"%%ranks 2 --fresh\nimport sys\nthere = '{name}' in sys.modules\nimport {name}\n"
+    assert "rank 0 → False" in kernel.value(f"{cell}there")
+    assert "rank 0 → True" in kernel.value(f"{cell}there")
+
+
+def test_new_ranks_read_what_torch_reads_when_it_is_imported(new_kernel: MakeKernel) -> None:
+    kernel = new_kernel()
+    compiles = "torch.compile(lambda x: x, backend='eager')(torch.ones(1))"
+    kernel.value("%%ranks 2\nkept = 1")
+    kernel.value("os.environ['TORCH_LOGS'] = '+dynamo'")
+    assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
+    shown = kernel.value(f"%%ranks 2 --fresh\n{compiles}")
+    assert "torchdynamo start" in shown and "you asked for fresh ones" in shown
+
+
 def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
     kernel.value("x = torch.arange(3)\ndef double(t):\n    return 2 * t")
     assert kernel.value("%%ranks 2 --send double,x\ndouble(x)[rank].item()").startswith(
@@ -100,12 +128,165 @@ def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
     assert cell.error == "CannotSend" and "f cannot be sent" in cell.message
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "of_kernel + rank",
+            "`of_kernel` is a name of the notebook. Send it to the ranks: `%%ranks 2 ",
+        ),
+        ("(lambda: of_kernel)()", "Send it to the ranks: `%%ranks 2 --send of_kernel`."),
+        ("bisect.bisect", "Import it in this cell: `import bisect`."),
+        ("functional.relu", "Import it in this cell: `import torch.nn.functional as functional`."),
+        (
+            "Wrapped(1)",
+            "Import it in this cell, or send it to the ranks: `%%ranks 2 --send Wrapped`.",
+        ),
+        ("of_cell()", "Send it to the ranks: `%%ranks 2 --send of_cell`."),
+        ("endless", "Only the notebook has `endless`. endless cannot be sent to the ranks"),
+        ("get_ipython()", "ranks have no notebook"),
+        ("In[1]", "`In` is a name of the notebook"),
+        ("nowhere", "name 'nowhere' is not defined"),
+    ],
+)
+def test_ranks_survive_a_missing_name_and_the_error_says_how_to_get_it(
+    kernel: Kernel, line: str, says: str
+) -> None:
+    kernel.value(
+        "import bisect, torch.nn.functional as functional\n"
+        "from torch.nn.parallel import DistributedDataParallel as Wrapped\n"
+        "of_kernel = 5\nendless = (i for i in [1])\ndef of_cell(): return 3"
+    )
+    kernel.value("%%ranks 2\nkept = rank + 1")
+    cell = kernel.run(f"%%ranks 2\nkept = kept + 1\n{line}")
+    assert cell.error == "RankFailed" and says in cell.message
+    assert "These ranks are still running" in cell.message
+    assert kernel.value("%%ranks 2\nkept") == "rank 0 → 2\nrank 1 → 3\n"
+
+
+def test_the_first_line_that_sends_a_missing_name_keeps_all_that_was_asked_for(
+    kernel: Kernel,
+) -> None:
+    kernel.value("first, second = 1, 2")
+    cell = kernel.run("%%ranks 2 --timeout 20 --no-trace --send first\nfirst + second")
+    (line,) = re.findall("`(%%.*)`", cell.message)
+    assert kernel.value(f"{line}\nfirst + second") == "rank 0 → 3\nrank 1 → 3\n"
+
+
+def test_a_name_of_ranks_that_have_ended_is_named_with_its_cell(kernel: Kernel) -> None:
+    defined = kernel.run("%%ranks 2\nmine = 1\n1 / 0")
+    cell = kernel.run("%%ranks 2\nmine")
+    says = f"`mine` was defined in cell [{defined.number}], on ranks that have ended"
+    assert says in cell.message
+    kernel.value("mine = 2")
+    cell = kernel.run("%%ranks 2\nmine")
+    assert says in cell.message and "%%ranks 2 --send mine" in cell.message
+
+
+def test_ranks_that_wait_for_one_that_lacks_a_name_are_ended(kernel: Kernel) -> None:
+    cell = kernel.run("%%ranks 2\nif rank == 1:\n    nowhere\ndist.barrier()")
+    assert "NameError" in cell.message and "These ranks have ended" in cell.message
+    assert "a cell failed on them" in kernel.value("%%ranks 2\nrank")
+
+
+def test_display_prints_on_a_rank(kernel: Kernel) -> None:
+    assert kernel.value("%%ranks 2\ndisplay(rank, torch.ones(1))").startswith(
+        "rank 0 | 0 tensor([1.])"
+    )
+    shown = kernel.value("def f(rank, n):\n    display({'n': n})\nlaunch(f, 2)")
+    assert shown.startswith("rank 0 | {'n': 2}")
+
+
+@pytest.mark.parametrize(
+    "line", ["2 --timeout=5", "2 # two of them", "2 --send a, b", "2 --send=a,b", "--send a ,b # 2"]
+)
+def test_options_may_be_written_as_elsewhere(kernel: Kernel, line: str) -> None:
+    kernel.value("a, b = 1, 2")
+    assert kernel.value(f"%%ranks {line}\nrank").startswith("rank 0 → 0\nrank 1 → 1\n")
+
+
+def test_a_comment_above_the_magic_is_named(kernel: Kernel) -> None:
+    cell = kernel.run("# two of them\n%%ranks 2\nrank")
+    assert cell.error == "LaunchError" and "must be the first line of its cell" in cell.message
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_timeout_that_leaves_no_time_is_refused(kernel: Kernel, seconds: str) -> None:
+    for cell in (
+        f"launch(lambda rank, n: rank, 2, timeout=float('{seconds}'))",
+        f"%%ranks 2 --timeout {seconds}\nrank",
+        f"torchrun('none.py', timeout=float('{seconds}'))",
+    ):
+        done = kernel.run(cell)
+        assert done.error == "LaunchError", done
+        assert "timeout must be more than 0 seconds" in done.message or "none.py" in done.message
+
+
+@pytest.mark.parametrize("leave", ["exit", "quit"])
+def test_exit_and_quit_are_pythons_own_on_ranks(kernel: Kernel, leave: str) -> None:
+    well = f"def f(rank, n):\n    print('leaving')\n    {leave}()\nlaunch(f, 2)"
+    assert kernel.value(well).count("leaving") == 2
+    cell = kernel.run(f"def f(rank, n):\n    {leave}(3)\nlaunch(f, 2)")
+    assert cell.error == "RankFailed" and "SystemExit: 3" in cell.message
+
+
+def test_a_line_is_quoted_for_each_mistake_in_the_syntax(kernel: Kernel) -> None:
+    for line in ("yield 3", "nonlocal x"):
+        assert f"\n    {line}\n" in kernel.run(f"%%ranks 2\n1\n{line}").message
+
+
+def test_a_kernel_with_the_environment_of_a_worker_is_none(forked_kernel: MakeKernel) -> None:
+    kernel = forked_kernel(TORCHELASTIC_RUN_ID="old", RANK="0", LOCAL_RANK="0")
+    assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
+
+
+def test_after_mp_spawn_of_a_cells_function_launch_is_named(new_kernel: MakeKernel) -> None:
+    cell = new_kernel().run(
+        "import torch.multiprocessing as mp\ndef w(rank, n): pass\nmp.spawn(w, args=(2,), nprocs=2)"
+    )
+    assert cell.error == "ProcessExitedException"
+    assert "launch(f, 2, init=False) runs f as mp.spawn" in cell.text
+
+
 def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run("%%ranks 2\nfor rank in 3 print(rank)")
     assert cell.error == "LaunchError" and "cell [" in cell.message
     assert "SyntaxError: invalid syntax" in cell.message and "magics.py" not in cell.message
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("%%ranks 2\n1 / 0", "RankFailed"),
+        ("%%time\n%%ranks 2\n1 / 0", "RankFailed"),
+        ("%%capture\n%%ranks 2\n1 / 0", "RankFailed"),
+        ("%%ranks 2\nif rank:\n    dist.barrier()", "Deadlock"),
+        ("%%ranks 2\n1 +", "LaunchError"),
+        ("def f(rank, n):\n    1 / 0\nlaunch(f, 2)", "RankFailed"),
+        ("%%capture\ndef f(rank, n):\n    1 / 0\nlaunch(f, 2)", "RankFailed"),
+        ("line = (i for i in [1])\ndef f(rank, n):\n    line\nlaunch(f, 2)", "CannotSend"),
+    ],
+)
+def test_a_failure_names_the_cell_by_the_number_in_its_margin(
+    kernel: Kernel, source: str, says: str
+) -> None:
+    cell = kernel.run(source)
+    assert cell.error == says
+    assert set(re.findall(r"cell \[(\d+)\]", cell.message)) == {str(cell.number)}
+
+
+def test_a_function_is_named_by_the_cell_that_defined_it_whoever_ran_that(kernel: Kernel) -> None:
+    for magic in ("", "%%capture\n"):
+        defined = kernel.run(f"{magic}def of_before(rank, n):\n    1 / 0 # {magic[2:]}")
+        kernel.value("1")
+        cell = kernel.run("launch(of_before, 2)")
+        assert f"cell [{defined.number}], line 2, in of_before" in cell.message
+    defined = kernel.run("%%ranks 2\nimport warnings\ndef on_ranks():\n    warnings.warn('so')")
+    assert f"cell [{defined.number}], line 3: UserWarning" in kernel.value("%%ranks 2\non_ranks()")
+    cell = kernel.run("%%ranks 2\non_ranks() + 1")
+    assert f"cell [{cell.number}], line 1, in <module>" in cell.message
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
@@ -94,3 +96,20 @@ def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: MakeKernel) -> 
     one.kill()
     wait_until(lambda: not one.processes(), GONE_S, one.processes)
     assert two.value("%%ranks 2\nkept") == "rank 0 → 'two'\nrank 1 → 'two'\n"
+
+
+def test_live_ranks_leave_nothing_of_joblib_in_shared_memory(new_kernel: MakeKernel) -> None:
+    cell = "from joblib import Parallel, delayed\nimport os, math\n"
+    cell += "Parallel(n_jobs=2)(delayed(math.sqrt)(i) for i in range(4))\nos.getpid()"
+    kernel = new_kernel()
+    pids = re.findall(r"→ (\d+)", kernel.value(f"%%ranks 2\n{cell}"))
+
+    def left() -> list[Path]:
+        return [path for pid in pids for path in Path("/dev/shm").glob(f"*{pid}*")]
+
+    assert len(pids) == 2 and left()
+    kernel.value("%%ranks 2 --fresh\n1")
+    wait_until(lambda: not left(), GONE_S, left)
+    pids = re.findall(r"→ (\d+)", kernel.value(f"%%ranks 2\n{cell}"))
+    kernel.kill()
+    wait_until(lambda: not left(), GONE_S, left)

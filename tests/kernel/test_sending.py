@@ -181,6 +181,21 @@ def test_what_a_script_could_use_can_be_sent(kernel: Kernel, what: str) -> None:
     assert not cell.error, cell.message
 
 
+def test_what_a_manager_shares_is_shared_with_ranks(kernel: Kernel) -> None:
+    cell = """
+import multiprocessing
+with multiprocessing.Manager() as manager:
+    table, names = manager.dict(), manager.list()
+    def f(rank, n):
+        table[rank] = rank * 10
+        names.append("name")
+        dist.barrier()
+        return len(names)
+    values = launch(f, 2).values
+    print(values, sorted(table.items()))"""
+    assert kernel.value(cell) == "[2, 2] [(0, 0), (1, 10)]\n"
+
+
 REFUSED = {
     "an open file": (
         "out = open('x.txt', 'w')",
@@ -325,3 +340,27 @@ def test_a_rank_shows_the_lines_of_cells(kernel: Kernel) -> None:
     assert "/456" not in shown.split("UserWarning")[0].splitlines()[-1]
     shown = kernel.value("%%ranks 1\nimport warnings\nwarnings.warn('here too')")
     assert "], line 2: UserWarning: here too" in shown or "], line 1: UserWarning" in shown
+
+
+def test_a_function_that_was_sent_reads_what_is_sent_later(kernel: Kernel) -> None:
+    kernel.value(
+        "data = [1]\ndef f(): return data[0]\nclass Reads:\n    def g(self): return data[0]"
+    )
+    assert "rank 0 → (1, 1)" in kernel.value("%%ranks 2 --send data,f,Reads\nf(), Reads().g()")
+    kernel.value("data = [5]")
+    assert "rank 0 → (5, 5)" in kernel.value("%%ranks 2 --send data\nf(), Reads().g()")
+
+
+def test_a_file_that_differs_between_notebook_and_ranks_is_named_once(kernel: Kernel) -> None:
+    write = "open('of_mine.py', 'w').write('x = {0}'); os.utime('of_mine.py', (1, {0}))"
+    kernel.value(write.format(1))
+    kernel.value("import of_mine")
+    uses = "launch(lambda rank, n: of_mine.x, 2)"
+    unchanged = kernel.value("%%ranks 2\nimport of_mine\n1") + kernel.value(uses)
+    assert "has changed" not in unchanged
+    kernel.value(write.format(2))
+    live = kernel.value("%%ranks 2\nof_mine.x")
+    assert "rank 0 → 1" in live and "of_mine.py has changed. These ranks keep" in live
+    new = kernel.value(uses)
+    assert "rank 0 → 2" in new and "importlib.reload(of_mine)" in new
+    assert "has changed" not in kernel.value("%%ranks 2\nof_mine.x") + kernel.value(uses)

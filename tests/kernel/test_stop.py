@@ -68,6 +68,50 @@ launch(f, 2, timeout=900)"""
     works(kernel)
 
 
+_SLEEPS = "def f(rank, n):\n    time.sleep(600)\n"
+_POOL = "from concurrent.futures import ThreadPoolExecutor\n"
+THREADS = {
+    "in a pool": f"{_SLEEPS}{_POOL}with ThreadPoolExecutor(1) as pool:\n"
+    "    pool.submit(launch, f, 2, timeout=900).result()",
+    "two in a pool": f"{_SLEEPS}{_POOL}with ThreadPoolExecutor(2) as pool:\n"
+    "    list(pool.map(lambda n: launch(f, n, timeout=900), (2, 3)))",
+    "awaited": f"import asyncio\n{_SLEEPS}await asyncio.to_thread(launch, f, 2, timeout=900)",
+    "joined": f"import threading\n{_SLEEPS}"
+    "t = threading.Thread(target=launch, args=(f, 2), kwargs={'timeout': 900})\nt.start()\nt.join()",
+    "next to one of the main thread": f"{_SLEEPS}{_POOL}with ThreadPoolExecutor(1) as pool:\n"
+    "    pool.submit(launch, lambda rank, n: time.sleep(1), 2)\n    launch(f, 2, timeout=900)",
+}
+
+
+@pytest.mark.parametrize("how", THREADS)
+def test_stop_ends_launches_of_other_threads(how: str, kernel: Kernel) -> None:
+    request = kernel.begin(THREADS[how])
+    kernel.wait_for_ranks(2)
+    kernel.interrupt()
+    wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
+    cell = kernel.wait(request)
+    assert cell.error in {"KeyboardInterrupt", "CancelledError", "Stopped"}, cell
+    works(kernel)
+
+
+def test_stop_between_cells_ends_a_launch_in_the_background(kernel: Kernel) -> None:
+    start = (
+        "import threading\nthreading.Thread(target=launch, args=(f, 2), kwargs={'timeout': 900})"
+    )
+    kernel.value(f"{_SLEEPS}{start}.start()")
+    kernel.wait_for_ranks(2)
+    kernel.interrupt()
+    wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
+    works(kernel)
+
+
+def test_a_launch_after_a_stop_is_not_stopped(kernel: Kernel) -> None:
+    kernel.interrupt()
+    cell = f"{_POOL}with ThreadPoolExecutor(1) as pool:\n"
+    cell += "    print(pool.submit(launch, lambda rank, n: rank, 2).result().values)"
+    assert kernel.value(cell) == "[0, 1]\n"
+
+
 def test_stop_before_there_are_ranks(kernel: Kernel) -> None:
     """A Stop reaches the launch while it pickles its arguments, the first thing that it does."""
     program = """

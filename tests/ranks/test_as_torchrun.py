@@ -331,7 +331,7 @@ async def is_async(rank: int, world_size: int) -> None:
     ("fn", "says"),
     [
         (second_init, r"leave init_process_group\(...\) out.*launch\(..., init=False\)"),
-        (lambda rank, n: breakpoint(), "no keyboard, so a debugger has nobody to ask"),
+        (lambda rank, n: breakpoint(), "no stdin, so a debugger cannot prompt"),
         (lambda rank, n: input("how many? "), "no keyboard: call input.* in the notebook"),
         (
             lambda rank, n: (dist.destroy_process_group(), dist.barrier()),

@@ -409,3 +409,46 @@ def test_an_exception_with_odd_attributes_is_told(make: Callable[[], BaseExcepti
     assert failure.error.kind in {"ValueError", "Odd", "SyntaxError"}
     assert failure.error.message.startswith("its words")
     assert len(failure.error.message) <= 20_000
+
+
+def test_the_line_of_a_package_that_raised_is_shown_below_the_learners() -> None:
+    def reads(rank: int, world_size: int) -> None:
+        import nbformat
+
+        nbformat.reads("{}", 4)  # type: ignore[no-untyped-call]
+
+    def reshapes(rank: int, world_size: int) -> None:
+        torch.ones(3).reshape(2, 2)
+
+    failure = launch(reads, 2, on_failure="return").failure
+    assert isinstance(failure, RankFailed) and failure.error.inside is not None
+    assert failure.error.inside.cell.startswith("nbformat/")
+    lines = str(failure).splitlines()
+    assert lines[-2].startswith("  nbformat/") or lines[-3].startswith("  nbformat/")
+    failure = launch(reshapes, 2, on_failure="return").failure
+    assert isinstance(failure, RankFailed) and failure.error.inside is None
+
+
+def test_many_ranks_that_do_the_same_share_a_line_below_the_guilty() -> None:
+    def stuck(rank: int, world_size: int) -> None:
+        if rank in {5, 6}:
+            dist.recv(torch.ones(1), 11 - rank)
+        dist.barrier()
+
+    failure = launch(stuck, 12, on_failure="return").failure
+    assert isinstance(failure, Deadlock)
+    one, other, rest = str(failure).splitlines()[1:4]
+    assert one.startswith("  rank 5: recv from rank 6") and other.startswith("  rank 6: recv")
+    assert rest.startswith("  ranks 0 to 4, 7 to 11: barrier")
+    assert len(failure.waits) == 12
+
+
+def test_a_peer_that_has_left_the_group_is_explained() -> None:
+    def leaves(rank: int, world_size: int) -> None:
+        if rank == 0:
+            dist.destroy_process_group()
+        else:
+            dist.recv(torch.ones(1), 0)
+
+    failure = launch(leaves, 2, on_failure="return").failure
+    assert isinstance(failure, RankFailed) and "has left the group" in str(failure)

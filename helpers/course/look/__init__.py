@@ -18,6 +18,7 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 
 from helpers.course.home import home
+from helpers.course.programs import put_programs_first
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 """Kernelspecs of the course: of the same names as Jupyter's own, and found before them."""
@@ -43,6 +44,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _link_jupyter_server_extension(server: Any) -> None:
+    put_programs_first(server)
     # Otherwise each kernel warns in the terminal that what it sends can be read on this machine.
     server.config.KernelManager.transport_encryption = "auto"
 

@@ -1,0 +1,30 @@
+"""The environment's programs come first on the PATH of a Jupyter server, as once it is activated.
+
+So `!torchrun`, `!python` and `!pip install` in a cell, and the same words in JupyterLab's terminal, are the
+course's, and not those of the system. Called by the server extensions `look` and `hub`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def put_programs_first(server: Any) -> None:
+    """Set the PATH of a Jupyter server, which its kernels inherit, and of its terminals.
+
+    Must be called before the extension for terminals reads its settings.
+    """
+    own = str(Path(sys.executable).parent)
+    rest = [p for p in os.environ.get("PATH", os.defpath).split(os.pathsep) if p != own]
+    os.environ["PATH"] = os.pathsep.join([own, *rest])
+    if os.name != "nt" and "shell_command" not in server.terminado_settings:
+        # A server that was not started in a terminal gives login shells, and these read /etc/profile, which
+        # sets another PATH. So the shell that people type into is one that a login shell starts.
+        shell = os.environ.get("SHELL") or "/bin/sh"
+        start = f'PATH={shlex.quote(own)}:"$PATH"; export PATH; exec {shlex.quote(shell)}'
+        command = ["/bin/sh", "-l", "-c", start]
+        server.terminado_settings = {**server.terminado_settings, "shell_command": command}

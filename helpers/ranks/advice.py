@@ -1,0 +1,117 @@
+"""What to do about an error whose own words show no way out for ranks: one table.
+
+Most rows are for what a pasted tutorial contains, such as lines for GPUs or a second init_process_group.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NO_GPU = (
+    "There is no GPU for this rank. Compute on the CPU: leave out lines with torch.cuda, .cuda() and "
+    'device_ids, and use "cpu" as the device in place of "cuda" or a rank.'
+)
+_GLOO = 'Use the backend "gloo", which works on every machine; "nccl" needs a GPU for each rank.'
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An error, and what to do about it.
+
+    says: a pattern of its message. kind: of the exception; "" for any. line: a pattern of the learner's line.
+    """
+
+    says: str
+    advice: str
+    kind: str = ""
+    line: str = ""
+
+
+# The first row that fits counts.
+_ROWS = (
+    _Row(
+        "initialize the default process group twice",
+        "launch() and %%ranks join the process group before your code begins: leave "
+        "init_process_group(...) out. To join in your own code, as a script does, write "
+        "launch(..., init=False).",
+    ),
+    _Row(
+        "Default process group has not been initialized",
+        "Here no process group is joined: launch(..., init=False) leaves that to your code, and "
+        "destroy_process_group() ends it. Call dist.init_process_group('gloo') first.",
+    ),
+    _Row(
+        "EADDRINUSE|address already in use",
+        "This port is in use already. Every launch reserves a free one: os.environ['MASTER_PORT'], "
+        "which dist.init_process_group('gloo') reads. For another, ask the system: helpers.free_port().",
+    ),
+    _Row(
+        "",
+        "Ranks have no stdin, so a debugger cannot prompt. Print what you want to see on the rank, or "
+        "return it and look at launch(...).values[rank] in the notebook.",
+        kind="BdbQuit",
+    ),
+    _Row(
+        "EOF when reading a line",
+        "Ranks have no stdin. Call input() in the notebook and pass what it returns: "
+        "launch(f, args=(text,)).",
+        kind="EOFError",
+    ),
+    _Row(
+        "Cannot access accelerator|pin memory",
+        "There is no GPU here, and pin_memory only speeds up copies to a GPU. Leave it out.",
+        line="pin_memory",
+    ),
+    _Row("device_ids and output_device", "A model on the CPU has no device_ids. Write DDP(model)."),
+    _Row(
+        "No activities specified for the profiler",
+        "There is no GPU here to profile. Write activities=[ProfilerActivity.CPU].",
+    ),
+    _Row(
+        "modulo by zero|division by zero",
+        "There is no GPU here, so torch.cuda.device_count() is 0. Compute on the CPU: "
+        'use "cpu" as the device.',
+        kind="ZeroDivisionError",
+        line="device_count",
+    ),
+    _Row("doesn't have (NCCL|MPI|UCC|XCCL|Gloo) built in|only supported with GPUs", _GLOO),
+    _Row(r"Unknown (c10d )?backend type|device_id \S+ does not match", _GLOO),
+    _Row(
+        r"_cuda_\w+'|_nccl_\w+'|not compiled with (CUDA|XPU)|without CUDA support|requires CUDA support"
+        r"|Cannot access accelerator|dummy base class|CUDA generator|NVTX functions|support for mps"
+        r"|no NVIDIA driver|No CUDA GPUs|no CUDA-capable device|CUDA (driver )?initialization"
+        r"|invalid device ordinal|allocated_bytes",
+        _NO_GPU,
+    ),
+    _Row(
+        "Unable to find (address|interface) for",
+        "This machine has no network interface of the name in GLOO_SOCKET_IFNAME. Leave that line out: "
+        "ranks on one machine find each other without it.",
+    ),
+    _Row(
+        "connection (was )?(closed|reset)|closed by peer|broken pipe",
+        "The rank at the other end has left the group, as by destroy_process_group(). All ranks must have "
+        "made their last call before one leaves: call dist.barrier() first.",
+    ),
+    _Row(
+        "Pair is not connected|(destination|source) rank should not be the same as the rank",
+        "gloo cannot send from a rank to itself. Copy the tensor, as in received.copy_(sent). If the peer "
+        "should be another rank, compute it from the rank: (rank + 1) % world_size.",
+    ),
+)
+
+
+def advice_for(kind: str, message: str, line: str = "") -> str:
+    """Return what to do about an error that torch or Python does not explain for ranks; "" if nothing.
+
+    Args:
+        kind: The name of the exception.
+        message: What it says.
+        line: The learner's line that raised it, if it is known.
+    """
+    for row in _ROWS:
+        fits = row.kind in {"", kind} and re.search(row.says, message, re.IGNORECASE)
+        if fits and re.search(row.line, line):
+            return row.advice
+    return ""

@@ -1,0 +1,110 @@
+"""What a program can see of the moment at which a module of torch is imported.
+
+A rank server imports torch, and what programs have been seen to need of it, before it forks a rank. Under
+torchrun each process imports for itself: a module then reads the process's own environment, and copies
+names that the program has replaced in other modules. Programs for which that makes a difference get a
+rank server of their own (`launcher.connect_for`).
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import re
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_NAME = re.compile(rb"(?:PY)?TORCH(?!ELASTIC)[A-Z0-9]*_[A-Z0-9_]+|(?:TRITON|ATEN)_[A-Z0-9_]+")
+# What torch reads when it needs it, or what a rank reads again: a fork finds it as a new process does.
+_READ_LATER = re.compile(
+    rb"TORCH_(?:DISTRIBUTED_DEBUG|GLOO_LAZY_INIT|DISABLE_SHARE_RDZV_TCP_STORE|HOME|EXTENSIONS_DIR"
+    rb"|CUDA_ARCH_LIST|NCCL_\w*|FR_\w*)|TORCHINDUCTOR_CACHE_DIR|PYTORCH_(?:CUDA_\w*|NO_CUDA_\w*)"
+)
+# Bytes that are looked through: beyond them are tensors, not names.
+_MOST = 1 << 20
+_REPLACES = {"STORE_ATTR", "DELETE_ATTR"}
+_REPLACING_CALLS = {"setattr", "delattr", "patch", "monkeypatch"}
+
+
+@dataclass(frozen=True)
+class ImportState:
+    """What the imports of a program's ranks find.
+
+    variables: the environment variables that modules of torch read when they are imported. in_ranks: the
+    program itself changes something before it imports, so that nothing may be imported in its place.
+    """
+
+    variables: tuple[tuple[str, str], ...]
+    in_ranks: bool = False
+
+
+def import_state(
+    code: types.CodeType | None, text: bytes, envs: Sequence[Mapping[str, str]] = ()
+) -> ImportState:
+    """Return what the ranks of a program need when they import.
+
+    Args:
+        code: The function that ranks call, or the cell that they run.
+        text: Its source, or what is sent of it.
+        envs: The environment variables that are set for each rank.
+    """
+    variables = {**os.environ, **_common(envs)}
+    names = (_is_read_at_import(name) for name in _NAME.findall(text[:_MOST]))
+    in_ranks = any(names) or (code is not None and any(map(_replaces, _all_code(code))))
+    return ImportState(_read_at_import(variables), in_ranks)
+
+
+def state_here() -> ImportState:
+    """Return what the imports of a rank server find that is started now."""
+    return ImportState(_read_at_import(os.environ))
+
+
+def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the variables that modules read when they are imported, but that only some ranks are given.
+
+    They are set after the import: there is one rank server for all ranks.
+    """
+    common, found = _common(envs), {name for env in envs for name in env}
+    return sorted(n for n in found if n not in common and _is_read_at_import(n.encode()))
+
+
+def code_of(function: Any) -> types.CodeType | None:
+    """Return the code of a function or of a method; None for other things that can be called."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code if isinstance(code, types.CodeType) else None
+
+
+def _common(envs: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    first, *others = envs or ({},)
+    return {n: v for n, v in first.items() if all(other.get(n) == v for other in others)}
+
+
+def _read_at_import(variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((n, v) for n, v in variables.items() if _is_read_at_import(os.fsencode(n))))
+
+
+def _is_read_at_import(name: bytes) -> bool:
+    return bool(_NAME.fullmatch(name)) and not _READ_LATER.fullmatch(name)
+
+
+def _all_code(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _all_code(const)
+
+
+def _replaces(code: types.CodeType) -> bool:
+    """Whether code replaces an attribute before it imports a module of torch, which may copy it."""
+    replaced = False
+    for step in dis.get_instructions(code):
+        name = str(step.argval)
+        if step.opname in _REPLACES or (
+            step.opname.startswith("LOAD_") and name in _REPLACING_CALLS
+        ):
+            replaced = True
+        elif replaced and step.opname == "IMPORT_NAME" and name.startswith("torch."):
+            return True
+    return False

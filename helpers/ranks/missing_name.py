@@ -1,0 +1,59 @@
+"""A name that ranks of `%%ranks` do not have: where it is defined, and how the ranks get it.
+
+Called by `magics` when a cell has raised NameError. The ranks' names are theirs alone: neither the
+notebook's names nor those of ranks that have ended.
+"""
+
+from __future__ import annotations
+
+import dis
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from helpers.ranks.own_modules import is_own
+
+_DEFINES = {"STORE_NAME", "STORE_GLOBAL"}
+
+
+def names_set_by(code: types.CodeType) -> set[str]:
+    """Return the names that a cell defines at its top level."""
+    return {str(step.argval) for step in dis.get_instructions(code) if step.opname in _DEFINES}
+
+
+def advice_for_name(
+    name: str, kernel: Mapping[str, Any], ended: Mapping[str, str], line: str
+) -> str:
+    """Return how ranks get a name that they lack; "" if neither the kernel nor ranks before had it.
+
+    Args:
+        name: The name that was not found.
+        kernel: The names of the notebook.
+        ended: For each name that was defined on ranks that have ended, the cell that defined it.
+        line: The first line of the cell, with `name` among the names to send.
+    """
+    ways = []
+    if name in ended:
+        ways.append(
+            f"`{name}` was defined in {ended[name]}, on ranks that have ended: run that cell again."
+        )
+    if name in kernel:
+        ways.append(_advice_for_name_of_kernel(name, kernel[name], line))
+    return "\n".join(ways)
+
+
+def _advice_for_name_of_kernel(name: str, value: Any, line: str) -> str:
+    from helpers.ranks import unsendable
+
+    if isinstance(value, types.ModuleType):
+        full = value.__name__
+        line = f"import {full}" if name == full else f"import {full} as {name}"
+        return f"`{name}` is a module that only the notebook has imported. Import it in this cell: `{line}`."
+    if unsendable.is_known(value):
+        return f"Only the notebook has `{name}`. {unsendable.message(name, value)}"
+    send = f"end it to the ranks: `{line}`."
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and not is_own(
+        value
+    ):
+        return f"`{name}` is a name of the notebook. Import it in this cell, or s{send}"
+    return f"`{name}` is a name of the notebook. S{send}"

@@ -1,0 +1,94 @@
+"""Lines of tutorials that were written for GPUs end in a sentence that says what to write on a CPU."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.ranks.launcher import LaunchError, launch
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="for machines without a GPU")
+
+NO_GPU = 'use "cpu" as the device'
+ON_GPUS: dict[str, tuple[str, str]] = {
+    "set_device": ("torch.cuda.set_device(rank)", NO_GPU),
+    "a rank as the device": ("torch.ones(1).to(rank)", NO_GPU),
+    "a module to a rank": ("torch.nn.Linear(1, 1).to(rank)", NO_GPU),
+    "a module to a GPU": ("torch.nn.Linear(1, 1).cuda(rank)", NO_GPU),
+    "cuda()": ("torch.ones(1).cuda()", NO_GPU),
+    "made there": ("torch.ones(1, device=f'cuda:{rank}')", NO_GPU),
+    "a default device": ("with torch.device('cuda', rank): torch.ones(1)", NO_GPU),
+    "the current device": ("torch.cuda.current_device()", NO_GPU),
+    "synchronize": ("torch.cuda.synchronize()", NO_GPU),
+    "an event": ("torch.cuda.Event(enable_timing=True)", NO_GPU),
+    "a stream": ("torch.cuda.Stream()", NO_GPU),
+    "a block": ("with torch.cuda.device(rank): pass", NO_GPU),
+    "memory": ("torch.cuda.reset_peak_memory_stats()", NO_GPU),
+    "a summary": ("torch.cuda.memory_summary()", NO_GPU),
+    "a generator": ("torch.Generator(device='cuda')", NO_GPU),
+    "an accelerator": ("torch.accelerator.set_device_index(rank)", NO_GPU),
+    "a mesh": ("dist.device_mesh.init_device_mesh('cuda', (n,))", NO_GPU),
+    "a count": ("rank % torch.cuda.device_count()", NO_GPU),
+    "pinned memory": ("torch.ones(1).pin_memory()", "Leave it out"),
+    "device_ids": (
+        "torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1), device_ids=[rank])",
+        "Write DDP(model).",
+    ),
+    "a group for NCCL": ("dist.new_group(backend='nccl')", '"gloo"'),
+    "a message to oneself": ("dist.send(torch.ones(1), rank)", "Copy the tensor"),
+    "one from oneself": ("dist.recv(torch.ones(1), rank)", "Copy the tensor"),
+}
+AS_SCRIPTS: dict[str, tuple[str, str]] = {
+    "nccl": ("dist.init_process_group('nccl')", '"gloo"'),
+    "both": ("dist.init_process_group('cpu:gloo,cuda:nccl')", '"gloo"'),
+    "mpi": ("dist.init_process_group('mpi')", '"gloo"'),
+    "a device": ("dist.init_process_group('nccl', device_id=torch.device('cuda', rank))", '"gloo"'),
+    "an interface": (
+        "os.environ['GLOO_SOCKET_IFNAME'] = 'eth77'; dist.init_process_group('gloo')",
+        "Leave that line out",
+    ),
+}
+
+
+def failure_of(line: str, **options: Any) -> str:
+    namespace: dict[str, Any] = {"torch": torch, "dist": dist, "os": os, "__name__": "__main__"}
+    source = f"def f(rank, n):\n    {line}"
+    # as a cell's lines, which some advice looks at
+    linecache.cache["<program>"] = len(source), None, source.splitlines(keepends=True), "<program>"
+    exec(compile(source, "<program>", "exec"), namespace)
+    run = launch(namespace["f"], 2, on_failure="return", timeout=60, **options)
+    assert run.failure is not None
+    return str(run.failure)
+
+
+@pytest.mark.parametrize("what", ON_GPUS)
+def test_a_line_for_gpus_says_what_to_write(what: str) -> None:
+    line, says = ON_GPUS[what]
+    assert says in failure_of(line)
+
+
+@pytest.mark.parametrize("what", AS_SCRIPTS)
+def test_a_script_that_joins_for_gpus_says_what_to_write(what: str) -> None:
+    line, says = AS_SCRIPTS[what]
+    assert says in failure_of(line, init=False)
+
+
+def test_a_message_to_oneself_is_the_cause_and_no_consequence() -> None:
+    line = "if rank == 1: dist.recv(torch.ones(1), 1)\n    dist.barrier()"
+    assert failure_of(line).startswith("rank 1 raised RuntimeError")
+
+
+def test_no_advice_where_a_line_only_mentions_a_gpu() -> None:
+    assert NO_GPU not in failure_of(
+        "device_count = 1 // 0 if torch.ones(1).is_cuda else {}['cuda']"
+    )
+
+
+def test_no_ranks_because_there_are_no_gpus() -> None:
+    with pytest.raises(LaunchError, match=r"torch.cuda.device_count\(\) is 0"):
+        launch(lambda rank, n: rank, torch.cuda.device_count())
