@@ -20,7 +20,7 @@ NO_NEW_PRIVS, PR_SET_NAME = 38, 15
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _FAMILY_S, _EMPTY_LOOKS = 10.0, 3
-_TRACKERS_S = 2.0
+_TRACKERS_S = 8.0
 # Opened before any fork: a new rank, or a program before its exec, is not a place to load a library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -136,8 +136,11 @@ def _members(leaders: Collection[int], others: Collection[int]) -> dict[int, int
     """Return the group of each process that is below these leaders, or adopted by this process."""
     if not leaders:
         return {}
-    roots = [*leaders, *(pid for pid in children_of(os.getpid()) if pid not in others)]
-    found = {pid: _group(pid) for pid in dict.fromkeys(p for root in roots for p in family(root))}
+    # In this order: a leader that ends meanwhile leaves its children to this process.
+    below = [pid for leader in leaders for pid in family(leader)]
+    adopted = [pid for pid in children_of(os.getpid()) if pid not in others]
+    below += [pid for root in adopted for pid in family(root)]
+    found = {pid: _group(pid) for pid in dict.fromkeys(below)}
     return {pid: group for pid, group in found.items() if group in leaders}
 
 
