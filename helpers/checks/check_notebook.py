@@ -16,7 +16,7 @@ from helpers.checks.registry import find, get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.launcher import disconnect
 from helpers.ranks.neutral import without_own_files
-from helpers.views.plain import for_log
+from helpers.views.plain import for_log, plural
 from helpers.views.verdict import verdict_text
 
 UNSANDBOXED = (
@@ -116,10 +116,8 @@ def is_defined(found: Answer | Problem) -> bool:
 
 
 def summary(results: list[CheckResult]) -> str:
-    """Write the last line: how many passed, with how many points."""
+    """Return the last line: how many passed."""
     passed = sum(result.passed for result in results)
-    points = sum(result.points for result in results)
-    out_of = sum(result.out_of for result in results)
     missing = sum(result.outcome is Outcome.NOT_ATTEMPTED for result in results)
     rest = f", {missing} not attempted" if missing else ""
-    return f"{passed} of {len(results)} exercises passed{rest}; {points:g} of {out_of:g} points."
+    return f"{passed} of {plural(len(results), 'exercise')} passed{rest}."

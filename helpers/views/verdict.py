@@ -99,8 +99,11 @@ def _again(result: CheckResult) -> str:
 
 
 def _headline(result: CheckResult) -> str:
-    points = f" ({round(result.points, 1):g} of {result.out_of:g} points)" if result.out_of else ""
-    return f"{result.heading or result.name}: {result.outcome.value}{points}"
+    passed = sum(case.passed for case in result.cases)
+    # Points are a grader's: to a learner it matters whether an answer passes, and how far it got.
+    share = f", {passed} of {plural(len(result.cases), 'case')} passed" if passed else ""
+    share = "" if result.passed else share
+    return f"{result.heading or result.name}: {result.outcome.value}{share}"
 
 
 def _worst(result: CheckResult) -> CaseVerdict | None:

@@ -132,7 +132,7 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "a screenshot has no cells"),
         (b"%PDF-1.7\n%\xe2\xe3", "is a PDF"),
         (b"PK\x03\x04\x14\0", "is a zip archive, not a notebook. Unpack it"),
-        (gzip.compress(VALID), "is compressed with gzip. Unpack it"),
+        (gzip.compress(VALID, mtime=0), "is compressed with gzip. Unpack it"),
         (b"<!DOCTYPE html>\n<html><body>Sign in</body></html>", "is a web page"),
         (b"<!-- saved -->\n<HTML lang='en'>", "is a web page"),
         (b"https://colab.research.google.com/drive/1aB\n", "File > Download > Download .ipynb"),

@@ -42,7 +42,7 @@ def test_a_notebook_runs_checks_and_plays(
     notebook.wait_until_all_have_run(RUN_ALL_S)
     expect(page.locator("[data-mime-type*='error']")).to_have_count(0)
     passed = notebook.output("result = check(ping_pong)")
-    expect(passed).to_contain_text("passed (10 of 10 points)")
+    expect(passed).to_contain_text("passed")
     player = notebook.output("timeline(run)").locator(".rr-player").first
     for button in ("To the beginning", "One step on"):
         player.get_by_role("button", name=button).click()
