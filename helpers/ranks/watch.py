@@ -193,7 +193,7 @@ class Watcher:
         unproven = lasted >= STUCK_UNPROVEN_S and looked and (asleep or in_vain)
         if not unproven and not self._is_proven(live):
             return None
-        states, trace = self.states(), self.world.collector.trace()  # a long one takes a while
+        states, trace = self.states(), self.world.collector.known()  # a long one takes a while
         if not unproven and can_complete(states, trace):
             return None
         # What ranks said came before the last look. Has one answered since, or gone on after a poll?
@@ -360,6 +360,8 @@ class Watcher:
             said.inside,
             str(collector.place(said.at)) if said.at else "",
             said.keys.keys if said.keys is not None else (),
+            said.needs,
+            said.named,
             tuple((name, str(collector.place(at))) for name, at in said.others),
         )
 
@@ -369,7 +371,7 @@ def waits_now(watcher: Watcher) -> Diagnosis:
     watcher.world.ask()  # for the next time, if they cannot answer at once
     watcher.world.pump(0.0)
     watcher.world.read_logs()
-    return diagnose(watcher.states(), watcher.world.collector.trace())
+    return diagnose(watcher.states(), watcher.world.collector.known())
 
 
 def _said(member: Member) -> tuple[object, ...]:

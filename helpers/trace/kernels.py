@@ -172,7 +172,7 @@ def _straight(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
         recorder = _active()
         if recorder is None:
             return method(pg, *args, **kwargs)
-        given = None if kwargs or _dispatcher_matters() else read(args)
+        given = None if kwargs or _dispatcher_matters() else read(args, pg)
         if given is None:
             work = method(pg, *args, **kwargs)
             recorder.bind(work)

@@ -22,7 +22,12 @@ EXPECTED = {
         "Either rank 0 must call all_reduce too, or nobody may.",
     ),
     "left_before_a_recv": ("rank_left", (0,), "still waits for it in send", "make the recv"),
-    "new_group_without_a_rank": ("rank_left", (1,), "still wait in new_group", "need every rank"),
+    "new_group_without_a_rank": (
+        "rank_left",
+        (1,),
+        "still wait in new_group",
+        "must call new_group",
+    ),
     "another_collective": (
         "mismatched_collectives",
         (0,),
@@ -35,7 +40,7 @@ EXPECTED = {
         "rank 0 calls all_reduce",
         "the same collectives in the same order",
     ),
-    "different_roots": ("mismatched_collectives", (0, 1), "broadcast with root 1", "same order"),
+    "different_roots": ("mismatched_collectives", (0, 1), "broadcast with root 1", "the same root"),
     "two_groups_crosswise": (
         "mismatched_collectives",
         (0, 1),
@@ -62,7 +67,49 @@ EXPECTED = {
         "waits in recv",
         "call its wait()",
     ),
-    "skipped_backward": ("skipped_backward", (1,), "rank 1 did not call backward()", "join()"),
+    "skipped_backward": (
+        "skipped_backward",
+        (1,),
+        "rank 1 has not reduced them in this step",
+        "With DDP every rank must reduce",
+    ),
+    "loss_without_parameters": (
+        "skipped_backward",
+        (1,),
+        "rank 1 has not reduced them in this step",
+        "no parameter of the model takes part in its loss",
+    ),
+    "backward_that_communicates": (
+        "skipped_backward",
+        (1,),
+        "calls all_reduce (stuck_programs.py, line 370); rank 1 does not make this call",
+        "backward pass of this program communicates",
+    ),
+    "call_too_many": (
+        "mismatched_collectives",
+        (0, 1),
+        "for the first time at their 1st call: rank 0 calls all_reduce (stuck_programs.py, line 358), while "
+        "rank 1 calls all_reduce (stuck_programs.py, line 360). Rank 1 has returned",
+        "must make the call on one of these lines, or none",
+    ),
+    "gather_to_oneself": (
+        "mismatched_collectives",
+        (0, 1),
+        "rank 1 calls gather with root 1",
+        "the same `dst` in reduce and gather",
+    ),
+    "local_group_after_another": (
+        "stuck",
+        (0, 1),
+        "Ranks 0 and 1 wait for each other in new_group",
+        "every member must have made equally many groups before",
+    ),
+    "groups_in_different_orders": (
+        "stuck",
+        (0, 1),
+        "rank 0 is in new_group for ranks 0 and 1",
+        "pass the same list of ranks",
+    ),
     "key_of_a_peer_that_waits": ("missing_key", (0,), "for the key 'go'", "PrefixStore"),
     "queue_of_the_peer": ("stuck", (0,), "Rank 0 waits in its own code", "A lock that is never"),
     "lock_of_its_own": ("stuck", (), "each waits in its own code", "A lock that is never"),
