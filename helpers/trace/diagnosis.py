@@ -23,8 +23,8 @@ class RankState:
     pending: all its calls that have not finished. inside: the torch function that its main thread
     is in ("" when it is in the learner's own code); `at` is the learner's line. keys: those of a store that
     it waits for. needs: the ranks that must come to the rendezvous that it is in, if not all of the world.
-    named: the members that it names for a new group. others: name and line of its other threads that are in
-    the learner's code.
+    named: the members that it names for a new group. lockers: the ranks that hold a file lock that it waits
+    for. others: name and line of its other threads that are in the learner's code.
     """
 
     rank: int
@@ -36,6 +36,7 @@ class RankState:
     keys: tuple[str, ...] = ()
     needs: tuple[int, ...] = ()
     named: tuple[int, ...] = ()
+    lockers: tuple[int, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -119,6 +120,9 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
         inside = f"in {state.inside}" if state.inside else "in its own code"
         if state.keys:
             inside += f" for {_keys(state.keys)}"
+        if state.lockers:
+            held = f"waits for a file lock of {_ranks(list(state.lockers))}{where}"
+            return Wait(state.rank, held, None, state.lockers)
         threads = "".join(f"; its thread {name!r} at {line}" for name, line in state.others)
         return Wait(state.rank, inside + where + threads)
     return Wait(state.rank, "blocked", event, _awaited(event, trace))
@@ -149,6 +153,7 @@ def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
         _skipped_backward,
         _never_waited,
         _missing_key,
+        _file_lock,
         _making_groups,
         _left,
         _tags,
@@ -332,6 +337,26 @@ def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Dia
                 "PrefixStore puts its prefix before each key.",
                 waits,
                 (state.rank,),
+            )
+    return None
+
+
+def _file_lock(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find a rank that waits for a file lock whose holder cannot go on either."""
+    for state in states:
+        for holder in () if state.gone else state.lockers:
+            theirs = waits[holder]
+            does = f"{theirs.call}{at(theirs.event)}" if theirs.event else theirs.state
+            doing = "waits in" if theirs.event else "is"
+            where = f" ({state.at})" if state.at else ""
+            both = f", while rank {holder} {doing} {does}" if holder != state.rank else " itself"
+            return Diagnosis(
+                "file_lock",
+                f"Rank {state.rank} waits{where} for a file lock that rank {holder} holds{both}.",
+                "Release the lock before a call that waits for other ranks: end the `with` block, or unlock "
+                "the file, first.",
+                waits,
+                (holder,),
             )
     return None
 

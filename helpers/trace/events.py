@@ -260,6 +260,7 @@ class Diagnosis:
     kind: "cycle", "mismatched_collectives", "different_shapes", "rank_left", "skipped_backward",
         "never_waited" (a transfer has both its ends, one of them as a Work that nobody waits for),
         "unmatched" (sends and receives that do not fit), "missing_key" (a key of a store that nobody sets),
+        "file_lock" (a rank waits for a file lock whose holder cannot go on),
         or "stuck".
     summary: one sentence: who did what. advice: what to do next.
     waits: one for each rank, in rank order. guilty: the ranks to look at first.

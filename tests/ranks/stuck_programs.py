@@ -404,3 +404,41 @@ def groups_in_different_orders(rank: int, n: int) -> None:
     members = [[0, 1], [1, 2]]
     for ranks in members if rank != 1 else members[::-1]:
         dist.new_group(ranks)
+
+
+@stuck("file_lock", "file_lock")
+def file_lock_around_a_barrier(rank: int, n: int) -> None:
+    import fcntl
+
+    if rank == 1:
+        dist.barrier()
+    with open(launch_folder() / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if rank == 0:
+            dist.barrier()
+        dist.barrier()
+
+
+@stuck("file_lock", "file_lock", world_size=3)
+def record_lock_of_a_peer(rank: int, n: int) -> None:
+    import fcntl
+
+    with open(launch_folder() / "lock", "w") as file:
+        if rank:
+            dist.barrier()
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        if rank == 0:
+            dist.barrier()
+            dist.recv(one(), 1)
+        else:
+            dist.send(one(), 0)
+
+
+@stuck("file_lock", "file_lock", world_size=1)
+def file_lock_of_its_own(rank: int, n: int) -> None:
+    import fcntl
+
+    with open(launch_folder() / "lock", "w") as one_file:
+        fcntl.flock(one_file, fcntl.LOCK_EX)
+        with open(launch_folder() / "lock", "w") as same_file:
+            fcntl.flock(same_file, fcntl.LOCK_EX)

@@ -104,6 +104,18 @@ EXPECTED = {
         "Ranks 0 and 1 wait for each other in new_group",
         "every member must have made equally many groups before",
     ),
+    "file_lock_around_a_barrier": (
+        "file_lock",
+        (0,),
+        "for a file lock that rank 0 holds, while rank 0 waits in barrier",
+        "Release the lock before",
+    ),
+    "file_lock_of_its_own": (
+        "file_lock",
+        (0,),
+        "for a file lock that rank 0 holds itself.",
+        "Release the lock before",
+    ),
     "groups_in_different_orders": (
         "stuck",
         (0, 1),

@@ -99,6 +99,8 @@ FROM_STUCK = (
     "gather_to_oneself",
     "local_group_after_another",
     "groups_in_different_orders",
+    "file_lock_around_a_barrier",
+    "file_lock_of_its_own",
 )
 
 
