@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextlib
 import datetime
 import dis
 import io
+import os
 import signal
 import sys
 import threading
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import DecodeError, Meta, json
 
+from helpers.ranks.inside import launch_folder
 from helpers.ranks.stores import KeyWait, wait_of
 from helpers.trace.frames import LEARNER, At, clipped, kind_of, learner_frame, place, whereabouts
 
@@ -86,6 +90,37 @@ _Ranks = Annotated[tuple[int, ...], Meta(max_length=_MOST_RANKS)]
 
 
 @dataclass(frozen=True)
+class ChildCall:
+    """A call that a process which the rank has forked makes on a group of the rank: it never returns.
+
+    who: "DataLoader worker", or "child process".
+    """
+
+    who: _Name
+    call: _Name
+    at: At
+
+
+def tell_of_child(rank_pid: int, call: str, at: At) -> None:
+    """Note a call of this process for the rank that has forked it. Called in the child, before the call."""
+    data = sys.modules.get("torch.utils.data")
+    who = "DataLoader worker" if data and data.get_worker_info() else "child process"
+    with contextlib.suppress(OSError):  # a full disk: then nothing is said
+        _file_of_children(rank_pid).write_bytes(json.encode(ChildCall(who, call, at)))
+
+
+def _call_of_a_child() -> ChildCall | None:
+    # Written by the learner's own processes, and perhaps not to its end yet.
+    with contextlib.suppress(OSError, RuntimeError, DecodeError):
+        return json.decode(_file_of_children(os.getpid()).read_bytes(), type=ChildCall)
+    return None
+
+
+def _file_of_children(rank_pid: int) -> Path:
+    return launch_folder() / f"child-of-{rank_pid}"
+
+
+@dataclass(frozen=True)
 class Status:
     """What a rank is in, in its own words: the launcher reads it with these limits.
 
@@ -95,7 +130,7 @@ class Status:
     keys: those of a store that it waits for. asleep: its main thread is in an event loop that only its
     own threads can wake. others: name and line of its other threads that are in the learner's code. idle:
     its threads from which no other rank need expect anything, by their ids as the rank knows them. alarm:
-    a signal is going to reach it when its timer runs out.
+    a signal is going to reach it when its timer runs out. child: a call that a process of its own is in.
     """
 
     at: At | None = None
@@ -108,6 +143,7 @@ class Status:
     others: Annotated[tuple[tuple[_Name, At], ...], Meta(max_length=_MOST_THREADS)] = ()
     idle: frozenset[int] = frozenset()
     alarm: bool = False
+    child: ChildCall | None = None
 
 
 def status(main: int, listener: int) -> Status:
@@ -129,6 +165,7 @@ def status(main: int, listener: int) -> Status:
         _other_threads(main),
         frozenset([listener, *_threads_that_pass_time()]),
         gives_up or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+        _call_of_a_child(),
     )
 
 

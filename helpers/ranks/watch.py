@@ -386,6 +386,9 @@ class Watcher:
             said.named,
             self._lockers(member) if locks and not member.done else (),
             tuple((name, str(collector.place(at))) for name, at in said.others),
+            f"{said.child.who} calls {said.child.call} ({collector.place(said.child.at)})"
+            if said.child is not None
+            else "",
         )
 
 

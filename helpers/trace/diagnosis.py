@@ -24,7 +24,8 @@ class RankState:
     is in ("" when it is in the learner's own code); `at` is the learner's line. keys: those of a store that
     it waits for. needs: the ranks that must come to the rendezvous that it is in, if not all of the world.
     named: the members that it names for a new group. lockers: the ranks that hold a file lock that it waits
-    for. others: name and line of its other threads that are in the learner's code.
+    for. others: name and line of its other threads that are in the learner's code. child: what a process that
+    it has forked calls on one of its groups, in words.
     """
 
     rank: int
@@ -38,6 +39,7 @@ class RankState:
     named: tuple[int, ...] = ()
     lockers: tuple[int, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
+    child: str = ""
 
     @property
     def gone(self) -> bool:
@@ -124,7 +126,10 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
             held = f"waits for a file lock of {_ranks(list(state.lockers))}{where}"
             return Wait(state.rank, held, None, state.lockers)
         threads = "".join(f"; its thread {name!r} at {line}" for name, line in state.others)
-        return Wait(state.rank, inside + where + threads)
+        child = (
+            f"; its {state.child}, but has none of the rank's connections" if state.child else ""
+        )
+        return Wait(state.rank, inside + where + threads + child)
     return Wait(state.rank, "blocked", event, _awaited(event, trace))
 
 

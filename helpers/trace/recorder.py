@@ -57,6 +57,7 @@ class Recorder:
         self._from_any: set[int] = set()
         # Not in a process that the rank has forked: there a lock may be held by a thread that is not.
         self.active = True
+        self._inherited: weakref.WeakSet[dist.ProcessGroup] = weakref.WeakSet()
 
     def bind(self, work: dist.Work | None) -> None:
         """Take note that `work` is what the call that this thread made last has returned."""
@@ -172,6 +173,16 @@ class Recorder:
         said = json.dumps(error[:500]) if error else '""'
         self._write((_END % (seq, now, said, "null" if source is None else source)).encode())
         self._futures.pop(seq, None)
+
+    def stop_in_child(self) -> None:
+        """Record nothing more in this process, which the rank has forked: it is not the rank."""
+        self.active = False
+        groups = importlib.import_module("torch.distributed.distributed_c10d")._world.pg_map
+        self._inherited.update(groups)
+
+    def is_inherited(self, pg: dist.ProcessGroup) -> bool:
+        """Whether a group was the rank's before this process was forked, so that it has no threads here."""
+        return pg in self._inherited
 
     @property
     def count(self) -> int:
