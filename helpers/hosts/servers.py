@@ -73,6 +73,9 @@ class _View:
 class _FarRank:
     """One rank of a `_View`. See `observed.OneRank`."""
 
+    # The kernel does not name the holder of a lock on a file that several hosts share.
+    lock_holders: frozenset[int] = frozenset()
+
     def __init__(self, view: _View, rank: int) -> None:
         self._view, self._rank = view, rank
 

@@ -176,7 +176,7 @@ def _host_lost(watcher: Watcher, member: Member) -> HostLost:
 
 
 def _abort_advice(world: World) -> str:
-    mismatch = mismatch_in(world.collector.trace())
+    mismatch = mismatch_in(world.collector.known())
     if not mismatch:
         return ""
     return f"gloo ends a process whose peer sends another size than it expects: {mismatch}"

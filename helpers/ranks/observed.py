@@ -19,6 +19,7 @@ from helpers.ranks.threads import (
     GLOO_LOOP,
     Thread,
     connections,
+    lock_holders,
     ports_of,
     queues_of,
     threads_of,
@@ -54,6 +55,10 @@ class OneRank(Protocol):
     @property
     def ports(self) -> frozenset[int]:
         """The TCP ports that it serves."""
+
+    @property
+    def lock_holders(self) -> frozenset[int]:
+        """The processes that hold the file locks for which it waits."""
 
     @property
     def in_flight(self) -> bool:
@@ -99,6 +104,10 @@ class Shown:
     @cached_property
     def ports(self) -> frozenset[int]:
         return ports_of(self.pid)
+
+    @cached_property
+    def lock_holders(self) -> frozenset[int]:
+        return lock_holders(self.pid)
 
 
 @dataclass(frozen=True)

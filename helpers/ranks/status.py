@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextlib
 import datetime
 import dis
 import io
+import os
 import signal
 import sys
 import threading
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import DecodeError, Meta, json
 
+from helpers.ranks.inside import launch_folder
 from helpers.ranks.stores import KeyWait, wait_of
 from helpers.trace.frames import LEARNER, At, clipped, kind_of, learner_frame, place, whereabouts
 
@@ -82,6 +86,38 @@ _MONITORS = frozenset({"tqdm._monitor.TMonitor"})
 
 
 _Name = Annotated[str, Meta(max_length=_MAX_NAME)]
+_Ranks = Annotated[tuple[int, ...], Meta(max_length=_MOST_RANKS)]
+
+
+@dataclass(frozen=True)
+class ChildCall:
+    """A call that a process which the rank has forked makes on a group of the rank: it never returns.
+
+    who: "DataLoader worker", or "child process".
+    """
+
+    who: _Name
+    call: _Name
+    at: At
+
+
+def tell_of_child(rank_pid: int, call: str, at: At) -> None:
+    """Note a call of this process for the rank that has forked it. Called in the child, before the call."""
+    data = sys.modules.get("torch.utils.data")
+    who = "DataLoader worker" if data and data.get_worker_info() else "child process"
+    with contextlib.suppress(OSError):  # a full disk: then nothing is said
+        _file_of_children(rank_pid).write_bytes(json.encode(ChildCall(who, call, at)))
+
+
+def _call_of_a_child() -> ChildCall | None:
+    # Written by the learner's own processes, and perhaps not to its end yet.
+    with contextlib.suppress(OSError, RuntimeError, DecodeError):
+        return json.decode(_file_of_children(os.getpid()).read_bytes(), type=ChildCall)
+    return None
+
+
+def _file_of_children(rank_pid: int) -> Path:
+    return launch_folder() / f"child-of-{rank_pid}"
 
 
 @dataclass(frozen=True)
@@ -89,28 +125,31 @@ class Status:
     """What a rank is in, in its own words: the launcher reads it with these limits.
 
     at: the learner's line. inside: the function of torch that the main thread is in, or "". meets: the
-    rendezvous that it is in ("init_process_group", "store.get", ...), or "". needs: the ranks that must come
-    to it; none are named where all of the world must. keys: those of a store that it waits for. asleep: its
-    main thread is in an event loop that only its own threads can wake. others: name and line of its other
-    threads that are in the learner's code. idle: its threads from which no other rank need expect anything,
-    by their ids as the rank knows them. alarm: a signal is going to reach it when its timer runs out.
+    rendezvous that it is in ("init_process_group", "store.get", ...), or "". needs: the ranks that must
+    come to it; none are named where all of the world must. named: the members of the group that it makes.
+    keys: those of a store that it waits for. asleep: its main thread is in an event loop that only its
+    own threads can wake. others: name and line of its other threads that are in the learner's code. idle:
+    its threads from which no other rank need expect anything, by their ids as the rank knows them. alarm:
+    a signal is going to reach it when its timer runs out. child: a call that a process of its own is in.
     """
 
     at: At | None = None
     inside: _Name = ""
     meets: _Name = ""
-    needs: Annotated[tuple[int, ...], Meta(max_length=_MOST_RANKS)] = ()
+    needs: _Ranks = ()
+    named: _Ranks = ()
     keys: KeyWait | None = None
     asleep: bool = False
     others: Annotated[tuple[tuple[_Name, At], ...], Meta(max_length=_MOST_THREADS)] = ()
     idle: frozenset[int] = frozenset()
     alarm: bool = False
+    child: ChildCall | None = None
 
 
 def status(main: int, listener: int) -> Status:
     """Return what this rank is in. main, listener: the ids of those two threads."""
     at, inside, frame = whereabouts(main)
-    meets, needs, gives_up = _rendezvous(frame)
+    meets, needs, named, gives_up = _rendezvous(frame)
     waits = wait_of(frame)
     if waits is not None:
         inside = inside or waits.call
@@ -120,11 +159,13 @@ def status(main: int, listener: int) -> Status:
         inside[:_MAX_NAME],
         meets,
         needs,
+        named,
         waits,
         _waits_for_its_own_event_loop(frame),
         _other_threads(main),
         frozenset([listener, *_threads_that_pass_time()]),
         gives_up or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+        _call_of_a_child(),
     )
 
 
@@ -155,23 +196,31 @@ def _other_threads(main: int) -> tuple[tuple[str, At], ...]:
     return tuple(found[:_MOST_THREADS])
 
 
-def _rendezvous(frame: FrameType | None) -> tuple[str, tuple[int, ...], bool]:
-    """Tell in which rendezvous a thread is, who must come to it, and whether it gives up soon.
+def _rendezvous(
+    frame: FrameType | None,
+) -> tuple[str, tuple[int, ...], tuple[int, ...], bool]:
+    """Return in which rendezvous a thread is, who must come to it, whom it names, and if it gives up soon.
 
     () stands for all ranks of the world.
     """
     while frame is not None and kind_of(frame.f_code) is not LEARNER:
         name, given = frame.f_code.co_name, frame.f_locals
         if name in RENDEZVOUS:
-            size, ranks = given.get("world_size"), given.get("ranks")
+            size, named = given.get("world_size"), _numbers(given.get("ranks"))
             needs: tuple[int, ...] = ()
             if name == "init_process_group" and type(size) is int and 0 < size <= _MOST_RANKS:
                 needs = tuple(range(size))
-            elif given.get("use_local_synchronization") and isinstance(ranks, list):
-                needs = tuple(rank for rank in ranks if type(rank) is int)[:_MOST_RANKS]
-            return name, needs, _gives_up_soon(given)
+            elif given.get("use_local_synchronization"):
+                needs = named
+            return name, needs, named, _gives_up_soon(given)
         frame = frame.f_back
-    return "", (), False
+    return "", (), (), False
+
+
+def _numbers(ranks: object) -> tuple[int, ...]:
+    """Return the ranks in a list that the learner's code has passed; none if it is anything else."""
+    given: Sequence[object] = ranks if type(ranks) is list else ()
+    return tuple(rank for rank in given if type(rank) is int)[:_MOST_RANKS]
 
 
 def _gives_up_soon(given: Mapping[str, Any]) -> bool:

@@ -37,6 +37,8 @@ _CALLS = {
         0: "read",
         35: "nanosleep",
         230: "clock_nanosleep",
+        72: "fcntl",
+        73: "flock",
     },
     "aarch64": {
         98: "futex",
@@ -47,9 +49,13 @@ _CALLS = {
         63: "read",
         101: "nanosleep",
         115: "clock_nanosleep",
+        25: "fcntl",
+        32: "flock",
     },
 }.get(platform.machine(), {})
 _FUTEX_PRIVATE, _FUTEX_REALTIME, _FUTEX_WAIT, _FUTEX_WAIT_BITSET = 128, 256, 0, 9
+# Commands of fcntl(2) that wait for a lock, of a process or of an open file: F_SETLKW, F_OFD_SETLKW.
+_LOCKS = frozenset({7, 38})
 # The state of a socket in /proc/net/tcp; from TCP_LISTEN in the kernel's tcp_states.h.
 _LISTEN = "0A"
 # time.sleep() sleeps until a moment; torch, when it polls a store, for a while.
@@ -138,6 +144,8 @@ def _thread(pid: int, tid: int) -> Thread:
     args = [int(word, 16) for word in words[1:7]]
     if call == "clock_nanosleep" and args[1] & _TIMER_ABSTIME:
         call = "sleep"
+    if call == "fcntl":
+        call = "flock" if args[1] in _LOCKS else ""
     if call == "epoll_wait" and args[2:4] == _GLOOS_EPOLL:
         name = GLOO_LOOP
     ends_in_s, private = _ends_in(call, args, pid)
@@ -167,7 +175,7 @@ def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
         return _milliseconds(args[2]), False
     if call == "ppoll":
         return (_timespec(pid, args[2]) if args[2] else FOREVER), False
-    if call in {"recvfrom", "read"}:
+    if call in {"recvfrom", "read", "flock"}:
         return FOREVER, False
     return 0.0, False
 
@@ -181,6 +189,24 @@ def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/{pid}/fd/{fd}").startswith("pipe:")
     return False
+
+
+def lock_holders(pid: int) -> frozenset[int]:
+    """Return the processes that hold the file locks for which threads of a process wait; see proc_locks(5).
+
+    None if the kernel does not tell: then the lock may be that of an open file that several processes share.
+    """
+    found = set()
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        holder = 0
+        # Below each lock stand those who wait for it: "1: FLOCK ADVISORY WRITE 123 ...", "1: -> FLOCK ...".
+        for line in Path("/proc/locks").read_text().splitlines():
+            _, *fields = line.split()
+            if fields[0] != "->":
+                holder = int(fields[3])
+            elif int(fields[4]) == pid:
+                found.add(holder)
+    return frozenset(found)
 
 
 def ports_of(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:

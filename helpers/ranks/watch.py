@@ -170,7 +170,11 @@ class Watcher:
         time in the queue for a core than asleep, and would hide every deadlock.
         """
         main = threads[0]
-        waits = main.call in {"?", "read"} or main.call in _POLLS or main.call in _WAITS_OF_TORCH
+        waits = (
+            main.call in {"?", "read", "flock"}
+            or main.call in _POLLS
+            or main.call in _WAITS_OF_TORCH
+        )
         return waits and all(
             thread.state == "S" or _looks_round(thread) or thread.inner in member.status.idle
             for thread in threads
@@ -193,7 +197,7 @@ class Watcher:
         unproven = lasted >= STUCK_UNPROVEN_S and looked and (asleep or in_vain)
         if not unproven and not self._is_proven(live):
             return None
-        states, trace = self.states(), self.world.collector.trace()  # a long one takes a while
+        states, trace = self.states(), self.world.collector.known()  # a long one takes a while
         if not unproven and can_complete(states, trace):
             return None
         # What ranks said came before the last look. Has one answered since, or gone on after a poll?
@@ -329,6 +333,8 @@ class Watcher:
         )  # not before the launch itself has ended
         if thread.call == "futex" and thread.private and never:
             return True  # for another thread of its own process
+        if thread.call == "flock":
+            return bool(self._lockers(member))
         if thread.call == "read" and thread.private:
             # A worker that loads data answers by such a pipe, and is not counted among those that may act.
             return not self._shown(member).has_children
@@ -339,6 +345,20 @@ class Watcher:
             return False
         # A main thread in torch's code may wait for a process of its own: a worker that loads data.
         return thread.private or not main or not self._shown(member).has_children
+
+    def _lockers(self, member: Member) -> tuple[int, ...]:
+        """Return the ranks that hold the file locks that a rank waits for.
+
+        Return none if a lock may be released without them: by a different program, or by a child process,
+        which shares the open file of the rank that forked it.
+        """
+        pids = {other.pid: other for other in self.world.members if not other.done}
+        holders = self._shown(member).lock_holders
+        if not holders <= pids.keys() or any(
+            self._shown(pids[pid]).has_children for pid in holders
+        ):
+            return ()
+        return tuple(sorted(pids[pid].rank for pid in holders))
 
     def _in_torch(self, member: Member) -> bool:
         """Tell whether the main thread is in torch's code: by its own word, or where it cannot speak."""
@@ -352,6 +372,8 @@ class Watcher:
 
     def _state(self, member: Member, said: Status) -> RankState:
         collector = self.world.collector
+        shown = self._view.ranks.get(member.rank)  # none before the first look
+        locks = shown is not None and any(t.call == "flock" for t in shown.threads)
         return RankState(
             member.rank,
             member.state,
@@ -360,7 +382,13 @@ class Watcher:
             said.inside,
             str(collector.place(said.at)) if said.at else "",
             said.keys.keys if said.keys is not None else (),
+            said.needs,
+            said.named,
+            self._lockers(member) if locks and not member.done else (),
             tuple((name, str(collector.place(at))) for name, at in said.others),
+            f"{said.child.who} calls {said.child.call} ({collector.place(said.child.at)})"
+            if said.child is not None
+            else "",
         )
 
 
@@ -369,7 +397,7 @@ def waits_now(watcher: Watcher) -> Diagnosis:
     watcher.world.ask()  # for the next time, if they cannot answer at once
     watcher.world.pump(0.0)
     watcher.world.read_logs()
-    return diagnose(watcher.states(), watcher.world.collector.trace())
+    return diagnose(watcher.states(), watcher.world.collector.known())
 
 
 def _said(member: Member) -> tuple[object, ...]:

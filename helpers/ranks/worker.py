@@ -11,6 +11,7 @@ import _thread
 import contextlib
 import faulthandler
 import fcntl
+import functools
 import io
 import linecache
 import multiprocessing.process
@@ -49,7 +50,7 @@ from helpers.ranks.new_process import (
 from helpers.ranks.options import Identity, Options, Task, has_gpu_driver
 from helpers.ranks.raised import describe_error
 from helpers.ranks.settings import apply_settings
-from helpers.ranks.status import status
+from helpers.ranks.status import status, tell_of_child
 
 # The only descriptors that a rank has besides 0, 1 and 2.
 CHANNEL_FD, LOG_FD = 3, 4
@@ -256,7 +257,9 @@ class _Rank:
         """In a process that the learner forks, a DataLoader's worker for example: it is not the rank."""
         self.is_forked_child = True
         if self.recorder is not None:
-            self.recorder.active = False
+            from helpers.trace import kernels
+
+            kernels.stop_in_child(functools.partial(tell_of_child, os.getppid()))
         self.channel.closed = True
         with contextlib.suppress(OSError):
             self.sock.close()

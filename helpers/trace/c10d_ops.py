@@ -63,12 +63,16 @@ _OPTION = {
 # An argument's name in a schema -> what the record of the call says it is.
 _TELLS = {"src": "peer", "dst": "peer", "tag": "tag", "root_rank": "root"}
 
+# Arguments that say how many rows go to each rank and come from each, and the ops in which amounts differ.
+_SPLITS = ("output_split_sizes", "input_split_sizes")
+_SPLIT = frozenset({"all_to_all", "scatter"})
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def plain_call(
     op: Op,
-) -> Callable[[tuple[Any, ...]], tuple[list[Any], bool, dict[str, Any]] | None]:
+) -> Callable[[tuple[Any, ...], dist.ProcessGroup], tuple[list[Any], bool, dict[str, Any]] | None]:
     """Return what reads the arguments of `ProcessGroup.method` where the backend's method takes the same.
 
     It gives the tensors that count, whether the call is asynchronous, and what its record says besides;
@@ -77,10 +81,13 @@ def plain_call(
     """
     options: Any = op.options
     fields = [f for f in ("rootRank", "asyncOp") if options and hasattr(options(), f)]
+    splits = op.records in _SPLIT
     reduces = options is not None and hasattr(options(), "reduceOp")
     count = {"send": 3, "recv": 3, "recv_anysource": 2}.get(op.method)
 
-    def read(args: tuple[Any, ...]) -> tuple[list[Any], bool, dict[str, Any]] | None:
+    def read(
+        args: tuple[Any, ...], pg: dist.ProcessGroup
+    ) -> tuple[list[Any], bool, dict[str, Any]] | None:
         about: dict[str, Any] = {}
         if options is None:
             if len(args) != count:
@@ -104,6 +111,8 @@ def plain_call(
             return None
         if torch.is_grad_enabled() and any(t.requires_grad for t in flat(list(args[:2]))):
             return None  # on the long way autograd notes that this call has no derivative
+        if splits:
+            about |= _splits(args[0], args[1], args[2:-1], pg.size())
         return tensors, asynchronous, about
 
     return read
@@ -129,6 +138,8 @@ def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..
     tells = [(names.index(given), said) for given, said in _TELLS.items() if given in names]
     at_op = names.index("reduce_op") if "reduce_op" in names else None
     at_async = names.index("async_op") if "async_op" in names else None
+    at_splits = [names.index(given) for given in _SPLITS if given in names]
+    splits = op.records in _SPLIT
     waits = name == "monitored_barrier_"
 
     def kernel(*args: Any) -> Any:
@@ -136,6 +147,10 @@ def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..
         about = {said: given[at] for at, said in tells}
         if at_op is not None:
             given[at_op], about["reduce_op"] = _reduction(given[at_op].op())
+        if splits:
+            size = dist.ProcessGroup.unbox(given[at_pg]).size()
+            rows = [given[at] for at in at_splits]
+            about |= _splits(given[lists[0]], given[lists[1]], rows, size)
         tensors = flat(given[counts[0]]) if counts else []
         asynchronous = not waits if at_async is None else given[at_async]
         work = run(
@@ -167,9 +182,6 @@ def _by_method(op: Op, names: Sequence[str], lists: Sequence[int], device: torch
         return lambda backend: getattr(backend, op.method)(*first, *rest, *options)
 
     return asks
-
-
-_SPLITS = ("output_split_sizes", "input_split_sizes")
 
 
 def _monitored(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
@@ -245,6 +257,21 @@ def _options(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
         return options
 
     return make
+
+
+def _splits(outs: Any, ins: Any, rows: Sequence[Sequence[int]], size: int) -> dict[str, list[int]]:
+    """Return how many elements a rank gives to each rank, and takes from each, in a group of that size."""
+    taken, given = rows or ((), ())
+    return {"gives": _elements(ins, given, size), "takes": _elements(outs, taken, size)}
+
+
+def _elements(tensors: Any, rows: Sequence[int], size: int) -> list[int]:
+    if not isinstance(tensors, torch.Tensor):
+        return [tensor.numel() for tensor in flat(tensors)]
+    if not rows:  # split evenly
+        return [tensors.numel() // size] * size
+    row = tensors.numel() // (tensors.shape[0] or 1)
+    return [row * count for count in rows]
 
 
 def flat(lists: Any) -> list[torch.Tensor]:

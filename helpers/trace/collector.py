@@ -6,8 +6,9 @@ of JSON, an array: its kind, then what the class of that kind below names.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from msgspec import DecodeError, Struct, json
@@ -26,19 +27,20 @@ _MOST_NONSENSE = 200_000
 
 
 class _Site(Struct, array_like=True, tag="site"):
-    """Where calls come from; where: the learner's line, if there is one."""
+    """Where calls come from; where: the learner's line, if there is one; by: the file of torch between."""
 
     id: int
     op: str
     call: str
     where: At | None
+    by: str = ""
 
     def take(self, known: Collector, rank: int) -> None:
         # Each kind of op has its own rules of what answers it: one that nobody knows would break them.
         if self.op not in _OPS or not 0 <= self.id < MAX_SITES:
             raise ValueError(self)
         where = known.place(self.where) if self.where else None
-        known._sites[rank, self.id] = _Source(self.op, self.call[:_TEXT], where)
+        known._sites[rank, self.id] = _Source(self.op, self.call[:_TEXT], where, self.by[:_TEXT])
 
 
 class _Group(Struct, array_like=True, tag="group"):
@@ -69,6 +71,8 @@ class _About(Struct):
     tag: int = 0
     reduce_op: str = ""
     asynchronous: bool = False
+    gives: list[int] = []
+    takes: list[int] = []
 
 
 class _Called(Struct, array_like=True, tag="call"):
@@ -103,7 +107,7 @@ class _Waits(Struct, array_like=True, tag="wait"):
     when_ns: int
 
     def take(self, known: Collector, rank: int) -> None:
-        call = known._calls[rank][self.seq]
+        call = known.call(rank, self.seq)
         if call.wait_ns is None:
             call.wait_ns = self.when_ns - known.clocks[rank]
 
@@ -117,7 +121,7 @@ class _Ended(Struct, array_like=True, tag="end"):
     source: int | None
 
     def take(self, known: Collector, rank: int) -> None:
-        call = known._calls[rank][self.seq]
+        call = known.call(rank, self.seq)
         if self.source is not None and 0 <= self.source < len(call.members):
             call.peer = call.members[self.source]
         known._unfinished[rank].pop(self.seq, None)
@@ -132,7 +136,7 @@ class _Held(Struct, array_like=True, tag="held"):
     after: str | None
 
     def take(self, known: Collector, rank: int) -> None:
-        call = known._calls[rank][self.seq]
+        call = known.call(rank, self.seq)
         call.before = call.before if self.before is None else self.before[:_TEXT]
         call.after = call.after if self.after is None else self.after[:_TEXT]
 
@@ -147,6 +151,7 @@ class _Source:
     op: str
     call: str
     where: Place | None
+    by: str
 
 
 @dataclass(slots=True)
@@ -181,6 +186,9 @@ class _Call:
             dtype=made.dtype[:20],
             shapes=tuple([tuple(shape[:10]) for shape in made.shapes[:16]]),
             reduce_op=about.reduce_op[:20],
+            gives=tuple(about.gives[: len(self.members)]),
+            takes=tuple(about.takes[: len(self.members)]),
+            by=self.source.by,
             asynchronous=about.asynchronous,
             start_ns=self.start_ns,
             wait_ns=self.wait_ns,
@@ -211,6 +219,7 @@ class Collector:
     _sites: dict[tuple[int, int], _Source] = field(default_factory=dict)
     _groups: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
     _places: dict[At, Place] = field(default_factory=dict)
+    _earlier: list[dict[int, _Call]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         ranks = range(self.world_size)
@@ -219,7 +228,11 @@ class Collector:
         self._nonsense = [0 for _ in ranks]
         self._left: list[dict[str, tuple[int, ...]]] = [{} for _ in ranks]
         self._calls: list[dict[int, _Call]] = [{} for _ in ranks]
-        self._unfinished: list[dict[int, _Call]] = [{} for _ in ranks]
+        self._earlier = self._earlier or [{} for _ in ranks]
+        self._unfinished: list[dict[int, _Call]] = [
+            {seq: call for seq, call in calls.items() if call.end_ns is None}
+            for calls in self._earlier
+        ]
 
     def feed(self, rank: int, lines: Sequence[bytes]) -> None:
         """Take the lines that one rank has written; ignore what is not a record."""
@@ -250,7 +263,52 @@ class Collector:
             clocks,
             _sites=self._sites,
             _groups=self._groups,
+            _earlier=self._unanswered(),
         )
+
+    def _unanswered(self) -> list[dict[int, _Call]]:
+        """Return the calls of each rank that others have not answered: the next task may wait for them."""
+        none: list[dict[int, _Call]] = [{} for _ in self._calls]
+        if self.dropped or not (any(self._unfinished) or self._is_uneven()):
+            return none  # if records are missing, the answers may be among them
+        trace = self.known()
+        answered = {
+            (call.rank, call.seq)
+            for collective in trace.collectives()
+            if collective.complete
+            for call in collective.calls
+        }
+        for message in trace.messages():
+            if message.recv is not None:
+                answered |= {(end.rank, end.seq) for end in (message.send, message.recv)}
+        for event in trace.calls:
+            if (event.rank, event.seq) not in answered and not event.error:
+                none[event.rank][event.seq] = self.call(event.rank, event.seq)
+        return none
+
+    def _is_uneven(self) -> bool:
+        """Whether the members of a group have called different numbers of collectives."""
+        if any(self._earlier):
+            return True
+        counts: dict[tuple[str, tuple[int, ...]], Counter[int]] = defaultdict(Counter)
+        for rank, calls in enumerate(self._calls):
+            for call in calls.values():
+                if call.source.op in COLLECTIVES:
+                    counts[call.made.group, call.members][rank] += 1
+        return any(
+            len({count[rank] for rank in members}) > 1 for (_, members), count in counts.items()
+        )
+
+    def call(self, rank: int, seq: int) -> _Call:
+        """Return a call of this task, or an unanswered one of an earlier task. Raise KeyError for others."""
+        return self._calls[rank].get(seq) or self._earlier[rank][seq]
+
+    def known(self) -> Trace:
+        """Return the trace with the unanswered calls of earlier tasks, for a diagnosis."""
+        before = [calls[seq].event() for calls in self._earlier for seq in sorted(calls)]
+        trace = self.trace()
+        events = sorted([*before, *trace.events], key=lambda event: (event.rank, event.seq))
+        return replace(trace, events=tuple(events), earlier=len(before))
 
     def trace(self, hosts: tuple[str, ...] = ()) -> Trace:
         """Return what is known now. hosts: of each rank; none where all are on this machine."""

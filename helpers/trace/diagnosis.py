@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from helpers.trace.events import Collective, Diagnosis, Event, Trace, Wait
-from helpers.trace.mismatch import at, key_of, problem_of, unlike
+from helpers.trace.events import Diagnosis, Event, Trace, Wait
+from helpers.trace.mismatch import JOIN, Difference, at, first_difference, key_of, problem_of
 
 GONE = frozenset({"returned", "failed", "died"})
 
@@ -22,7 +22,10 @@ class RankState:
     state: "running", "returned", "failed" or "died". blocked: the call that it waits for, if any.
     pending: all its calls that have not finished. inside: the torch function that its main thread
     is in ("" when it is in the learner's own code); `at` is the learner's line. keys: those of a store that
-    it waits for. others: name and line of its other threads that are in the learner's code.
+    it waits for. needs: the ranks that must come to the rendezvous that it is in, if not all of the world.
+    named: the members that it names for a new group. lockers: the ranks that hold a file lock that it waits
+    for. others: name and line of its other threads that are in the learner's code. child: what a process that
+    it has forked calls on one of its groups, in words.
     """
 
     rank: int
@@ -32,7 +35,11 @@ class RankState:
     inside: str = ""
     at: str = ""
     keys: tuple[str, ...] = ()
+    needs: tuple[int, ...] = ()
+    named: tuple[int, ...] = ()
+    lockers: tuple[int, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
+    child: str = ""
 
     @property
     def gone(self) -> bool:
@@ -48,32 +55,20 @@ _IN_OWN_CODE = (
 def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     """Explain a world in which no rank can go on; `states` holds one for each rank, in order."""
     waits = tuple(_wait_of(state, states, trace) for state in states)
-    # The order matters: what is certain (calls that contradict each other) comes before what is only missing,
-    # and what has a cause of its own before the cycles that follow from it.
-    for explain in (
-        _different_shapes,
-        _mismatch,
-        _skipped_backward,
-        _never_waited,
-        _missing_key,
-        _left,
-        _tags,
-        _peers,
-        _cycle,
-        _own_code,
-        _unmatched,
-    ):
-        found = explain(states, trace, waits)
-        if found is not None:
-            return found
+    difference, last = first_difference(trace), _last_wait(states, trace, waits)
+    if difference is not None:
+        return _different_calls(difference, trace, waits, last)
+    if last is not None:
+        return last
     setting_up = {state.inside for state in states} & {"init_process_group", "new_group"}
     if setting_up:
         calls = " and ".join(sorted(setting_up))
         return Diagnosis(
             "stuck",
             f"No rank can go on: in {calls} each waits for ranks that do not come.",
-            "init_process_group needs as many ranks as world_size says; new_group must be called by "
-            "every rank, for the same groups in the same order.",
+            "init_process_group needs as many ranks as world_size says."
+            if "init_process_group" in setting_up
+            else _NEW_GROUP,
             waits,
         )
     if not any(wait.event for wait in waits) and not any(state.inside for state in states):
@@ -96,7 +91,8 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     for collective in trace.collectives():
         open_calls = [call for call in collective.calls if not call.finished]
         # Complete means that all members are in it: gloo may just not have told all of them yet.
-        if open_calls and collective.complete and problem_of(collective) is None:
+        fits = problem_of(collective) in {None, "reduce_op"}  # gloo sends no reduction along
+        if open_calls and collective.complete and fits:
             return True
     blocked = {(s.rank, s.blocked.seq) for s in states if s.blocked is not None}
     from_any = [e for e in trace if e.op == "recv" and e.peer is None and not e.finished]
@@ -126,8 +122,14 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
         inside = f"in {state.inside}" if state.inside else "in its own code"
         if state.keys:
             inside += f" for {_keys(state.keys)}"
+        if state.lockers:
+            held = f"waits for a file lock of {_ranks(list(state.lockers))}{where}"
+            return Wait(state.rank, held, None, state.lockers)
         threads = "".join(f"; its thread {name!r} at {line}" for name, line in state.others)
-        return Wait(state.rank, inside + where + threads)
+        child = (
+            f"; its {state.child}, but has none of the rank's connections" if state.child else ""
+        )
+        return Wait(state.rank, inside + where + threads + child)
     return Wait(state.rank, "blocked", event, _awaited(event, trace))
 
 
@@ -147,41 +149,84 @@ def _awaited(event: Event, trace: Trace) -> tuple[int, ...]:
 Waits = tuple[Wait, ...]
 
 
-def _stuck_collectives(trace: Trace) -> list[Collective]:
-    return [m for m in trace.collectives() if any(not call.finished for call in m.calls)]
-
-
-def _different_shapes(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    for collective in _stuck_collectives(trace):
-        problem = problem_of(collective)
-        if problem in {"shape", "dtype"}:
-            return Diagnosis(
-                "different_shapes",
-                "The ranks hand different tensors to one collective: "
-                + unlike(collective, problem),
-                "Give every rank a tensor of the same shape and dtype, contiguous.",
-                waits,
-                _odd_ones(collective, problem),
-            )
+def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Explain what ranks wait for now, whatever they called before."""
+    # The order matters: what is certain comes before what is only missing, and what has a cause of its own
+    # before the cycles that follow from it.
+    for explain in (
+        _crosswise,
+        _skipped_backward,
+        _never_waited,
+        _missing_key,
+        _file_lock,
+        _making_groups,
+        _left,
+        _tags,
+        _peers,
+        _cycle,
+        _own_code,
+        _unmatched,
+    ):
+        found = explain(states, trace, waits)
+        if found is not None:
+            return found
     return None
 
 
-def _mismatch(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    for collective in _stuck_collectives(trace):
-        problem = problem_of(collective)
-        if problem in {"op", "root"}:
-            return Diagnosis(
-                "mismatched_collectives",
-                "The ranks call different collectives at the same place in their order: "
-                + unlike(collective, problem),
-                "All members of a group must call the same collectives in the same order.",
-                waits,
-                _odd_ones(collective, problem),
-            )
-    return _order_between_groups(trace, waits)
+def _different_calls(
+    difference: Difference, trace: Trace, waits: Waits, last: Diagnosis | None
+) -> Diagnosis:
+    """Name the first calls that differ. They may have finished: then `last` says what ranks wait for now."""
+    problem, members = difference.problem, difference.collective.group_ranks
+    tensors = problem in {"shape", "dtype", "splits"}
+    advice = _ADVICE_ON_CALLS.get(problem, _SAME_CALLS)
+    if difference.finished or problem == "line":
+        # With calls of earlier cells among them, a reader could not count to this one.
+        place = (
+            "" if trace.earlier else f" at their {_ordinal(difference.collective.index + 1)} call"
+        )
+        if set(members) != set(range(trace.world_size)):
+            place += f" in the group of {_ranks(list(members))}"
+        first = f"The calls of the ranks differ for the first time{place}: "
+        summary = f"{first}{difference}"
+        if last is not None and last.kind != "skipped_backward":
+            summary += f" {last.summary}"
+        advice += " " + (_PAIRED_SINCE if problem == "line" else _NO_ERROR)
+    elif tensors:
+        summary = f"The ranks hand different tensors to one collective: {difference}"
+    else:
+        summary = (
+            f"The ranks call different collectives at the same place in their order: {difference}"
+        )
+    if any(event.by == JOIN for event in trace if event.group == difference.collective.group):
+        advice += " " + _IN_JOIN
+    kind = "different_shapes" if tensors else "mismatched_collectives"
+    return Diagnosis(kind, summary, advice, waits, _odd_ones(difference))
 
 
-def _order_between_groups(trace: Trace, waits: Waits) -> Diagnosis | None:
+_SAME_CALLS = "All members of a group must call the same collectives in the same order."
+_SAME_TENSORS = "Give every rank a tensor of the same shape and dtype, contiguous."
+_ADVICE_ON_CALLS = {
+    "shape": _SAME_TENSORS,
+    "dtype": _SAME_TENSORS,
+    "root": "All members of a group must name the same root: the same `src` in broadcast and scatter, the "
+    "same `dst` in reduce and gather.",
+    "reduce_op": "All members of a group must reduce with the same op.",
+    "splits": "What one rank gives to another, that one must take: input_split_sizes[j] of rank i must equal "
+    "output_split_sizes[i] of rank j. If the sizes are not known in advance, exchange them first.",
+    "line": "Either all members of a group must make the call on one of these lines, or none.",
+}
+_PAIRED_SINCE = (
+    "Each later collective was paired with a different one, so its result may be wrong, too."
+)
+_NO_ERROR = "The call raised no error, but its result is wrong on at least one rank."
+_IN_JOIN = (
+    "Within join(), a rank without batches answers only the calls that DDP makes: put your own calls after "
+    "the `with` block."
+)
+
+
+def _crosswise(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     """Find two ranks that wait in collectives of two groups which both belong to, crosswise."""
     # each group numbers its own collectives, so no comparison within one group shows this
     blocked = [wait for wait in waits if wait.event is not None and wait.event.is_collective]
@@ -202,34 +247,65 @@ def _order_between_groups(trace: Trace, waits: Waits) -> Diagnosis | None:
     return None
 
 
-def _odd_ones(collective: Collective, problem: str) -> tuple[int, ...]:
+def _odd_ones(difference: Difference) -> tuple[int, ...]:
     """Return the ranks whose call differs from what most do (all of them when there is no majority)."""
+    if difference.problem in {"line", "splits"}:
+        return (difference.one.rank, difference.other.rank)
     counts: dict[object, list[int]] = {}
-    for call in collective.calls:
-        counts.setdefault(key_of(call, problem), []).append(call.rank)
+    for call in difference.collective.calls:
+        counts.setdefault(key_of(call, difference.problem), []).append(call.rank)
     most = max(len(ranks) for ranks in counts.values())
     # Two halves that disagree: none of them is the odd one.
     if sum(len(ranks) == most for ranks in counts.values()) > 1:
-        return tuple(call.rank for call in collective.calls)
+        return tuple(call.rank for call in difference.collective.calls)
     return tuple(r for ranks in counts.values() if len(ranks) < most for r in sorted(ranks))
 
 
 def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find a backward pass that communicates on some ranks of a group only."""
     inside = [s for s in states if not s.gone and s.inside in {"backward", "grad"} and s.pending]
     if not inside:
         return None
-    others = [s for s in states if s not in inside]
+    call = inside[0].blocked or inside[0].pending[-1]
+    members = call.group_ranks or range(trace.world_size)
+    inside = [state for state in inside if state.rank in members]
+    others = [states[rank] for rank in members if states[rank] not in inside]
+    if not others:
+        return None
     ranks = _ranks([s.rank for s in inside])
     missing = _ranks([s.rank for s in others])
+    if _is_ddp(call):
+        doing = "is reducing gradients" if len(inside) == 1 else "are reducing gradients"
+        rest = f"{missing} {_has(others)} not reduced them in this step."
+        advice = _REDUCE_IN_EACH_STEP
+    else:
+        doing = f"{'calls' if len(inside) == 1 else 'call'} {call.call}{at(call)}"
+        rest = f"{missing} {'does' if len(others) == 1 else 'do'} not make this call."
+        advice = _BACKWARD_ON_ALL
     return Diagnosis(
         "skipped_backward",
-        f"{ranks.capitalize()} {_is(inside)} in backward() and {_is(inside)} reducing gradients; "
-        f"{missing} did not call backward() in this step.",
-        "With DDP every rank must run backward() in every step: give each the same number of "
-        "batches, or use the join() context manager.",
+        f"{ranks.capitalize()} {_is(inside)} in backward() and {doing}; {rest}",
+        advice,
         waits,
         tuple(s.rank for s in others),
     )
+
+
+def _is_ddp(call: Event) -> bool:
+    """Whether a call in a backward pass is that of DDP's reducer: C++ made it, or a communication hook."""
+    hook = call.by.startswith("distributed/algorithms/ddp_comm_hooks/")
+    return hook or (call.op == "all_reduce" and call.by == "autograd/graph.py")
+
+
+_REDUCE_IN_EACH_STEP = (
+    "With DDP every rank must reduce the gradients in every step. A rank does not if it skips backward(), if "
+    "it has fewer batches (give each rank as many, or use the join() context manager), or if no parameter of "
+    "the model takes part in its loss."
+)
+_BACKWARD_ON_ALL = (
+    "The backward pass of this program communicates, so all ranks of the group must call backward() equally "
+    "often, on results of the same layers."
+)
 
 
 def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
@@ -270,6 +346,26 @@ def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Dia
     return None
 
 
+def _file_lock(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find a rank that waits for a file lock whose holder cannot go on either."""
+    for state in states:
+        for holder in () if state.gone else state.lockers:
+            theirs = waits[holder]
+            does = f"{theirs.call}{at(theirs.event)}" if theirs.event else theirs.state
+            doing = "waits in" if theirs.event else "is"
+            where = f" ({state.at})" if state.at else ""
+            both = f", while rank {holder} {doing} {does}" if holder != state.rank else " itself"
+            return Diagnosis(
+                "file_lock",
+                f"Rank {state.rank} waits{where} for a file lock that rank {holder} holds{both}.",
+                "Release the lock before a call that waits for other ranks: end the `with` block, or unlock "
+                "the file, first.",
+                waits,
+                (holder,),
+            )
+    return None
+
+
 def _keys(keys: Sequence[str]) -> str:
     names = ", ".join(map(repr, keys))
     return f"the key {names}" if len(keys) == 1 else f"the keys {names}"
@@ -290,16 +386,59 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
                 waits,
                 tuple(left),
             )
-    if gone and not any(wait.event for wait in waits):
+    if gone and not any(wait.event for wait in waits) and not _local_group(states):
         where = next((state.inside for state in states if not state.gone and state.inside), "torch")
         return Diagnosis(
             "rank_left",
             f"{_ranks(sorted(gone)).capitalize()} {_has(gone)} returned, and the others still wait in "
             f"{where} for {'them' if len(gone) > 1 else 'it'}.",
-            "Calls such as init_process_group and new_group need every rank.",
+            _NEW_GROUP if where in _GROUP_MAKERS else f"{where} needs every rank.",
             waits,
             tuple(sorted(gone)),
         )
+    return None
+
+
+_GROUP_MAKERS = frozenset({"new_group", "split_group"})
+_NEW_GROUP = (
+    "All ranks of the world must call new_group equally often and in the same order, including for groups "
+    "that they are not members of. In each call all of them must pass the same list of ranks."
+)
+
+
+def _local_group(states: Sequence[RankState]) -> list[RankState]:
+    """Return the ranks that make groups with use_local_synchronization, if all members are among them."""
+    there = [state for state in states if state.inside in _GROUP_MAKERS and state.needs]
+    ranks = {state.rank for state in there}
+    return there if there and all(ranks.issuperset(state.needs) for state in there) else []
+
+
+def _making_groups(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find ranks that have all called new_group, and whose calls do not belong together."""
+    there = [state for state in states if not state.gone and state.inside in _GROUP_MAKERS]
+    if local := _local_group(states):
+        return Diagnosis(
+            "stuck",
+            f"{_ranks([state.rank for state in local]).capitalize()} wait for each other in "
+            "new_group(..., use_local_synchronization=True), although all members of the group are there.",
+            "torch names such a group after its members and after how many groups the rank already has. So "
+            "every member must have made equally many groups before: look for a new_group that only some of "
+            "them call.",
+            waits,
+            tuple(state.rank for state in local),
+        )
+    first = next((state for state in there if state.named and not state.needs), None)
+    for state in there:
+        if first is not None and state.named != first.named and not state.needs and state.named:
+            return Diagnosis(
+                "stuck",
+                f"The ranks make different groups: rank {first.rank} is in new_group for "
+                f"{_ranks(list(first.named))} (at {first.at}), while rank {state.rank} is in new_group for "
+                f"{_ranks(list(state.named))} (at {state.at}).",
+                _NEW_GROUP,
+                waits,
+                (first.rank, state.rank),
+            )
     return None
 
 
@@ -431,6 +570,11 @@ def _ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     return "ranks " + ", ".join(map(str, ranks[:-1])) + f" and {ranks[-1]}" if ranks else "no rank"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in {11, 12, 13} else ending}"
 
 
 def _has(some: Collection[object]) -> str:

@@ -55,6 +55,10 @@ class Event:
     nbytes: bytes of the tensors this rank hands in (send, collectives) or receives into (recv).
     shapes: of those tensors. dtype: of the first of them, e.g. "float32".
     reduce_op: "SUM", "AVG", ... for reductions.
+    gives, takes: of an all_to_all, how many elements this rank sends to each member and receives from each;
+        of a scatter, the same (gives: of its root only, takes: one number).
+    by: the file of torch that made the call for the learner ("nn/parallel/distributed.py" for DDP's forward),
+        or "" if the learner's own line called a function of torch.distributed.
     asynchronous: the call returned before the transfer had ended (isend, irecv, async_op=True).
     start_ns: when the call was issued; wait_ns: when the rank began to wait for it; end_ns: when its
         Work had finished. All three on the machine's monotonic clock, the same for all ranks.
@@ -76,6 +80,9 @@ class Event:
     dtype: str = ""
     shapes: tuple[tuple[int, ...], ...] = ()
     reduce_op: str = ""
+    gives: tuple[int, ...] = ()
+    takes: tuple[int, ...] = ()
+    by: str = ""
     asynchronous: bool = False
     start_ns: int = 0
     wait_ns: int | None = None
@@ -141,6 +148,9 @@ class Trace:
     groups: tuple[tuple[int, ...], ...] = ()
     # The ranks that were run, where the rest of the world was imagined; none of a real run.
     imagined: tuple[int, ...] = ()
+    # How many of the events are unanswered calls of earlier cells: a diagnosis needs them, a reader's trace
+    # has none.
+    earlier: int = 0
     # The host of each rank; empty where all ran on this machine.
     hosts: tuple[str, ...] = ()
 
@@ -250,6 +260,7 @@ class Diagnosis:
     kind: "cycle", "mismatched_collectives", "different_shapes", "rank_left", "skipped_backward",
         "never_waited" (a transfer has both its ends, one of them as a Work that nobody waits for),
         "unmatched" (sends and receives that do not fit), "missing_key" (a key of a store that nobody sets),
+        "file_lock" (a rank waits for a file lock whose holder cannot go on),
         or "stuck".
     summary: one sentence: who did what. advice: what to do next.
     waits: one for each rank, in rank order. guilty: the ranks to look at first.

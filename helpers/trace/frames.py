@@ -36,6 +36,11 @@ def kind_of(code: CodeType) -> str:
     return API if name.endswith(_API_FILES) else TORCH
 
 
+def file_in_torch(code: CodeType) -> str:
+    """Return the file of a function of torch, from torch's folder on: "nn/parallel/distributed.py"."""
+    return code.co_filename.removeprefix(_TORCH)
+
+
 def is_ours(code: CodeType) -> bool:
     """Whether a function belongs to this package: to the code around an exercise's answer, for example."""
     return code.co_filename.startswith(_HELPERS)

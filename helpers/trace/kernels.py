@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import FakeWork
 
 from helpers.trace.c10d_ops import OPS, Op, flat, kernel_for, plain_call
+from helpers.trace.frames import At, learner_frame, place
 from helpers.trace.recorder import Recorder
 
 # Methods of ProcessGroup that always take the long way through the dispatcher.
@@ -49,6 +51,8 @@ class _Installed:
     libraries: dict[str, torch.library.Library] = field(default_factory=dict)
     methods: dict[tuple[type, str], Any] = field(default_factory=dict)
     recorder: Recorder | None = None
+    # Set in a process that a rank has forked.
+    tell_of_child: Callable[[str, At], None] | None = None
 
 
 _installed = _Installed()
@@ -93,6 +97,13 @@ def record_with(recorder: Recorder) -> None:
     _installed.recorder = recorder
 
 
+def stop_in_child(tell: Callable[[str, At], None]) -> None:
+    """Record nothing more in this process, which a rank has forked; `tell` it of calls on its groups."""
+    if _installed.recorder is not None:
+        _installed.recorder.stop_in_child()
+        _installed.tell_of_child = tell
+
+
 def _active() -> Recorder | None:
     recorder = _installed.recorder
     return recorder if recorder is not None and recorder.active else None
@@ -113,6 +124,7 @@ def _run(
     backend = pg._get_backend(device)
     recorder = _active()
     if recorder is None:
+        _tell_of_child(op, pg)
         return _boxed(do(backend))
     looks = recorder.looks
     seq = recorder.issued(op, pg, tensors, asynchronous=asynchronous, **about)
@@ -127,6 +139,15 @@ def _run(
     # A Work that nobody keeps must be dropped, recorded or not: gloo then takes its transfer along.
     recorder.follow(seq, work, asynchronous)
     return _boxed(work)
+
+
+def _tell_of_child(op: str, pg: dist.ProcessGroup) -> None:
+    """Tell the rank that a process which it has forked makes a call that cannot return."""
+    recorder = _installed.recorder
+    if recorder is not None and _installed.tell_of_child is not None and recorder.is_inherited(pg):
+        frame = learner_frame(sys._getframe(2))
+        if frame is not None:
+            _installed.tell_of_child(op, place(frame))
 
 
 def _boxed(work: dist.Work | None) -> Any:
@@ -172,7 +193,7 @@ def _straight(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
         recorder = _active()
         if recorder is None:
             return method(pg, *args, **kwargs)
-        given = None if kwargs or _dispatcher_matters() else read(args)
+        given = None if kwargs or _dispatcher_matters() else read(args, pg)
         if given is None:
             work = method(pg, *args, **kwargs)
             recorder.bind(work)

@@ -1,27 +1,172 @@
-"""What does not fit together between the calls of different ranks: op, root, shape, dtype, size."""
+"""What does not fit together between the calls of different ranks, and where their calls differ first."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
 from helpers.trace.events import Collective, Event, Trace
+
+# Collectives whose tensors have the same size on all ranks.
+_EVEN = frozenset({"all_reduce", "reduce", "broadcast"})
+# gloo wants this of these, too. NCCL gathers tensors of different sizes, if every rank knows all of them.
+_EVEN_OVER_GLOO = _EVEN | {"all_gather", "gather", "reduce_scatter"}
+# Where torch makes the calls with which a rank that has joined early answers those of DDP on the others.
+JOIN = "distributed/algorithms/join.py"
+_JOINS = frozenset({JOIN, "nn/parallel/distributed.py"})
+# How many places with different lines are looked into, of one group's calls.
+_MOST_PLACES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first two calls of a group's ranks that differ.
+
+    problem: as `problem_of` names it, or "line": both made the same call, but on lines of which only one
+    rank's is a call too many. index: how many collectives of the group came before.
+    """
+
+    problem: str
+    collective: Collective
+    one: Event
+    other: Event
+
+    @property
+    def finished(self) -> bool:
+        """Whether all ranks went on after these calls."""
+        return self.collective.complete and _has_finished(self.collective)
+
+    def __str__(self) -> str:
+        return _differ(self.one, self.other, self.problem)
+
+
+def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None:
+    """Return the first calls of a group's ranks that differ; None if none do.
+
+    only_stuck: look at groups only if one of their calls has not finished, because elsewhere a difference
+    keeps nobody waiting.
+    """
+    groups: dict[tuple[str, tuple[int, ...]], list[Collective]] = defaultdict(list)
+    for collective in trace.collectives():
+        groups[collective.group, collective.group_ranks].append(collective)
+    found = []
+    for collectives in groups.values():
+        if only_stuck and all(map(_has_finished, collectives)):
+            continue
+        collectives.sort(key=lambda collective: collective.index)
+        if (first := _first_of(collectives)) is not None:
+            found.append(first)
+    return min(found, key=lambda first: first.one.start_ns, default=None)
+
+
+def _first_of(collectives: Sequence[Collective]) -> Difference | None:
+    """Compare the calls that ranks made on one group, in order."""
+    end, clear = len(collectives), None
+    for at, collective in enumerate(collectives):
+        if (problem := problem_of(collective)) is not None:
+            one, other = _unlike(collective, problem)
+            end, clear = at, Difference(problem, collective, one, other)
+            break
+    # A call that is too many shows only when the next of another kind or size comes, or when a rank waits at
+    # the end. Until then each call met one of the same kind, from a different line.
+    return _surplus(collectives, end) or clear
+
+
+def _surplus(collectives: Sequence[Collective], end: int) -> Difference | None:
+    """Find the first call that one rank made and another did not, among calls that all look alike."""
+    numbers: dict[object, int] = {}
+    made: dict[int, list[Event]] = defaultdict(list)
+    lines: dict[int, list[int]] = defaultdict(list)
+    for collective in collectives:
+        for call in collective.calls:
+            line = call.op, call.where and (call.where.file, call.where.line)
+            made[call.rank].append(call)
+            lines[call.rank].append(numbers.setdefault(line, len(numbers)))
+    first, *others = sorted(made)
+    found = []
+    for other in others:
+        both = lines[first], lines[other]
+        pairs = enumerate(zip(*both, strict=False))
+        places = (at for at, (one, two) in pairs if one != two and at < end)
+        for at in islice(places, _MOST_PLACES):
+            one, two = made[first][at], made[other][at]
+            mine, theirs = (each[at:] for each in both)
+            if _in_join(one, two) or _has_more(mine, theirs) or _has_more(theirs, mine):
+                found.append(Difference("line", collectives[at], one, two))
+                break
+    return min(found, key=lambda difference: difference.collective.index, default=None)
+
+
+def _has_more(more: Sequence[int], fewer: Sequence[int]) -> bool:
+    """Whether one list of lines, less some lines that the other has not, is how the other goes on.
+
+    If a rank has its own branch with the same call, the lines are different, but neither list is the other
+    with something left out. Either list may end early, where its rank waits.
+    """
+    if fewer[0] not in more:
+        return False
+    left_out, matched = set(), 0
+    for line in more:
+        if matched == len(fewer):
+            break
+        if line == fewer[matched]:
+            matched += 1
+        else:
+            left_out.add(line)
+    return matched > 0 and left_out.isdisjoint(fewer)
+
+
+def _in_join(one: Event, two: Event) -> bool:
+    """Whether a call of a learner's met one with which join() answers DDP's calls."""
+    return any(not a.by and b.by in _JOINS for a, b in ((one, two), (two, one)))
+
+
+def _has_finished(collective: Collective) -> bool:
+    return all(call.finished for call in collective.calls)
 
 
 def problem_of(collective: Collective) -> str | None:
-    """Name what does not fit between the calls of one collective: "op", "shape", "dtype", "root"."""
+    """Name what does not fit between the calls of one collective.
+
+    "op", "root", "shape", "dtype", "reduce_op", or "splits" (one rank gives another more or less than
+    that one takes).
+    """
     calls = collective.calls
     if len({call.op for call in calls}) > 1:
         return "op"
     if len({call.root for call in calls}) > 1:
         return "root"
-    op = calls[0].op
-    # scatter and all_to_all are left out: there ranks rightly hand in different amounts
     given = [call for call in calls if call.shapes]
-    if op in {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter"}:
+    if collective.op in (_EVEN if _has_finished(collective) else _EVEN_OVER_GLOO):
         # By bytes, not by shape: a (2, 3) and a (6,) do not disturb each other.
         if len({call.nbytes for call in given}) > 1:
             return "shape"
         if len({call.dtype for call in given}) > 1:
             return "dtype"
+    if len({call.reduce_op for call in calls}) > 1:
+        return "reduce_op"
+    return "splits" if _unequal_splits(collective) is not None else None
+
+
+def _unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
+    """Return two calls of which the first gives the second a different amount than that one takes."""
+    place = {rank: at for at, rank in enumerate(collective.group_ranks)}
+    for giver in collective.calls:
+        for taker in collective.calls:
+            amounts = _amounts(giver, taker, place)
+            if amounts is not None and amounts[0] != amounts[1]:
+                return giver, taker
     return None
+
+
+def _amounts(giver: Event, taker: Event, place: dict[int, int]) -> tuple[int, int] | None:
+    """Return how many elements one rank gives to another in a collective, and how many that one takes."""
+    to, source = place.get(taker.rank, 0), place.get(giver.rank, 0)
+    takes = taker.takes[:1] if taker.op == "scatter" else taker.takes[source : source + 1]
+    gives = giver.gives[to : to + 1]
+    return (gives[0], takes[0]) if gives and takes else None
 
 
 def mismatch_in(trace: Trace) -> str:
@@ -29,10 +174,9 @@ def mismatch_in(trace: Trace) -> str:
 
     A rank that gloo aborted leaves no word itself; its trace and its peers' say why.
     """
-    for collective in trace.collectives():
-        problem = problem_of(collective)
-        if problem in {"shape", "dtype", "op"}:
-            return unlike(collective, problem)
+    difference = first_difference(trace, only_stuck=False)
+    if difference is not None and difference.problem not in {"root", "reduce_op"}:
+        return str(difference)
     for message in trace.messages():
         recv = message.recv
         # gloo moves bytes: with the same number of them another dtype raises no error and gives wrong values
@@ -50,34 +194,60 @@ def mismatch_in(trace: Trace) -> str:
     return ""
 
 
-def unlike(collective: Collective, problem: str) -> str:
-    """Say which two calls of a collective differ, and how."""
+def _unlike(collective: Collective, problem: str) -> tuple[Event, Event]:
+    """Return two calls of a collective that differ."""
+    if problem == "splits":
+        pair = _unequal_splits(collective)
+        assert pair is not None
+        return pair
     first = collective.calls[0]
     other = next(c for c in collective.calls if key_of(c, problem) != key_of(first, problem))
+    return first, other
+
+
+def _differ(one: Event, other: Event, problem: str) -> str:
+    """Say how two calls differ."""
+    if problem == "splits":
+        amounts = _amounts(one, other, {rank: at for at, rank in enumerate(one.group_ranks)})
+        assert amounts is not None
+        return (
+            f"rank {one.rank} gives {_elements(amounts[0])} to rank {other.rank} in {one.call}{at(one)}, "
+            f"while rank {other.rank} takes {_elements(amounts[1])} from rank {one.rank}{at(other)}."
+        )
     return (
-        f"rank {first.rank} calls {_described(first, problem)}{at(first)}, while "
+        f"rank {one.rank} calls {_described(one, problem)}{at(one)}, while "
         f"rank {other.rank} calls {_described(other, problem)}{at(other)}."
     )
 
 
 def key_of(event: Event, problem: str) -> object:
     """Return the part of a call in which the calls of a collective must agree."""
-    return {"op": event.op, "shape": event.nbytes, "dtype": event.dtype, "root": event.root}[
-        problem
-    ]
+    return {
+        "op": event.op,
+        "shape": event.nbytes,
+        "dtype": event.dtype,
+        "root": event.root,
+        "reduce_op": event.reduce_op,
+    }[problem]
 
 
 def _described(event: Event, problem: str) -> str:
-    if problem == "op":
+    if problem in {"op", "line"}:
         return event.call
     if problem == "root":
         return f"{event.call} with root {event.root}"
+    if problem == "reduce_op":
+        return f"{event.call} with {event.reduce_op}"
     return f"{event.call} of {_size(event)}"
 
 
 def _size(event: Event) -> str:
     shape = event.shapes[0] if event.shapes else ()
     return f"{'x'.join(map(str, shape)) or 'one'} {event.dtype}"
+
+
+def _elements(count: int) -> str:
+    return f"{count} element{'s' * (count != 1)}"
 
 
 def at(event: Event) -> str:

@@ -16,13 +16,13 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from helpers.trace.frames import API, LEARNER, kind_of, learner_frame, place
+from helpers.trace.frames import API, LEARNER, TORCH, file_in_torch, kind_of, learner_frame, place
 from helpers.trace.glance import glance
 
 MAX_EVENTS = 50_000
@@ -57,6 +57,7 @@ class Recorder:
         self._from_any: set[int] = set()
         # Not in a process that the rank has forked: there a lock may be held by a thread that is not.
         self.active = True
+        self._inherited: weakref.WeakSet[dist.ProcessGroup] = weakref.WeakSet()
 
     def bind(self, work: dist.Work | None) -> None:
         """Take note that `work` is what the call that this thread made last has returned."""
@@ -173,6 +174,16 @@ class Recorder:
         self._write((_END % (seq, now, said, "null" if source is None else source)).encode())
         self._futures.pop(seq, None)
 
+    def stop_in_child(self) -> None:
+        """Record nothing more in this process, which the rank has forked: it is not the rank."""
+        self.active = False
+        groups = importlib.import_module("torch.distributed.distributed_c10d")._world.pg_map
+        self._inherited.update(groups)
+
+    def is_inherited(self, pg: dist.ProcessGroup) -> bool:
+        """Whether a group was the rank's before this process was forked, so that it has no threads here."""
+        return pg in self._inherited
+
     @property
     def count(self) -> int:
         """How many calls and spans were recorded until now: the number of the next one."""
@@ -199,6 +210,7 @@ class Recorder:
     def _site_of(self, op: str) -> tuple[str, int]:
         """Return the function that the learner called to make this call, and the number of its site."""
         frame: FrameType | None = sys._getframe(2)
+        by: CodeType | None = None
         if threading.get_ident() != self._main:
             learner = learner_frame(frame)
             if learner is None:
@@ -212,16 +224,19 @@ class Recorder:
                 break
             if kind is API:
                 call = frame.f_code.co_name
+            elif kind is TORCH and by is None:
+                by = frame.f_code
             frame = frame.f_back
-        return call, self._site(op, call, frame)
+        return call, self._site(op, call, frame, by)
 
-    def _site(self, op: str, call: str, frame: FrameType | None) -> int:
-        key = (op, call, frame and frame.f_code, frame and frame.f_lasti)
+    def _site(self, op: str, call: str, frame: FrameType | None, by: CodeType | None = None) -> int:
+        key = (op, call, frame and frame.f_code, frame and frame.f_lasti, by)
         number = self._sites.get(key)
         if number is None:
             number = self._sites[key] = len(self._sites)
             where = place(frame) if frame else None
-            self._write(json.dumps(["site", number, op, call, where]).encode())
+            file = file_in_torch(by) if by else ""
+            self._write(json.dumps(["site", number, op, call, where, file]).encode())
         return number
 
     def _members(self, pg: dist.ProcessGroup) -> tuple[str, list[int]]:
@@ -250,13 +265,15 @@ def _gloo_groups() -> list[tuple[str, list[int]]]:
 
 
 def _about(more: dict[str, Any]) -> str:
-    """Write what a call's record says besides, as JSON: numbers, flags and plain words only."""
+    """Write what a call's record says besides, as JSON: numbers, lists of them, flags and plain words."""
     parts = []
     for key, value in more.items():
         if value is True:
             parts.append(f'"{key}":true')
         elif isinstance(value, str):
             parts.append(f'"{key}":"{value}"')
+        elif isinstance(value, list):
+            parts.append(f'"{key}":{value}')
         elif value is not None and value is not False:
             parts.append(f'"{key}":{int(value)}')
     return "{" + ",".join(parts) + "}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import gc
 import multiprocessing
 import os
@@ -720,3 +721,37 @@ def worker_that_answers_by_a_pipe(rank: int, n: int, delay: float) -> None:
 
     loader = torch.utils.data.DataLoader(Late(), num_workers=1, multiprocessing_context="fork")
     _meet(lambda: list(loader))
+
+
+@slow()
+def file_lock_that_is_held_for_long(rank: int, n: int, delay: float) -> None:
+    """First a rank that sleeps holds it; then one that waits for the others, while its thread lets go."""
+    path = _folder() / "lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        time.sleep(delay / n)
+    dist.barrier()
+    with path.open("w") as file:
+        if rank == 0:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            threading.Timer(delay, fcntl.flock, (file, fcntl.LOCK_UN)).start()
+        dist.barrier()
+        if rank:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_UN)
+        dist.barrier()
+
+
+@slow()
+def file_lock_that_a_child_holds(rank: int, n: int, delay: float) -> None:
+    path = _folder() / f"lock-{rank}"
+    ours, theirs = os.pipe()
+    with path.open("w") as file:
+        if not os.fork():
+            with path.open("w") as own:
+                fcntl.flock(own, fcntl.LOCK_EX)
+                os.write(theirs, b"x")
+                time.sleep(delay)
+            os._exit(0)
+        os.read(ours, 1)
+        _meet(lambda: fcntl.flock(file, fcntl.LOCK_EX))

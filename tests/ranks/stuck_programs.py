@@ -350,3 +350,95 @@ def another_collective_after_one_of_a_subgroup(rank: int, n: int) -> None:
         dist.broadcast(one(), 0)
     else:
         dist.all_reduce(one())
+
+
+@stuck("mismatched_collectives", "rank_left")
+def call_too_many(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.all_reduce(one())
+    for _ in range(3):
+        dist.all_reduce(one())
+
+
+@stuck("skipped_backward", "rank_left")
+def backward_that_communicates(rank: int, n: int) -> None:
+    from torch.distributed.nn import functional
+
+    given = torch.ones(2, requires_grad=True)
+    result = functional.all_reduce(given).sum()
+    if rank == 0:
+        result.backward()
+
+
+@stuck("skipped_backward", "rank_left")
+def loss_without_parameters(rank: int, n: int) -> None:
+    layer = torch.nn.Linear(2, 1)
+
+    class Maybe(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, used: bool) -> torch.Tensor:
+            return self.layer(torch.ones(2)).sum() if used else torch.zeros((), requires_grad=True)
+
+    model = torch.nn.parallel.DistributedDataParallel(Maybe(), find_unused_parameters=True)
+    for _ in range(2):
+        model(rank == 0).backward()
+
+
+@stuck("mismatched_collectives", "stuck")
+def gather_to_oneself(rank: int, n: int) -> None:
+    dist.gather(one(), [one() for _ in range(n)], dst=rank)
+
+
+@stuck("stuck", "stuck", world_size=4)
+def local_group_after_another(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.new_group([0], use_local_synchronization=True)
+    dist.new_group([0, 1] if rank < 2 else [2, 3], use_local_synchronization=True)
+
+
+@stuck("stuck", "stuck", world_size=3)
+def groups_in_different_orders(rank: int, n: int) -> None:
+    members = [[0, 1], [1, 2]]
+    for ranks in members if rank != 1 else members[::-1]:
+        dist.new_group(ranks)
+
+
+@stuck("file_lock", "file_lock")
+def file_lock_around_a_barrier(rank: int, n: int) -> None:
+    import fcntl
+
+    if rank == 1:
+        dist.barrier()
+    with open(launch_folder() / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if rank == 0:
+            dist.barrier()
+        dist.barrier()
+
+
+@stuck("file_lock", "file_lock", world_size=3)
+def record_lock_of_a_peer(rank: int, n: int) -> None:
+    import fcntl
+
+    with open(launch_folder() / "lock", "w") as file:
+        if rank:
+            dist.barrier()
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        if rank == 0:
+            dist.barrier()
+            dist.recv(one(), 1)
+        else:
+            dist.send(one(), 0)
+
+
+@stuck("file_lock", "file_lock", world_size=1)
+def file_lock_of_its_own(rank: int, n: int) -> None:
+    import fcntl
+
+    with open(launch_folder() / "lock", "w") as one_file:
+        fcntl.flock(one_file, fcntl.LOCK_EX)
+        with open(launch_folder() / "lock", "w") as same_file:
+            fcntl.flock(same_file, fcntl.LOCK_EX)

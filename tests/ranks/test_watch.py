@@ -361,3 +361,25 @@ def test_what_could_still_go_on_is_not_called_a_deadlock(polls: Callable[[int, i
     assert [wait.event for wait in failure.waits] == [None, None]
     named = [int(number) for number in re.findall(r"test_watch\.py, line (\d+)", str(failure))]
     assert len(named) == 2 and all(line < number <= line + 3 for number in named), failure
+
+
+class _Reduced(torch.utils.data.Dataset[torch.Tensor]):
+    """Calls a collective for each item: in a worker, on the group of the rank that forked it."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        dist.all_reduce(item := one())
+        return item
+
+
+def test_a_worker_that_calls_a_collective_of_its_rank_is_named() -> None:
+    def load(rank: int, n: int) -> None:
+        list(torch.utils.data.DataLoader(_Reduced(), num_workers=1, multiprocessing_context="fork"))
+
+    failure = launch(load, 2, timeout=5.0, on_failure="return").failure
+    assert isinstance(failure, RankTimeout)
+    line = _Reduced.__getitem__.__code__.co_firstlineno + 1
+    said = f"its DataLoader worker calls all_reduce (test_watch.py, line {line})"
+    assert [said in wait.state for wait in failure.waits] == [True, True], failure

@@ -93,6 +93,14 @@ FROM_STUCK = (
     "ring_that_receives_from_the_wrong_side",
     "locks_taken_in_two_orders",
     "another_collective_after_one_of_a_subgroup",
+    "call_too_many",
+    "backward_that_communicates",
+    "loss_without_parameters",
+    "gather_to_oneself",
+    "local_group_after_another",
+    "groups_in_different_orders",
+    "file_lock_around_a_barrier",
+    "file_lock_of_its_own",
 )
 
 
