@@ -15,6 +15,8 @@ from helpers.views.plain import ELLIPSIS, one_line, plural
 _LONGEST_PATTERN = 6
 _LINE_LIMIT = 240
 
+NEVER_FINISHED, NEVER_WAITED_FOR = "never finished", "never waited for"
+
 
 def label_of(event: Event) -> str:
     """Name a call in a few characters: `isend→1`, `recv←any`, `all_reduce`, `broadcast root 0`."""
@@ -71,7 +73,16 @@ def rank_lines(trace: Trace) -> list[str]:
 def _outcome(event: Event) -> str:
     if event.error:
         return " (failed)"
-    return "" if event.end_ns is not None else " (never finished)"
+    return "" if event.end_ns is not None else f" ({open_end(event)})"
+
+
+def open_end(event: Event) -> str:
+    """Return what is known of a call whose end was not seen.
+
+    That of an asynchronous call is seen in `wait()`, so it may well have ended if there was none.
+    """
+    is_unwaited = event.asynchronous and event.wait_ns is None
+    return NEVER_WAITED_FOR if is_unwaited else NEVER_FINISHED
 
 
 def fold(labels: Sequence[str]) -> list[tuple[str, int]]:

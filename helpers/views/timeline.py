@@ -22,7 +22,7 @@ from helpers.views.palette import COLLECTIVE, FAILURE, KINDS, SEND, WAIT, Look, 
 from helpers.views.picture import Picture, Seen, seen_in
 from helpers.views.plain import one_line, plural
 from helpers.views.player import MOST_PLAYED, PAGE, played
-from helpers.views.sequence import headline, label_of, rank_lines
+from helpers.views.sequence import headline, label_of, open_end, rank_lines
 from helpers.views.timeline_layout import Bar, Layout, Steps, lay_out, steps_of
 
 MESSAGE = "message"
@@ -34,7 +34,6 @@ IN_FLIGHT = "thin: in flight, the rank is free"
 BETWEEN = "message between hosts"
 OUTLINED = "outlined: between hosts"
 OUT = "in flight (a profile does not say who waits)"
-NEVER_FINISHED = "never finished"
 STRETCHED = "not to scale: each step has room"
 IMAGINED = "imagined: steps in order, no times"
 
@@ -245,7 +244,8 @@ def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
         if bar.end_ns is None and len(sheet.layout.ranks) <= 8:
             wait = sheet.steps.wait[number]
             place = ((sheet.x(wait) + 6, y + 4), (sheet.x(last), y))
-            yield Word(place, "word", FAILURE, (wait, last), NEVER_FINISHED, size - 1, mono=True)
+            words = open_end(bar.event)
+            yield Word(place, "word", FAILURE, (wait, last), words, size - 1, mono=True)
         top = y + 3.5 if sheet.crowded else y - sheet.bar / 2 - 4
         place = ((sheet.x(begin) + 1, top), (sheet.x(until) - 2, top))
         name = Word(place, "word", None, (begin, until), label_of(bar.event), size, mono=True)
@@ -323,6 +323,7 @@ def _legend(
     """Explain, below the lanes, the kinds of mark that occur; return it and where it ends."""
     seen = {(type(mark), mark.style, mark.look) for mark in marks}
     errors = any(bar.event.error for bar in sheet.layout.bars)
+    ends = {open_end(bar.event) for bar in sheet.layout.bars if bar.end_ns is None}
     entries: list[tuple[str, str, Look | None]] = [
         (look.name, "tint", look)
         for look in KINDS
@@ -333,7 +334,7 @@ def _legend(
         (BETWEEN, "bold", SEND, (Line, "bold", SEND)),
         (SAME, "ribbon", COLLECTIVE, (Area, "ribbon", COLLECTIVE)),
         (MISMATCH, "ribbon", FAILURE, (Area, "ribbon", FAILURE)),
-        (NEVER_FINISHED, "open", FAILURE, (Box, "open", FAILURE)),
+        (" or ".join(sorted(ends)), "open", FAILURE, (Box, "open", FAILURE)),
         (LOST, "dashed", FAILURE, (Line, "dashed", FAILURE)),
     )
     entries += [(name, style, look) for name, style, look, mark in known if mark in seen]

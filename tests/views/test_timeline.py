@@ -368,3 +368,10 @@ def test_what_is_painted_is_what_the_svg_says(marks: Picture) -> None:
             wanted = [int(mark.look.color[i : i + 2], 16) for i in (1, 3, 5)]
             ordered = sorted(range(3), key=lambda i: wanted[i])
             assert sorted(range(3), key=lambda i: (red, green, blue)[i]) == ordered, mark
+
+
+def test_an_asynchronous_call_that_nobody_waited_for_is_not_called_unfinished() -> None:
+    unwaited = event(0, 0, "all_reduce", 0, None, world=1)
+    picture = timeline(Trace(1, (replace(unwaited, asynchronous=True, wait_ns=None),)))
+    assert "rank 0: all_reduce (never waited for)" in picture.text
+    assert legend(picture)[0] == "never waited for"
