@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import os
 import random
 import sys
 import time
@@ -140,10 +139,15 @@ def _forget_own_modules() -> None:
 
 
 def _leave_uncompiled() -> None:
-    """Have torch.compile return what it is given: to compile takes longer than a check waits."""
-    os.environ["TORCH_COMPILE_DISABLE"] = "1"
-    if (config := sys.modules.get("torch._dynamo.config")) is not None:  # it has read the variable
-        config.disable = True  # type: ignore[attr-defined]
+    """Have torch.compile return what it is given: to compile takes longer than a check waits.
+
+    torch's own switch would still import its compiler, which replaces functions of torch.nn.Module.
+    """
+
+    def compile(model: Any = None, **options: Any) -> Any:
+        return model if model is not None else lambda model: model
+
+    torch.compile = compile
 
 
 def _copy(value: Any) -> Any:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from helpers.answers.data import Answer
@@ -110,10 +111,18 @@ def add_own(exercise: Exercise, mistake: KnownMistake) -> Path:
 
     Return the file. Nothing is run. Raise CannotAdd where it cannot teach anything.
     """
+    mistake = replace(mistake, title=_free_title(exercise, mistake.title))
     _can_be_added(exercise, mistake)
     path = own_folder() / f"{exercise.name}.py"
     _append(path, mistake)
     return path
+
+
+def _free_title(exercise: Exercise, title: str) -> str:
+    """Return the title, or with a number: two programs may deserve one sentence, from which it is made."""
+    taken = {known.title for known in known_mistakes(exercise)}
+    titles = (title if number == 1 else f"{title} {number}" for number in count(1))
+    return next(each for each in titles if each not in taken)
 
 
 def _can_be_added(exercise: Exercise, mistake: KnownMistake) -> None:

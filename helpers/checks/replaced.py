@@ -5,8 +5,8 @@ the place of any that this code calls: by assignment, through a module's diction
 with `unittest.mock`. How it is spelled does not matter here. What modules and classes hold is noted before
 the answer is built, and compared after the last case.
 
-A function that was put back before then is not seen, nor is a variable of a function that the answer finds in
-a frame.
+Not seen: a function that was put back before then, a variable of a function that the answer finds in a frame,
+and an answer that finds the comparison itself and changes it.
 """
 
 from __future__ import annotations

@@ -297,15 +297,23 @@ def serve(file: Path | None, **options: Any) -> None:
 
 @room.command()
 @_ROOM_FILE
-@click.argument("name")
-def forget(file: Path | None, name: str) -> None:
+@click.argument("name", default="")
+@click.option("--silent", is_flag=True, help="All learners who have only joined, and sent nothing.")
+def forget(file: Path | None, name: str, silent: bool) -> None:
     """Remove a learner and all that the board keeps of them.
 
     NAME is as the board shows it. A board that is being served follows within a second.
+    If made-up learners fill a room: course room new-code, then course room forget --silent
     """
+    if silent == bool(name):
+        raise click.UsageError("name a learner, or give --silent")
     with _serving() as rooms:
-        rooms.forget(file or _room_file(), name)
-    click.echo(f"{name} is no longer in the room.")
+        if silent:
+            count = rooms.forget_silent(file or _room_file())
+            click.echo(f"{count} learners are no longer in the room.")
+        else:
+            rooms.forget(file or _room_file(), name)
+            click.echo(f"{name} is no longer in the room.")
 
 
 @room.command("new-code")

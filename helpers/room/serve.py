@@ -109,6 +109,15 @@ def forget(file: Path, name: str) -> None:
             store.forget(id)
 
 
+def forget_silent(file: Path) -> int:
+    """Remove the learners of whom the board has nothing but a name; return how many. Raise CannotServe."""
+    with closing(_open(file, alone=False)) as store:
+        silent = store.silent()
+        for id in silent:
+            store.forget(id)
+        return len(silent)
+
+
 def replace_code(file: Path) -> str:
     """Give a room a new code, whether or not it is being served. Raise CannotServe."""
     with closing(_open(file, alone=False)) as store:
@@ -150,7 +159,7 @@ def run(room: Room, listening: socket.socket) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
     config = uvicorn.Config(
         application(room),
-        log_level="warning",
+        log_level="error",  # what strangers send is not worth a line in the teacher's terminal
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -151,6 +151,13 @@ class Store:
             self._db.execute("DELETE FROM learners WHERE id = ?", (learner,))
         self._counts.pop(learner, None)
 
+    def silent(self) -> list[int]:
+        """Return the learners of whom there is no event."""
+        rows = self._db.execute(
+            "SELECT id FROM learners WHERE id NOT IN (SELECT learner FROM events)"
+        )
+        return [int(row[0]) for row in rows]
+
     def version(self) -> int:
         """Return a number that differs once another process has changed the file."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])

@@ -20,6 +20,7 @@ from helpers.course.workspace import find_workspace
 from helpers.room.connections import MOST_WAITING, network
 from helpers.room.messages import Checked, Join, Joined, Post
 from helpers.room.outbox import Refused, post
+from helpers.room.store import Store
 from tests.room.conftest import DEADLINE_S, Served, serving
 
 KINDS = {
@@ -122,6 +123,18 @@ def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
     assert post(served.url, "api/join", Join("Ben", code), "", Joined).name == "Ben"
+    cy = post(served.url, "api/join", Join("Cy", code), "", Joined)
+    post(served.url, "api/events", Post([event]), cy.token)
+    removed = subprocess.run(
+        [sys.executable, "-m", "helpers.course.cli", "room", "forget", "--silent", "--file", file],
+        cwd=find_workspace().root,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert removed.returncode == 0, removed.stderr
+    with closing(Store(file)) as store:
+        assert [each.name for each in store.learners()] == ["Cy"]
 
 
 def course(command: str, file: Path, *words: str) -> subprocess.CompletedProcess[str]:
