@@ -122,7 +122,8 @@ def ranks(line: str, cell: str) -> Run:
 
 def _run_magic(asked: _Asked, cell: str) -> Run:
     shell = ipython()
-    source = shell.transform_cell(cell)
+    # Lines are counted as in the editor, where the magic's own line is the first.
+    source = "\n" * _lines_above(shell, cell) + shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
     # A mistake in the syntax is shown here, once, and not by every rank.
     try:
@@ -156,6 +157,13 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     where.open()  # they stay open, as their ranks do
     with where:
         return run_cell(asked, source, file, names)
+
+
+def _lines_above(shell: Any, cell: str) -> int:
+    """Return how many lines of what was typed stand above the first line of the body that is not empty."""
+    typed = getattr(shell.history_manager, "input_hist_raw", ("",))[-1].rstrip()
+    body = cell.strip()  # IPython leaves out empty lines at the beginning
+    return typed[: len(typed) - len(body)].count("\n") if body and typed.endswith(body) else 0
 
 
 def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:

@@ -509,12 +509,14 @@ def _cycle(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis
                 break
             if targets[0] in path:
                 cycle = path[path.index(targets[0]) :]
-                return _cycle_of(cycle, waits)
+                return _cycle_of(cycle, states, trace, waits)
             path.append(targets[0])
     return None
 
 
-def _cycle_of(cycle: list[int], waits: Waits) -> Diagnosis:
+def _cycle_of(
+    cycle: list[int], states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis:
     calls = {waits[rank].event.op for rank in cycle if waits[rank].event}  # type: ignore[union-attr]
     chain = " -> ".join(str(rank) for rank in [*cycle, cycle[0]])
     if len(cycle) == 1:
@@ -523,13 +525,60 @@ def _cycle_of(cycle: list[int], waits: Waits) -> Diagnosis:
     elif calls == {"send"}:
         summary = f"A cycle of sends: each rank waits until the next one receives ({chain})."
         advice = "A send returns when its peer receives: let one rank of each pair receive first."
+        if recv := _unpaired(cycle, states, trace, "recv"):
+            facing = _facing(recv, waits)
+            summary += f" Rank {recv.rank} has asked for a message that does not come: {facing}."
+            advice = _NAME_EACH_OTHER
     elif calls == {"recv"}:
         summary = f"A cycle of receives: each rank waits for a message that nobody sent ({chain})."
         advice = "Let at least one rank send before it receives."
+        if send := _unpaired(cycle, states, trace, "send"):
+            summary = (
+                f"A cycle of receives: each rank waits for a message that does not come ({chain}). Rank "
+                f"{send.rank} has sent one that is not received: {_facing(send, waits)}."
+            )
+            advice = _NAME_EACH_OTHER
     else:
         summary = f"A cycle: each rank waits for the next one ({chain})."
         advice = "Put the calls on one of these ranks into an order that its peer can answer."
     return Diagnosis("cycle", summary, advice, waits, tuple(cycle))
+
+
+_NAME_EACH_OTHER = (
+    "A send and its receive must name each other, with the same tag (0 if none is given): compare the two "
+    "lines. If they belong to different messages, change the order of the calls."
+)
+
+
+def _unpaired(cycle: list[int], states: Sequence[RankState], trace: Trace, op: str) -> Event | None:
+    """Return a call that a rank of a cycle has begun without waiting, and that has no counterpart."""
+    paired = {
+        (end.rank, end.seq)
+        for message in trace.messages()
+        if message.recv is not None
+        for end in (message.send, message.recv)
+    }
+    begun = (call for rank in cycle for call in states[rank].pending)
+    return next(
+        (
+            call
+            for call in begun
+            if call.op == op and call.peer in cycle and (call.rank, call.seq) not in paired
+        ),
+        None,
+    )
+
+
+def _facing(call: Event, waits: Waits) -> str:
+    """Set a call without a counterpart against what its peer waits in."""
+    peer = call.peer if call.peer is not None else call.rank
+    met = waits[peer].event
+    assert met is not None
+    of = {"send": "to", "recv": "from"}
+    return (
+        f"{call.call} {of[call.op]} rank {peer} {_tag(call)}{at(call)}, while rank {peer} is in {met.call} "
+        f"{of[met.op]} rank {met.peer} {_tag(met)}{at(met)}"
+    )
 
 
 def _own_code(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:

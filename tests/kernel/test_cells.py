@@ -284,9 +284,9 @@ def test_a_function_is_named_by_the_cell_that_defined_it_whoever_ran_that(kernel
         cell = kernel.run("launch(of_before, 2)")
         assert f"cell [{defined.number}], line 2, in of_before" in cell.message
     defined = kernel.run("%%ranks 2\nimport warnings\ndef on_ranks():\n    warnings.warn('so')")
-    assert f"cell [{defined.number}], line 3: UserWarning" in kernel.value("%%ranks 2\non_ranks()")
+    assert f"cell [{defined.number}], line 4: UserWarning" in kernel.value("%%ranks 2\non_ranks()")
     cell = kernel.run("%%ranks 2\non_ranks() + 1")
-    assert f"cell [{cell.number}], line 1, in <module>" in cell.message
+    assert f"cell [{cell.number}], line 2, in <module>" in cell.message
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_function_is_named_by_the_cell_that_defined_it_whoever_ran_that(kernel
         ("import asyncio\nawait asyncio.sleep(0)", "asyncio.run"),
         ("1\n!echo hi", "`!echo hi` is IPython's"),
         ("if rank == 0:\n    %time 1", "`%time 1` is IPython's"),
-        ("return 3", r"^LaunchError: `return` \(line 1\) needs a function\. .* last line\.$"),
+        ("return 3", r"^LaunchError: `return` \(line 2\) needs a function\. .* last line\.$"),
     ],
 )
 def test_what_only_a_kernel_runs_is_refused_once_and_the_ranks_live_on(
@@ -378,3 +378,11 @@ def test_a_cell_may_destroy_the_group_and_make_it_again_as_a_script_does(kernel:
 def test_a_second_init_in_a_cell_is_told_the_way_out(kernel: Kernel) -> None:
     cell = kernel.run("%%ranks 2\ndist.init_process_group('gloo')")
     assert "leave init_process_group(...) out" in cell.message
+
+
+@pytest.mark.parametrize(
+    "cell", ["%%ranks 2\n1 / 0", "%%ranks 2\n\n# why\n1 / 0", "\n%%ranks 2\n1 / 0"]
+)
+def test_lines_are_counted_as_in_the_editor(kernel: Kernel, cell: str) -> None:
+    line = cell.split("\n").index("1 / 0") + 1
+    assert f"], line {line}, in <module>" in kernel.run(cell).message
