@@ -42,6 +42,10 @@ class _CannotRun(click.ClickException):
 
     exit_code = 2
 
+    def show(self, file: Any = None) -> None:
+        """Print the line as it is."""
+        click.echo(self.format_message(), file=file, err=file is None)
+
 
 class _Course(click.Group):
     """Shows the course's own errors as a message, not as a traceback, and its commands by who needs them."""

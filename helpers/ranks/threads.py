@@ -200,7 +200,7 @@ def lock_holders(pid: int) -> frozenset[int]:
     with contextlib.suppress(OSError, ValueError, IndexError):
         holder = 0
         # Below each lock stand those who wait for it: "1: FLOCK ADVISORY WRITE 123 ...", "1: -> FLOCK ...".
-        for line in Path("/proc/locks").read_text().splitlines():
+        for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines():
             _, *fields = line.split()
             if fields[0] != "->":
                 holder = int(fields[3])

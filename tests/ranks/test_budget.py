@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -16,7 +16,7 @@ from helpers.ranks.budget import BACKSTOP, Budget, ranks_of
 from helpers.ranks.connection import Connection
 from helpers.ranks.failures import RankTimeout
 from helpers.ranks.launcher import connect, launch
-from helpers.ranks.observed import times_of_all
+from helpers.ranks.observed import Times, times_of_all
 from helpers.ranks.options import Caller, Options
 from helpers.ranks.world import Member, World
 
@@ -81,8 +81,24 @@ def test_an_endless_loop_ends_when_its_time_is_up() -> None:
 
     run = launch(spin, 2, timeout=1.5, on_failure="return", init=False)
     assert isinstance(run.failure, RankTimeout)
-    assert run.failure.was_computing or run.failure.by_the_clock
     assert 1.4 < time.monotonic() - start < 1.5 * BACKSTOP + 2
+
+
+@pytest.mark.parametrize(("ran", "queued", "computing"), [(0.1, 0.0, True), (0.005, 0.095, False)])
+def test_a_budget_tells_computing_from_waiting_for_a_core(
+    ran: float, queued: float, computing: bool
+) -> None:
+    seen = [0.0]
+
+    def times(roots: Sequence[int]) -> dict[int, Times]:
+        seen[0] += 1
+        return {1: (int(seen[0] * ran * 1e9), int(seen[0] * queued * 1e9), 0)}
+
+    budget = Budget(lambda: [1], 1.0, 0.0, times, cores=1)
+    now = 0.0
+    while not budget.is_spent(now):
+        now += 0.1
+    assert budget.was_computing is computing
 
 
 def test_work_that_fits_is_not_timed_out_because_others_hold_the_cores() -> None:
