@@ -29,7 +29,7 @@ from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record, Status, read_records
 from helpers.grading.references import solutions_here
 from helpers.grading.release import differences as differences_from
-from helpers.grading.reports import github_annotations, write_reports
+from helpers.grading.reports import PLATFORM_FILES, github_annotations, write_reports
 from helpers.grading.reports.standing import (
     Course,
     course_of,
@@ -202,7 +202,19 @@ def _write(
     changes = (*before.changes, *moved)
     similar = similar_answers(counted, reference_answers(course.notebooks, solutions_here()))
     similar = [pair for pair in similar if not are_partners(*pair.learners, people.groups)]
+    platforms = [setting.out / name for name in PLATFORM_FILES]
+    earlier = [path for path in platforms if path.exists()]
     written = write_reports(course, setting.out, people.match, similar, changes)
+    for path in earlier:
+        if not path.exists():
+            words = "removed, because it held the points of an earlier run and this run does not write it"
+            click.echo(for_log(f"Note: {path}: {words}."))
+    if people.match and not any(path in written for path in platforms):
+        words = (
+            f"has none of the columns by which {' or '.join(PLATFORM_FILES)} is written. If it comes from "
+            "Canvas or Moodle, set the platform's language to English and export it again"
+        )
+        click.echo(for_log(f"Note: {people.match.roster.file} {words}."))
     # Last: who finds it knows that all else was written, as `run_autograder` for Gradescope does.
     write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
     if moved:

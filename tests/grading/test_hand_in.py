@@ -66,3 +66,33 @@ def test_a_learner_who_was_withdrawn_leaves_nothing(tmp_path: Path) -> None:
     assert not list(out.rglob("*bob-*"))
     assert [record.learner for record in read_records(out)] == ["ann"]
     assert list(gradebook(out)) == ["ann"]
+
+
+ENGLISH = "Identifier,Full name,Status,Grade,Maximum grade\nParticipant 22,Ann Lee,-,,20\n"
+GERMAN = "ID;Vollständiger Name;Status;Bewertung;Bestwertung\nTeilnehmer/in 22;Ann Lee;-;;20,00\n"
+
+
+def test_a_file_for_a_platform_never_has_the_points_of_an_earlier_run(tmp_path: Path) -> None:
+    folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
+    write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
+    for text, words in (
+        (GERMAN, "set the platform's language to English"),
+        (ENGLISH, f"Wrote {out / 'moodle.csv'}"),
+        (GERMAN, "moodle.csv: removed, because it held the points of an earlier run"),
+        (ENGLISH, f"Wrote {out / 'moodle.csv'}"),
+        ("", "moodle.csv: removed, because it held the points of an earlier run"),
+    ):
+        roster.write_text(text)
+        done = grade(folder, out, *(["--roster", str(roster)] if text else []))
+        assert done.returncode == 0, done.stderr
+        assert words in done.stdout and list(gradebook(out)) == ["Ann Lee"]
+        assert (out / "moodle.csv").exists() == (text == ENGLISH)
+
+
+def test_an_export_that_is_kept_among_the_results_is_not_removed(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
+    out.mkdir()
+    (out / "moodle.csv").write_text(GERMAN)
+    done = grade(folder, out, "--roster", str(out / "moodle.csv"))
+    assert done.returncode == 0 and (out / "moodle.csv").read_text() == GERMAN
