@@ -50,7 +50,8 @@ def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
     assert points["cy"] == "0" and points["dora"] == points["emil"] == points["fay"] == ""
     assert "is a zip archive, not a notebook. Unpack it" in rows["dora"]["Remarks"]
     assert (
-        "emil is a folder" in rows["emil"]["Remarks"] and "git lfs pull" in rows["fay"]["Remarks"]
+        "emil is an empty folder." in rows["emil"]["Remarks"]
+        and "git lfs pull" in rows["fay"]["Remarks"]
     )
 
 

@@ -68,8 +68,8 @@ def test_whatever_was_handed_in_has_a_learner_and_the_rest_is_named(tmp_path: Pa
     assert sorted(notices) == [
         "README.md: not a notebook, passed over",
         "a/inside.ipynb: a symbolic link, passed over",
-        "b: no notebook in this folder, 4 folders deep",
-        "empty: no notebook in this folder, 4 folders deep",
+        "b: no notebook was found in this folder and its subfolders",
+        "empty: no notebook was found in this folder and its subfolders",
         "grades.csv: not a notebook, passed over",
     ]
 
