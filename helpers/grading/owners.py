@@ -31,6 +31,13 @@ _CANVAS = re.compile(
 )
 _ANONYMOUS = re.compile(r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S)
 _SUBMISSIONS = "-submissions"
+# What Moodle calls everybody in blind marking ("participant" of mod/assign/lang), letters only. In a language
+# that is not here, the number becomes part of the name only if the export has a second such learner.
+_EVERYBODY = re.compile(
+    "participant|participante|partecipante|teilnehmerin|teilnehmer|teilnehmende|deelnemer|deltaker"
+    "|deltagare|deltager|uczestnik|účastník|osallistuja|résztvevő|participantă|катысушы|участник"
+    "|учасник|katılımcı|συμμετέχων|משתתף|مشارك|参加者|参与者|參與者|참가자"
+)
 
 # What browsers, systems and JupyterLab add to the name of a copy, in the languages met most often.
 _COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピー|복사본)"
@@ -70,6 +77,11 @@ class Source:
 def printable(text: str) -> str:
     """Return a text without what a terminal would obey, at most 200 characters of it."""
     return "".join(c if c.isprintable() else "?" for c in text)[:200]
+
+
+def only_letters(text: str) -> str:
+    """Return a name's letters without case, as what stands between them differs from file to table."""
+    return "".join(re.findall(r"[^\W\d_]+", unicodedata.normalize("NFC", text).casefold()))
 
 
 def stem_of(name: str) -> str:
@@ -165,8 +177,10 @@ def _file_source(stem: str, notebook: str, canvas: Mapping[str, Source]) -> Sour
 
 def _moodle(found: re.Match[str]) -> Source:
     name, number = _tidy(found["who"]), found["number"] or ""
-    # In blind marking all have this name; the grading worksheet calls them by name and number.
-    name = f"{name} {number}" if name == "Participant" and number else name
+    # In blind marking all have this name, perhaps after that of a group ("Team A-Participant"); the grading
+    # worksheet calls them by name and number.
+    is_blind = _EVERYBODY.fullmatch(only_letters(name.rpartition("-")[2]))
+    name = f"{name} {number}" if is_blind and number else name
     return Source(name, f"{name}/", "moodle" if number else "", number)
 
 

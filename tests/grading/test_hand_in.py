@@ -97,3 +97,15 @@ def test_an_export_that_is_kept_among_the_results_is_not_removed(tmp_path: Path)
     (out / "moodle.csv").write_text(GERMAN)
     done = grade(folder, out, "--roster", str(out / "moodle.csv"))
     assert done.returncode == 0 and (out / "moodle.csv").read_text() == GERMAN
+
+
+def test_blind_marking_in_a_language_other_than_english(tmp_path: Path) -> None:
+    folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
+    for number, cell in ((24, RIGHT), (25, WRONG)):
+        write_notebook(folder / f"Teilnehmer_in_{number}_assignsubmission_file_" / NAME, cell)
+    rows = "".join(f"Teilnehmer/in {number},,x,,20\n" for number in (24, 25, 26))
+    roster.write_text(f"ID,Vollständiger Name,Status,Bewertung,Bestwertung\n{rows}")
+    done = grade(folder, out, "--roster", str(roster))
+    assert done.returncode == 0 and "not on the roster" not in done.stdout, done.stdout
+    points = {name: row["2.1 ping_pong (2)"] for name, row in gradebook(out).items()}
+    assert points == {"Teilnehmer_in 24": "2", "Teilnehmer_in 25": "0"}

@@ -55,8 +55,8 @@ def write_reports(
 ) -> list[Path]:
     """Write every report on a class below `out`, each file whole or not at all. Return their paths.
 
-    Pages of learners who are no longer in the class are removed, and so are files for a platform that this
-    run does not write, because their points are those of an earlier run. Raise ReportError if something cannot be
+    Remove the pages of learners who are no longer in the class, and files for a platform that this run does
+    not write, because their points are those of an earlier run. Raise ReportError if something cannot be
     written or a symbolic link is in the way.
     """
     written = []
