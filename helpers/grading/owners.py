@@ -43,7 +43,9 @@ _EVERYBODY = re.compile(
 _COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピー|복사본)"
 _COPY_BEFORE = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
 _COPY_AFTER = re.compile(
-    rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー))$",
+    rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー)"
+    # of tools that synchronize folders: Dropbox "(Ann's conflicted copy 2026-10-12)", Nextcloud, Syncthing
+    r"|\s*\([^()]*(?:conflict|konflikt|conflit)[^()]*\)|[._](?:sync-)?conflict-\d{8}-\d{6}(?:-\w+)?)$",
     re.I,
 )
 # The endings under which a notebook may arrive; `x.ipynb.zip` has two of them.

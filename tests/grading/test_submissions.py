@@ -154,6 +154,9 @@ COPIES = (
     "{}-Copy1", "{} - Copy", "{} - Copy (2)", "{}(2)", "{} (3)", "{} copy", "{} copy 2", "{}_copy",
     "Copy of {}", "Copy (2) of {}", "Kopie von {}", "{} - Kopie", "{} – Kopie (3)", "Copie de {}",
     "{} - Copie", "Copia de {}", "{} (copy)", "{} (another copy)", "{} - копия", "{} - 副本",
+    "{} (Ivy's conflicted copy 2026-10-12)", "{} (conflicted copy 2026-10-12 101010)", "{} (Case Conflict)",
+    "{} (In Konflikt stehende Kopie von Ivy 2026-10-12)", "{} (Copie en conflit de Ivy 2026-10-12)",
+    "{}.sync-conflict-20261012-101010-ABCDEFG", "{}_conflict-20261012-101010",
 )  # fmt: skip
 
 
