@@ -116,10 +116,8 @@ def grade_folder(setting: Setting) -> Graded:
         click.echo(for_log(f"Note: {', '.join(gone)}: {words}."))
     course = _course(records, found, people, setting, named)
     counted, moved = _write(course, setting, people, named)
-    for override in people.overrides:
-        if headings()[override.exercise].notebook not in course.notebooks:
-            words = "its notebook is not the class's, so the override counts for nothing"
-            click.echo(for_log(f"Note: {override.learner}, {override.exercise}: {words}."))
+    for notice in _override_notices(course, people):
+        click.echo(for_log(f"Note: {notice}"))
     for line in github_annotations(counted, str(folder)) if setting.github else ():
         click.echo(line)
     return Graded(_summary(records) or int(bool(people.unknown)), course, moved)
@@ -147,6 +145,24 @@ def _course(
         reference_answers(of_class, solutions_here()),
         people.members,
     )
+
+
+def _override_notices(course: Course, people: People) -> Iterator[str]:
+    """Return a line for each override that counts for nothing, or for more than its exercise is worth."""
+    worth = {
+        (standing.learner, each.name): each.out_of
+        for standing in course.standings
+        for each in standing.exercises
+    }
+    for override in people.overrides:
+        what = f"{override.learner}, {override.exercise}"
+        if headings()[override.exercise].notebook not in course.notebooks:
+            yield f"{what}: its notebook is not the class's, so the override counts for nothing."
+        elif override.points > (out_of := worth[override.learner, override.exercise]):
+            yield (
+                f"{what}: the override gives {override.points:g} points, but the exercise is worth "
+                f"{out_of:g}. All of them count."
+            )
 
 
 def _try_own_mistakes() -> None:

@@ -109,3 +109,16 @@ def test_blind_marking_in_a_language_other_than_english(tmp_path: Path) -> None:
     assert done.returncode == 0 and "not on the roster" not in done.stdout, done.stdout
     points = {name: row["2.1 ping_pong (2)"] for name, row in gradebook(out).items()}
     assert points == {"Teilnehmer_in 24": "2", "Teilnehmer_in 25": "0"}
+
+
+def test_an_override_above_what_its_exercise_is_worth_counts_and_is_named(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "ann" / NAME, WRONG)
+    out.mkdir()
+    (out / "overrides.csv").write_text(
+        "learner,exercise,points,reason,by,when\nann,ping_pong,99,oral,,\nann,token_ring,1,oral,,\n"
+    )
+    done = grade(folder, out)
+    note = "ann, ping_pong: the override gives 99 points, but the exercise is worth 2. All of them count."
+    assert done.stdout.count("the override gives") == 1 and f"Note: {note}" in done.stdout
+    assert gradebook(out)["ann"]["2.1 ping_pong (2)"] == "99"
