@@ -73,16 +73,23 @@ class BrokenCell:
     reason: str
 
 
+def searchable(text: str) -> str:
+    """Return a text in which names can be found: in the NFKC form, as Python reads them.
+
+    Characters that nobody sees are left out: pasted from a web page or a document, they may stand anywhere.
+    """
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text)
+    return "".join(character for character in text if unicodedata.category(character) != "Cf")
+
+
 class Listing:
     """The cells of one notebook or history, in order, parsed as far as was asked."""
 
     def __init__(self, cells: Sequence[str]) -> None:
         self._sources = [cell if isinstance(cell, str) else "" for cell in cells]
-        # Python reads names in their NFKC form, so that is what is searched for.
-        self._searched = [
-            text if text.isascii() else unicodedata.normalize("NFKC", text)
-            for text in self._sources
-        ]
+        self._searched = list(map(searchable, self._sources))
         self._parsed: dict[int, list[Statement]] = {}
         self._broken: dict[int, BrokenCell] = {}
         self._binders: dict[str, list[Statement]] = {}
