@@ -30,7 +30,7 @@ FILE = "policy.toml"
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 _WRITE_DATE = "Write a date as 2026-10-25 or, with a time, as 2026-10-25T18:00:00, without quotes"
 _WRITE_NUMBER = "Write a number with a point and without quotes, for example 0.1"
-# What is no date or number in TOML: 25.10.2026, 25 October 2026; 0,1, .1, 10 %.
+# Dates and numbers that TOML does not read: 25.10.2026, 25 October 2026; 0,1, .1, 10 %.
 _LIKE_DATE = re.compile(
     r"\d+\s*[-./]\s*\d+\s*[-./]\s*\d+|\d+\.?\s+[^\W\d_]{3,}\.?\s+\d{4}|[^\W\d_]{3,}\s+\d+,?\s+\d{4}"
 )
