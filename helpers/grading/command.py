@@ -30,6 +30,7 @@ from helpers.grading.record import Record, Status, read_records
 from helpers.grading.references import solutions_here
 from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import PLATFORM_FILES, github_annotations, write_reports
+from helpers.grading.reports.copies import enumerated
 from helpers.grading.reports.standing import (
     Course,
     course_of,
@@ -148,7 +149,7 @@ def _course(
 
 
 def _override_notices(course: Course, people: People) -> Iterator[str]:
-    """Return a line for each override that counts for nothing, or for more than its exercise is worth."""
+    """Return a line for each override that gives no points, or more than its exercise is worth."""
     worth = {
         (standing.learner, each.name): each.out_of
         for standing in course.standings
@@ -157,7 +158,7 @@ def _override_notices(course: Course, people: People) -> Iterator[str]:
     for override in people.overrides:
         what = f"{override.learner}, {override.exercise}"
         if headings()[override.exercise].notebook not in course.notebooks:
-            yield f"{what}: its notebook is not the class's, so the override counts for nothing."
+            yield f"{what}: its notebook is not the class's, so the override gives no points."
         elif override.points > (out_of := worth[override.learner, override.exercise]):
             yield (
                 f"{what}: the override gives {override.points:g} points, but the exercise is worth "
@@ -235,16 +236,18 @@ def _write(
     write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
     if moved:
         click.echo(f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why.")
-    for name in course.stray:
-        words = "is not named by --notebooks" if named else "was handed in by few"
-        click.echo(for_log(f"Note: {name} {words}, and counts for nobody."))
+    if course.stray:
+        why = "--notebooks does not name them" if named else "few learners attempted them"
+        words = (
+            f"Answers to these notebooks give no points, because {why}: {enumerated(course.stray)}."
+        )
+        click.echo(for_log(f"Note: {words}"))
     for name in course.rare:
         words = "counts for everybody, although most have not handed it in: --notebooks says which count"
         click.echo(for_log(f"Note: {name} {words}."))
     for standing in course.standings:
-        for own in standing.own:
-            words = f"the answers to {own.notebook} are the course's own solutions, and count for nobody"
-            click.echo(for_log(f"Note: {standing.learner}, {own.file}: {words}."))
+        if standing.own:
+            click.echo(for_log(f"Note: {standing.learner}: {standing.own_text}"))
     for path in written:
         if path.parent == setting.out:  # not every learner's page
             click.echo(for_log(f"Wrote {path}"))
@@ -257,7 +260,7 @@ def _summary(records: Sequence[Record]) -> int:
     kept = sum(exercise.cached for record in records for exercise in record.exercises)
     line = f"{counts[Status.GRADED]} of {len(records)} submissions graded"
     if kept:
-        line += f", {kept} exercises as they were kept"
+        line += f", {kept:,} of their exercises without a new run because an equal answer was run before"
     for status, words in (
         (Status.UNREADABLE, "cannot be read"),
         (Status.HARNESS_FAULT, "met a fault of this machine (no points lost)"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.grading.grader import NOT_RUN
 from helpers.grading.record import read_records
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.notebooks import RIGHT, WRONG, write_notebook
@@ -40,7 +41,7 @@ def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "5 of 8 submissions graded" in done.stdout and "; 3 cannot be read." in done.stdout
     assert (
-        "Note: cy, cy/solutions/02_blocking_p2p.ipynb: the answers to 02_blocking_p2p are"
+        "Note: cy: The answers in cy/solutions/02_blocking_p2p.ipynb are the course's own solutions"
         in done.stdout
     )
     rows = gradebook(out)
@@ -122,3 +123,30 @@ def test_an_override_above_what_its_exercise_is_worth_counts_and_is_named(tmp_pa
     note = "ann, ping_pong: the override gives 99 points, but the exercise is worth 2. All of them count."
     assert done.stdout.count("the override gives") == 1 and f"Note: {note}" in done.stdout
     assert gradebook(out)["ann"]["2.1 ping_pong (2)"] == "99"
+
+
+def test_a_whole_course_folder_is_told_in_a_line_and_its_solutions_are_not_run(
+    tmp_path: Path,
+) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    for name in ("ann", "bob"):
+        write_notebook(folder / name / NAME, WRONG)
+    own = folder / "ann" / "solutions"
+    own.mkdir()
+    for path in sorted(SOLUTIONS.glob("0[0-4]*.ipynb")):
+        shutil.copy(path, own)
+    done = grade(folder, out)
+    assert done.returncode == 0, done.stderr
+    records = [each for each in read_records(out) if "/solutions/" in each.file]
+    assert len(records) == 5 and {x.message for each in records for x in each.exercises} == {
+        NOT_RUN
+    }
+    assert done.stdout.count("the course's own solutions") == 1 and " and 2 more are" in done.stdout
+    remarks = {name: row["Remarks"] for name, row in gradebook(out).items()}
+    assert "solutions" in remarks["ann"] and len(remarks["ann"]) < 400 and not remarks["bob"]
+    assert (out / "class.html").read_text().count("and 2 more") >= 1
+    # a notebook that is handed in alone is run, as an instructor does to try the grading
+    shutil.rmtree(own)
+    shutil.copy(SOLUTIONS / NAME, folder / "ann" / NAME)
+    grade(folder, out)
+    assert all(each.points for each in read_records(out)[0].exercises)
