@@ -143,7 +143,8 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
         if len(same) > 1:
             different = ", ".join(_told_apart(same))
             notices.append(
-                f"{same[0].name}: names of different submissions, not put together: {different}"
+                f"{same[0].name}: {len(same)} submissions have this name or one that looks like it. They are "
+                f"kept apart: {different}"
             )
     return names
 

@@ -96,7 +96,7 @@ def test_two_of_the_same_name_are_told_and_never_put_together(
 ) -> None:
     jobs, notices = found_in(put(tmp_path, *names))
     assert len({job.learner for job in jobs}) == 2
-    assert len(notices) == 1 and "not put together" in notices[0]
+    assert len(notices) == 1 and "kept apart" in notices[0]
     if "Cy" in names[0]:
         assert sorted(job.learner for job in jobs) == ["Cy Lee (12)", "Cy Lee (13)"]
 
@@ -421,7 +421,7 @@ def test_whoever_takes_a_name_like_anothers_does_not_change_it(
     jobs, notices = found_in(put(tmp_path, *names))
     learners = [job.learner for job in jobs]
     assert "bob" in learners and len(set(learners)) == 2
-    assert len(notices) == 1 and "not put together" in notices[0]
+    assert len(notices) == 1 and "kept apart" in notices[0]
 
 
 @pytest.mark.parametrize("names", [("bob", "b\u043eb"), ("andr\u00e9", "andre\u0301")])
@@ -451,7 +451,7 @@ def test_a_folder_called_just_so_keeps_its_name_next_to_two_other_spellings(tmp_
     by_file = {job.file: job.learner for job in jobs}
     assert by_file["anna/02.ipynb"] == "anna"
     assert len(set(by_file.values())) == 3
-    assert len(notices) == 1 and "not put together" in notices[0]
+    assert len(notices) == 1 and "kept apart" in notices[0]
 
 
 def test_each_file_knows_how_many_its_learner_has_handed_in(tmp_path: Path) -> None:
