@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from helpers.answers.closure import Unresolved, find_closure
 from helpers.answers.data import Answer, Origin, Problem, ProblemKind, Where
-from helpers.answers.listing import DEFINITIONS, Listing, Statement, parse_quietly
+from helpers.answers.listing import DEFINITIONS, Listing, Statement, parse_quietly, searchable
 from helpers.answers.notes import await_notes, broken_note, repair_notes, standing_notes
 
 __all__ = ["Answer", "Origin", "Problem", "build_answer", "cell_number", "normalize"]
@@ -173,10 +173,13 @@ class _Build:
         for cell in reversed(self.listing.broken(self.name)):
             if defines(self.listing.sources()[cell.cell], self.name):
                 line = f", line {cell.line}" if cell.line else ""
+                # Python's own words for a character that no editor shows
+                unseen = "non-printable character" in cell.reason
+                advice = "type that line again, without pasting" if unseen else "correct it"
                 return self._problem(
                     "syntax_error",
                     f"{self.where(cell.cell)}{line} is not valid Python: {cell.reason}. The cell "
-                    f"defines `{self.name}`, and none of it can run: correct it.",
+                    f"defines `{self.name}`, and none of it can run: {advice}.",
                 )
         return None
 
@@ -202,7 +205,7 @@ def defines(text: str, name: str) -> bool:
     """Return whether a text that cannot be parsed here seems to define a name."""
     name = re.escape(name)
     pattern = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*=(?!=)"
-    return re.search(pattern, text, re.MULTILINE) is not None
+    return re.search(pattern, searchable(text), re.MULTILINE) is not None
 
 
 # --- is it still the stub? ------------------------------------------------------------------------

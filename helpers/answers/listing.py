@@ -28,6 +28,9 @@ END: Position = (sys.maxsize, 0)
 Skip = Literal["", "await", "main"]
 
 AWAIT = re.compile(r"\bawait\b|\basync\s+(?:for|with)\b")
+_POSTPONES = re.compile(
+    r"^[ \t]*from\s+__future__\s+import\b[\s(]*(?:\w+\s*,\s*)*annotations\b", re.MULTILINE
+)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -39,6 +42,8 @@ class Statement:
     line: int
     text: str
     node: ast.stmt
+    postponed: bool = False
+    """Whether annotations are not evaluated."""
 
     @property
     def cell(self) -> int:
@@ -46,7 +51,7 @@ class Statement:
 
     @cached_property
     def names(self) -> Names:
-        return names_of(self.node)
+        return names_of(self.node, self.postponed)
 
     @cached_property
     def skipped(self) -> Skip:
@@ -73,16 +78,25 @@ class BrokenCell:
     reason: str
 
 
+def searchable(text: str) -> str:
+    """Return a text in which names can be found: in the NFKC form, as Python reads them.
+
+    Characters that nobody sees are left out: pasted from a web page or a document, they may stand anywhere.
+    """
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text)
+    return "".join(character for character in text if unicodedata.category(character) != "Cf")
+
+
 class Listing:
     """The cells of one notebook or history, in order, parsed as far as was asked."""
 
     def __init__(self, cells: Sequence[str]) -> None:
         self._sources = [cell if isinstance(cell, str) else "" for cell in cells]
-        # Python reads names in their NFKC form, so that is what is searched for.
-        self._searched = [
-            text if text.isascii() else unicodedata.normalize("NFKC", text)
-            for text in self._sources
-        ]
+        self._searched = list(map(searchable, self._sources))
+        # in whatever cell it is: an answer begins with all imports from __future__
+        self._postponed = any(map(_POSTPONES.search, self._searched))
         self._parsed: dict[int, list[Statement]] = {}
         self._broken: dict[int, BrokenCell] = {}
         self._binders: dict[str, list[Statement]] = {}
@@ -170,7 +184,7 @@ class Listing:
     def _parse(self, index: int) -> list[Statement]:
         source = self._sources[index].replace("\r\n", "\n").replace("\r", "\n")
         try:
-            return list(parse_cell(source, index))
+            return list(parse_cell(source, index, self._postponed))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             self._broken[index] = _broken(index, error)
             return []
@@ -214,8 +228,11 @@ def parse_quietly(source: str) -> ast.Module:
         return ast.parse(source)
 
 
-def parse_cell(source: str, index: int) -> Iterator[Statement]:
-    """Return the top-level statements of a cell, magics and shell lines taken out."""
+def parse_cell(source: str, index: int, postponed: bool = False) -> Iterator[Statement]:
+    """Return the top-level statements of a cell, magics and shell lines taken out.
+
+    postponed: whether annotations are not evaluated, by an import from __future__ in some cell.
+    """
     text = strip_magics(source) if has_stored_magics(source) else source
     try:
         tree = parse_quietly(text)
@@ -227,7 +244,7 @@ def parse_cell(source: str, index: int) -> Iterator[Statement]:
     for node in tree.body:
         for part in _parts(node):
             body = _text_of(part, lines) if part is node else ast.unparse(part)
-            yield Statement((index, number), _first_line(part), body, part)
+            yield Statement((index, number), _first_line(part), body, part, postponed)
             number += 1
 
 

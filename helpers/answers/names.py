@@ -27,7 +27,7 @@ class Names:
     binds: bound whenever it runs. maybe: bound on some paths only, or added to (`import a.b`).
     now, later: used when it runs, when its functions run. at_once: those of `later` that it may use
     as it runs, because it may call its own lambdas (or, in a class body, functions) itself.
-    hints: used in annotations that are text.
+    hints: used in annotations that are text, or that Python does not evaluate.
     set_globally: bound by its functions, through `global`.
     stores: changed by assignment (`C.f = g`, setattr). registers: used as `@registry.add`.
     pokes: changed, perhaps, by a bare method call (`xs.append(1)`).
@@ -51,16 +51,20 @@ class Names:
     star: bool
 
 
-def names_of(statement: ast.stmt) -> Names:
-    """Find the names of one top-level statement. Raises RecursionError on absurdly deep code."""
-    walker = _Recorder()
+def names_of(statement: ast.stmt, postponed: bool = False) -> Names:
+    """Find the names of one top-level statement. Raises RecursionError on absurdly deep code.
+
+    postponed: whether annotations are not evaluated (`from __future__ import annotations`).
+    """
+    walker = _Recorder(postponed)
     walker.visit(statement)
     return walker.names()
 
 
 class _Recorder(ScopeWalker):
-    def __init__(self) -> None:
+    def __init__(self, postponed: bool) -> None:
         super().__init__()
+        self.postponed = postponed
         self.ever_bound: set[str] = set()
         self.used: dict[bool, set[str]] = {False: set(), True: set()}
         self.called: dict[bool, set[Path]] = {False: set(), True: set()}
@@ -125,10 +129,13 @@ class _Recorder(ScopeWalker):
 
     visit_ImportFrom = visit_Import
 
-    def annotation(self, node: ast.expr | None) -> None:
+    def annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
         if node is None:
             return
-        self.visit(node)
+        if self.postponed or is_local:
+            self._hint_names(node)
+        else:
+            self.visit(node)
         for part in ast.walk(node):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 self._hint(part.value)
@@ -138,6 +145,9 @@ class _Recorder(ScopeWalker):
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError):
             return  # a text that is not a type, as in Literal["two words"]
+        self._hint_names(tree)
+
+    def _hint_names(self, tree: ast.AST) -> None:
         loaded = (part.id for part in ast.walk(tree) if isinstance(part, ast.Name))
         self.hints.update(name for name in loaded if self.scope.is_global(name))
 

@@ -99,7 +99,7 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
-            raise UnreadableNotebook(f"{name} is a folder, not a notebook. Is a .ipynb file in it?")
+            raise UnreadableNotebook(f"{name} {_folder(descriptor)}")
         if not stat.S_ISREG(mode):
             raise UnreadableNotebook(
                 f"{name} is not a regular file (a pipe or device): name the notebook itself."
@@ -116,6 +116,15 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
             "are not yours to hand in, and save it."
         )
     return content
+
+
+def _folder(descriptor: int) -> str:
+    """Return what is wrong with a folder in the place of a notebook, by what is directly in it."""
+    names = os.listdir(descriptor)
+    if any(name.lower().endswith(".ipynb") for name in names):
+        return "is a folder, not a notebook: name the .ipynb file that is in it."
+    what = "is a folder without a .ipynb file" if names else "is an empty folder"
+    return f"{what}. Hand in the .ipynb file."
 
 
 def _open_message(error: OSError, name: str) -> str:
@@ -166,6 +175,8 @@ def _json_message(error: json.JSONDecodeError, text: str) -> str:
             f"has text after the end of the notebook (line {error.lineno}). Delete that text; if it is a "
             "second notebook, save it as a file of its own, and hand in both."
         )
+    if text.lstrip()[:1] not in ("{", "[") and '"cells"' not in text:
+        return "is text, but not a notebook, which begins with `{`. Hand in the .ipynb file."
     # a download that broke off is the usual cause, and has another remedy
     rest = text[error.pos :].strip()
     if not rest or rest.isalnum() or error.msg.startswith("Unterminated"):

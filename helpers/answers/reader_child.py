@@ -53,15 +53,20 @@ def _explained(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
     """Name the cause of a problem where the file shows it, and not the source of its code cells."""
     if not isinstance(found, Problem):
         return found
+    here = ".".join(map(str, sys.version_info[:2]))
     if found.kind == "syntax_error" and notebook.python > sys.version_info[:2]:
-        written, here = (
-            ".".join(map(str, each[:2])) for each in (notebook.python, sys.version_info)
-        )
+        written = ".".join(map(str, notebook.python))
         message = (
-            f"{found.message} The notebook was written with Python {written} and is read with Python {here}. "
-            f"If this is new syntax of Python {written}, read it with that version, or write it differently."
+            f"{found.message} The notebook was written with Python {written}, and "
+            f"the line may be valid there. The course is graded with Python {here}: write it differently."
         )
         return replace(found, kind="newer_syntax", message=message)
+    if found.kind == "syntax_error" and not notebook.python:
+        message = (
+            f"{found.message} If the cell runs in your Python, that is a newer one. The course is graded "
+            f"with Python {here}: write it differently."
+        )
+        return replace(found, message=message)
     if found.kind == "not_defined":
         for cell in notebook.cells:
             if cell.cell_type != "code" and defines(cell.source, found.name):

@@ -74,7 +74,8 @@ class ScopeWalker(ast.NodeVisitor):
     def bind(self, name: str) -> None:
         """Take note that a name is bound, or deleted."""
 
-    def annotation(self, node: ast.expr | None) -> None:
+    def annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
+        """Walk an annotation. is_local: it is of a function's variable, and never evaluated."""
         self.visit_all([node])
 
     def decorator(self, node: ast.expr) -> None:
@@ -181,7 +182,7 @@ class ScopeWalker(ast.NodeVisitor):
         self.visit(node.target)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self.annotation(node.annotation)
+        self.annotation(node.annotation, is_local=self.scope.kind in FUNCTIONS)
         if node.value is not None:  # `x: int` alone binds nothing
             self.visit_all((node.value, node.target))
 

@@ -29,7 +29,8 @@ from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record, Status, read_records
 from helpers.grading.references import solutions_here
 from helpers.grading.release import differences as differences_from
-from helpers.grading.reports import github_annotations, write_reports
+from helpers.grading.reports import PLATFORM_FILES, github_annotations, write_reports
+from helpers.grading.reports.copies import enumerated
 from helpers.grading.reports.standing import (
     Course,
     course_of,
@@ -116,10 +117,8 @@ def grade_folder(setting: Setting) -> Graded:
         click.echo(for_log(f"Note: {', '.join(gone)}: {words}."))
     course = _course(records, found, people, setting, named)
     counted, moved = _write(course, setting, people, named)
-    for override in people.overrides:
-        if headings()[override.exercise].notebook not in course.notebooks:
-            words = "its notebook is not the class's, so the override counts for nothing"
-            click.echo(for_log(f"Note: {override.learner}, {override.exercise}: {words}."))
+    for notice in _override_notices(course, people):
+        click.echo(for_log(f"Note: {notice}"))
     for line in github_annotations(counted, str(folder)) if setting.github else ():
         click.echo(line)
     return Graded(_summary(records) or int(bool(people.unknown)), course, moved)
@@ -147,6 +146,24 @@ def _course(
         reference_answers(of_class, solutions_here()),
         people.members,
     )
+
+
+def _override_notices(course: Course, people: People) -> Iterator[str]:
+    """Return a line for each override that gives no points, or more than its exercise is worth."""
+    worth = {
+        (standing.learner, each.name): each.out_of
+        for standing in course.standings
+        for each in standing.exercises
+    }
+    for override in people.overrides:
+        what = f"{override.learner}, {override.exercise}"
+        if headings()[override.exercise].notebook not in course.notebooks:
+            yield f"{what}: its notebook is not the class's, so the override gives no points."
+        elif override.points > (out_of := worth[override.learner, override.exercise]):
+            yield (
+                f"{what}: the override gives {override.points:g} points, but the exercise is worth "
+                f"{out_of:g}. All of them count."
+            )
 
 
 def _try_own_mistakes() -> None:
@@ -202,21 +219,35 @@ def _write(
     changes = (*before.changes, *moved)
     similar = similar_answers(counted, reference_answers(course.notebooks, solutions_here()))
     similar = [pair for pair in similar if not are_partners(*pair.learners, people.groups)]
+    platforms = [setting.out / name for name in PLATFORM_FILES]
+    earlier = [path for path in platforms if path.exists()]
     written = write_reports(course, setting.out, people.match, similar, changes)
+    for path in earlier:
+        if not path.exists():
+            words = "removed, because it held the points of an earlier run and this run does not write it"
+            click.echo(for_log(f"Note: {path}: {words}."))
+    if people.match and not any(path in written for path in platforms):
+        words = (
+            f"has none of the columns by which {' or '.join(PLATFORM_FILES)} is written. If it comes from "
+            "Canvas or Moodle, set the platform's language to English and export it again"
+        )
+        click.echo(for_log(f"Note: {people.match.roster.file} {words}."))
     # Last: who finds it knows that all else was written, as `run_autograder` for Gradescope does.
     write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
     if moved:
         click.echo(f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why.")
-    for name in course.stray:
-        words = "is not named by --notebooks" if named else "was handed in by few"
-        click.echo(for_log(f"Note: {name} {words}, and counts for nobody."))
+    if course.stray:
+        why = "--notebooks does not name them" if named else "few learners attempted them"
+        words = (
+            f"Answers to these notebooks give no points, because {why}: {enumerated(course.stray)}."
+        )
+        click.echo(for_log(f"Note: {words}"))
     for name in course.rare:
         words = "counts for everybody, although most have not handed it in: --notebooks says which count"
         click.echo(for_log(f"Note: {name} {words}."))
     for standing in course.standings:
-        for own in standing.own:
-            words = f"the answers to {own.notebook} are the course's own solutions, and count for nobody"
-            click.echo(for_log(f"Note: {standing.learner}, {own.file}: {words}."))
+        if standing.own:
+            click.echo(for_log(f"Note: {standing.learner}: {standing.own_text}"))
     for path in written:
         if path.parent == setting.out:  # not every learner's page
             click.echo(for_log(f"Wrote {path}"))
@@ -229,7 +260,7 @@ def _summary(records: Sequence[Record]) -> int:
     kept = sum(exercise.cached for record in records for exercise in record.exercises)
     line = f"{counts[Status.GRADED]} of {len(records)} submissions graded"
     if kept:
-        line += f", {kept} exercises as they were kept"
+        line += f", {kept:,} of their exercises without a new run because an equal answer was run before"
     for status, words in (
         (Status.UNREADABLE, "cannot be read"),
         (Status.HARNESS_FAULT, "met a fault of this machine (no points lost)"),

@@ -31,12 +31,21 @@ _CANVAS = re.compile(
 )
 _ANONYMOUS = re.compile(r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S)
 _SUBMISSIONS = "-submissions"
+# What Moodle calls everybody in blind marking ("participant" of mod/assign/lang), letters only. In a language
+# that is not here, the number becomes part of the name only if the export has a second such learner.
+_EVERYBODY = re.compile(
+    "participant|participante|partecipante|teilnehmerin|teilnehmer|teilnehmende|deelnemer|deltaker"
+    "|deltagare|deltager|uczestnik|účastník|osallistuja|résztvevő|participantă|катысушы|участник"
+    "|учасник|katılımcı|συμμετέχων|משתתף|مشارك|参加者|参与者|參與者|참가자"
+)
 
 # What browsers, systems and JupyterLab add to the name of a copy, in the languages met most often.
 _COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピー|복사본)"
 _COPY_BEFORE = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
 _COPY_AFTER = re.compile(
-    rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー))$",
+    rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー)"
+    # of tools that synchronize folders: Dropbox "(Ann's conflicted copy 2026-10-12)", Nextcloud, Syncthing
+    r"|\s*\([^()]*(?:conflict|konflikt|conflit)[^()]*\)|[._](?:sync-)?conflict-\d{8}-\d{6}(?:-\w+)?)$",
     re.I,
 )
 # The endings under which a notebook may arrive; `x.ipynb.zip` has two of them.
@@ -70,6 +79,11 @@ class Source:
 def printable(text: str) -> str:
     """Return a text without what a terminal would obey, at most 200 characters of it."""
     return "".join(c if c.isprintable() else "?" for c in text)[:200]
+
+
+def only_letters(text: str) -> str:
+    """Return a name's letters without case, as what stands between them differs from file to table."""
+    return "".join(re.findall(r"[^\W\d_]+", unicodedata.normalize("NFC", text).casefold()))
 
 
 def stem_of(name: str) -> str:
@@ -129,7 +143,8 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
         if len(same) > 1:
             different = ", ".join(_told_apart(same))
             notices.append(
-                f"{same[0].name}: names of different submissions, not put together: {different}"
+                f"{same[0].name}: {len(same)} submissions have this name or one that looks like it. They are "
+                f"kept apart: {different}"
             )
     return names
 
@@ -165,8 +180,10 @@ def _file_source(stem: str, notebook: str, canvas: Mapping[str, Source]) -> Sour
 
 def _moodle(found: re.Match[str]) -> Source:
     name, number = _tidy(found["who"]), found["number"] or ""
-    # In blind marking all have this name; the grading worksheet calls them by name and number.
-    name = f"{name} {number}" if name == "Participant" and number else name
+    # In blind marking all have this name, perhaps after that of a group ("Team A-Participant"); the grading
+    # worksheet calls them by name and number.
+    is_blind = _EVERYBODY.fullmatch(only_letters(name.rpartition("-")[2]))
+    name = f"{name} {number}" if is_blind and number else name
     return Source(name, f"{name}/", "moodle" if number else "", number)
 
 

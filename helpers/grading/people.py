@@ -79,7 +79,8 @@ def _as_written(learners: Iterable[str]) -> dict[str, str]:
 
 def _notices(people: People, sources: Mapping[str, Source]) -> Iterator[str]:
     for name in people.unknown:
-        yield f"{name}: handed in, and not on the roster"
+        what = "handed in" if name in sources else "in a group"
+        yield f"{name}: {what}, and not on the roster"
     for name in people.match.ambiguous if people.match else ():
         yield (
             f"{name}: several rows of the roster have this name, so none was filled in. If it is Moodle's, "

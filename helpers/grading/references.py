@@ -40,7 +40,7 @@ class References:
 
         now: although it has passed before, as what this machine lacks it may have lacked for a moment.
         """
-        answer = self._answers(exercise.notebook).get(exercise.name)
+        answer = self.answers(exercise.notebook).get(exercise.name)
         if not isinstance(answer, Answer) or (exercise.name in self._worked and not now):
             return True
         try:
@@ -57,7 +57,8 @@ class References:
             self._worked.add(exercise.name)
         return result.passed
 
-    def _answers(self, notebook: str) -> dict[str, Answer | Problem]:
+    def answers(self, notebook: str) -> dict[str, Answer | Problem]:
+        """Return a notebook's reference solutions by name, nothing where there are none here."""
         if notebook not in self._found:
             names = [e.name for e in exercises().values() if e.notebook == notebook]
             try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from helpers.grading.owners import Source
+from helpers.grading.owners import Source, only_letters
 from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_table
 from helpers.views.plain import one_form
@@ -165,7 +165,11 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
             number = _LAST_NUMBER.search(row[place or 0].strip())
             same = numbers.get(number[0], []) if number else []
             # A different assignment, or a group's name, has the same number for a different person.
-            if len(same) == 1 and _agrees(at, row, learners[same[0]], named):
+            only = learners[same[0]] if len(same) == 1 else None
+            if only and (
+                (platform == "moodle" and _is_blind(only, row[place or 0]))
+                or _agrees(at, row, only, named)
+            ):
                 found[at] = same[0]
                 used = roster.columns[place or 0]
     return found, used
@@ -178,6 +182,15 @@ def _identifiers(roster: Roster) -> int | None:
         if len({cell[1] if cell else None for cell in cells}) == 1 and all(cells):
             return at
     return None
+
+
+def _is_blind(source: Source, identifier: str) -> bool:
+    """Return whether a source is called like a row of Moodle's worksheet, in whatever language that is.
+
+    In blind marking "Teilnehmer/in 24" of the worksheet is "Teilnehmer_in_24" or, with a group,
+    "Team A-Teilnehmer_in_24" in a file's name: the number alone says who it is.
+    """
+    return only_letters(source.name.rpartition("-")[2]) == only_letters(identifier)
 
 
 def _agrees(at: int, row: Sequence[str], source: Source, named: Mapping[str, set[int]]) -> bool:

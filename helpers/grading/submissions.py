@@ -271,7 +271,7 @@ def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> Non
                 own.files.append(path)
     if len(own.files) == before:
         own.empty.append(top)
-        notices.append(f"{name}: no notebook in this folder, {_DEEPEST} folders deep")
+        notices.append(f"{name}: no notebook was found in this folder and its subfolders")
     if len(same := _with_same_notebook(top, own.files[before:])) > 1:
         folders = ", ".join(map(printable, sorted(same)[:4]))
         notices.append(

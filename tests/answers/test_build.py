@@ -513,6 +513,26 @@ def test_an_unknown_name_is_a_note() -> None:
     assert built("from math import *\n---\ndef f(): return floor(2.5)").notes == ()
 
 
+@pytest.mark.parametrize(
+    "future",
+    [
+        "from __future__ import annotations\n",
+        "from __future__ import annotations\n---\n",
+        "from __future__ import (\n    division,\n    annotations,\n)\n---\n",
+    ],
+)
+def test_an_annotation_that_is_not_evaluated_may_name_anything(future: str) -> None:
+    body = "def f(x: Bar, *y: a.B) -> list[Bar]:\n    z: Bar = 1\n    return z"
+    assert built(future + body).notes == ()
+    assert run(built(future + body).source)["f"](0) == 1
+    assert "no cell defines `Bar`, which `f` uses (cell 1)" in built(body).notes
+    # a local variable's annotation never is
+    assert built("def f():\n    z: Bar = 1\n    return z").notes == ()
+    # what exists is still taken along, for those who read annotations
+    assert "class Bar" in built(f"{future}class Bar: pass\n---\n{body}").source
+    assert "no cell defines `Bar`" in built(f"{future}def f(x: Bar): return Bar").notes[0]
+
+
 def test_a_deleted_helper_is_a_note() -> None:
     answer = built("def h(): return 1\ndef f(): return h()\n---\nx = 1\ndel x, h")
     assert answer.notes == ("cell 2 deletes `h`, which the answer uses",)

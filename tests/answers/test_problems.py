@@ -101,6 +101,24 @@ def test_a_broken_attempt_below_the_stub_is_what_counts() -> None:
     assert problem(f"def f():\n    {STUB}\n---\ndef f(:\n    pass").kind == "syntax_error"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffdef f():\n    return 1",
+        "x = 1\n\u200bdef f():\n    return 1",
+        "\u2060class f:\n    pass",
+        "def\u200b f():\n    return 1",
+        "def f\u200b():\n    return 1",
+        "\u00addef \u200bf():\n    return 1",
+    ],
+)
+@pytest.mark.parametrize("before", ["", f"def f():\n    {STUB}\n---\n"])
+def test_a_character_that_nobody_sees_is_the_reason(before: str, text: str) -> None:
+    found = problem(before + text)
+    assert found.kind == "syntax_error" and "type that line again" in found.message
+    assert f"cell {2 if before else 1}" in found.message
+
+
 def test_a_broken_assignment() -> None:
     assert problem("f = lambda x: (").kind == "syntax_error"
 

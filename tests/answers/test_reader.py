@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (VALID[:-1], "is cut off"),
         (VALID[:30], "is cut off"),
         (b'{"cells": [], "x": fal', "is cut off"),
-        (b"print('hello')", "is not valid JSON"),
+        (b"print('hello')", "is text, but not a notebook"),
         (b"{'cells': []}", "is not valid JSON"),
         (b"[]", "not a notebook"),
         (b"3", "not a notebook"),
@@ -134,6 +135,10 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b"PK\x03\x04\x14\0", "is a zip archive, not a notebook. Unpack it"),
         (gzip.compress(VALID, mtime=0), "is compressed with gzip. Unpack it"),
         (b"<!DOCTYPE html>\n<html><body>Sign in</body></html>", "is a web page"),
+        (b"<p>I could not do it.</p>", "is a web page"),
+        (b"\xef\xbb\xbf\n<br/>Nothing", "is a web page"),
+        (b"<div class='x'>Nothing</div>", "is a web page"),
+        (b"I could not do it <b>at all</b>", "is text, but not a notebook"),
         (b"<!-- saved -->\n<HTML lang='en'>", "is a web page"),
         (b"https://colab.research.google.com/drive/1aB\n", "File > Download > Download .ipynb"),
         (b"[InternetShortcut]\r\nURL=https://example.org/x.ipynb\r\n", "holds a link"),
@@ -174,7 +179,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "socket"))
     wrong = {
-        tmp_path: "is a folder, not a notebook",
+        tmp_path: "is a folder, not a notebook: name the .ipynb file that is in it",
         tmp_path / "missing": "does not exist",
         tmp_path / "link": "is a symbolic link",
         tmp_path / "circle": "is a symbolic link",
@@ -264,6 +269,9 @@ def test_syntax_of_a_newer_python_is_named_by_the_version_in_the_file(
     assert isinstance(found, Problem)
     assert found.kind == ("newer_syntax" if is_newer else "syntax_error")
     assert ("was written with Python 3.99" in found.message) is is_newer
+    # of an older version the line is wrong; without one, both may be the cause
+    here = f"The course is graded with Python {sys.version_info[0]}.{sys.version_info[1]}: write it"
+    assert (here.casefold() in found.message.casefold()) is (version != "3.8.2")
 
 
 def test_unreadable_files_are_told_through_the_child(tmp_path: Path) -> None:

@@ -115,4 +115,7 @@ def test_members_who_are_not_on_the_roster_and_groups_without_files_are_named(
     )
     people = read_people(given, ANN)
     assert people.unknown == ("kim", "pam")
+    assert people.notices[:2] == tuple(
+        f"{name}: in a group, and not on the roster" for name in people.unknown
+    )
     assert "2: a group of which nobody handed in anything" in people.notices

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.grading.grader import NOT_RUN
 from helpers.grading.record import read_records
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.notebooks import RIGHT, WRONG, write_notebook
@@ -40,7 +41,7 @@ def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "5 of 8 submissions graded" in done.stdout and "; 3 cannot be read." in done.stdout
     assert (
-        "Note: cy, cy/solutions/02_blocking_p2p.ipynb: the answers to 02_blocking_p2p are"
+        "Note: cy: The answers in cy/solutions/02_blocking_p2p.ipynb are the course's own solutions"
         in done.stdout
     )
     rows = gradebook(out)
@@ -50,7 +51,8 @@ def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
     assert points["cy"] == "0" and points["dora"] == points["emil"] == points["fay"] == ""
     assert "is a zip archive, not a notebook. Unpack it" in rows["dora"]["Remarks"]
     assert (
-        "emil is a folder" in rows["emil"]["Remarks"] and "git lfs pull" in rows["fay"]["Remarks"]
+        "emil is an empty folder." in rows["emil"]["Remarks"]
+        and "git lfs pull" in rows["fay"]["Remarks"]
     )
 
 
@@ -66,3 +68,85 @@ def test_a_learner_who_was_withdrawn_leaves_nothing(tmp_path: Path) -> None:
     assert not list(out.rglob("*bob-*"))
     assert [record.learner for record in read_records(out)] == ["ann"]
     assert list(gradebook(out)) == ["ann"]
+
+
+ENGLISH = "Identifier,Full name,Status,Grade,Maximum grade\nParticipant 22,Ann Lee,-,,20\n"
+GERMAN = "ID;Vollständiger Name;Status;Bewertung;Bestwertung\nTeilnehmer/in 22;Ann Lee;-;;20,00\n"
+
+
+def test_a_file_for_a_platform_never_has_the_points_of_an_earlier_run(tmp_path: Path) -> None:
+    folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
+    write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
+    for text, words in (
+        (GERMAN, "set the platform's language to English"),
+        (ENGLISH, f"Wrote {out / 'moodle.csv'}"),
+        (GERMAN, "moodle.csv: removed, because it held the points of an earlier run"),
+        (ENGLISH, f"Wrote {out / 'moodle.csv'}"),
+        ("", "moodle.csv: removed, because it held the points of an earlier run"),
+    ):
+        roster.write_text(text)
+        done = grade(folder, out, *(["--roster", str(roster)] if text else []))
+        assert done.returncode == 0, done.stderr
+        assert words in done.stdout and list(gradebook(out)) == ["Ann Lee"]
+        assert (out / "moodle.csv").exists() == (text == ENGLISH)
+
+
+def test_an_export_that_is_kept_among_the_results_is_not_removed(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
+    out.mkdir()
+    (out / "moodle.csv").write_text(GERMAN)
+    done = grade(folder, out, "--roster", str(out / "moodle.csv"))
+    assert done.returncode == 0 and (out / "moodle.csv").read_text() == GERMAN
+
+
+def test_blind_marking_in_a_language_other_than_english(tmp_path: Path) -> None:
+    folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
+    for number, cell in ((24, RIGHT), (25, WRONG)):
+        write_notebook(folder / f"Teilnehmer_in_{number}_assignsubmission_file_" / NAME, cell)
+    rows = "".join(f"Teilnehmer/in {number},,x,,20\n" for number in (24, 25, 26))
+    roster.write_text(f"ID,Vollständiger Name,Status,Bewertung,Bestwertung\n{rows}")
+    done = grade(folder, out, "--roster", str(roster))
+    assert done.returncode == 0 and "not on the roster" not in done.stdout, done.stdout
+    points = {name: row["2.1 ping_pong (2)"] for name, row in gradebook(out).items()}
+    assert points == {"Teilnehmer_in 24": "2", "Teilnehmer_in 25": "0"}
+
+
+def test_an_override_above_what_its_exercise_is_worth_counts_and_is_named(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "ann" / NAME, WRONG)
+    out.mkdir()
+    (out / "overrides.csv").write_text(
+        "learner,exercise,points,reason,by,when\nann,ping_pong,99,oral,,\nann,token_ring,1,oral,,\n"
+    )
+    done = grade(folder, out)
+    note = "ann, ping_pong: the override gives 99 points, but the exercise is worth 2. All of them count."
+    assert done.stdout.count("the override gives") == 1 and f"Note: {note}" in done.stdout
+    assert gradebook(out)["ann"]["2.1 ping_pong (2)"] == "99"
+
+
+def test_a_whole_course_folder_is_told_in_a_line_and_its_solutions_are_not_run(
+    tmp_path: Path,
+) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    for name in ("ann", "bob"):
+        write_notebook(folder / name / NAME, WRONG)
+    own = folder / "ann" / "solutions"
+    own.mkdir()
+    for path in sorted(SOLUTIONS.glob("0[0-4]*.ipynb")):
+        shutil.copy(path, own)
+    done = grade(folder, out)
+    assert done.returncode == 0, done.stderr
+    records = [each for each in read_records(out) if "/solutions/" in each.file]
+    assert len(records) == 5 and {x.message for each in records for x in each.exercises} == {
+        NOT_RUN
+    }
+    assert done.stdout.count("the course's own solutions") == 1 and " and 2 more are" in done.stdout
+    remarks = {name: row["Remarks"] for name, row in gradebook(out).items()}
+    assert "solutions" in remarks["ann"] and len(remarks["ann"]) < 400 and not remarks["bob"]
+    assert (out / "class.html").read_text().count("and 2 more") >= 1
+    # a notebook that is handed in alone is run, as an instructor does to try the grading
+    shutil.rmtree(own)
+    shutil.copy(SOLUTIONS / NAME, folder / "ann" / NAME)
+    grade(folder, out)
+    assert all(each.points for each in read_records(out)[0].exercises)

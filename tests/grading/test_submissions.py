@@ -68,8 +68,8 @@ def test_whatever_was_handed_in_has_a_learner_and_the_rest_is_named(tmp_path: Pa
     assert sorted(notices) == [
         "README.md: not a notebook, passed over",
         "a/inside.ipynb: a symbolic link, passed over",
-        "b: no notebook in this folder, 4 folders deep",
-        "empty: no notebook in this folder, 4 folders deep",
+        "b: no notebook was found in this folder and its subfolders",
+        "empty: no notebook was found in this folder and its subfolders",
         "grades.csv: not a notebook, passed over",
     ]
 
@@ -96,7 +96,7 @@ def test_two_of_the_same_name_are_told_and_never_put_together(
 ) -> None:
     jobs, notices = found_in(put(tmp_path, *names))
     assert len({job.learner for job in jobs}) == 2
-    assert len(notices) == 1 and "not put together" in notices[0]
+    assert len(notices) == 1 and "kept apart" in notices[0]
     if "Cy" in names[0]:
         assert sorted(job.learner for job in jobs) == ["Cy Lee (12)", "Cy Lee (13)"]
 
@@ -154,6 +154,9 @@ COPIES = (
     "{}-Copy1", "{} - Copy", "{} - Copy (2)", "{}(2)", "{} (3)", "{} copy", "{} copy 2", "{}_copy",
     "Copy of {}", "Copy (2) of {}", "Kopie von {}", "{} - Kopie", "{} – Kopie (3)", "Copie de {}",
     "{} - Copie", "Copia de {}", "{} (copy)", "{} (another copy)", "{} - копия", "{} - 副本",
+    "{} (Ivy's conflicted copy 2026-10-12)", "{} (conflicted copy 2026-10-12 101010)", "{} (Case Conflict)",
+    "{} (In Konflikt stehende Kopie von Ivy 2026-10-12)", "{} (Copie en conflit de Ivy 2026-10-12)",
+    "{}.sync-conflict-20261012-101010-ABCDEFG", "{}_conflict-20261012-101010",
 )  # fmt: skip
 
 
@@ -418,7 +421,7 @@ def test_whoever_takes_a_name_like_anothers_does_not_change_it(
     jobs, notices = found_in(put(tmp_path, *names))
     learners = [job.learner for job in jobs]
     assert "bob" in learners and len(set(learners)) == 2
-    assert len(notices) == 1 and "not put together" in notices[0]
+    assert len(notices) == 1 and "kept apart" in notices[0]
 
 
 @pytest.mark.parametrize("names", [("bob", "b\u043eb"), ("andr\u00e9", "andre\u0301")])
@@ -448,7 +451,7 @@ def test_a_folder_called_just_so_keeps_its_name_next_to_two_other_spellings(tmp_
     by_file = {job.file: job.learner for job in jobs}
     assert by_file["anna/02.ipynb"] == "anna"
     assert len(set(by_file.values())) == 3
-    assert len(notices) == 1 and "not put together" in notices[0]
+    assert len(notices) == 1 and "kept apart" in notices[0]
 
 
 def test_each_file_knows_how_many_its_learner_has_handed_in(tmp_path: Path) -> None:

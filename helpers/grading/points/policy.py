@@ -28,6 +28,13 @@ from helpers.views.plain import one_form
 
 FILE = "policy.toml"
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
+_WRITE_DATE = "Write a date as 2026-10-25 or, with a time, as 2026-10-25T18:00:00, without quotes"
+_WRITE_NUMBER = "Write a number with a point and without quotes, for example 0.1"
+# Dates and numbers that TOML does not read: 25.10.2026, 25 October 2026; 0,1, .1, 10 %.
+_LIKE_DATE = re.compile(
+    r"\d+\s*[-./]\s*\d+\s*[-./]\s*\d+|\d+\.?\s+[^\W\d_]{3,}\.?\s+\d{4}|[^\W\d_]{3,}\s+\d+,?\s+\d{4}"
+)
+_LIKE_NUMBER = re.compile(r"=\s*[-+]?(?:\d+,\d|\.\d|[\d.]+\s*%|\d+\.(?!\d))")
 _DAY_S = 24 * 60 * 60.0
 T = TypeVar("T")
 
@@ -139,7 +146,9 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         found = re.search(r" \(at (?:line (\d+).*|end of document)\)$", str(error))
         line = int(found[1]) if found and found[1] else len(text.splitlines())
         what = str(error)[: found.start()] if found else str(error)
-        raise PolicyError(f"{path}, line {line}: this is not TOML: {what}.") from None
+        advice = _advice_on("".join(text.splitlines()[line - 1 : line]))
+        what = f"this is not TOML. {advice}" if advice else f"this is not TOML: {what}"
+        raise PolicyError(f"{path}, line {line}: {what}.") from None
     except (RecursionError, ValueError):  # nested thousands deep; a number of thousands of digits
         raise PolicyError(f"{path} is TOML beyond what a policy needs: it is not one.") from None
     if isinstance(due := given.get("deadlines"), dict):
@@ -149,6 +158,10 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
         key = _key_in(given, where, what)
+        if "datetime" in what:
+            what = f"this is not a date. {_WRITE_DATE}"
+        elif "got `str`" in what and ("`float`" in what or "`int`" in what):
+            what = f"this is a text, not a number. {_WRITE_NUMBER}"
         raise _error(path, text, key, f"{key}: {what}") from None
 
     def names(found: Callable[[str], str], given: Mapping[str, T]) -> dict[str, T]:
@@ -186,6 +199,14 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         deadlines=names(notebook_called, policy.deadlines),
         late=msgspec.structs.replace(policy.late, extensions=extensions),
     )
+
+
+def _advice_on(line: str) -> str:
+    """Return how to write the date or the number in a line that is not TOML, or ""."""
+    line = line.partition("#")[0]
+    if _LIKE_DATE.search(line):
+        return _WRITE_DATE
+    return _WRITE_NUMBER if _LIKE_NUMBER.search(line) else ""
 
 
 def _end_of(due: Any) -> Any:

@@ -32,6 +32,7 @@ from helpers.grading.roster import RosterMatch
 
 __all__ = [
     "Alike",
+    "PLATFORM_FILES",
     "ReportError",
     "Similar",
     "github_annotations",
@@ -39,6 +40,10 @@ __all__ = [
     "write_reports",
     "write_zip",
 ]
+
+_PLATFORMS = {"canvas.csv": canvas, "moodle.csv": moodle}
+PLATFORM_FILES = tuple(_PLATFORMS)
+"""The files that learning platforms import, of which a run writes those that its roster has columns for."""
 
 
 def write_reports(
@@ -50,7 +55,8 @@ def write_reports(
 ) -> list[Path]:
     """Write every report on a class below `out`, each file whole or not at all. Return their paths.
 
-    Pages of learners who are no longer in the class are removed. Raise ReportError if something cannot be
+    Remove the pages of learners who are no longer in the class, and files for a platform that this run does
+    not write, because their points are those of an earlier run. Raise ReportError if something cannot be
     written or a symbolic link is in the way.
     """
     written = []
@@ -78,6 +84,11 @@ def write_reports(
         written.append(folder.write("matrix.html", matrix_page(course, neighbours)))
         for name, data in _of_the_class(course, similar, match, changes):
             written.append(folder.write(name, data))
+        # an export that the instructor has saved under such a name is not ours to remove
+        roster = Path(match.roster.file).resolve() if match else None
+        for name in PLATFORM_FILES:
+            if out / name not in written and (out / name).resolve() != roster:
+                folder.remove(name)
     return written
 
 
@@ -91,7 +102,7 @@ def _of_the_class(
     if changes:
         yield "changes.csv", changes_csv(changes)
     yield "gradebook.csv", gradebook(course)
-    for name, platform in (("canvas.csv", canvas), ("moodle.csv", moodle)):
+    for name, platform in _PLATFORMS.items():
         if match and (data := platform(course, match)):
             yield name, data
     yield "records.sqlite", database(course, changes)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from helpers.grading.points.changes import Change
 from helpers.grading.points.policy import described
 from helpers.grading.record import Record, Status
+from helpers.grading.reports.copies import enumerated
 from helpers.grading.reports.learner_page import summary_of
 from helpers.grading.reports.mistakes import commonest, hardest
 from helpers.grading.reports.outcomes import Kind, is_fault, override_text
@@ -151,18 +152,17 @@ def _looks(course: Course) -> Iterator[Look]:
     for standing in course.standings:
         for record in standing.records:
             yield from _looks_of(standing, record)
+        strays = [line(each.file) for each in standing.spare if each.notebook in course.stray]
+        if strays:
+            why = "Few learners attempted it, or --notebooks does not name it: it gives no points."
+            yield Look("another notebook", (standing,), enumerated(strays), why)
         for spare in standing.spare:
-            if spare.notebook in course.stray:
-                what, why = (
-                    "another notebook",
-                    "Few handed it in, or it was not named: not counted.",
-                )
-            else:
-                what, why = "further copy", "Of the same notebook; the better one counts."
-            yield Look(what, (standing,), line(spare.file), why)
-        for own in standing.own:
-            why = "All answers are the course's own solutions, word for word: not counted."
-            yield Look("the course's own file", (standing,), line(own.file), why)
+            if spare.notebook not in course.stray:
+                why = "Of the same notebook; the better one counts."
+                yield Look("further copy", (standing,), line(spare.file), why)
+        if standing.own:
+            files = enumerated(line(each.file) for each in standing.own)
+            yield Look("the course's own file", (standing,), files, standing.own_text)
 
 
 def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:

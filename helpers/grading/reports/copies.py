@@ -1,6 +1,6 @@
 """Several files of one learner: those that are the course's own, and copies or parts of one notebook.
 
-    records --is_own--> the course's solutions count for nobody
+    records --is_own--> the course's solutions give no points
             --together--> for each exercise the better copy, as of the day that gives the most points
 
 Called by `reports.standing`, which knows what exercises weigh.
@@ -8,13 +8,17 @@ Called by `reports.standing`, which knows what exercises weigh.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from helpers.checks.headings import headings
 from helpers.checks.result import Outcome
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import is_fault
+from helpers.grading.reports.text import line
+
+# A folder of the whole course has two dozen of them.
+_MOST_NAMED = 3
 
 Points = Callable[[Record], float]
 
@@ -30,6 +34,23 @@ def is_own(record: Record, references: Mapping[str, str]) -> bool:
     return bool(expected) and all(
         _lines(answers.get(name, "")) == _lines(references[name]) for name in expected
     )
+
+
+def own_text(own: Sequence[Record]) -> str:
+    """Return one sentence on a learner's files that are the course's own, "" if there are none."""
+    if not own:
+        return ""
+    files = enumerated([line(each.file) for each in own])
+    return (
+        f"The answers in {files} are the course's own solutions, word for word, and give no points."
+    )
+
+
+def enumerated(names: Iterable[str]) -> str:
+    """Return the first of some names, each once, and how many more there are."""
+    distinct = list(dict.fromkeys(names))
+    shown, rest = distinct[:_MOST_NAMED], len(distinct) - _MOST_NAMED
+    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
 def by_notebook(record: Record) -> list[Record]:
@@ -107,5 +128,5 @@ def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
 
 def _lines(source: str) -> list[str]:
     """Return a source's lines, without blank ones and imports: other cells may import the same."""
-    lines = (line.rstrip() for line in source.splitlines())
-    return [line for line in lines if line and not line.startswith(("import ", "from "))]
+    lines = (each.rstrip() for each in source.splitlines())
+    return [each for each in lines if each and not each.startswith(("import ", "from "))]

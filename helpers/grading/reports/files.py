@@ -46,13 +46,18 @@ class Folder:
         """Remove the pages of earlier runs that are not among `names`. Raise ReportError if it cannot be."""
         for name in os.listdir(self.descriptor):
             if is_page_name(name) and name not in names:
-                try:
-                    os.unlink(name, dir_fd=self.descriptor)
-                except OSError as error:
-                    raise ReportError(
-                        f"{self.path / name} is left from an earlier run and cannot be removed: "
-                        f"{error.strerror}."
-                    ) from error
+                self.remove(name)
+
+    def remove(self, name: str) -> None:
+        """Remove a file of an earlier run, if it exists. Raise ReportError if it cannot be removed."""
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=self.descriptor)
+        except OSError as error:
+            raise ReportError(
+                f"{self.path / name} is left from an earlier run and cannot be removed: "
+                f"{error.strerror}."
+            ) from error
 
     def _refuse_link(self, name: str) -> None:
         with suppress(FileNotFoundError):

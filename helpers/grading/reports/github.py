@@ -55,7 +55,7 @@ def summary(course: Course, match: RosterMatch | None = None) -> bytes:
     lines += ["", "### Look here, no verdict", "", *looks] if looks else []
     if match:
         lines += _roster("On the roster, nothing handed in", match.without_submission)
-        lines += _roster("Handed in, not on the roster", match.without_entry)
+        lines += _roster("Not on the roster", match.without_entry)
     return ("\n".join(lines) + "\n").encode("utf-8")
 
 

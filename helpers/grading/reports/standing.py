@@ -30,7 +30,7 @@ from helpers.grading.points.counted import (
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import DEFAULT, Policy
 from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.reports.copies import by_notebook, is_own, together
+from helpers.grading.reports.copies import by_notebook, is_own, own_text, together
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
 from helpers.grading.reports.slugs import page_names
 from helpers.grading.reports.text import sound
@@ -84,6 +84,11 @@ class Standing:
     def unreadable(self) -> tuple[Record, ...]:
         return tuple(each for each in self.records if each.status is Status.UNREADABLE)
 
+    @property
+    def own_text(self) -> str:
+        """What to say of the files that are the course's solutions, "" if there are none."""
+        return own_text(self.own)
+
     def record_of(self, notebook: str) -> Record | None:
         """Return the record that counts for one notebook, None if none was handed in."""
         return next((each for each in self.records if each.notebook == notebook), None)
@@ -120,7 +125,7 @@ def course_of(
     named: the class's notebooks; where none are, those that a quarter of the learners handed in; where there
     are three or more, two at least: then nobody's stray notebook changes what another has reached.
     handed_in: by learner and file, when it was, in seconds since the epoch; what is missing is in time.
-    references: the source of each reference solution; a file that consists of them counts for nobody. people:
+    references: the source of each reference solution; a file that consists of them gives no points. people:
     learners who have a standing even without a file, as all with overrides have.
     """
     records = [weighted(part, policy) for record in records for part in by_notebook(record)]

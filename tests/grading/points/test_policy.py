@@ -203,6 +203,33 @@ def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        *(
+            (f'[deadlines]\n"02" = {date}\n', "Write a date as 2026-10-25 or")
+            for date in (
+                '"2026-10-25"', "25.10.2026", "2026/10/25", "10/25/2026", "25 October 2026", "2026-10-5",
+                "October 25, 2026", "2026-10-25T18:00", "2026-02-30", "20261025", "18:00:00", '"tomorrow"',
+                "25. Okt. 2026",
+            )
+        ),
+        *(
+            (f"[late]\nper_day = {number}\n", "Write a number with a point")
+            for number in ("0,1", '"0.1"', ".1", "10%", "10 %", "1.", "-0,5")
+        ),
+        ('drop_lowest = 1\n[late]\nfree_days = "3"\n', "Write a number with a point"),
+    ],
+)  # fmt: skip
+def test_a_date_or_number_that_is_not_toml_is_told_how_to_write_it(
+    tmp_path: Path, line: str, says: str
+) -> None:
+    with pytest.raises(PolicyError, match=says) as told:
+        read_policy(write(tmp_path, line))
+    assert f", line {line.count(chr(10))}: " in str(told.value)
+    assert "RFC3339" not in str(told.value) and str(told.value).count("\n") == 0
+
+
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_bytes(b"\xff")
     (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)

@@ -117,7 +117,7 @@ def test_the_course_s_own_solutions_count_for_nobody_and_are_a_place_to_look() -
     (standing,) = course.standings
     assert standing.points == 4 and [each.file for each in standing.own] == [answered().file]
     assert "the course's own file" in Page(class_page(course)).text
-    assert "is the course's own: not counted" in gradebook(course).decode("utf-8-sig")
+    assert "are the course's own solutions, word for word" in gradebook(course).decode("utf-8-sig")
     (alone,) = course_of([answered(**SOLUTIONS)], "", (), EQUAL, references=SOLUTIONS).standings
     assert alone.points == 0 and not alone.records
 

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.owners import Source, file_sources, folder_source
+from helpers.grading.owners import (
+    Source,
+    apart_in_export,
+    file_sources,
+    folder_source,
+    name_learners,
+)
 from helpers.grading.roster import Roster, RosterError, RosterMatch, read_roster
 from helpers.grading.roster import match_roster as match_sources
 
@@ -200,3 +206,30 @@ def test_who_takes_a_name_like_anothers_does_not_take_the_row(tmp_path: Path) ->
     path.write_text("Student,ID\nbob,1\nann,2\n")
     match = match_roster(read_roster(path), ["ann", "bob", "BOB"])
     assert match.rows == ("bob", "ann") and match.without_entry == ("BOB",)
+
+
+@pytest.mark.parametrize(
+    ("folder", "identifier"),
+    [
+        ("Participant_24", "Participant 24"),
+        ("Teilnehmer_in_24", "Teilnehmer/in 24"),
+        ("Teilnehmerin_24", "Teilnehmer/in 24"),
+        ("Team A-Teilnehmer_in_24", "Teilnehmer/in 24"),
+        ("Team A-Participant_24", "Participant 24"),
+        ("Участник_24", "Участник 24"),
+        ("参加者_24", "参加者24"),
+        ("Dalībnieks_24", "Dalībnieks 24"),  # in no list of ours
+    ],
+)
+def test_moodle_s_number_names_learners_in_blind_marking(
+    tmp_path: Path, folder: str, identifier: str
+) -> None:
+    path = tmp_path / "roster.csv"
+    rows = [identifier, identifier.replace("24", "25"), identifier.replace("24", "26")]
+    path.write_text("\n".join(["ID,Name,Status", *(f"{row},," for row in rows)]), encoding="utf-8")
+    names = [f"{folder}_assignsubmission_file_", f"{folder[:-2]}26_assignsubmission_file_"]
+    sources = apart_in_export({name: folder_source(name) for name in names})
+    learners = {name: source for source, name in name_learners(sources.values(), []).items()}
+    match = match_sources(read_roster(path), learners)
+    assert [learner and learners[learner].number for learner in match.rows] == ["24", None, "26"]
+    assert match.without_entry == ()
