@@ -81,7 +81,7 @@ class BrokenCell:
 def searchable(text: str) -> str:
     """Return a text in which names can be found: in the NFKC form, as Python reads them.
 
-    Characters that nobody sees are left out: pasted from a web page or a document, they may stand anywhere.
+    Invisible characters are left out: pasted from a web page or a document, they may stand anywhere.
     """
     if text.isascii():
         return text

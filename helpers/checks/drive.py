@@ -132,14 +132,14 @@ def _forget(known: set[str]) -> None:
 
 
 def _forget_own_modules() -> None:
-    """Have an answer not find the learner's own modules, which earlier launches have imported here."""
+    """Forget the learner's own modules, imported by earlier launches: an answer must not find them."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and is_learner_module(module):
             del sys.modules[name]
 
 
 def _leave_uncompiled() -> None:
-    """Have torch.compile return what it is given: to compile takes longer than a check waits.
+    """Replace torch.compile by a function that returns its argument: a check does not wait that long.
 
     torch's own switch would still import its compiler, which replaces functions of torch.nn.Module.
     """

@@ -80,7 +80,7 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     ]
 
     # All that this calls was looked up before the answer was built, or is a method of a built-in type, which
-    # nobody can replace.
+    # no answer can replace.
     def compare() -> None:
         found: list[str] = []
         for name, namespace, values in kept:

@@ -116,7 +116,7 @@ class Worlds:
                     exercise.kind,
                     exercise.driver,
                     second,
-                    # a grader brings its own servers, and has somebody to report to
+                    # a grader brings its own servers, and an instructor reads what is found
                     watched=self.connection is not None,
                 ),
             ),

@@ -334,7 +334,7 @@ def new_code(file: Path | None) -> None:
 
 @contextmanager
 def _serving() -> Iterator[ModuleType]:
-    """Give the module that serves rooms; make what it raises an error of the command."""
+    """Yield the module that serves rooms; turn what it raises into an error of the command."""
     try:
         from helpers.room import serve as rooms
     except ModuleNotFoundError as error:

@@ -3,7 +3,7 @@
     group,learner
 
 The files of all members of a group, and those of a folder or file that is called like the group, count for
-each member. A member need not have a file, nor be on a roster. A group of one names a person without a file.
+each member. A member may have no file and be on no roster. A group of one names a person without a file.
 """
 
 from __future__ import annotations

@@ -321,7 +321,7 @@ def _tried(asked: _Asked, connection: Connection, pictures: str, matches: Matche
 def _is_own(exercise: Exercise, result: CheckResult) -> bool:
     """Whether the runs that did not end well would end so on any machine, however busy it is.
 
-    Scripts and measurements have clocks of their own. Of these nothing is sure but an endless loop.
+    Scripts and measurements have clocks of their own, so only an endless loop is certain there.
     """
     if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
         failed = [case.run for case in result.cases if not case.passed]

@@ -55,7 +55,7 @@ _ENDING = re.compile(
     re.I,
 )
 _JOINTS = ("_", "-", ".")
-# Small letters of Cyrillic and Greek that look Latin; the commonest, not all that Unicode has.
+# Small letters of Cyrillic and Greek that look Latin: the most frequent ones, not all of Unicode.
 _ALIKE = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
 
 Platform = Literal["", "moodle", "canvas"]
@@ -82,7 +82,7 @@ def printable(text: str) -> str:
 
 
 def only_letters(text: str) -> str:
-    """Return a name's letters without case, as what stands between them differs from file to table."""
+    """Return a name's letters without case, because the characters between them differ from file to table."""
     return "".join(re.findall(r"[^\W\d_]+", unicodedata.normalize("NFC", text).casefold()))
 
 
@@ -130,7 +130,7 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
     """Name the learner of each source; of those that look alike only one that is spelled so keeps the name.
 
     Names look alike that differ by a space at the end, by case, by the way to write an accent, or by letters
-    of another script. Nobody may get, or lose, what is another's.
+    of another script. No learner may get, or lose, the points of a different one.
     """
     alike: dict[str, list[Source]] = {}
     for source in sorted(set(sources), key=lambda each: (each.spelled, each.platform)):

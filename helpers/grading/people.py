@@ -52,7 +52,7 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
     groups = read_groups(path) if setting.groups or path.exists() else {}
     handed_in = {name: source for name, source in sources.items() if name not in groups}
     match = match_roster(read_roster(setting.roster), handed_in) if setting.roster else None
-    # On the roster somebody may have a name, a login and a number: any of them will do.
+    # The roster may have a name, a login and a number of a person: any of them will do.
     aliases = {**(match.aliases() if match else {}), **_as_written(handed_in)}
     groups = {name: [aliases.get(x, x) for x in members] for name, members in groups.items()}
     aliases |= {x: x for members in groups.values() for x in members}
@@ -88,4 +88,4 @@ def _notices(people: People, sources: Mapping[str, Source]) -> Iterator[str]:
         )
     for group, members in people.groups.items():
         if len(members) > 1 and not {group, *members} & sources.keys():
-            yield f"{group}: a group of which nobody handed in anything"
+            yield f"{group}: a group without a file"

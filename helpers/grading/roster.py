@@ -54,7 +54,7 @@ class RosterMatch:
     """Who is who. rows: for each row of the roster its learner, None if nothing was handed in.
 
     names: for each row what its learner is called here, whether there is a file or not. without_entry:
-    learners whom no row names. ambiguous: names that several rows share, so that nobody was matched.
+    learners whom no row names. ambiguous: names that several rows share, so that none was matched.
     """
 
     roster: Roster
@@ -254,7 +254,7 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
 def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
     """Return each cell's learner: of just this name, else the only one but for its case, or with a number.
 
-    `kay_2` is found in the cell "kay" if nobody else is called so: the number may be that of a try.
+    `kay_2` is found in the cell "kay" if no other learner has that name: the number may be that of a try.
     """
     exact = {one_form(learner): learner for learner in learners}
     loose: dict[str, list[str]] = {}

@@ -18,7 +18,7 @@ def remove_withdrawn(folder: Path, kept: Collection[Path]) -> list[str]:
     """Remove the records that are not `kept`; return whose they were, each once."""
     learners = set()
     for path in sorted(set(folder.glob("*.json")) - set(kept)):
-        with suppress(OSError, ValueError):  # of a damaged one nobody knows whose it was
+        with suppress(OSError, ValueError):  # a damaged record does not say whose it was
             learners.add(from_json(json.loads(path.read_text(encoding="utf-8"))).learner)
         with writing(path):
             path.unlink(missing_ok=True)

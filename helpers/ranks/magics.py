@@ -283,11 +283,11 @@ def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
         if bool(world.hosts) != bool(connection.host_names(asked.world_size)):
             return "they were on other machines"
         if not isinstance(world.connection, Connection) or world.connection.closed:
-            return "their processes had gone"
+            return "their processes have ended"
     world.pump(0.0)
     size, recorded = world.options.world_size, world.options.trace
     if any(m.exitcode is not None for m in world.members):
-        return "their processes had gone"
+        return "their processes have ended"
     if asked.fresh:
         return "you asked for fresh ones"
     if size != asked.world_size:
@@ -361,7 +361,7 @@ def _not_first(line: str) -> None:
 
 
 def _after_a_cell(result: Any) -> None:
-    # Of the processes only their exit codes are known: what they lacked is in what they printed.
+    # Only the exit codes of the processes are known: what they lacked is in what they printed.
     error = type(result.error_in_exec)
     if (error.__module__, error.__name__) == (
         "torch.multiprocessing.spawn",

@@ -108,7 +108,7 @@ def as_in_a_new_process() -> Iterator[None]:
 
 @contextmanager
 def without_own_files() -> Iterator[None]:
-    """Have ranks begin in an empty folder, with nothing but packages and the course to import.
+    """Start ranks in an empty folder, with nothing but packages and the course to import.
 
     Only the notebook is handed in, so what lies next to it must not decide whether an answer passes.
     """

@@ -100,7 +100,7 @@ def end_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
     """End groups of processes by their leaders, but let what tracks their shared memory finish before.
 
     A process that makes named shared memory, or semaphores, starts a tracker in its group: a program of
-    `multiprocessing`, or of joblib's loky, that removes what is left when all that use it have gone.
+    `multiprocessing`, or of joblib's loky, that removes what is left when all its users have ended.
 
     Args:
         leaders: Children of this process, or those that it had until now.

@@ -156,7 +156,7 @@ class _Service:
                 task.cancel()
 
     def _enter(self, learners: Sequence[Learner]) -> None:
-        """Let these learners post, and no others."""
+        """Accept posts of these learners, and of no others."""
         kept = {learner.id for learner in learners}
         for id in set(self.room.board.names) - kept:
             self.room.board.remove(id)
@@ -354,7 +354,7 @@ class _Service:
         return Response(status_code=204)
 
     async def new_code(self, request: Request) -> Response:
-        """Make a new code: the old one lets nobody in any more."""
+        """Make a new code: the old one no longer works."""
         self._teacher_s_page(request)
         self.code = await self.room.store.aside(self.room.store.replace_code)
         return Response(status_code=204)

@@ -82,7 +82,7 @@ class Hub:
 
 
 def give_token(spawner: Any) -> None:
-    """Give a user's server a token that only says who its user is. For `c.Spawner.pre_spawn_hook`.
+    """Put a token that only says who the user is into a server's environment: a `c.Spawner.pre_spawn_hook`.
 
     The server's own token would do, too, but with it one can run code as that user: it must not be sent
     to whatever listens at the board's address.

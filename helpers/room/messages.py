@@ -17,7 +17,7 @@ MAX_BYTES = 256 << 10
 """Of a post. JSON writes a character with up to 6 bytes, and one post sends one answer's code at most."""
 
 MAX_JOIN_BYTES = 4 << 10
-"""Of a post that joins, which anybody can send."""
+"""Of a post that joins: it needs no token, so it is kept short."""
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 Name = Annotated[str, Meta(max_length=100)]

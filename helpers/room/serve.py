@@ -119,7 +119,7 @@ def forget_silent(file: Path) -> int:
 
 
 def replace_code(file: Path) -> str:
-    """Give a room a new code, whether or not it is being served. Raise CannotServe."""
+    """Replace the code of a room, whether or not it is being served. Raise CannotServe."""
     with closing(_open(file, alone=False)) as store:
         return store.replace_code()
 
@@ -137,7 +137,7 @@ def _open(file: Path, alone: bool = True) -> Store:
 
 
 def _become(user: str) -> None:
-    """Give up root for good."""
+    """Change to that user, for good."""
     try:
         entry = pwd.getpwnam(user)
         os.initgroups(user, entry.pw_gid)

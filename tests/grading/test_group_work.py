@@ -118,4 +118,4 @@ def test_members_who_are_not_on_the_roster_and_groups_without_files_are_named(
     assert people.notices[:2] == tuple(
         f"{name}: in a group, and not on the roster" for name in people.unknown
     )
-    assert "2: a group of which nobody handed in anything" in people.notices
+    assert "2: a group without a file" in people.notices

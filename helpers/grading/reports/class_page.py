@@ -158,7 +158,7 @@ def _looks(course: Course) -> Iterator[Look]:
             yield Look("another notebook", (standing,), enumerated(strays), why)
         for spare in standing.spare:
             if spare.notebook not in course.stray:
-                why = "Of the same notebook; the better one counts."
+                why = "The same notebook; the better one counts."
                 yield Look("further copy", (standing,), line(spare.file), why)
         if standing.own:
             files = enumerated(line(each.file) for each in standing.own)

@@ -27,7 +27,7 @@ def is_own(record: Record, references: Mapping[str, str]) -> bool:
     """Return whether all answers in a record are the reference solutions, to the letter.
 
     Comments and docstrings count: an answer that is right is often like the reference in some exercise, but
-    nobody writes all of a notebook's solutions in the same words.
+    no learner writes all of a notebook's solutions in the same words.
     """
     answers = {each.name: each.answer for each in record.exercises if each.answer}
     expected = [each.name for each in record.exercises if each.name in references]
@@ -119,7 +119,7 @@ def _merged(
 
 def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
     """Return whether an exercise counts in the place of that of the better file."""
-    if is_fault(theirs) or is_fault(mine):  # nobody loses points by a fault, and nobody wins any
+    if is_fault(theirs) or is_fault(mine):  # a fault neither costs points nor gives any
         return mine.outcome == Outcome.NOT_ATTEMPTED.value or theirs.passed
     if mine.outcome == Outcome.NOT_ATTEMPTED.value:
         return theirs.outcome != Outcome.NOT_ATTEMPTED.value

@@ -25,7 +25,7 @@ from helpers.grading.roster import RosterMatch
 
 
 class Kept(str):
-    """A cell of the platform's own export: it tells the platform who somebody is, and is written as it is."""
+    """A cell of the platform's own export: it identifies a person there, so it is written as it is."""
 
 
 Cell = Kept | str | float | None
@@ -87,7 +87,7 @@ def canvas(course: Course, match: RosterMatch) -> bytes | None:
 def moodle(course: Course, match: RosterMatch) -> bytes | None:
     """Return the file that Moodle imports, or None where no column tells who a learner is.
 
-    A grading worksheet is returned with its column "Grade" filled in. Of a grade export the names are kept
+    A grading worksheet is returned with its column "Grade" filled in. A grade export keeps its names
     and what identifies a user; a notebook of more than 100 points is in percent.
     """
     roster = match.roster

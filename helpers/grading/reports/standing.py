@@ -120,7 +120,7 @@ def course_of(
     references: Mapping[str, str] | None = None,
     people: Sequence[str] = (),
 ) -> Course:
-    """Sort records into a class. Of several files of one notebook each exercise counts where it is best.
+    """Sort records into a class. In several files of one notebook each exercise counts where it is best.
 
     named: the class's notebooks; where none are, those that a quarter of the learners handed in; where there
     are three or more, two at least: then nobody's stray notebook changes what another has reached.

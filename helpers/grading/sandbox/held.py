@@ -70,12 +70,12 @@ def _hold(folder: Path) -> int:
 
 
 def _refuse_unless_ours(folder: Path, found: os.stat_result) -> None:
-    """Raise NotOurs if somebody else could have put something into a folder."""
+    """Raise NotOurs if a different user could have written into a folder."""
     # Its name is known once it was used, and everybody may make a folder in the system's temporary folder.
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid != os.geteuid() or mode != 0o700:
         raise NotOurs(
-            f"{folder} was made by somebody else: it belongs to user {found.st_uid} and has mode {mode:04o}; "
+            f"{folder} was not made by this user: it belongs to user {found.st_uid} and has mode {mode:04o}; "
             f"expected: user {os.geteuid()} and mode 0700. Remove it, or have its owner remove it."
         )
 
