@@ -20,7 +20,8 @@ from tests.browser.notebook_page import NotebookPage
 
 WITHOUT_A_SIGNATURE = 403
 OVER = """table => {
-    const output = table.closest(".jp-RenderedHTML");
+    // The map follows the work, so this table may just have been replaced.
+    const output = table.closest(".jp-RenderedHTML") ?? document.querySelector(".jp-RenderedHTML:has(table)");
     return output.scrollWidth - output.clientWidth;
 }"""
 
