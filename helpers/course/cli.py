@@ -409,9 +409,9 @@ def _room_file() -> Path:
 def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Grade a folder of notebooks.
 
-    One file for each learner, one folder for each, or an LMS's export. Killed half-way, the same
-    command goes on. Exits with 1 if what somebody handed in could not be read or graded, or
-    somebody is not on the roster; with 2 if nothing could be done.
+    One file for each learner, one folder for each, or an LMS's export. If it is killed, run the same
+    command again: it continues. Exits with 1 if a hand-in could not be read or graded, or a learner
+    is not on the roster; with 2 if nothing could be done.
     """
     from helpers.grading.command import grade_folder, graded_data
     from helpers.grading.setting import CannotGrade, Setting

@@ -152,7 +152,7 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
 def apart_in_export(sources: Mapping[str, Source]) -> dict[str, Source]:
     """Put Moodle's number into the spelling of those who share a name in one export.
 
-    Anybody else's is left out: the same person has a different number in each assignment.
+    Other numbers are left out: a person has a different number in each assignment.
     """
     numbers: dict[str, set[str]] = {}
     for source in sources.values():

@@ -180,7 +180,7 @@ def _hands(records: Iterable[Record]) -> dict[str, set[str]]:
 
 def _handed_in_by_few(hands: Mapping[str, set[str]]) -> set[str]:
     most = len(set().union(*hands.values()))
-    if not most:  # nobody has attempted anything: that says nothing about whose notebooks these are
+    if not most:  # without any attempt, nothing tells which notebooks are the class's
         return set()
     least = max(most / 4, 2 if most > 2 else 1)
     return {notebook for notebook, learners in hands.items() if len(learners) < least}
