@@ -66,6 +66,7 @@ class Case:
     shown: what the ranks are given, in words, where `given` is the check's own plan.
     telling: False if other cases show more of a mistake, as a share of 0 or a grid of one row does. Such a
         case is shown only if no other fails.
+    parts: names of the parts of what is returned, if their values do not say which they are.
     """
 
     label: str
@@ -81,6 +82,7 @@ class Case:
     timings: Callable[[], Callable[..., float]] | None = None
     shown: str | None = None
     telling: bool = True
+    parts: Sequence[str] = ()
 
     @property
     def world_size(self) -> int:

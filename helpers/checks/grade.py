@@ -15,6 +15,7 @@ alone, too: there all that was recorded is the case's.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -227,6 +228,13 @@ class _Trial:
     def exercise(self) -> Exercise:
         return self.worlds.exercise
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters for which a case has values."""
+        names = _parameters(self.worlds.programs[0], self.exercise.name)
+        kind = self.exercise.kind
+        return names if kind.is_alone else names[2:] if kind is Kind.RANKS else ()
+
     def verdicts(self, groups: Sequence[Sequence[Turn]]) -> Iterator[CaseVerdict]:
         """Judge cases, each group of one world size: first all together, then alone what did not pass there.
 
@@ -297,11 +305,11 @@ class _Trial:
     ) -> tuple[Tried, CaseVerdict]:
         """Judge one case in a world of its own."""
         tried = self.worlds.alone(turn)
-        verdict = judged(self.exercise, tried, wrong, passed)
+        verdict = judged(self.exercise, tried, wrong, passed, self.names)
         if verdict.outcome is Outcome.TOO_SLOW and not _took_minutes(verdict):
             # Something else may have run at that moment.
             tried = self.worlds.alone(turn)
-            verdict = judged(self.exercise, tried, wrong, passed)
+            verdict = judged(self.exercise, tried, wrong, passed, self.names)
         return tried, verdict
 
     def _to_be_shown(self, turn: Turn, known: _Together) -> CaseVerdict:
@@ -418,6 +426,22 @@ class _Trial:
         return MOVES
 
 
+def _parameters(source: str, name: str) -> tuple[str, ...]:
+    """Return the names of an answer's parameters; none, if it is not a function that has a fixed number."""
+    found: tuple[str, ...] = ()
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        found = next(_named(ast.parse(source), name), ())
+    return found
+
+
+def _named(module: ast.Module, name: str) -> Iterator[tuple[str, ...]]:
+    for statement in module.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            given = statement.args
+            named = [each.arg for each in (*given.posonlyargs, *given.args)]
+            yield () if given.vararg or given.kwonlyargs else tuple(named)
+
+
 def has_wrong_values(verdict: CaseVerdict) -> bool:
     """Whether more is wrong than how the ranks communicated."""
     return any(row.problem for row in verdict.rows) or bool(verdict.message)
@@ -487,11 +511,15 @@ def _easiest(known: _Together, turn: Turn) -> Turn:
 
 
 def judged(
-    exercise: Exercise, tried: Tried, others: Sequence[Tried] = (), passed: Sequence[Tried] = ()
+    exercise: Exercise,
+    tried: Tried,
+    others: Sequence[Tried] = (),
+    passed: Sequence[Tried] = (),
+    names: Sequence[str] = (),
 ) -> CaseVerdict:
     """Judge what came of a case; raise CheckFault where the exercise's own functions fail over it."""
     try:
-        return judge(exercise, tried, others, passed)
+        return judge(exercise, tried, others, passed, names)
     except Unjudged as error:
         said = f"In the case {label_of(exercise, tried.case)}, {error.came}"
         raise CheckFault(f"{said} ({error})", f"{said}.", error.is_odd) from error

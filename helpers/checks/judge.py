@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, for_rank
-from helpers.checks.compare import difference, kind_of_value, like, same, vast_range
+from helpers.checks.compare import difference, few_digits, kind_of_value, like, same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
 from helpers.checks.result import CaseVerdict, Outcome, Row
@@ -163,11 +163,16 @@ def _can_be(value: Any, room: int) -> bool:
 
 
 def judge(
-    exercise: Exercise, tried: Tried, others: Sequence[Tried] = (), passed: Sequence[Tried] = ()
+    exercise: Exercise,
+    tried: Tried,
+    others: Sequence[Tried] = (),
+    passed: Sequence[Tried] = (),
+    names: Sequence[str] = (),
 ) -> CaseVerdict:
     """Judge one case. others: more cases that went wrong, which advice must explain as well.
 
-    passed: cases that went right, which a change that the advice asks for must not make wrong.
+    passed: cases that went right, which a change that the advice asks for must not make wrong. names: of
+    the answer's parameters, as the reader knows what was given.
 
     Raises only where the exercise's own functions do: `Unjudged` over what a rank gave back, which may be of
     a kind that nobody expects; else it is a fault of the check, not of the answer.
@@ -190,7 +195,9 @@ def judge(
     broken = tuple(problem for problem, _ in problems if problem)
     if any(findings) or joint:
         # only here: to write down what passed would take as long as to compare it, and nobody reads it
-        rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
+        rows = tuple(
+            _row(exercise, tried, rank, found, names) for rank, found in enumerate(findings)
+        )
         advice = advise([tried, *others], passed)
         if exercise.kind.is_hard and not advice:
             advice = _full_until_wait(run)
@@ -221,7 +228,9 @@ def label_of(exercise: Exercise, case: Case) -> str:
     return label if exercise.kind.is_alone else f"{plural(case.world_size, 'rank')}, {label}"
 
 
-def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> Row:
+def _row(
+    exercise: Exercise, tried: Tried, rank: int, found: Finding | None, names: Sequence[str]
+) -> Row:
     case = tried.case
     wanted = for_rank(case.right, rank)
     # a driver's inputs and findings are the check's own; `problem` says them in words
@@ -231,10 +240,30 @@ def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> 
     wordy = judged and planned
     shown = () if wordy else case.given[rank]
     most = 240 if exercise.kind is Kind.LOCAL else 80
-    given = ", ".join(short_value(v, most) for v in shown) if case.shown is None else case.shown
-    expected = "" if judged else short_value(wanted, most)
-    got = "" if wordy else short_value(tried.run.values[rank], most)
+    given = _named(names, [short_value(v, most) for v in shown])
+    given = given if case.shown is None else case.shown
+    value = tried.run.values[rank]
+    expected, got = (
+        ("" if judged else _readable(wanted, most)),
+        ("" if wordy else _readable(value, most)),
+    )
+    if expected == got:  # what differs are later digits
+        expected, got = short_value(wanted, most), short_value(value, most)
     return Row(rank, given, expected, got, found.what if found else "")
+
+
+def _named(names: Sequence[str], values: Sequence[str]) -> str:
+    """Write values in a row, each with its name if there are several."""
+    if len(names) != len(values) or len(values) < 2:
+        return ", ".join(values)
+    return ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
+
+
+def _readable(value: Any, most: int) -> str:
+    """Write a value with few digits. A hostile one may raise wherever it is touched."""
+    with contextlib.suppress(Exception):
+        value = few_digits(value)
+    return short_value(value, most)
 
 
 # --- advice ---------------------------------------------------------------------------------------
@@ -297,9 +326,14 @@ def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
 def _differs(case: Case, wanted: Any, got: Any) -> str:
     """Compare; what a rank sent that cannot even be compared is wrong, and raises nothing."""
     try:
-        return difference(wanted, got, case.tolerance, scale=case.scale)
+        found = difference(wanted, got, case.tolerance, scale=case.scale)
+        return re.sub(r"^\[(\d+)\]", lambda m: _part(case, int(m[1])), found)
     except Exception as error:
         return f"it cannot be compared ({type(error).__name__})"
+
+
+def _part(case: Case, number: int) -> str:
+    return case.parts[number] if number < len(case.parts) else f"[{number}]"
 
 
 def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
