@@ -16,7 +16,6 @@ alone, too: there all that was recorded is the case's.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -450,15 +449,12 @@ def has_wrong_values(verdict: CaseVerdict) -> bool:
 def fail_alike(
     exercise: Exercise, one: tuple[Tried, CaseVerdict], other: tuple[Tried, CaseVerdict]
 ) -> bool:
-    """Whether two cases fail in the same way: outcome, broken rules, and the part whose value is wrong."""
+    """Whether two cases fail in the same way: with values wrong, or not, and with the same broken rules."""
     return _way(exercise, *one) == _way(exercise, *other)
 
 
 def _way(exercise: Exercise, tried: Tried, verdict: CaseVerdict) -> tuple[object, ...]:
-    problem = next((row.problem for row in verdict.rows if row.problem), verdict.message)
-    # "row: element [2] is 5, not 4", "[0]['idle']: 6 is not 7": of a list, any part will do
-    part = re.sub(r"\[.*?\]|[\d\W]+", " ", problem.split(" is ")[0]).strip()
-    return verdict.outcome, broken_rules(exercise, tried), part
+    return verdict.outcome, has_wrong_values(verdict), broken_rules(exercise, tried)
 
 
 def has_hard_numbers(case: Case) -> bool:
