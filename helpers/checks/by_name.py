@@ -45,7 +45,7 @@ class ByName:
         for name, wanted in self.right[rank].items():
             value = got.get(name)
             if isinstance(wanted, str):
-                other = f"{value}, not {wanted}" if wanted else str(value)
+                other = f"{_words(value)}; expected: {wanted}" if wanted else _words(value)
                 problem = "" if isinstance(value, str) and value == wanted else other
             elif isinstance(value, str):
                 # the driver could not get the value, and says why
@@ -70,6 +70,10 @@ class ByName:
 
     def _scale(self, name: str) -> float | None:
         return self.scale.get(name) if isinstance(self.scale, Mapping) else self.scale
+
+
+def _words(value: Any) -> str:
+    return "nothing" if value is None or value == "" else str(value)
 
 
 def largest(*values: Any) -> float:
