@@ -2,8 +2,10 @@
 
     # %% right: rank 0 begins
     # %% wrong: everybody receives first | deadlocked | says: cycle of receives
+    # %% wrong: over the only checkpoint | crashed | is: half a file is loaded
 
-A wrong one names the outcome and a text (a regular expression) that the learner must be shown.
+A wrong one names the outcome, and a text (a regular expression) that the learner must be shown, or the title
+of the known outcome as which it must be recognized.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class Sample:
     source: str
     outcome: str = ""
     says: str = ""
+    mistake: str = ""
 
     def __str__(self) -> str:
         return f"{self.exercise}: {self.title}"
@@ -43,15 +46,19 @@ def read_samples(path: Path) -> list[Sample]:
         source = text[mark.end() : following.start() if following else len(text)]
         title, *more = (part.strip() for part in mark[2].split("|", 2))
         right = mark[1] == "right"
-        if not right and (len(more) != 2 or not more[1].startswith("says:")):
+        kind, _, words = more[1].partition(":") if len(more) == 2 else ("", "", "")
+        if not right and kind not in {"says", "is"}:
             line = text[: mark.start()].count("\n") + 1
             raise ValueError(
-                f"{path}:{line}: `# %% wrong: title | outcome | says: pattern` is wanted"
+                f"{path}:{line}: `# %% wrong: title | outcome | says: pattern` is wanted, "
+                "or `is: title of a known outcome`"
             )
         outcome = "passed" if right else more[0]
-        says = "" if right else more[1].removeprefix("says:").strip()
-        notebook = path.parent.name
-        samples.append(Sample(path.stem, notebook, right, title, common + source, outcome, says))
+        says, mistake = (words.strip() if kind == name else "" for name in ("says", "is"))
+        sample = Sample(
+            path.stem, path.parent.name, right, title, common + source, outcome, says, mistake
+        )
+        samples.append(sample)
     return samples
 
 

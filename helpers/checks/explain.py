@@ -25,6 +25,7 @@ from helpers.checks.compare import same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Tried
 from helpers.checks.kinds import Kind
+from helpers.checks.known_outcomes import KnownOutcome, recognize
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
@@ -53,7 +54,7 @@ def explain(
     wrong: Sequence[Tried],
     passed: Sequence[Tried],
     matches: Matches,
-) -> KnownMistake | None:
+) -> KnownMistake | KnownOutcome | None:
     """Return the mistake that behaves as the answer does, if there is one.
 
     shown: the case that the learner will see, and its outcome. wrong, passed: other cases in which the
@@ -61,8 +62,10 @@ def explain(
     behavior is looked up once.
     """
     exercise = answer.exercise
+    if exercise.kind is Kind.SCRIPT:  # a script takes seconds
+        return recognize(exercise, shown)
     known = [m for m in known_mistakes(exercise) if m.outcome is outcome]
-    if not known or exercise.kind is Kind.SCRIPT:  # a script takes seconds
+    if not known:
         return None
     key = _digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:

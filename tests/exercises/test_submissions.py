@@ -80,6 +80,7 @@ def test_wrong_answers_fail_and_the_message_names_the_cause(sample: Sample) -> N
     text = verdict_text(result)
     assert result.outcome.value == sample.outcome, text
     assert re.search(sample.says, text), text
+    assert not sample.mistake or result.mistake == sample.mistake, f"{result.mistake!r}\n{text}"
 
 
 @pytest.mark.soak

@@ -21,7 +21,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: concurrent.futures waits, and nobody asks for the result | wrong | says: `done\(\)` and `wait` do not
+# %% wrong: concurrent.futures waits, and nobody asks for the result | wrong | is: a save's error is lost
 from concurrent.futures import wait
 
 
@@ -44,7 +44,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
     wait(futures)
 
 
-# %% wrong: saved in the main thread | wrong | says: the main thread itself writes
+# %% wrong: saved in the main thread | wrong | is: the main thread writes
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done = 0
@@ -58,7 +58,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
             dcp.save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
 
 
-# %% wrong: waits for the save at once | wrong | says: Keep the future
+# %% wrong: waits for the save at once | wrong | is: waits for the save at once
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done = 0
@@ -72,7 +72,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
             dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group).result()
 
 
-# %% wrong: on the group of the training | wrong | says: could meet in another order
+# %% wrong: on the group of the training | wrong | is: the group of the training
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None
@@ -90,7 +90,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: never waits for the earlier one | wrong | says: while the one before is still being written
+# %% wrong: never waits for the earlier one | wrong | is: two saves at a time
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, last = 0, None
@@ -106,7 +106,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         last.result()
 
 
-# %% wrong: the last one is not waited for | wrong | says: wait for the last future, too
+# %% wrong: the last one is not waited for | wrong | is: the last save is not waited for
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None
@@ -122,7 +122,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
             earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
 
 
-# %% wrong: always the same folder | crashed | says: a folder of its
+# %% wrong: always the same folder | crashed | is: one folder for all checkpoints, or the newest is removed
 def async_checkpoint(state, train_step, steps, every, folder, group):
     newest, done, earlier = Path(folder, "latest"), 0, None
     state["steps"] = torch.tensor(0)
@@ -140,7 +140,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: the newest folder, whole or not | crashed | says: without a `.metadata`
+# %% wrong: the newest folder, whole or not | crashed | is: an unfinished checkpoint is loaded
 def async_checkpoint(state, train_step, steps, every, folder, group):
     made, done, earlier = sorted(int(p.name) for p in Path(folder).iterdir()), 0, None
     if made:
@@ -156,7 +156,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: nothing is loaded | wrong | says: nothing was read: find the newest
+# %% wrong: nothing is loaded | wrong | is: nothing is loaded
 def async_checkpoint(state, train_step, steps, every, folder, group):
     earlier = None
     for n in range(steps):
@@ -169,7 +169,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: only the number of the step is taken over | wrong | says: with which every job starts
+# %% wrong: only the number of the step is taken over | wrong | is: the weights are not loaded
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [int(path.name) for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     earlier = None
@@ -183,7 +183,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: a thread of one's own, without a copy | wrong | says: makes none
+# %% wrong: a thread of one's own, without a copy | wrong | is: no copy of the state
 import threading
 
 
@@ -206,7 +206,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.join()
 
 
-# %% wrong: goes on one step too late | wrong | says: it goes on with step
+# %% wrong: goes on one step too late | wrong | is: resumes one step late
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = -1, None
@@ -224,7 +224,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: the newest by the names as texts | wrong | says: as strings
+# %% wrong: the newest by the names as texts | wrong | is: names compared as text
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None
@@ -286,7 +286,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: the one it came from is removed before the next is whole | wrong | says: only when a newer one is whole
+# %% wrong: the one it came from is removed before the next is whole | wrong | is: one folder for all checkpoints, or the newest is removed
 import shutil
 
 
@@ -309,7 +309,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: all older ones are removed before the next save | wrong | says: only when a newer one is whole
+# %% wrong: all older ones are removed before the next save | wrong | is: one folder for all checkpoints, or the newest is removed
 import shutil
 
 
@@ -334,7 +334,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: waits by done(), never asks for the result | wrong | says: keeps the error of its save
+# %% wrong: waits by done(), never asks for the result | wrong | is: a save's error is lost
 import time
 
 
@@ -355,7 +355,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: a failed save is passed over | wrong | says: returned as if all were well
+# %% wrong: a failed save is passed over | wrong | is: a save's error is lost
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None
@@ -376,7 +376,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: the newest by the folder's time | wrong | says: not file times
+# %% wrong: the newest by the folder's time | wrong | is: the newest by the file's time
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None
@@ -394,7 +394,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: the steps by the number of checkpoints | wrong | says: Older ones may have been removed
+# %% wrong: the steps by the number of checkpoints | wrong | is: counts the checkpoints
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None
@@ -412,7 +412,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: rank 0 alone waits for the earlier one and for the others | timed out | says: The ranks stand at different lines
+# %% wrong: rank 0 alone waits for the earlier one and for the others | timed out | is: a wait that rank 0 alone makes
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None

@@ -24,7 +24,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: every rank its own file, the newest step that all ranks have | wrong | says: rank 0 alone saves
+# %% wrong: every rank its own file, the newest step that all ranks have | wrong | is: every rank writes
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     rank, world_size = dist.get_rank(), dist.get_world_size()
 
@@ -98,12 +98,12 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: no checkpoint at all | wrong | says: no checkpoint had been made
+# %% wrong: no checkpoint at all | wrong | is: no checkpoint was made in time
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     return [train_step(epoch, step) for epoch in range(epochs) for step in range(steps)]
 
 
-# %% wrong: saved, never loaded | wrong | says: has read no file, though
+# %% wrong: saved, never loaded | wrong | is: nothing is loaded
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     losses = []
     for n in range(epochs * steps):
@@ -113,7 +113,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: random state forgotten | wrong | says: lost the state of the random generators
+# %% wrong: random state forgotten | wrong | is: the random state is lost
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -130,7 +130,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: rank 0's random state for everybody | wrong | says: rank 0's was given to all
+# %% wrong: rank 0's random state for everybody | wrong | is: all ranks get rank 0's random state
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -149,7 +149,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: momentum forgotten | wrong | says: lost the optimizer's state
+# %% wrong: momentum forgotten | wrong | is: the optimizer's state is lost
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -169,7 +169,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: the losses of before are lost | wrong | says: losses of before the death are missing
+# %% wrong: the losses of before are lost | wrong | is: the earlier losses are lost
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -190,7 +190,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: goes on at the start of the epoch | wrong | says: at the start of an epoch
+# %% wrong: goes on at the start of the epoch | wrong | is: the number of steps is not restored
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, first, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -215,7 +215,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: writes over the only checkpoint | crashed | says: left half a file
+# %% wrong: writes over the only checkpoint | crashed | is: half a file is loaded
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -235,7 +235,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: trains the step of the checkpoint again | wrong | says: go on with the next
+# %% wrong: trains the step of the checkpoint again | wrong | is: resumes one step off
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -256,7 +256,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: the old one is removed before the new one has its name | wrong | says: in one step
+# %% wrong: the old one is removed before the new one has its name | wrong | is: the only checkpoint is removed or overwritten
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint.pt", 0, []
     if os.path.exists(path):
@@ -280,7 +280,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: every rank its own file, and a barrier | wrong | says: (?s)rank 0 alone saves.*rank 0 write one file
+# %% wrong: every rank its own file, and a barrier | wrong | is: every rank writes
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint{dist.get_rank()}.pt", 0, []
     if os.path.exists(path):
@@ -354,7 +354,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: copied over the old one | crashed | says: left half a file
+# %% wrong: copied over the old one | crashed | is: half a file is loaded
 import shutil
 
 
@@ -379,7 +379,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: the old one away, then the new one in its place | wrong | says: in one step
+# %% wrong: the old one away, then the new one in its place | wrong | is: the only checkpoint is removed or overwritten
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -403,7 +403,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: written in the temp folder | crashed | says: on another disk
+# %% wrong: written in the temp folder | crashed | is: moved from the temp folder
 import tempfile
 
 
@@ -430,7 +430,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: moved from the temp folder | crashed | says: left half a file
+# %% wrong: moved from the temp folder | crashed | is: half a file is loaded
 import shutil
 import tempfile
 
@@ -457,7 +457,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: in memory, then over the only one | crashed | says: left half a file
+# %% wrong: in memory, then over the only one | crashed | is: half a file is loaded
 import io
 
 
@@ -483,7 +483,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: what is left under the other name is taken, whole or not | crashed | says: load only what has the final name
+# %% wrong: what is left under the other name is taken, whole or not | crashed | is: half a file is loaded
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, losses = os.path.join(folder, "checkpoint.pt"), []
     if not os.path.exists(path) and os.path.exists(path + ".new"):
@@ -508,7 +508,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: every many steps within each epoch | wrong | says: it saves after 7 steps
+# %% wrong: every many steps within each epoch | wrong | is: saves at the wrong steps
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint.pt", 0, []
     if os.path.exists(path):
@@ -531,7 +531,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: within each epoch, which is too short for one | wrong | says: not of an epoch
+# %% wrong: within each epoch, which is too short for one | wrong | is: no checkpoint was made in time
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint.pt", 0, []
     if os.path.exists(path):
@@ -554,7 +554,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: the newest of several by the names as texts | wrong | says: as texts, '5' comes after '10'
+# %% wrong: the newest of several by the names as texts | wrong | is: names compared as text
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     made, done, losses = sorted(Path(folder).glob("*.pt")), 0, []
     if made:
@@ -576,7 +576,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: whatever lies in the folder, half a file too | crashed | says: load only what has the final name
+# %% wrong: whatever lies in the folder, half a file too | crashed | is: half a file is loaded
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     made, done, losses = sorted(Path(folder).glob("*"), key=lambda p: p.stat().st_mtime_ns), 0, []
     if made:
@@ -598,7 +598,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: rank 0 alone asks for the random states | timed out | says: The ranks stand at different lines
+# %% wrong: rank 0 alone asks for the random states | timed out | is: a collective that rank 0 alone calls
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint.pt", 0, []
     if os.path.exists(path):
@@ -619,7 +619,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: a barrier of rank 0 at the end | crashed | says: every rank must make the same calls
+# %% wrong: a barrier of rank 0 at the end | crashed | is: a rank leaves a collective out
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint.pt", 0, []
     if os.path.exists(path):
@@ -643,7 +643,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: it asks for its death before it has trained, and begins again | wrong | says: no checkpoint had been made
+# %% wrong: it asks for its death before it has trained, and begins again | wrong | is: no checkpoint was made in time
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     import sys
 
@@ -668,7 +668,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return [train_step(*divmod(n, steps)) for n in range(epochs * steps)]
 
 
-# %% wrong: written over in place, by number | crashed | says: left half a file
+# %% wrong: written over in place, by number | crashed | is: half a file is loaded
 import io
 
 
@@ -696,7 +696,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: written over in place, as memory | crashed | says: left half a file
+# %% wrong: written over in place, as memory | crashed | is: half a file is loaded
 import io
 import mmap
 
@@ -727,7 +727,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: copied there by another program | wrong | says: than the check could interrupt|in a way that the check cannot interrupt
+# %% wrong: copied there by another program | wrong | is: the check cannot kill it
 import subprocess
 import tempfile
 
@@ -754,7 +754,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: an exception in place of a death | wrong | says: was to be killed in attempt \d, and was not
+# %% wrong: an exception in place of a death | wrong | is: the check cannot kill it
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():

@@ -53,7 +53,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return own["losses"]
 
 
-# %% wrong: another order is drawn for the rest of the epoch | wrong | says: another one was drawn
+# %% wrong: another order is drawn for the rest of the epoch | wrong | is: a different order for the rest of the epoch
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -76,7 +76,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the generator begins anew | wrong | says: lost the generator's state
+# %% wrong: the generator begins anew | wrong | is: the generator is lost
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -98,7 +98,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the scheduler is forgotten | wrong | says: lost the scheduler's state
+# %% wrong: the scheduler is forgotten | wrong | is: the scheduler is lost
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -122,7 +122,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the optimizer is forgotten | wrong | says: lost the optimizer's state
+# %% wrong: the optimizer is forgotten | wrong | is: the optimizer is lost
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -146,7 +146,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the model is forgotten | wrong | says: lost the model's weights
+# %% wrong: the model is forgotten | wrong | is: the model is lost
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -170,7 +170,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the epoch's order from its beginning | wrong | says: lost the place in the epoch's order
+# %% wrong: the epoch's order from its beginning | wrong | is: the epoch's order from its beginning
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, whole, losses = [], [], []
@@ -197,7 +197,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: every rank trains the whole batch | wrong | says: a sample is trained twice
+# %% wrong: every rank trains the whole batch | wrong | is: every rank trains the whole batch
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -220,7 +220,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the batch is cut without its rest | wrong | says: its batch is
+# %% wrong: the batch is cut without its rest | wrong | is: the remainder of a batch is left out
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -243,7 +243,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: a file for each rank, which another world does not find | wrong | says: rank 0 alone saves
+# %% wrong: a file for each rank, which another world does not find | wrong | is: ranks other than 0 write
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/rank{dist.get_rank()}.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -266,7 +266,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: saved before the losses are added | wrong | says: go on with the next
+# %% wrong: saved before the losses are added | wrong | is: resumes one step off
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -290,7 +290,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: nothing is loaded | wrong | says: has read no file, though
+# %% wrong: nothing is loaded | wrong | is: nothing is loaded
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -313,7 +313,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the losses of before are lost | wrong | says: losses of before the death
+# %% wrong: the losses of before are lost | wrong | is: the earlier losses are lost
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses, already = [], [], 0
@@ -341,7 +341,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: over the only one | crashed | says: left half a file
+# %% wrong: over the only one | crashed | is: half a file is loaded
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -363,7 +363,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: all ranks write one file, one after the other | wrong | says: rank 0 alone saves
+# %% wrong: all ranks write one file, one after the other | wrong | is: ranks other than 0 write
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -388,7 +388,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the old one is removed first | wrong | says: no whole checkpoint was left under its name
+# %% wrong: the old one is removed first | wrong | is: the only checkpoint is removed or overwritten
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -412,7 +412,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: every rank writes a whole file and renames it | wrong | says: one file of rank 0 is enough
+# %% wrong: every rank writes a whole file and renames it | wrong | is: ranks other than 0 write
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -435,7 +435,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: a rank without samples leaves the step out | crashed | says: also with an empty share
+# %% wrong: a rank without samples leaves the step out | crashed | is: a rank without samples leaves the step out
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -459,7 +459,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the order is drawn again from the state of now | wrong | says: drawn again, from a generator that had drawn noise
+# %% wrong: the order is drawn again from the state of now | wrong | is: the order is drawn again
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -485,7 +485,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: the generator's state of the epoch's beginning | wrong | says: that of the epoch's beginning was put back
+# %% wrong: the generator's state of the epoch's beginning | wrong | is: the generator's state of the epoch's beginning
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -513,7 +513,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: what is left under the other name is taken | crashed | says: load only what has the final name
+# %% wrong: what is left under the other name is taken | crashed | is: half a file is loaded
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -565,8 +565,8 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     import sys
 
-    lives = sys.modules["helpers" + ".exercises.nb19_checkpoints.in_ranks.go_on"]
-    real, rank, size = lives.ask_for_step, dist.get_rank(), dist.get_world_size()
+    worker = sys.modules["helpers" + ".exercises.nb19_checkpoints.in_ranks.continue_training"]
+    real, rank, size = worker.ask_for_step, dist.get_rank(), dist.get_world_size()
     path, order, losses = Path(folder, "checkpoint.pt"), [], []
     if path.exists():
         saved = torch.load(path)
@@ -579,7 +579,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
             order = torch.randperm(samples, generator=generator).tolist()
         now, order = order[:batch], order[batch:]
         own = now[rank::size]
-        lives.ask_for_step = lambda step, read, rows: real(step, read, own)
+        worker.ask_for_step = lambda step, read, rows: real(step, read, own)
         losses.append(train_step([own[0] for _ in own]))
         if len(losses) % every == 0 and rank == 0:
             saved = {name: part.state_dict() for name, part in parts.items()}

@@ -53,7 +53,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return decided
 
 
-# %% wrong: one that has nothing decides alone | wrong | says: the decision of round `number` - 1
+# %% wrong: one that has nothing decides alone | wrong | is: a decision without the newest steps
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -66,7 +66,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: the patience starts again whenever another one comes | too slow | says: does not start again when another one comes
+# %% wrong: the patience starts again whenever another one comes | too slow | is: the patience starts again
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     newest = -1
@@ -85,7 +85,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: it writes past the store that it is given, and is never killed | wrong | says: was set past the store
+# %% wrong: it writes past the store that it is given, and is never killed | wrong | is: writes past the store
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     store = store.real
@@ -103,7 +103,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: each decides by itself | wrong | says: [Ll]et one proposal count
+# %% wrong: each decides by itself | wrong | is: each decides by itself
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -115,7 +115,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return {r: int(store.get(f"{number}/{r}")) for r in here}
 
 
-# %% wrong: replica 0 decides | crashed | says: `store.check\(\[key\]\)` asks without waiting
+# %% wrong: replica 0 decides | crashed | is: waits for a key that is never set
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     if me == 0:
@@ -129,14 +129,14 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: it waits for all of them | crashed | says: `store.check\(\[key\]\)` asks without waiting
+# %% wrong: it waits for all of them | crashed | is: waits for a key that is never set
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     mine = repr({r: int(store.get(f"{number}/{r}")) for r in expected})
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: it always waits as long as it may | too slow | says: although all are there
+# %% wrong: it always waits as long as it may | too slow | is: waits although all have come
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     time.sleep(patience)
@@ -153,7 +153,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: only those who are expected | wrong | says: expected or not: look at all
+# %% wrong: only those who are expected | wrong | is: only the expected ones
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -166,7 +166,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: keys without the round | wrong | says: which asked with step|which did not ask
+# %% wrong: keys without the round | wrong | is: keys without the round's number
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(str(me), str(step))
     give_up = time.monotonic() + patience
@@ -179,7 +179,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set("decided", "", mine).decode())
 
 
-# %% wrong: check, then set: two may do so at once | wrong | says: Let one proposal count
+# %% wrong: check, then set: two may do so at once | wrong | is: each decides by itself
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -195,7 +195,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return mine
 
 
-# %% wrong: the members' numbers as texts | wrong | says: a dict of other things than ints
+# %% wrong: the members' numbers as texts | wrong | is: not a dict of ints
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -208,7 +208,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return json.loads(store.compare_set(f"{number}/decided", "", mine))
 
 
-# %% wrong: a list of members | wrong | says: is given back a list, not a dict of ints
+# %% wrong: a list of members | wrong | is: not a dict of ints
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -220,7 +220,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: waits with the store's own wait, one after the other | too slow | says: after `patience` seconds the others must decide
+# %% wrong: waits with the store's own wait, one after the other | too slow | is: waits longer than patience
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     for r in expected:
@@ -233,7 +233,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: it waits for all that there may be | too slow | says: although all are there
+# %% wrong: it waits for all that there may be | too slow | is: waits although all have come
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -263,7 +263,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: no look at the decision while it waits | too slow | says: look also whether the round has been decided
+# %% wrong: no look at the decision while it waits | too slow | is: does not look for the decision
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -277,7 +277,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: a leader, whom the others poll | timed out | says: also one that you rely on to decide
+# %% wrong: a leader, whom the others poll | timed out | is: a replica that is relied on to decide
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     if me == min(expected):
@@ -293,7 +293,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: as many as are expected, whoever they are | wrong | says: Somebody of `expected` was missing
+# %% wrong: as many as are expected, whoever they are | wrong | is: decides before patience is over
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     store.add(f"{number}/count", 1)
@@ -308,7 +308,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: patience for each that is missing | too slow | says: The time runs from when a replica asks|after `patience` seconds the others decide
+# %% wrong: patience for each that is missing | too slow | is: waits longer than patience
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     for r in expected:
@@ -392,7 +392,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
         time.sleep(0.002)
 
 
-# %% wrong: the first who asks decides for all | timed out | says: also one that you rely on to decide
+# %% wrong: the first who asks decides for all | timed out | is: a replica that is relied on to decide
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     first = store.add(f"{number}/count", 1) == 1
@@ -411,7 +411,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: the smallest number that is there decides | timed out | says: also one that you rely on to decide
+# %% wrong: the smallest number that is there decides | timed out | is: a replica that is relied on to decide
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     newest = -1
@@ -428,7 +428,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: newer than the last decision, not as new | timed out | says: as large as the largest one in the last decision
+# %% wrong: newer than the last decision, not as new | timed out | is: a replica that is relied on to decide
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     newest = -2
@@ -445,7 +445,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: a majority as well | timed out | says: After `patience` seconds it may wait for one thing only
+# %% wrong: a majority as well | timed out | is: a replica that is relied on to decide
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     newest = -1

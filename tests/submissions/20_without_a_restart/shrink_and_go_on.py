@@ -70,7 +70,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
             step += 1
 
 
-# %% wrong: a failure is not caught | crashed | says: this is the exception to catch
+# %% wrong: a failure is not caught | crashed | is: a failure is not caught
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     log, number = {}, 0
     step, members = 0, list(range(replicas))
@@ -98,7 +98,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: after a failure it steps with its own gradients | wrong | says: must not step|Divide|steps of its members do not give|differs
+# %% wrong: after a failure it steps with its own gradients | wrong | is: steps after a failed all_reduce
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     log, number = {}, 0
     step, members = 0, list(range(replicas))
@@ -129,7 +129,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: divided by all replicas that there may be | wrong | says: Divide by the number of members of this round
+# %% wrong: divided by all replicas that there may be | wrong | is: divided by all replicas
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -160,7 +160,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: nobody takes over | timed out | says: Some replica waits forever
+# %% wrong: nobody takes over | timed out | is: a replica waits forever
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -187,7 +187,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: it begins where the others are, with weights of its own | wrong | says: steps of its members do not give|and copies the state
+# %% wrong: it begins where the others are, with weights of its own | wrong | is: a replica joins with weights of its own
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -216,7 +216,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: the dead one is left out, and never a new one let in | wrong | says: trained step|does not train the last step|are trained
+# %% wrong: the dead one is left out, and never a new one let in | wrong | is: a replica that was left out keeps its dict or its step
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -246,7 +246,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: it returns how many steps it has done | wrong | says: returns a int, not a dict
+# %% wrong: it returns how many steps it has done | wrong | is: not a dict of lists
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step = 0, 0
     members = list(range(replicas))
@@ -276,7 +276,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: who is left out keeps its step | wrong | says: trained step|steps of its members do not give
+# %% wrong: who is left out keeps its step | wrong | is: a replica that was left out keeps its dict or its step
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -311,7 +311,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: who is done leaves | wrong | says: after step 5|are trained|trained step|steps of its members do not give
+# %% wrong: who is done leaves | wrong | is: a replica that is done leaves
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -348,7 +348,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: a new group only for new members | timed out | says: Some replica waits forever
+# %% wrong: a new group only for new members | timed out | is: a replica waits forever
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -380,7 +380,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: join without patience | wrong | says: Pass `join` the `patience`
+# %% wrong: join without patience | wrong | is: join without patience
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -415,7 +415,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: join stands outside of the try | crashed | says: this is the exception to catch
+# %% wrong: join stands outside of the try | crashed | is: a failure is not caught
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -450,7 +450,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: all are expected for ever | too slow | says: nobody needs to wait for a replica that died
+# %% wrong: all are expected for ever | too slow | is: dead replicas are expected forever
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -485,7 +485,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: who is left out begins at step 0 | wrong | says: steps of its members do not give|and copies the state
+# %% wrong: who is left out begins at step 0 | wrong | is: a replica joins with weights of its own
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -597,7 +597,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: a round has a new number only after a step | timed out | says: Each round needs a number of its own
+# %% wrong: a round has a new number only after a step | timed out | is: a replica waits forever
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 1, 0, {}, None, list(range(replicas))
     while True:
@@ -634,7 +634,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
             step += 1
 
 
-# %% wrong: it catches DistBackendError alone | crashed | says: this is the exception to catch
+# %% wrong: it catches DistBackendError alone | crashed | is: a failure is not caught
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -670,7 +670,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: a barrier after the step, whose failure undoes nothing | wrong | says: Each step must be made once
+# %% wrong: a barrier after the step, whose failure undoes nothing | wrong | is: a step is made twice
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -706,7 +706,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
                 dist.destroy_process_group()
 
 
-# %% wrong: what was logged before it was left out stays | wrong | says: starts its dict from scratch
+# %% wrong: what was logged before it was left out stays | wrong | is: a replica that was left out keeps its dict or its step
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
