@@ -44,7 +44,8 @@ DEAR = {
     "quorum: a leader, whom the others poll",
     "rpc_parameter_server: starts RPC itself",
     "shrink_and_go_on: a new group only for new members",
-    "shrink_and_go_on: all are expected forever",
+    "shrink_and_go_on: all are expected for ever",
+    "shrink_and_go_on: the same members need no new group",
     "swap: waits by polling",
 }
 """Five seconds and more each, while others run."""

@@ -73,12 +73,12 @@ def case(draw: Draw) -> Case:
         for r, value in alive.items():
             log = value["log"]
             if not isinstance(log, dict):
-                given = "nothing" if log == "NoneType" else f"a {log}"
+                given = "nothing" if log == "NoneType" else f"a value of type {log}"
                 what = f"replica {r} returns {given}, not a dict of lists"
                 return Finding(what, seen=("not a dict of lists",))
             logs[r] = {k: sorted(members) for k, members in log.items()}
         # what was done wrong with an optimizer explains all that follows from it
-        wrong = tuple(name for value in alive.values() for name in value["wrong steps"])
+        wrong = tuple(str(name) for value in alive.values() for name in value["wrong steps"])
         found = members_of(logs) or weights(alive, logs) or in_time(alive, logs)
         return replace(found, seen=(*wrong, *found.seen)) if found else None
 

@@ -430,3 +430,21 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
             earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
     if earlier is not None:
         earlier.result()
+
+
+# %% wrong: the folder has the number of the last step | wrong | is: the folder is named by the last step's number
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier = 0, None
+    if whole:
+        newest = max(whole, key=lambda path: int(path.name))
+        dcp.load(state, checkpoint_id=newest)
+        done = int(newest.name)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            if earlier is not None:
+                earlier.result()
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n}", process_group=group)
+    if earlier is not None:
+        earlier.result()

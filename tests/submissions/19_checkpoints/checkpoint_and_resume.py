@@ -779,3 +779,24 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
                 torch.save(saved, path.with_suffix(".new"))
                 os.replace(path.with_suffix(".new"), path)
     return losses
+
+
+# %% wrong: the model's state is saved, not loaded | wrong | is: the weights are lost
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                torch.save(saved, path.with_suffix(".new"))
+                os.replace(path.with_suffix(".new"), path)
+    return losses

@@ -587,3 +587,49 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
             torch.save(saved, path.with_suffix(".new"))
             os.replace(path.with_suffix(".new"), path)
     return losses
+
+
+# %% wrong: a new order as soon as a batch is not full | wrong | is: the last, shorter batch is left out
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if len(order) < batch:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: each rank takes as many rows, rounded up | wrong | is: shares cut from the epoch
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[: -(-batch // size) * size], order[-(-batch // size) * size :]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses

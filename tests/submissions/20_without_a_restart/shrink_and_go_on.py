@@ -740,3 +740,40 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         optimizer.step()
         log[step] = expected
         step += 1
+
+
+# %% wrong: the same members need no new group | wrong | is: a step is not copied
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            if min(now.values()) == steps:
+                return log
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected:
+                met = None
+                join(store, number, expected, me, patience)
+                done = [now[r] for r in expected]
+                step = rejoin(dist.get_rank(), len(done), done, model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        optimizer.step()
+        log[step] = expected
+        step += 1
