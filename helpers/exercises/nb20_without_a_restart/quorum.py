@@ -11,6 +11,7 @@
   ast.literal_eval(store.get(f"{number}/decided").decode()).
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -20,6 +21,7 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.membership import (
     LATE_PATIENCE_S,
     hold_rounds,
 )
+from helpers.ranks.failures import RankFailed
 
 LATE_S = 1.5
 """How much later than asked for a decision may be on a busy machine, in seconds."""
@@ -165,7 +167,7 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
             what = "nothing" if got == "NoneType" else f"a {got}"
             what = f"{said} replica {r} is given back {what}, not a dict of ints"
             return Finding(what, seen=("not a dict of ints",))
-    for r, (got, _, ended) in asked.items():
+    for r, (got, *_) in asked.items():
         for m, step in got.items():
             has = f"{said} replica {r} has {m} for a member, which"
             if not 0 <= m < len(roles) or roles[m] == "absent":
@@ -177,7 +179,10 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
             if roles[m] in ("late", "straggler"):
                 by_time = roles[m] == "straggler"
                 seen = "patience starts again" if by_time else "decided twice"
-                if m in asked and ended < asked[m][1]:  # it had this member before that one asked
+                # some replica had it for a member before it asked
+                if m in asked and any(
+                    m in had and ended < asked[m][1] for had, _, ended in asked.values()
+                ):
                     seen, by_time = OLD, False
                 return Finding(f"{has} asked too late", rests_on_time=by_time, seen=(seen,))
         for m, role in enumerate(roles):
@@ -235,6 +240,18 @@ def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding 
     return None
 
 
+def observe(case: Case, run: Run) -> Iterator[str]:
+    """Name what a failed run shows: whether a replica that no other expected found no replica at all."""
+    error = run.failure.error if isinstance(run.failure, RankFailed) else None
+    rounds = case.given[0][0]
+    if error and error.kind == "ValueError" and "max()" in error.message:
+        yield from (
+            "an unexpected replica finds none"
+            for now in rounds
+            if error.rank not in now["expected"]
+        )
+
+
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
@@ -242,4 +259,5 @@ EXERCISE = Exercise(
     reported=("times",),
     sizes=(1, 2, 3, 4, 5),
     count=6,
+    observe=observe,
 )

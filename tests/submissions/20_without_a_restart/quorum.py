@@ -103,7 +103,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: each decides by itself | wrong | is: each decides by itself
+# %% wrong: each decides by itself | wrong | is: the round is decided twice
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
