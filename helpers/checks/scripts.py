@@ -355,9 +355,9 @@ def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: M
         for worker in workers:
             if worker.rank in exits:
                 continue
-            instead = _listen(worker, monitor)
-            stopped |= instead is Intervention.STOP
-            if instead is Intervention.KILL:
+            intervention = _listen(worker, monitor)
+            stopped |= intervention is Intervention.STOP
+            if intervention is Intervention.KILL:
                 _kill(worker.pid, signal.SIGKILL)
                 killed.add(worker.rank)
             # a death that the monitor has ordered is over before anybody is answered again
