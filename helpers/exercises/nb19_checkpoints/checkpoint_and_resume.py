@@ -80,12 +80,13 @@ def case(draw: Draw) -> Case:
         if died and died[0]:
             newest = [died[0] - every, died[0]]
         (epoch, step), (own, at) = divmod(newest[0], steps), divmod(first, steps)
-        what = f"after {'the death in a save' if died else 'a death'} it went on at epoch {own}, step {at}"
+        what = (
+            f"after {'the death in a save' if died else 'a death'} it went on at epoch {own}, "
+            f"step {at}, not epoch {epoch}, step {step}"
+        )
         found = resumed_at(what, before, one, newest, every, first)
         if found is None or not ("first" in one or "a save that was not due" in found.seen):
             return None
-        if newest[0] and found.seen != ("a save that was not due",):
-            found = replace(found, what=f"{found.what}, before epoch {epoch}, step {step}")
         if found.seen == ("wrong step",) and at == 0 and own in {epoch, epoch + 1}:
             start = (
                 "the start of the epoch, a step before" if step == 1 else "the start of an epoch"

@@ -137,13 +137,8 @@ class FolderMonitor(Monitor):
 
     def answer(self, rank: int, question: list[Any]) -> Any:
         kind, *said = question
-        answers: dict[str, Callable[..., Any]] = {
-            "step": self._step,
-            "done": self._done,
-            "event": self._event,
-            "found": self._found,
-        }
-        return answers[kind](rank, *said)
+        answers = {f.__name__: f for f in (self._step, self._done, self._event, self._found)}
+        return answers[f"_{kind}"](rank, *said)
 
     def _step(self, rank: int, step: int, read: int, rows: Sequence[int] | None) -> Any:
         """Return what a step needs: its own number, or those of the rows that it trains."""

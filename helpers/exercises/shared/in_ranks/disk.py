@@ -52,8 +52,8 @@ class Disk:
         for name in ("rename", "replace", "link", "symlink"):
             setattr(os, name, self._moving(getattr(os, name)))
         for name in ("remove", "unlink"):
-            setattr(os, name, self._removing(getattr(os, name)))
-        shutil.copyfile = self._copying(shutil.copyfile)
+            setattr(os, name, self._report_after(getattr(os, name), 0, REMOVED))
+        shutil.copyfile = self._report_after(shutil.copyfile, 1, OPENED, HALF)
 
     def leave(self) -> None:
         """Put back the functions that `watch` found: what is replaced after that, the answer has replaced."""
@@ -176,23 +176,17 @@ class Disk:
 
         return move
 
-    def _removing(self, real: Callable[..., None]) -> Callable[..., None]:
-        def remove(path: Any, *args: Any, **kwargs: Any) -> None:
-            real(path, *args, **kwargs)
-            if self._is_inside(path):
-                self._happens(REMOVED, path)
+    def _report_after(self, real: Callable[..., Any], at: int, *events: str) -> Callable[..., Any]:
+        """Return a function that reports these events of its argument number `at`, a path, after the call."""
 
-        return remove
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = real(*args, **kwargs)
+            path = [*args, *kwargs.values()][at]
+            for what in events if self._is_inside(path) else ():
+                self._happens(what, path)
+            return found
 
-    def _copying(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def copy(old: Any, new: Any, **kwargs: Any) -> Any:
-            real(old, new, **kwargs)
-            if self._is_inside(new):
-                self._happens(OPENED, new)
-                self._happens(HALF, new)
-            return new
-
-        return copy
+        return call
 
 
 def _path_of(fd: int) -> str:
