@@ -145,7 +145,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: it does not wait | wrong | says: look until all `expected` are there|wait `patience` seconds for them
+# %% wrong: it does not wait | wrong | is: decides before patience is over
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
@@ -247,7 +247,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: whoever counts first decides, and may be killed before it has | crashed | says: also one that you count on to decide|asks without waiting
+# %% wrong: whoever counts first decides, and may be killed before it has | crashed | is: waits for a key that is never set
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -308,7 +308,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: patience for each that is missing | too slow | is: waits longer than patience
+# %% wrong: patience for each that is missing | too slow | is: the patience starts again
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     for r in expected:
