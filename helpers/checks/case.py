@@ -22,12 +22,14 @@ class Finding:
     """What differs in one rank's value, as a fact; and what to do, where the cause is known.
 
     advice: a sentence, or several of which each explains what differs. rests_on_time: it was found by a clock
-    alone, so that a busy machine may be the cause.
+    alone, so that a busy machine may be the cause. seen: of a script exercise, the names of what was
+    observed, by which `known_outcomes` recognizes a mistake.
     """
 
     what: str
     advice: str | tuple[str, ...] = ()
     rests_on_time: bool = False
+    seen: tuple[str, ...] = ()
 
 
 class Measured(NamedTuple):

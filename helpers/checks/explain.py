@@ -26,6 +26,7 @@ from helpers.checks.compare import same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Tried, judge
 from helpers.checks.kinds import Kind
+from helpers.checks.known_outcomes import recognize
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
@@ -62,8 +63,10 @@ def explain(
     behavior is looked up once.
     """
     exercise = answer.exercise
+    if exercise.kind is Kind.SCRIPT:  # a script takes seconds
+        return recognize(exercise, shown)
     known = [m for m in known_mistakes(exercise) if m.outcome is outcome]
-    if not known or exercise.kind is Kind.SCRIPT:  # a script takes seconds
+    if not known:
         return None
     key = _digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:

@@ -113,7 +113,7 @@ def grade(
         result = _tried(_Trial(worlds, every_case, advice, is_read), found, secret, settled)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
-        return replace(result, notes=(*result.notes, *_wrong_parts(worlds, found)))
+        return replace(result, notes=(*result.notes, *_wrong_parts(worlds, found, result.outcome)))
 
 
 @contextmanager
@@ -141,17 +141,20 @@ def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Pl
     return place
 
 
-def _wrong_parts(worlds: Worlds, found: Answer) -> list[str]:
-    """Say which answers to other exercises, of those that this one calls, are wrong themselves."""
+def _wrong_parts(worlds: Worlds, found: Answer, outcome: Outcome) -> list[str]:
+    """Say which answers to other exercises, of those that this one calls, are wrong themselves.
+
+    outcome: of this answer. If it was attempted, the check has lent it what is still a stub.
+    """
     said = []
     own = worlds.exercise.name
     others = [name for name in defined_in(found) if name in exercises() and name != own]
     for name in others[:_MOST_PARTS]:
         part = exercises()[name]
         trial = _Trial(replace(worlds, exercise=part, watched=False), every_case=False)
-        result = _tried(trial, replace(found, name=name), VISIBLE_SECRET)
-        # one that is not written yet has been lent by the check, or else the advice speaks of it
-        if not (result.passed or result.outcome is Outcome.NOT_ATTEMPTED):
+        part_outcome = _tried(trial, replace(found, name=name), VISIBLE_SECRET).outcome
+        is_lent = part_outcome is Outcome.NOT_ATTEMPTED and outcome is not part_outcome
+        if part_outcome is not Outcome.PASSED and not is_lent:
             said.append(
                 f"`{name}` ({part.number}), which this answer calls, does not pass its own check: "
                 "begin there."

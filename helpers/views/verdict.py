@@ -13,8 +13,8 @@ from helpers.views.plain import clean, clip, plural, with_code
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
-# A label that is longer tells a whole course of events: it is read once, with the case that is shown.
-_LABEL = 120
+# Labels longer than this, one under the other, hide the finding below them.
+_LABEL = 60
 _MESSAGE = 3000
 _PROBLEM = 300
 _RED, _GREEN = "rgb(200, 74, 0)", "rgb(0, 114, 178)"
@@ -81,7 +81,8 @@ def verdict_html(result: CheckResult) -> str:
 
 def _tried(result: CheckResult) -> list[tuple[str, str]]:
     """Return (outcome, what was tried) for each line: a case, or how many there are of an outcome."""
-    if len(result.cases) <= _MAX_CASES and all(len(case.label) <= _LABEL for case in result.cases):
+    longest = max((len(case.label) for case in result.cases), default=0)
+    if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= _LABEL):
         return [(case.outcome.value, case.label) for case in result.cases]
     counts = Counter(case.outcome.value for case in result.cases)
     return [(outcome, plural(count, "case")) for outcome, count in counts.items()]
