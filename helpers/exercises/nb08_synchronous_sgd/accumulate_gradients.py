@@ -72,9 +72,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Travels(
+        Calls(
             "all_reduce",
-            "the gradients are sent once a step",
+            text="the gradients are sent once a step",
             why="Add up the gradients of all microbatches first, then synchronize once.",
         ),
         Awaited(),

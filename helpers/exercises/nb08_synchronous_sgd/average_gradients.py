@@ -64,9 +64,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Travels(
+        Calls(
             "all_reduce",
-            "each trained parameter's gradient is sent once",
+            text="each trained parameter's gradient is sent once",
             why="A weight with two names is sent once: `model.parameters()` returns it once. A frozen "
             "parameter is not sent.",
         ),

@@ -60,9 +60,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Travels(
+        Calls(
             "all_reduce",
-            "only the weights are sent, after every `every` steps",
+            text="only the weights are sent, after every `every` steps",
             why="Each average sends every parameter once, and nothing else.",
         ),
         Awaited(),

@@ -70,11 +70,11 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("send", "recv")),
         Holds(elsewhere, "workers communicate only with rank 0"),
-        Travels(
+        Calls(
             "send",
-            "weights are sent and gradients received once a step",
-            lambda case, rank: case.facts["messages"][rank] * case.facts["bytes"],
-            lambda case, rank: case.facts["messages"][rank] * 4,
+            most=lambda case, rank: case.facts["messages"][rank] * 4,
+            total=lambda case, rank: case.facts["messages"][rank] * case.facts["bytes"],
+            text="weights are sent and gradients received once a step",
         ),
     ),
     failed=(GUARDED, NO_GRADIENT_YET, Failed("", SIZES, died=True)),

@@ -56,14 +56,14 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce", "broadcast")),
-        Travels(
+        Calls(
             "broadcast",
-            "the weights are broadcast once",
-            "weights",
-            "parameters",
-            "Once, at the start.",
+            most="parameters",
+            total="weights",
+            text="the weights are broadcast once",
+            why="Once, at the start.",
         ),
-        Travels("all_reduce", "one gradient and one loss are sent in each step"),
+        Calls("all_reduce", text="one gradient and one loss are sent in each step"),
         Awaited(),
     ),
     failed=(GUARDED, Failed("", UNEQUAL, died=True)),

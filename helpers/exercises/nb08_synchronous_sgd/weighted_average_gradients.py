@@ -60,9 +60,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Travels(
+        Calls(
             "all_reduce",
-            "each gradient is sent once, and one number of samples",
+            text="each gradient is sent once, and one number of samples",
             why="The number of all samples is the same for all gradients: add it up once.",
         ),
         Awaited(),

@@ -30,7 +30,7 @@ EXERCISE = Exercise(
     case,
     (
         *WRAPPER,
-        Travels("all_reduce", "each gradient is sent once a step"),
+        Calls("all_reduce", text="each gradient is sent once a step"),
         IssuedInside("backward"),
         Awaited(),
     ),

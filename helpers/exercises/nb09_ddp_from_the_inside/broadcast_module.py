@@ -63,9 +63,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("broadcast",)),
-        Travels(
+        Calls(
             "broadcast",
-            "each tensor is sent once",
+            text="each tensor is sent once",
             why="A weight with two names is sent once: `parameters()` returns it once, `state_dict()` twice. "
             "Objects are larger than their tensors.",
         ),

@@ -66,7 +66,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(DDPS_OWN),
-        Count(
+        Calls(
             "all_reduce", "steps", why="That is once in each step, in the backward after the block."
         ),
     ),

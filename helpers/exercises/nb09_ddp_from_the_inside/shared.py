@@ -24,12 +24,12 @@ BOTH: Route = ("left", "right")
 TURNED: Route = ("right", "left")
 WRAPPER: tuple[Any, ...] = (
     OnlyCalls(("all_reduce", "broadcast")),
-    Travels(
+    Calls(
         "broadcast",
-        "parameters are broadcast once, buffers before each forward",
-        "broadcast bytes",
-        "broadcasts",
-        "Broadcast the parameters in __init__ only; equal gradients keep them equal.",
+        most="broadcasts",
+        total="broadcast bytes",
+        text="parameters are broadcast once, buffers before each forward",
+        why="Broadcast the parameters in __init__ only; equal gradients keep them equal.",
     ),
 )
 ENDINGS: tuple[Any, ...] = (

@@ -115,14 +115,13 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter")),
-        Count(
+        Calls(
             "all_gather",
-            "gathers",
-            at_most=True,
+            most="gathers",
             why="A layer gathers once in forward and once in backward.",
         ),
-        Count("reduce_scatter", "scatters", why="Once in each layer's backward."),
-        HandedIn("bytes", "nothing larger than a layer is sent"),
+        Calls("reduce_scatter", "scatters", why="Once in each layer's backward."),
+        Calls(each="bytes", text="nothing larger than a layer is sent"),
         Awaited(),
     ),
     failed=ENDINGS,

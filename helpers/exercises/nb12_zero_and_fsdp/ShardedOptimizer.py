@@ -86,10 +86,10 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "broadcast")),
-        HandedIn(
-            "share",
-            "a rank hands in its own share only",
-            "Each rank has stepped one slice, and sends that one.",
+        Calls(
+            each="share",
+            text="a rank hands in its own share only",
+            why="Each rank has stepped one slice, and sends that one.",
         ),
         Holds(too_much, "each new weight is sent once a step"),
         Awaited(),

@@ -63,8 +63,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("reduce_scatter",)),
-        Count("reduce_scatter", 1, why="Join the gradients first."),
-        HandedIn("bytes", "each gradient is sent once"),
+        Calls("reduce_scatter", 1, why="Join the gradients first."),
+        Calls(each="bytes", text="each gradient is sent once"),
         Awaited(),
     ),
     failed=ENDINGS,

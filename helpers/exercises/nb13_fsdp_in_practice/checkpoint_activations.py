@@ -101,10 +101,10 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter")),
-        CallsIn("forward", "gathers", why="Each block is gathered once in forward."),
-        CallsIn(
-            "backward",
-            "backward",
+        Calls(phase="forward", exactly="gathers", why="Each block is gathered once in forward."),
+        Calls(
+            phase="backward",
+            exactly="backward",
             why="Checkpoint the call of the whole block: its weights are then gathered once in backward.",
         ),
     ),

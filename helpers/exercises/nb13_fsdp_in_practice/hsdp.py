@@ -100,7 +100,7 @@ EXERCISE = Exercise(
         OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
         Holds(inside_a_host, "gathers and scatters stay inside a host"),
         Holds(once_between_hosts, "a shard is sent between hosts once"),
-        Count(
+        Calls(
             "reduce_scatter",
             "scatters",
             why="Each layer, a group of its own, scatters in each microbatch, so that no rank holds whole "

@@ -47,16 +47,18 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        CallsIn("forward", 0, why="Each rank has all of x and returns its own columns."),
-        CallsIn(
-            "backward",
-            "trained",
-            most_bytes="bytes",
+        Calls(
+            phase="forward", exactly=0, why="Each rank has all of x and returns its own columns."
+        ),
+        Calls(
+            phase="backward",
+            exactly="trained",
+            each="bytes",
             missing="Each rank computes one summand of x's gradient.",
             why="Only the gradient of x is summed, and only if x needs one.",
             why_large="It has the shape of x.",
         ),
-        AwaitedByHand(),
+        Awaited(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

@@ -46,20 +46,20 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        CallsIn(
-            "forward",
-            1,
-            most_bytes="bytes",
+        Calls(
+            phase="forward",
+            exactly=1,
+            each="bytes",
             missing="What a rank computes is one summand of the output.",
             why="The products of all ranks are summed once.",
             why_large="What is summed has the shape of the output.",
         ),
-        CallsIn(
-            "backward",
-            0,
+        Calls(
+            phase="backward",
+            exactly=0,
             why="The gradient of the sum is complete on every rank: return it as it is.",
         ),
-        AwaitedByHand(),
+        Awaited(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

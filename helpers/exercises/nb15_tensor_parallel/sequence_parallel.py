@@ -115,7 +115,7 @@ EXERCISE = Exercise(
         Holds(
             replaced, "all_gather and reduce_scatter once each way; only the scale's sum is whole"
         ),
-        AwaitedByHand(),
+        Awaited(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

@@ -161,22 +161,22 @@ def one_each_way() -> tuple[Any, ...]:
     large = "What is summed has the shape of x."
     return (
         OnlyCalls(("all_reduce",)),
-        CallsIn(
-            "forward",
-            1,
-            most_bytes="bytes",
+        Calls(
+            phase="forward",
+            exactly=1,
+            each="bytes",
             missing="What `down` or `out` returns on a rank is one summand of the output.",
             why="Only the output is summed, once, at the end.",
             why_large=large,
         ),
-        CallsIn(
-            "backward",
-            1,
-            most_bytes="bytes",
+        Calls(
+            phase="backward",
+            exactly=1,
+            each="bytes",
             missing="Each rank computes one summand of x's gradient.",
             why="Only x's gradient is summed. Apply CopyToRanks to x once and let every product read the "
             "result: autograd adds up their gradients first. SumOverRanks makes no call in backward.",
             why_large=large,
         ),
-        AwaitedByHand(),
+        Awaited(),
     )

@@ -63,16 +63,19 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        CallsIn(
-            "forward",
-            3,
-            at_most=True,
-            most_bytes="bytes",
+        Calls(
+            phase="forward",
+            most=3,
+            each="bytes",
             why="The maximum, the sum and the target's logit: three calls.",
             why_large="Only a few numbers per token are summed, never logits.",
         ),
-        CallsIn("backward", 0, why="Each rank has what the gradient of its own logits needs."),
-        AwaitedByHand(),
+        Calls(
+            phase="backward",
+            exactly=0,
+            why="Each rank has what the gradient of its own logits needs.",
+        ),
+        Awaited(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

@@ -63,9 +63,9 @@ def shape_of(name: str, tensor: torch.Tensor, p: int) -> str:
 EXERCISE = Exercise(
     case,
     (
-        CallsIn(
-            "forward",
-            2,
+        Calls(
+            phase="forward",
+            exactly=2,
             missing="One sum at the end of attention, one at the end of the MLP.",
             why="One sum at the end of attention, one at the end of the MLP.",
         ),

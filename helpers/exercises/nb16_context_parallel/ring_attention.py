@@ -71,7 +71,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("send", "recv")),
         Holds(once_around, "keys, values and positions go around once in forward"),
-        BytesSent("all", why="In backward gradients go the way back."),
+        Calls("send", total="all", why="In backward gradients go the way back."),
     ),
     failed=(
         Failed(

@@ -54,8 +54,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_to_all",)),
-        CallsIn("forward", 4, at_most=True, why=FOUR),
-        CallsIn("backward", 4, at_most=True, why=FOUR),
+        Calls(phase="forward", most=4, why=FOUR),
+        Calls(phase="backward", most=4, why=FOUR),
         Holds(four_parts, "four parts of a tensor are handed in each way"),
     ),
     failed=(

@@ -51,16 +51,20 @@ def loss_of(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 EXERCISE = Exercise(
     case,
     (
-        CallsIn(
-            "forward",
-            1,
-            most_bytes="bytes",
+        Calls(
+            phase="forward",
+            exactly=1,
+            each="bytes",
             missing="A rank knows its own tokens only.",
             why="One all_reduce carries counts and probabilities together.",
             why_large="Two numbers for each expert are enough.",
         ),
-        CallsIn("backward", 0, why="Each rank's own gradient is complete without the others."),
-        AwaitedByHand(),
+        Calls(
+            phase="backward",
+            exactly=0,
+            why="Each rank's own gradient is complete without the others.",
+        ),
+        Awaited(),
     ),
     kind=Kind.MODULE,
     driver=run_balance,

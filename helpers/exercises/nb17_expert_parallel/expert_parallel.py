@@ -110,23 +110,23 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_to_all",)),
-        CallsIn(
-            "forward",
-            3,
-            most_bytes=most_exchanged,
+        Calls(
+            phase="forward",
+            exactly=3,
+            each=most_exchanged,
             missing="Counts, tokens out, tokens back.",
             why="Counts, tokens out, tokens back: three exchanges.",
             why_large="A token is sent to its own expert only, without padding and without its gate.",
         ),
-        CallsIn(
-            "backward",
-            2,
-            most_bytes=most_exchanged,
+        Calls(
+            phase="backward",
+            exactly=2,
+            each=most_exchanged,
             missing="Gradients take both ways of the tokens in reverse.",
             why="Gradients take both ways of the tokens in reverse.",
             why_large="A gradient is sent where its token was, and nowhere else.",
         ),
-        AwaitedByHand(),
+        Awaited(),
     ),
     failed=(
         Failed(
