@@ -7,6 +7,7 @@ from helpers.checks.draw import FLOATS, INTEGERS, SUMMED, Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.failed import Failed, Stuck
 from helpers.checks.kinds import Kind
+from helpers.checks.oracle import Reference
 from helpers.checks.rules import Calls, Holds, OnlyCalls, Order, Peers
 from helpers.checks.rules_collectives import Awaited, Root
 from helpers.ranks.run import Run
@@ -36,6 +37,7 @@ __all__ = [
     "Order",
     "Parts",
     "Peers",
+    "Reference",
     "Root",
     "Run",
     "Stuck",

@@ -29,8 +29,10 @@ from helpers.checks.answer_source import FILE
 from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.explain import Matches, behave_alike, explain
+from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Tried, Unjudged, judge, label_of
 from helpers.checks.kinds import Kind
+from helpers.checks.oracle import draw
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.worlds import MOST_EVENTS, Flooded, Turn, Worlds, is_clean
@@ -62,17 +64,6 @@ SMALL_PASSES = (
     "With small whole numbers, of the same dtype and shape, this case passes. It is these numbers that your "
     "answer changes: they are large, tiny, or not whole."
 )
-
-
-class CheckFault(Exception):
-    """The exercise's own functions failed. unjudged: over what, in words, where it came from the answer.
-
-    is_odd: such a failure as a value of an unexpected kind provokes; else it is taken for the check's fault.
-    """
-
-    def __init__(self, said: str, unjudged: str = "", is_odd: bool = False) -> None:
-        super().__init__(said)
-        self.unjudged, self.is_odd = unjudged, is_odd
 
 
 def grade(
@@ -150,14 +141,17 @@ def _wrong_parts(worlds: Worlds, found: Answer) -> list[str]:
 
 
 def _tried(trial: _Trial, found: Answer, secret: str, settled: Collection[int] = ()) -> CheckResult:
-    exercise = trial.exercise
-    cases = exercise.draw(secret)
+    exercise, own = trial.exercise, trial.worlds.connection is None
+    try:
+        cases = draw(exercise, secret, own_server=own)
+    except CheckFault as fault:
+        return _not_judged(exercise, found, fault)
 
     def small(case: Case) -> Case | None:
         """Return the same case with small whole numbers, if it has others."""
         if not has_hard_numbers(case):
             return None
-        drawn = exercise.draw(secret, small=True)
+        drawn = draw(exercise, secret, small=True, own_server=own)
         twin = next(two for one, two in zip(cases, drawn, strict=True) if one is case)
         # where a size depends on a number that was drawn, it is another case
         return twin if twin.label == case.label else None

@@ -415,6 +415,10 @@ class Grader:
             has_seen_hidden = judge.seen != {VISIBLE_SECRET}
             if fresh or (has_seen_hidden and secret == VISIBLE_SECRET):
                 self._drop()
+        began = time.monotonic()
+        if self.references.prepare(exercise, (VISIBLE_SECRET, self.secret)):
+            self._drop()  # the judge is a fork, and must know what is right
+            self._time.forgive(began)
         if self._judge is None:
             late = exercise.notebook >= "09"
             self._judge = Judge(self.plan, self.slot, late, self.pictures, self._matches)

@@ -5,13 +5,17 @@ A failure that the reference shares is the machine's fault, and nobody loses poi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import grade
+from helpers.checks.fault import CheckFault
+from helpers.checks.grade import grade, one_thread
+from helpers.checks.oracle import missing, prepare, sets_of
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerGone
@@ -56,6 +60,24 @@ class References:
         if result.passed:
             self._worked.add(exercise.name)
         return result.passed
+
+    def prepare(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
+        """Find out what is right in the cases of these secrets, if only the reference says so.
+
+        The reference runs in a sandbox of its own. Return whether anything was found out: a process that was
+        forked before does not know it. If the reference fails, the check says so later.
+        """
+        needed = missing(exercise, [cases for secret in secrets for cases in sets_of(secret)])
+        if not needed:
+            return False
+        late = exercise.notebook >= "09"
+        with (
+            suppress(CheckFault, LaunchError, ServerGone),
+            one_thread(),
+            Sandbox(self.plan, self.slot, preload=late) as sandbox,
+        ):
+            prepare(exercise, needed, sandbox.connection)
+        return True
 
     def answers(self, notebook: str) -> dict[str, Answer | Problem]:
         """Return a notebook's reference solutions by name, nothing where there are none here."""

@@ -1,0 +1,142 @@
+"""What is right in a case, where only the reference solution says so: it is run on the same cases.
+
+    Exercise.draw --cases--> worlds of its own: the reference's source --what each rank returns--> Case.right
+
+It runs before any answer does, and never on a rank server that answers use, so that nothing of an answer can
+reach it. What it returns for the cases of a secret is kept: a second check of the exercise starts no worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from helpers.answers.build import Answer
+from helpers.answers.reader import read_answers
+from helpers.checks.by_name import ByName, Parts, largest
+from helpers.checks.case import Case, Each
+from helpers.checks.compare import same
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.fault import CheckFault
+from helpers.checks.worlds import Flooded, Turn, Worlds
+from helpers.ranks.connection import Servers
+
+ADVICE_SECRET = "to tell mistakes apart"
+"""Of cases that are drawn only to find out which of two known mistakes an answer makes."""
+Set = tuple[str, bool]
+"""A set of cases: the secret, and whether their numbers are small."""
+_kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Stands in `Case.right` for what the reference solution returns. scale, advice, unused: see `ByName`.
+
+    margin: without a scale, this many times the largest number that came back is the scale. ignore: parts
+    that are not judged.
+    """
+
+    scale: float | Mapping[str, float] | None = None
+    advice: Callable[[str, Parts], str] | Mapping[str, str] | None = None
+    margin: float | None = None
+    unused: frozenset[str] = frozenset()
+    ignore: tuple[str, ...] = ()
+
+    def right(self, values: Sequence[Any]) -> Each | ByName:
+        """Return what judges an answer, given what the reference returned on each rank."""
+        if not all(isinstance(value, dict) for value in values):
+            return Each(values)
+        parts = [{n: v for n, v in own.items() if n not in self.ignore} for own in values]
+        scale = self.margin * (largest(*parts) or 1.0) if self.margin else self.scale
+        return ByName(parts, scale, self.advice, self.unused)
+
+    def same(self, one: Any, other: Any, rank: int) -> bool:
+        """Whether two programs returned the same, if nothing is known of what is right."""
+        right = self.right([one])
+        return right.same(one, other, 0) if isinstance(right, ByName) else same(one, other)
+
+
+def draw(
+    exercise: Exercise, secret: str, *, small: bool = False, own_server: bool = True
+) -> tuple[Case, ...]:
+    """Draw the cases that belong to a secret, and fill in what the reference returns. Raise CheckFault.
+
+    own_server: the reference may run here, on this process's rank server. Otherwise `prepare` has to come
+    first.
+    """
+    cases = exercise.draw(secret, small=small)
+    if not any(isinstance(case.right, Reference) for case in cases):
+        return cases
+    key = _key(exercise, (secret, small))
+    if key not in _kept:
+        if not own_server:
+            raise CheckFault("the reference solution was not run on these cases")
+        prepare(exercise, [(secret, small)])
+    return tuple(replace(case, right=right) for case, right in zip(cases, _kept[key], strict=True))
+
+
+def sets_of(secret: str) -> list[Set]:
+    """Return all sets of cases that a check with this secret may draw."""
+    more = [(VISIBLE_SECRET, True), (ADVICE_SECRET, False)] if secret == VISIBLE_SECRET else []
+    return [(secret, False), *more]
+
+
+def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
+    """Return the sets of cases on which the reference has yet to run; none, if no case needs it."""
+    return [
+        each
+        for each in sets
+        if _key(exercise, each) not in _kept
+        and any(isinstance(case.right, Reference) for case in exercise.draw(each[0], small=each[1]))
+    ]
+
+
+def prepare(exercise: Exercise, sets: Iterable[Set], connection: Servers | None = None) -> None:
+    """Run the reference on sets of cases, and keep what it returns. Raise CheckFault if it fails."""
+    worlds = Worlds(exercise, [source_of(exercise)], connection=connection)
+    for secret, small in sets:
+        right: list[Any] = []
+        cases = exercise.draw(secret, small=small)
+        for _, group in groupby(cases, key=lambda case: case.world_size):
+            right += _right(worlds, [Turn(case, number) for number, case in enumerate(group)])
+        _kept[_key(exercise, (secret, small))] = right
+
+
+def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
+    """Run the reference on cases of one size, in one world if possible."""
+    try:
+        many = len(turns) > 1 and all(turn.may_share for turn in turns)
+        shared = worlds.together(turns) if many else None
+        tries = shared[0] if shared is not None else [worlds.alone(turn) for turn in turns]
+    except Flooded:
+        raise CheckFault("the reference solution makes too many calls") from None
+    right = []
+    for tried in tries:
+        case, failure = tried.case, tried.run.failure
+        if failure is not None:
+            raise CheckFault(f"the reference solution fails in the case {case.label}: {failure}")
+        mark = case.right
+        right.append(mark.right(tried.run.values) if isinstance(mark, Reference) else mark)
+    return right
+
+
+def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case], Set]:
+    # the source: a changed solution is another reference
+    return exercise.name, source_of(exercise), exercise.case, cases
+
+
+def source_of(exercise: Exercise) -> str:
+    """Return all that the reference solution of an exercise needs."""
+    return _source(exercise.notebook, exercise.name)
+
+
+@cache
+def _source(notebook: str, name: str) -> str:
+    path = Path(__file__).parents[2] / "solutions" / f"{notebook}.ipynb"
+    answer = read_answers(path, [name])[name]
+    assert isinstance(answer, Answer), answer
+    return answer.source
