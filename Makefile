@@ -31,7 +31,7 @@ EXTRAS := $(VENV)/.installed-test $(VENV)/.installed-room $(VENV)/.installed-sli
 USABLE := $(shell $(BIN)/python -c '' 2>/dev/null \
 	&& test "$$(cat $(VENV)/.installed 2>/dev/null)" = "$(CURDIR)" && echo yes)
 
-.PHONY: help lab venv test soak lint notebooks outputs site bench clean FORCE
+.PHONY: help lab venv test prove soak lint notebooks outputs site bench clean FORCE
 
 help:  ## list these targets
 	@LC_ALL=C grep -E '^[a-z]+:.*##' Makefile | sed -e 's/:.*## */: /' | awk -F ': ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ venv: $(VENV)/.installed  ## set up .venv and nothing more
 
 test: $(EXTRAS)  ## run every test but the long ones, three at a time: many only wait
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(TEST_ARGS)
+
+prove: $(EXTRAS)  ## check every known answer of every exercise, on visible and hidden cases
+	$(BIN)/python -m pytest -m "prove or not prove" -n 2 --dist worksteal tests/exercises/test_answers.py $(TEST_ARGS)
 
 soak: $(EXTRAS)  ## run the long tests, with their figures
 	$(BIN)/python -m pytest -m soak -s $(TEST_ARGS)

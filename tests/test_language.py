@@ -51,7 +51,7 @@ def prose_of(path: Path) -> Iterator[tuple[str, str]]:
                 yield cell["id"], "".join(cell["source"])
             else:
                 yield from _of_code("".join(cell["source"]), cell["id"])
-    elif path.parent.name == "mistakes":
+    elif path.suffix == ".answers":
         # programs as learners write them, with a sentence above each
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("# ") and not line.startswith("# %%"):
@@ -78,6 +78,7 @@ def files() -> list[Path]:
     found = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("solutions/*.ipynb")]
     found += ROOT.glob("helpers/course/quizzes/*.toml")
     found += ROOT.glob("helpers/**/*.py")
+    found += ROOT.glob("helpers/**/*.answers")
     return sorted(found)
 
 

@@ -179,8 +179,9 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     rules = exercise.rules
     if case.world_size == 1 and case.init and not exercise.kind.is_alone and not run.trace.calls:
         rules = ()  # who is alone has nobody to talk to, and may see that at once
-    problems = [(rule.problem(run.trace, case), rule.forbids) for rule in rules]
-    broken = tuple(problem for problem, _ in problems if problem)
+    problems = [(rule, problem) for rule in rules if (problem := rule.problem(run.trace, case))]
+    broken = tuple(problem for _, problem in problems)
+    broken_rules = tuple(rule.text for rule, _ in problems)
     if any(findings) or joint:
         # only here: to write down what passed would take as long as to compare it, and nobody reads it
         rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
@@ -193,13 +194,17 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
         if all(each.rests_on_time for each in found) and not broken:
             what = f"{what}\n{BY_THE_CLOCK}".strip()
             return CaseVerdict(label, Outcome.TOO_SLOW, rows, broken, what, advice, run)
-        return CaseVerdict(label, Outcome.WRONG, rows, broken, what, advice, run)
+        return CaseVerdict(
+            label, Outcome.WRONG, rows, broken, what, advice, run, broken_rules=broken_rules
+        )
     if broken:
-        forbidden = any(problem and forbids for problem, forbids in problems)
+        forbidden = any(rule.forbids for rule, _ in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
         # the right values count as one more rule that holds
         kept = 0.0 if forbidden else 1 - len(broken) / (1 + len(exercise.rules))
-        return CaseVerdict(label, outcome, broken=broken, run=run, partial=kept)
+        return CaseVerdict(
+            label, outcome, broken=broken, run=run, partial=kept, broken_rules=broken_rules
+        )
     return CaseVerdict(label, Outcome.PASSED, run=run)
 
 
@@ -380,18 +385,19 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     if outcome is Outcome.TOO_SLOW:
         message = f"{message}\n{BY_THE_CLOCK}"
     # a call that was made is a fact also where the run ended early; one that is missing then is not
-    broken = tuple(
-        problem
+    problems = [
+        (rule.text, problem)
         for rule in exercise.rules
         if rule.on_each_call and (problem := rule.problem(run.trace, case))
-    )
+    ]
     return CaseVerdict(
         label_of(exercise, case),
         outcome,
-        broken=broken,
+        broken=tuple(problem for _, problem in problems),
         message=message,
         advice=case.say(advice),
         run=run,
+        broken_rules=tuple(text for text, _ in problems),
     )
 
 

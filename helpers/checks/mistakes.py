@@ -1,63 +1,62 @@
 """An exercise's known mistakes: wrong programs, each with the sentence that its author must read.
 
-    helpers/exercises/nb07_data_partitioning/mistakes/exact_accuracy.py
-
-    # %% the padding is counted
-    # The padded samples are counted too. Which of this rank's positions are beyond the data?
-    def exact_accuracy(rank, world_size, predicted, labels, length): ...
-
-The comment under a marker is the sentence; names in braces are filled in from the case's facts. The title
-of a program that does not just return wrong values is followed by its outcome, such as `| crashed`.
-Code before the first marker belongs to every program, and so do `import torch` and
-`import torch.distributed as dist`.
-
-Many mistakes are close to a solution. A learner's bundle has them compressed, so that nobody reads one just
-by opening a file. It has all of each program, because a mistake is recognized by running it.
+They are in NAME.answers (see `answer_file`), next to the exercise's own file. Many are close to a solution.
+A learner's bundle therefore has NAME.sealed in its place: the mistakes alone, compressed, so that nobody
+reads one just by opening a file. It has all of each program, because a mistake is recognized by running it.
 
 An instructor's own mistakes, learned from a class, are in files of the same form in a folder of their own:
-`$REAL_RANKS_MISTAKES`, else `work/mistakes` of this copy of the course. They are read after the course's.
+`$REAL_RANKS_MISTAKES`, or else `work/mistakes` of this copy of the course. They are read after the course's.
 """
 
 from __future__ import annotations
 
 import bz2
 import os
-import re
-import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from helpers.checks.answer_file import (
+    IMPORTS,
+    AnswerKind,
+    KnownAnswer,
+    common_of,
+    read_answers_file,
+    write_entry,
+)
+from helpers.checks.reference import Program, reference_of
 from helpers.checks.result import Outcome
 
 if TYPE_CHECKING:  # the exercise itself needs torch, its mistakes do not
     from helpers.checks.exercise import Exercise
     from helpers.checks.headings import Heading
 
-SEALED = ".sealed"
+ANSWERS, SEALED = ".answers", ".sealed"
 _EXERCISES = Path(__file__).parents[1] / "exercises"
-_IMPORTS = "import torch\nimport torch.distributed as dist\n"
-_NEVER = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)
-_OUTCOMES = [each.value for each in Outcome if each not in _NEVER]
-_MARK = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class KnownMistake:
-    """A wrong program. words: what its author reads. outcome: how a check of it ends."""
+    """A wrong program. words: what its author reads. outcome: how a check of it ends.
+
+    edit: how it differs from the solution, or from the right answer called `base`; "" if it was written
+    whole.
+    """
 
     title: str
     words: str
     source: str
     outcome: Outcome = Outcome.WRONG
+    edit: str = ""
+    base: str = ""
 
 
 def known_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
-    """Return an exercise's mistakes in the order of their files; none, where there is no file."""
+    """Return an exercise's mistakes in the order of their files; none if there is no file."""
     if not exercise.notebook:
         return ()
     return _mistakes_of(path_of(exercise), own_folder() / f"{exercise.name}.py")
@@ -69,13 +68,33 @@ def _mistakes_of(plain: Path, own: Path) -> tuple[KnownMistake, ...]:
     sealed = plain.with_suffix(SEALED)
     found: tuple[KnownMistake, ...] = ()
     if plain.is_file():
-        found = read_mistakes(plain.read_text(encoding="utf-8"), plain.name)
+        found = mistakes_in(answers_at(plain))
     elif sealed.is_file():
         content = bz2.decompress(sealed.read_bytes())
         found = msgspec.json.decode(content, type=tuple[KnownMistake, ...])
     return found + (
         read_mistakes(own.read_text(encoding="utf-8"), str(own)) if own.is_file() else ()
     )
+
+
+def known_answers(exercise: Exercise | Heading) -> tuple[KnownAnswer, ...]:
+    """Return all that an exercise's file of answers has: mistakes, other wrong answers, and right ones."""
+    path = path_of(exercise)
+    return answers_at(path) if path.is_file() else ()
+
+
+@cache
+def answers_at(path: Path) -> tuple[KnownAnswer, ...]:
+    """Read a file of answers. Raise ValueError if an entry is not in the form, or an edit does not fit."""
+    return read_answers_file(
+        path.read_text(encoding="utf-8"), path.name, partial(solution_of, path)
+    )
+
+
+def solution_of(path: Path) -> Program:
+    """Return the reference solution whose file of answers is at `path`. Raise ValueError if there is none."""
+    notebook = path.parent.name.removeprefix("nb")
+    return reference_of(_EXERCISES.parents[1] / "solutions", notebook, path.stem)
 
 
 def own_folder() -> Path:
@@ -85,84 +104,81 @@ def own_folder() -> Path:
 
 
 def path_of(exercise: Exercise | Heading) -> Path:
-    """Return where the mistakes of an exercise are."""
-    return _EXERCISES / f"nb{exercise.notebook}" / "mistakes" / f"{exercise.name}.py"
+    """Return where the answers of an exercise are."""
+    return _EXERCISES / f"nb{exercise.notebook}" / f"{exercise.name}{ANSWERS}"
 
 
 def program_of(mistake: KnownMistake) -> str:
-    """Return a mistake's program without the imports that all of them share."""
-    return mistake.source.removeprefix(_IMPORTS).strip("\n")
+    """Return what a person reads of a mistake: its edit of the solution, or its program without imports."""
+    if mistake.edit and not mistake.base:
+        return mistake.edit
+    return mistake.source.removeprefix(IMPORTS).strip("\n")
 
 
 def forget_known() -> None:
     """Read the files again when they are next asked for."""
     _mistakes_of.cache_clear()
+    answers_at.cache_clear()
+    reference_of.cache_clear()
 
 
-def written(title: str, words: str, outcome: Outcome, source: str) -> str:
-    """Return a mistake as its file has it. `with_mistake` checks that it reads back."""
-    suffix = "" if outcome is Outcome.WRONG else f" | {outcome.value}"
-    # a path or a name must come out as it went in: words are cut at spaces only
-    lines = textwrap.wrap(words, 106, break_long_words=False, break_on_hyphens=False)
-    comment = "\n".join(f"# {line}" for line in lines)
-    return f"# %% {title}{suffix}\n{comment}\n" + source.strip("\n") + "\n"
+def mistakes_in(answers: Sequence[KnownAnswer]) -> tuple[KnownMistake, ...]:
+    """Return the known mistakes among the entries of a file."""
+    return tuple(
+        KnownMistake(each.title, each.words, each.source, each.outcome, each.edit, each.base)
+        for each in answers
+        if each.kind is AnswerKind.MISTAKE
+    )
 
 
-def with_mistake(text: str, mistake: KnownMistake) -> str:
-    """Return the text of a file of mistakes with one more at its end.
+def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
+    """Read the mistakes of a file whose programs are whole, as an instructor's own are.
 
-    Raise ValueError if the result would not read back as the mistakes of `text` and exactly this one.
+    Raises:
+        ValueError: An entry is not in the form; with file and line.
+    """
+    return mistakes_in(read_answers_file(text, file))
+
+
+def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
+    """Return the text of a file of answers with one more mistake at its end.
+
+    path: of the file, by which its solution is found. Raise ValueError if the result would not read back as
+    the answers of `text` and exactly this one.
     """
     words = " ".join(mistake.words.split())
-    before = text.rstrip("\n") + "\n\n\n" if text else ""
-    new = before + written(mistake.title, words, mistake.outcome, mistake.source)
+    source = mistake.source.lstrip("\n").rstrip("\n") + "\n"
+    new = KnownAnswer(
+        AnswerKind.MISTAKE,
+        mistake.title,
+        words,
+        source,
+        mistake.outcome,
+        mistake.edit,
+        base=mistake.base,
+    )
+    after = (text.rstrip("\n") + "\n\n" if text else "") + write_entry(new)
     # A learner's program is data, but this file has it as text. A line within one of its strings may look
     # like a marker. It would become a mistake of its own, with a program and a sentence of the learner's.
-    source = _common(new) + _ended(mistake.source.lstrip("\n"))
-    expected = KnownMistake(mistake.title, words, source, mistake.outcome)
-    if read_mistakes(new) != (*read_mistakes(text), expected):
+    reference = None if path is None else partial(solution_of, path)
+    before = read_answers_file(text, reference=reference)
+    read = read_answers_file(after, reference=reference)
+    if read[:-1] != before or not _is_same(read[-1:], new, text):
         raise ValueError(
             "it would not read back as one known mistake. Look for a line of the program that begins with "
-            "`# %% `, for example in a string, and for `|` in the title."
+            "`# %% `, for example in a string, and for ` | ` in the title."
         )
-    return new
+    return after
+
+
+def _is_same(read: Sequence[KnownAnswer], new: KnownAnswer, text: str) -> bool:
+    """Return whether the last entry that was read is the one that was written."""
+    if not read:
+        return False
+    source = read[0].source if new.edit else common_of(text) + new.source
+    return read[0] == replace(new, source=source)
 
 
 def seal(mistakes: Sequence[KnownMistake]) -> bytes:
     """Return mistakes as a learner's bundle holds them: as data, in which no program can be a marker."""
     return bz2.compress(msgspec.json.encode(mistakes))
-
-
-def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
-    """Cut the text of a file of mistakes into its programs.
-
-    Raise ValueError, with the file and line, where a sentence is missing or an outcome is unknown.
-    """
-    # as a file is read: a text that is checked before it is written has the same lines as afterwards
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # read as text: the programs of a file all define the same name
-    marks = list(_MARK.finditer(text))
-    common = _common(text)
-    found = []
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    for mark, end in zip(marks, ends, strict=False):  # of no marks there is still one end
-        title, _, outcome = (part.strip() for part in mark[1].partition("|"))
-        words = " ".join(line.removeprefix("#").strip() for line in mark[2].splitlines())
-        place = f"{file} line {text[: mark.start()].count(chr(10)) + 1}, `# %% {mark[1]}`"
-        if not words:
-            raise ValueError(f"{place}: the sentence is missing, as comment lines under the marker")
-        if (outcome or "wrong") not in _OUTCOMES:
-            raise ValueError(f"{place}: {outcome!r} is not one of {', '.join(_OUTCOMES)}")
-        source = common + _ended(text[mark.end() : end])
-        found.append(KnownMistake(title, words, source, Outcome(outcome or "wrong")))
-    return tuple(found)
-
-
-def _common(text: str) -> str:
-    """Return what belongs to every program of a file: the imports, and the code before the first marker."""
-    first = _MARK.search(text)
-    return _IMPORTS + (text[: first.start()] if first else "")
-
-
-def _ended(source: str) -> str:
-    return source.rstrip("\n") + "\n"

@@ -1,8 +1,9 @@
-"""Prove an exercise's known mistakes: a check rejects each, and its author reads its own sentence."""
+"""Prove what an exercise's file of answers says: how a check ends for each, and what its author reads."""
 
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +11,26 @@ from itertools import count
 from pathlib import Path
 
 from helpers.answers.data import Answer
+from helpers.checks.answer_file import IMPORTS, AnswerKind, KnownAnswer
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.mistakes import (
     KnownMistake,
     forget_known,
+    known_answers,
     known_mistakes,
     own_folder,
     path_of,
     read_mistakes,
+    solution_of,
     with_mistake,
 )
+from helpers.checks.reference import program_of_source
 from helpers.checks.result import CheckResult, Outcome
+from helpers.views.verdict import verdict_text
+
+MOST_LINES = 8
+"""Of an edit; what differs in more lines is kept as a whole program."""
 
 
 class CannotAdd(Exception):
@@ -74,6 +83,32 @@ def prove(
     )
 
 
+def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET) -> str:
+    """Return in what a check differs from what the file says of an answer; "" if in nothing.
+
+    On hidden cases, which have no advice, a wrong answer only has to fail.
+    """
+    result = grade(exercise, Answer(exercise.name, known.source, ()), str, secret, every_case=False)
+    shown = verdict_text(result)
+    failed = next((case for case in result.cases if not case.passed), None)
+    if known.kind is AnswerKind.RIGHT:
+        return "" if result.passed else f"it is rejected:\n{shown}"
+    if result.passed:
+        return "it passes"
+    if secret != VISIBLE_SECRET:
+        return ""
+    if result.outcome is not known.outcome:
+        return f"a check ends with {result.outcome.value!r}, not {known.outcome.value!r}:\n{shown}"
+    advice = failed.advice if failed else ""
+    if known.kind is AnswerKind.MISTAKE and not is_sentence(known.words, advice):
+        return f"its author does not read its sentence, but: {advice or 'none'}\n{shown}"
+    if known.rule and (failed is None or known.rule not in failed.broken_rules):
+        return f"it does not break the rule {known.rule!r}:\n{shown}"
+    if known.shows not in shown:
+        return f"its author is not shown {known.shows!r}:\n{shown}"
+    return ""
+
+
 def _checked(
     exercise: Exercise, mistake: KnownMistake, secret: str, every_case: bool
 ) -> CheckResult:
@@ -94,7 +129,8 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
     except (SyntaxError, ValueError) as error:
         raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
     # by way of its file's form: what is proven is what will be read
-    (as_read,) = read_mistakes(_with_mistake("", mistake))
+    mistake = _as_edit(exercise, mistake)
+    (as_read,) = (mistake,) if mistake.edit else read_mistakes(_with_mistake("", mistake))
     outcome = _checked(exercise, as_read, VISIBLE_SECRET, every_case=False).outcome
     if outcome is Outcome.PASSED:
         raise CannotAdd(f"{file.name} passes all visible cases: it is not a wrong answer")
@@ -104,6 +140,34 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
         )
     _append(path_of(exercise), replace(mistake, outcome=outcome))
     return known_mistakes(exercise)
+
+
+def program_called(exercise: Exercise, title: str) -> str:
+    """Return the whole program of an answer in the exercise's file. Raise LookupError if there is none."""
+    known = {each.title: each.source for each in known_answers(exercise)}
+    known |= {each.title: each.source for each in known_mistakes(exercise)}
+    if title not in known:
+        near = difflib.get_close_matches(title, known, 3) or list(known)[:3]
+        raise LookupError(
+            f"{exercise.name} has no answer called {title!r}, but for example "
+            f"{', '.join(map(repr, near))}"
+        )
+    return known[title]
+
+
+def _as_edit(exercise: Exercise, mistake: KnownMistake) -> KnownMistake:
+    """Return the mistake as the smallest edit of the solution or of a right answer, if one is small."""
+    bases = {"": solution_of(path_of(exercise))}
+    for known in known_answers(exercise):
+        if known.kind is AnswerKind.RIGHT and not known.edit:
+            bases[known.title] = program_of_source(known.source)
+    best = mistake
+    most = MOST_LINES
+    for title, base in bases.items():
+        if edit := base.edit_for(mistake.source, most):
+            best = replace(mistake, edit=edit, base=title, source=IMPORTS + base.edited(edit))
+            most = len(edit.splitlines()) - 1
+    return best
 
 
 def add_own(exercise: Exercise, mistake: KnownMistake) -> Path:
@@ -134,9 +198,9 @@ def _can_be_added(exercise: Exercise, mistake: KnownMistake) -> None:
         )
 
 
-def _with_mistake(text: str, mistake: KnownMistake) -> str:
+def _with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
     try:
-        return with_mistake(text, mistake)
+        return with_mistake(text, mistake, path)
     except ValueError as error:
         raise CannotAdd(f"{mistake.title!r} was not added: {error}") from None
 
@@ -144,7 +208,7 @@ def _with_mistake(text: str, mistake: KnownMistake) -> str:
 def _append(path: Path, mistake: KnownMistake) -> None:
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     # encoded before the file is opened: half a surrogate pair must not cost what the file has
-    content = _with_mistake(before, mistake).encode("utf-8", "replace")
+    content = _with_mistake(before, mistake, path).encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     forget_known()
@@ -177,3 +241,15 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
                 why += "; if another mistake behaves like this one, give both the same sentence"
         lines.append(f"  {'ok ' if proof.is_good else 'BAD'} {proof.mistake.title}: {fate}; {why}")
     return "\n".join(lines)
+
+
+def table_of_others(exercise: Exercise) -> tuple[str, bool]:
+    """Try the right and other wrong answers. Return a line for each, and whether all end as the file says."""
+    lines, good = [], True
+    for known in known_answers(exercise):
+        if known.kind is not AnswerKind.MISTAKE:
+            why = problem(exercise, known)
+            good &= not why
+            lines.append(f"  {'BAD' if why else 'ok '} {known.kind.value}{known.title}")
+            lines += [f"      {line}" for line in why.splitlines()]
+    return "\n".join(lines), good

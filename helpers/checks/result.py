@@ -64,6 +64,7 @@ class CaseVerdict:
     partial: float = 0.0
     world: Run | None = None
     mistake: str = ""
+    broken_rules: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

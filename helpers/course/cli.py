@@ -505,6 +505,7 @@ def teach(out: Path) -> None:
     metavar="FILE",
     help="Add the wrong answer in a file.",
 )
+@click.option("--show", metavar="TITLE", help="Print the whole program of this answer.")
 @click.option("--only", metavar="EXERCISE", help="Of RESULTS: this exercise alone.")
 @click.option("--group", type=int, help="Of RESULTS, with --only: show the program of this group.")
 @click.option(
@@ -514,16 +515,17 @@ def teach(out: Path) -> None:
 def mistakes(
     what: tuple[str, ...],
     add: Path | None,
+    show: str | None,
     only: str | None,
     group: int | None,
     say: str,
     sandbox: str,
 ) -> None:
-    """Check an exercise's known mistakes, or find a class's.
+    """Check an exercise's known answers, or find a class's mistakes.
 
     With an exercise, says for each known mistake whether it is rejected and whether its author reads its own
-    sentence, and exits with 1 if not. For example: course mistakes ping_pong --add both_send.py --say "Both
-    ranks send first."
+    sentence, and for the other answers in its file whether they pass or fail as the file says. Exits with 1
+    if one does not. For example: course mistakes ping_pong --add both_send.py --say "Both ranks send first."
 
     With folders that `course grade` wrote, groups the wrong answers of those classes by what they did.
     --only ping_pong --group 1 shows the program of a group; with --say it becomes a known mistake of your
@@ -536,19 +538,25 @@ def mistakes(
     if len(what) > 1 or only or group:
         raise click.UsageError("Name one exercise, or folders that `course grade` wrote.")
     from helpers.checks.mistakes import known_mistakes, path_of
-    from helpers.checks.proof import CannotAdd, added, prove, table
+    from helpers.checks.proof import CannotAdd, added, program_called, prove, table, table_of_others
     from helpers.checks.registry import find
 
     try:
         found = find(what[0])
+        if show is not None:
+            click.echo(program_called(found, show), nl=False)
+            return
         known = added(found, add, say) if add is not None else known_mistakes(found)
-    except (LookupError, CannotAdd) as error:
+    except (LookupError, ValueError, CannotAdd) as error:
         raise click.ClickException(str(error.args[0])) from error
     proofs = [prove(found, mistake) for mistake in known]
     click.echo(table(found, proofs))
     if add is not None:
         click.echo(f"Added to {path_of(found)}.")
-    sys.exit(not all(proof.is_good for proof in proofs))
+        sys.exit(not all(proof.is_good for proof in proofs))
+    others, good = table_of_others(found)
+    click.echo(others)
+    sys.exit(not (good and all(proof.is_good for proof in proofs)))
 
 
 @main.command()

@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from helpers.checks.mistakes import SEALED, own_folder, read_mistakes, seal
+from helpers.checks.mistakes import (
+    ANSWERS,
+    SEALED,
+    answers_at,
+    mistakes_in,
+    own_folder,
+    read_mistakes,
+    seal,
+)
 from helpers.course.workspace import Workspace
 from helpers.grading.setting import CannotGrade
 
@@ -56,7 +64,7 @@ def release(
     try:
         solved = workspace.solutions.glob("*.ipynb") if with_solutions else ()
         for source in sorted([*bundled(workspace), *solved]):
-            if _is_mistakes(source) and not with_mistakes:
+            if _is_answers(source) and not with_mistakes:
                 continue
             name = _handed_out(source).relative_to(workspace.root)
             target = out / name
@@ -97,29 +105,25 @@ def bundled(workspace: Workspace) -> Iterator[Path]:
             yield path
 
 
-def _is_mistakes(path: Path) -> bool:
-    return path.parent.name == "mistakes" and path.suffix == ".py"
+def _is_answers(path: Path) -> bool:
+    return path.suffix == ANSWERS
 
 
 def _handed_out(path: Path) -> Path:
     """Return what a file is called in a bundle."""
-    return path.with_suffix(SEALED) if _is_mistakes(path) else path
+    return path.with_suffix(SEALED) if _is_answers(path) else path
 
 
 def _content(path: Path, with_own: bool = False) -> bytes:
     """Return what a file holds in a bundle. with_own: the instructor's own mistakes follow the course's."""
-    if not _is_mistakes(path):
+    if not _is_answers(path):
         return path.read_bytes()
-    own = own_folder() / path.name
+    found = list(mistakes_in(answers_at(path)))
+    own = own_folder() / f"{path.stem}.py"
     # each file is read by itself: what one holds cannot change how the other is read
-    files = [path, own] if with_own and own.is_file() else [path]
-    return seal(
-        [
-            each
-            for file in files
-            for each in read_mistakes(file.read_text(encoding="utf-8"), str(file))
-        ]
-    )
+    if with_own and own.is_file():
+        found += read_mistakes(own.read_text(encoding="utf-8"), str(own))
+    return seal(found)
 
 
 def differences(manifest: Path, workspace: Workspace) -> list[str]:

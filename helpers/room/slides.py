@@ -346,7 +346,8 @@ def _task(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> 
         )
         notes.append(Note("Usual wrong answers", wrong))
     if live := _to_break(known):
-        words = f"Check this in place of an answer: it ends as {live.outcome.value}. Ask first how it ends."
+        what = "the solution with this change" if program_of(live) == live.edit else "this program"
+        words = f"Check {what}: it ends as {live.outcome.value}. Ask first how it ends."
         body = Markup("<p>{}</p>{}").format(words, Markup(code_html(program_of(live))))
         notes.append(Note("Break it live", body))
     if exercise.hints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,20 +11,24 @@ import torch
 
 from helpers.answers.build import Answer, build_answer
 from helpers.checks import explain, mistakes
+from helpers.checks.answer_file import read_answers_file
 from helpers.checks.case import Case
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
 from helpers.checks.mistakes import (
     KnownMistake,
+    known_answers,
     known_mistakes,
+    path_of,
     read_mistakes,
     seal,
+    solution_of,
     with_mistake,
-    written,
 )
-from helpers.checks.proof import CannotAdd, add_own, added, is_sentence, prove
+from helpers.checks.proof import CannotAdd, add_own, added, is_sentence, problem, prove
 from helpers.checks.result import CheckResult, Outcome
+from tests.grading.notebooks import write_notebook
 from tests.submission_files import PRELUDE
 
 FILE = """\
@@ -68,6 +73,17 @@ def total(rank, world_size, x):
 """
 
 
+SOLUTION = """\
+def total(rank, world_size, x):
+    \"\"\"Return the sum over all ranks.\"\"\"
+    ### BEGIN SOLUTION
+    result = x.clone()
+    dist.all_reduce(result)
+    return result
+    ### END SOLUTION
+"""
+
+
 def case(draw: Draw) -> Case:
     parts = [draw.tensor((3,), torch.float32) for _ in range(draw.ranks)]
     total = torch.stack(parts).sum(0)
@@ -77,10 +93,11 @@ def case(draw: Draw) -> Case:
 @pytest.fixture
 def exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exercise]:
     """An exercise with a file of mistakes of its own."""
-    monkeypatch.setattr(mistakes, "_EXERCISES", tmp_path)
-    folder = tmp_path / "nbxx_test" / "mistakes"
-    folder.mkdir(parents=True)
-    (folder / "total.py").write_text(FILE)
+    folder = tmp_path / "helpers" / "exercises"
+    monkeypatch.setattr(mistakes, "_EXERCISES", folder)
+    (folder / "nbxx_test").mkdir(parents=True)
+    (folder / "nbxx_test" / "total.answers").write_text(FILE)
+    write_notebook(tmp_path / "solutions" / "xx_test.ipynb", PRELUDE, SOLUTION)
     mistakes.forget_known()
     yield Exercise(case, sizes=(2, 3, 4), count=9, name="total", notebook="xx_test")
     mistakes.forget_known()
@@ -122,13 +139,10 @@ def test_a_marker_that_is_not_in_the_form_is_refused_with_its_place(text: str, w
 
 def test_what_is_written_is_read_again() -> None:
     words = "A long sentence. " * 20
-    text = written("a title", words, Outcome.CRASHED, "def f():\n    return 1\n")
+    mistake = KnownMistake("a title", words.strip(), "def f():\n    return 1\n", Outcome.CRASHED)
+    text = with_mistake("", mistake)
     (found,) = read_mistakes(text)
-    assert (found.title, found.words, found.outcome) == (
-        "a title",
-        words.strip(),
-        Outcome.CRASHED,
-    )
+    assert found == replace(mistake, source=PRELUDE + mistake.source)
     assert max(map(len, text.splitlines())) <= 110
 
 
@@ -241,14 +255,81 @@ def test_each_mistake_is_proved(exercise: Exercise) -> None:
     assert [proof.is_good for proof in proofs] == [True] * len(proofs)
 
 
+EDITS = """\
+# %% wrong: not summed | shows: given
+- dist.all_reduce(result)
+
+# %% twice | from: in another way
+# The sum is doubled.
+- return y
++ return 2 * y
+
+# %% right: in another way
+def total(rank, world_size, x):
+    y = x.clone()
+    dist.all_reduce(y)
+    return y
+"""
+
+
+def test_a_program_may_be_an_edit_of_the_solution_or_of_a_right_answer(exercise: Exercise) -> None:
+    mistakes.path_of(exercise).write_text(EDITS)
+    mistakes.forget_known()
+    wrong, twice, right = known_answers(exercise)
+    assert wrong.source.splitlines()[-2:] == ["    result = x.clone()", "    return result"]
+    assert "    y = x.clone()\n    dist.all_reduce(y)\n    return 2 * y\n" in twice.source
+    assert [problem(exercise, each) for each in (wrong, twice, right)] == ["", "", ""]
+
+
+def test_what_a_file_says_of_an_answer_is_proved(exercise: Exercise) -> None:
+    wrong, twice, right = read_answers_file(EDITS, reference=lambda: solution_of(path_of(exercise)))
+    for known, why in (
+        (replace(wrong, shows="nothing like it"), "is not shown 'nothing like it'"),
+        (replace(wrong, rule="no such rule"), "does not break the rule"),
+        (replace(wrong, outcome=Outcome.CRASHED), "ends with 'wrong', not 'crashed'"),
+        (
+            replace(twice, words="It is tripled."),
+            "does not read its sentence, but: The sum is doubled.",
+        ),
+        (replace(right, source=wrong.source), "it is rejected"),
+        (replace(wrong, source=right.source), "it passes"),
+    ):
+        assert why in problem(exercise, known)
+
+
+def test_an_edit_that_does_not_fit_is_refused_with_its_place(exercise: Exercise) -> None:
+    mistakes.path_of(exercise).write_text("\n\n# %% it does not fit\n# Words.\n- return y\n")
+    mistakes.forget_known()
+    with pytest.raises(
+        ValueError, match="total.answers line 3, .*it does not fit.*`return y` is not in"
+    ):
+        known_mistakes(exercise)
+
+
 def test_two_sentences_that_cannot_be_told_apart_are_not_shown(exercise: Exercise) -> None:
     path = mistakes.path_of(exercise)
     same = "def total(rank, world_size, x):\n    return x + 0\n"
-    path.write_text(FILE + "\n\n" + written("the same", "Another cause.", Outcome.WRONG, same))
+    path.write_text(f"{FILE}\n# %% the same\n# Another cause.\n{same}")
     mistakes.forget_known()
     assert advice(checked(exercise, "return x")) == "This is what the rank was given, unchanged."
     (proof,) = (prove(exercise, m) for m in known_mistakes(exercise) if m.title == "the same")
     assert proof.is_rejected and not proof.is_own
+
+
+def test_a_small_difference_is_added_as_an_edit(exercise: Exercise, tmp_path: Path) -> None:
+    path = mistakes.path_of(exercise)
+    path.write_text("")
+    mistakes.forget_known()
+    file = tmp_path / "on_rank_0_only.py"
+    file.write_text(
+        "def total(rank, world_size, x):\n    s = x.clone()\n    dist.all_reduce(s)\n"
+        "    return s if rank == 0 else None\n"
+    )
+    added(exercise, file, "Every rank returns the sum.")
+    assert path.read_text() == (
+        "# %% on rank 0 only\n# Every rank returns the sum.\n- return result\n"
+        "+ return result if rank == 0 else None\n"
+    )
 
 
 def test_a_wrong_answer_is_added(exercise: Exercise, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from helpers.checks.result import CheckResult, Outcome
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Awaited
 from helpers.views.verdict import verdict_text
-from tests.submission_files import PRELUDE, all_samples
+from tests.submission_files import PRELUDE, sample_called
 
 
 def case(draw: Draw) -> Case:
@@ -281,11 +281,7 @@ def test_values_may_differ_from_rank_to_rank() -> None:
     assert not tried("return 0", replace(SUM, case=each)).passed
 
 
-TRAINS = next(
-    sample.source
-    for sample in all_samples()
-    if str(sample) == "train_synchronously: strided shares"
-)
+TRAINS = sample_called("train_synchronously", "strided shares").source
 """It calls the answer to another exercise."""
 
 

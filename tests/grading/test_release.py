@@ -30,12 +30,12 @@ def test_nothing_of_the_solutions_is_in_it(bundle: Path) -> None:
 
 
 def test_known_mistakes_are_sealed_or_left_out(bundle: Path, tmp_path: Path) -> None:
-    here = {p.stem for p in find_workspace().root.glob("helpers/exercises/*/mistakes/*.py")}
-    assert {p.stem for p in bundle.glob("helpers/exercises/*/mistakes/*")} == here
-    assert not [*bundle.glob("helpers/exercises/*/mistakes/*.py")]
+    here = {p.stem for p in find_workspace().root.glob("helpers/exercises/*/*.answers")}
+    assert {p.stem for p in bundle.glob("helpers/exercises/*/*.sealed")} == here
+    assert not [*bundle.rglob("*.answers")]
     without = tmp_path / "without"
     release(find_workspace(), without, with_mistakes=False)
-    assert not [*without.glob("helpers/exercises/*/mistakes")]
+    assert not [*without.rglob("*.sealed")]
     assert differences(without, find_workspace()) == []
 
 

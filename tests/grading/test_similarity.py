@@ -15,13 +15,9 @@ from helpers.grading.similarity import (
     similar_answers,
     write_answers,
 )
-from tests.submission_files import FOLDER, read_samples
+from tests.submission_files import samples_of
 
-RIGHT = [
-    s.source
-    for s in read_samples(FOLDER / "05_collective_algorithms/ring_all_reduce.py")
-    if s.right
-]
+RIGHT = [s.source for s in samples_of("ring_all_reduce") if s.right]
 
 
 def record(learner: str, answer: str) -> Record:

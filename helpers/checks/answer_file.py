@@ -1,0 +1,183 @@
+"""NAME.answers, the file next to an exercise's own: known mistakes, other wrong answers, and right ones.
+
+    # %% divided twice
+    # The sum of the gradients is divided by the world size twice. (ReduceOp.AVG already divides.)
+    - dist.all_reduce(parameter.grad)
+    + dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
+
+    # %% wrong: a shared weight is sent twice | breaks: each trained parameter's gradient is sent once
+    - for parameter in model.parameters():
+    + for _, parameter in model.named_parameters(remove_duplicate=False):
+
+    # %% right: all in flight at once
+    def average_gradients(model): ...
+
+A marker gives the kind (a known mistake, if it names none) and the title. A known mistake has a sentence for
+its author, as comment lines under the marker. After the title stand, each after a `|`:
+
+    crashed, deadlocked, ...    how a check of the answer ends, if that is not "wrong"
+    breaks: TEXT                of a wrong answer: the text of the rule that it breaks
+    shows: TEXT                 of a wrong answer: words that its author must be shown
+    from: TITLE                 the edit's base is the right answer of this title, not the solution
+
+A program is an edit (see `edits`) of the reference solution or, where that is shorter, whole. Code before the
+first marker belongs to every whole program, and so do `import torch` and `import torch.distributed as dist`.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from helpers.checks.edits import is_edit
+from helpers.checks.reference import Program, program_of_source
+from helpers.checks.result import Outcome
+
+IMPORTS = "import torch\nimport torch.distributed as dist\n"
+_NEVER = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)
+_MARK = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
+_FIELDS = ("breaks", "shows", "from")
+
+
+class AnswerKind(Enum):
+    """What an entry of a file is. Its value begins the marker's title."""
+
+    MISTAKE = ""
+    WRONG = "wrong: "
+    RIGHT = "right: "
+
+
+@dataclass(frozen=True)
+class KnownAnswer:
+    """One entry of a file of answers.
+
+    words: what the author of a mistake reads. source: the whole program; edit: the edit that made it, "" if
+    it was written whole. rule, shows, base: what the marker says after `breaks:`, `shows:` and `from:`.
+    """
+
+    kind: AnswerKind
+    title: str
+    words: str
+    source: str
+    outcome: Outcome = Outcome.WRONG
+    edit: str = ""
+    rule: str = ""
+    shows: str = ""
+    base: str = ""
+
+
+def read_answers_file(
+    text: str, file: str = "", reference: Callable[[], Program] | None = None
+) -> tuple[KnownAnswer, ...]:
+    """Read the text of a file of answers. reference: called if there is an edit of the solution.
+
+    Raises:
+        ValueError: An entry is not in the form, or an edit does not fit; with file, line and title.
+    """
+    # as a file is read: a text that is checked before it is written has the same lines as afterwards
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    # read as text: the programs of a file all define the same name
+    marks = list(_MARK.finditer(text))
+    common = common_of(text)
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    found: list[KnownAnswer] = []
+    edits: list[tuple[int, str]] = []
+    for mark, end in zip(marks, ends, strict=False):  # of no marks there is still one end
+        place = f"{file} line {text[: mark.start()].count(chr(10)) + 1}, `# %% {mark[1]}`"
+        body = text[mark.end() : end].rstrip("\n") + "\n"
+        try:
+            answer = _entry(mark[1], mark[2], body, common)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+        if answer.edit:
+            edits.append((len(found), place))
+        found.append(answer)
+    whole = {a.title: a for a in found if a.kind is AnswerKind.RIGHT and not a.edit}
+    for k, place in edits:
+        try:
+            found[k] = _edited(found[k], whole, reference)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+    return tuple(found)
+
+
+def common_of(text: str) -> str:
+    """Return what belongs to every whole program: the imports, and the code before the first marker."""
+    first = _MARK.search(text)
+    return IMPORTS + (text[: first.start()] if first else "")
+
+
+def _entry(marker: str, comment: str, body: str, common: str) -> KnownAnswer:
+    kind = next(kind for kind in reversed(AnswerKind) if marker.startswith(kind.value))
+    title, *more = (part.strip() for part in marker.removeprefix(kind.value).split(" | "))
+    words = " ".join(line.removeprefix("#").strip() for line in comment.splitlines())
+    fields = dict.fromkeys(_FIELDS, "")
+    outcome = Outcome.PASSED if kind is AnswerKind.RIGHT else Outcome.WRONG
+    for part in more:
+        name, colon, value = part.partition(": ")
+        if colon and name in _FIELDS:
+            fields[name] = value
+        elif kind is not AnswerKind.RIGHT:
+            outcome = _outcome(part)
+    if kind is AnswerKind.MISTAKE and not words:
+        raise ValueError("the sentence is missing, as comment lines under the marker")
+    if kind is AnswerKind.RIGHT:
+        words, body = "", comment + body  # a comment that a program begins with
+    edit = body if is_edit(body) else ""
+    return KnownAnswer(
+        kind,
+        title,
+        words,
+        "" if edit else common + body,
+        outcome,
+        edit.strip("\n"),
+        fields["breaks"],
+        fields["shows"],
+        fields["from"],
+    )
+
+
+def _outcome(text: str) -> Outcome:
+    outcomes = [each.value for each in Outcome if each not in _NEVER]
+    if text not in outcomes:
+        raise ValueError(
+            f"{text!r} is not one of {', '.join(outcomes)}, and none of the fields "
+            f"{', '.join(_FIELDS)}"
+        )
+    return Outcome(text)
+
+
+def _edited(
+    answer: KnownAnswer, whole: dict[str, KnownAnswer], reference: Callable[[], Program] | None
+) -> KnownAnswer:
+    if answer.base:
+        if answer.base not in whole:
+            raise ValueError(f"no right answer of this file is called {answer.base!r}")
+        return replace(
+            answer, source=program_of_source(whole[answer.base].source).edited(answer.edit)
+        )
+    if reference is None:
+        raise ValueError("it is an edit, and there is no solution to apply it to")
+    return replace(answer, source=IMPORTS + reference().edited(answer.edit))
+
+
+def write_entry(answer: KnownAnswer) -> str:
+    """Return an entry as its file has it."""
+    marker = [answer.kind.value + answer.title]
+    if answer.outcome not in (Outcome.WRONG, Outcome.PASSED):
+        marker.append(answer.outcome.value)
+    fields = zip(_FIELDS, (answer.rule, answer.shows, answer.base), strict=True)
+    marker += [f"{name}: {value}" for name, value in fields if value]
+    # a path or a name must come out as it went in: words are cut at spaces only
+    lines = textwrap.wrap(answer.words, 106, break_long_words=False, break_on_hyphens=False)
+    comment = "".join(f"# {line}\n" for line in lines)
+    body = answer.edit or answer.source.removeprefix(IMPORTS)
+    return f"# %% {' | '.join(marker)}\n{comment}" + body.strip("\n") + "\n"
+
+
+def join_entries(entries: Sequence[str]) -> str:
+    """Return the text of a file with these entries."""
+    return "\n".join(entries)

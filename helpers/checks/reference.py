@@ -1,0 +1,90 @@
+"""The reference solution of an exercise, as the program that known answers are edits of.
+
+solutions/NN_topic.ipynb --build_answer--> source: all that the solution needs, without the markers
+                                           own: the lines of the exercise's own cell
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from helpers.answers.build import build_answer
+from helpers.answers.data import Answer
+from helpers.answers.notebook import UnreadableNotebook, read_notebook
+from helpers.checks.edits import apply_edit, make_edit
+
+_MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that others are edits of. own: the first line that edits are looked for in, and the end."""
+
+    lines: tuple[str, ...]
+    own: tuple[int, int]
+
+    @property
+    def source(self) -> str:
+        return "\n".join([*self.lines, ""])
+
+    def edited(self, edit: str) -> str:
+        """Return the source with an edit applied to the exercise's own cell, or else to all of it.
+
+        Raises:
+            ValueError: The edit fits nowhere, or in two places.
+        """
+        first, end = self.own
+        try:
+            own = apply_edit(self.lines[first:end], edit)
+        except ValueError as error:
+            # The line may be in a function of an earlier cell, which the solution calls.
+            try:
+                return "\n".join([*apply_edit(self.lines, edit), ""])
+            except ValueError:
+                raise error from None
+        return "\n".join([*self.lines[:first], *own, *self.lines[end:], ""])
+
+    def edit_for(self, program: str, most: int) -> str:
+        """Return an edit of at most `most` lines that makes `program`; "" if there is none."""
+        first, end = self.own
+        return make_edit(self.lines[first:end], program, most)
+
+
+def program_of_source(source: str) -> Program:
+    """Return a whole program, in all of which edits are looked for."""
+    lines = tuple(source.splitlines())
+    return Program(lines, (0, len(lines)))
+
+
+@cache
+def reference_of(solutions: Path, notebook: str, name: str) -> Program:
+    """Return the reference solution of an exercise.
+
+    Raises:
+        ValueError: The notebook of solutions is missing, or does not solve the exercise.
+    """
+    path = solutions / f"{notebook}.ipynb"
+    try:
+        cells = [cell.code for cell in read_notebook(path).cells]
+    except UnreadableNotebook as error:
+        raise ValueError(f"the solution of {name} is needed: {error}") from None
+    answer = build_answer(cells, name)
+    if not isinstance(answer, Answer):
+        raise ValueError(f"the solution of {name} is needed: {answer.message}")
+    every = answer.source.splitlines()
+    line = max((k for k, text in enumerate(every, 1) if _defines(text, name)), default=1)
+    own_cell = (answer.place(line) or (-1, 0))[0]
+    kept = [
+        (text, (answer.place(number) or (-2, 0))[0] == own_cell)
+        for number, text in enumerate(every, 1)
+        if not text.strip().startswith(_MARKERS)
+    ]
+    own = [k for k, (_, is_own) in enumerate(kept) if is_own]
+    return Program(tuple(text for text, _ in kept), (own[0], own[-1] + 1))
+
+
+def _defines(line: str, name: str) -> bool:
+    return re.match(rf"(?:async )?(?:def|class) {name}\b|{name}\s*=", line) is not None

@@ -1,0 +1,61 @@
+"""Every file of answers is true: right answers pass, and wrong ones fail as it says.
+
+`make prove` tries all answers on visible and on hidden cases, `make test` one known mistake of each exercise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from helpers.checks.answer_file import AnswerKind, KnownAnswer
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.mistakes import known_answers, path_of
+from helpers.checks.proof import problem
+from helpers.checks.registry import exercises
+
+HIDDEN = "a secret of the tests"
+# The last two draw what others may not: a sharded layer on one rank, which keeps its gradients and trains x.
+RARE = ("secret 2", "secret 3")
+
+# DTensor, FSDP and the like take a second to import: a rank server in use has done so long ago
+pytestmark = pytest.mark.usefixtures("preloaded")
+
+ALL = [(exercise, known) for exercise in exercises().values() for known in known_answers(exercise)]
+QUICK = {
+    next((known.title for known in known_answers(each) if known.kind is AnswerKind.MISTAKE), "")
+    for each in exercises().values()
+}
+PAIRS = [
+    pytest.param(
+        exercise,
+        known,
+        id=f"{exercise.name}: {known.title}",
+        marks=() if known.title in QUICK else pytest.mark.prove,
+    )
+    for exercise, known in ALL
+]
+
+
+@pytest.mark.parametrize(("exercise", "known"), PAIRS)
+def test_a_check_ends_as_the_file_says(exercise: Exercise, known: KnownAnswer) -> None:
+    secrets = [VISIBLE_SECRET, HIDDEN]
+    found = {secret: problem(exercise, known, secret) for secret in secrets}
+    assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("exercise", exercises().values(), ids=lambda each: each.name)
+def test_titles_name_one_answer_each(exercise: Exercise) -> None:
+    counts = Counter(known.title for known in known_answers(exercise))
+    assert [title for title, count in counts.items() if count > 1] == []
+    rules = {rule.text for rule in exercise.rules}
+    broken = {known.rule for known in known_answers(exercise) if known.rule}
+    assert broken <= rules, f"{path_of(exercise).name} names rules that the exercise does not have"
+
+
+@pytest.mark.parametrize("exercise", exercises().values(), ids=lambda each: each.name)
+def test_every_exercise_has_six_wrong_and_two_right_answers(exercise: Exercise) -> None:
+    counts = Counter(known.kind for known in known_answers(exercise))
+    assert counts[AnswerKind.MISTAKE] + counts[AnswerKind.WRONG] >= 6
+    assert counts[AnswerKind.RIGHT] >= 2
