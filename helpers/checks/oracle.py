@@ -8,25 +8,25 @@ reach it. What it returns for the cases of a secret is kept: a second check of t
 
 from __future__ import annotations
 
+import bz2
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-from helpers.answers.build import Answer
-from helpers.answers.reader import read_answers
 from helpers.checks.by_name import ByName, Parts, largest
 from helpers.checks.case import Case, Each
 from helpers.checks.compare import same
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
+from helpers.checks.mistakes import path_of, solution_of
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
 
 ADVICE_SECRET = "to tell mistakes apart"
 """Of cases that are drawn only to find out which of two known mistakes an answer makes."""
+SEALED_REFERENCE = ".reference"
 Set = tuple[str, bool]
 """A set of cases: the secret, and whether their numbers are small."""
 _kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
@@ -129,14 +129,27 @@ def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case],
     return exercise.name, source_of(exercise), exercise.case, cases
 
 
+# --- where the reference is -----------------------------------------------------------------------
+
+
+def needs_reference(exercise: Exercise) -> bool:
+    """Whether only the reference solution says what is right in cases of this exercise."""
+    return any(isinstance(case.right, Reference) for case in exercise.draw())
+
+
 def source_of(exercise: Exercise) -> str:
-    """Return all that the reference solution of an exercise needs."""
-    return _source(exercise.notebook, exercise.name)
+    """Return all that the reference solution of an exercise needs. Raise CheckFault if there is none here."""
+    path = path_of(exercise)
+    try:
+        return solution_of(path).source
+    except ValueError as error:
+        # a learner's bundle has the sealed file only
+        sealed = path.with_suffix(SEALED_REFERENCE)
+        if not sealed.is_file():
+            raise CheckFault(str(error)) from None
+        return str(json.loads(bz2.decompress(sealed.read_bytes())))
 
 
-@cache
-def _source(notebook: str, name: str) -> str:
-    path = Path(__file__).parents[2] / "solutions" / f"{notebook}.ipynb"
-    answer = read_answers(path, [name])[name]
-    assert isinstance(answer, Answer), answer
-    return answer.source
+def seal_reference(source: str) -> bytes:
+    """Return a reference solution as a learner's bundle holds it: nobody reads it just by opening a file."""
+    return bz2.compress(json.dumps(source).encode())
