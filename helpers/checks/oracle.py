@@ -20,6 +20,7 @@ from helpers.checks.case import Case, Each
 from helpers.checks.compare import same
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
+from helpers.checks.judge import Tried
 from helpers.checks.mistakes import path_of, solution_of
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
@@ -114,14 +115,30 @@ def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
         tries = shared[0] if shared is not None else [worlds.alone(turn) for turn in turns]
     except Flooded:
         raise CheckFault("the reference solution makes too many calls") from None
-    right = []
-    for tried in tries:
-        case, failure = tried.case, tried.run.failure
-        if failure is not None:
-            raise CheckFault(f"the reference solution fails in the case {case.label}: {failure}")
-        mark = case.right
-        right.append(mark.right(tried.run.values) if isinstance(mark, Reference) else mark)
-    return right
+    # what a machine in trouble spoils is tried once more, alone
+    tries = [
+        worlds.alone(turn) if _spoilt(worlds, tried) else tried
+        for turn, tried in zip(turns, tries, strict=True)
+    ]
+    return [_judged_by(worlds, tried) for tried in tries]
+
+
+def _judged_by(worlds: Worlds, tried: Tried) -> Any:
+    """Return what judges a case, given what the reference did there."""
+    if why := _spoilt(worlds, tried):
+        raise CheckFault(f"the reference solution fails in the case {tried.case.label}: {why}")
+    mark = tried.case.right
+    return mark.right(tried.run.values) if isinstance(mark, Reference) else mark
+
+
+def _spoilt(worlds: Worlds, tried: Tried) -> str:
+    """Say what the reference did wrong, as far as its ranks report it."""
+    mark, reported = tried.case.right, worlds.exercise.reported
+    if tried.run.failure is not None:
+        return str(tried.run.failure)
+    judged = [name for name in reported if name not in getattr(mark, "ignore", ())]
+    said = (own.get(name) for own in tried.run.values if isinstance(own, dict) for name in judged)
+    return next((text for text in said if isinstance(text, str) and text), "")
 
 
 def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case], Set]:

@@ -127,12 +127,12 @@ def run_checkpointed(
         if output.requires_grad and output.shape == grad.shape:
             with span("backward"):
                 output.backward(grad)
-    found["runs of each block"] = [block.runs for block in blocks]
-    found["gradient of x"] = given.grad
+    held_too_much = found.pop("held")
     for name, p in model.named_parameters():
         local = None if p.grad is None else p.grad.to_local()  # type: ignore[attr-defined]
         found[f"gradient of {name}"] = local
-    return found
+    runs = [block.runs for block in blocks]
+    return found | {"gradient of x": given.grad, "runs of each block": runs, "held": held_too_much}
 
 
 def _too_much(held: Held, others: Sequence[torch.Tensor], most: int) -> str:

@@ -53,13 +53,14 @@ def run_layer(
     found = forward_and_backward(lambda: layer(x), grad)
     if found is None:
         return None
-    names = ("weight", "bias")
+    names, in_place = ("weight", "bias"), found.pop("in place")
     return {
         **{name: _parameter(layer, name) for name in names},
         "memory": memory,
         **found,
         "gradient of x": copy_of(x.grad),
         **{f"gradient of {name}": grad_of(getattr(layer, name, None)) for name in names},
+        "in place": in_place,
     }
 
 
@@ -120,9 +121,11 @@ def run_block(
     )
     if found is None:
         return None
+    in_place = found.pop("in place")
     return {
         **found,
         **{f"gradient of {name}": grad_of(tensor) for name, tensor in given.items()},
+        "in place": in_place,
         "pair": wrong_pair(rank, world_size),
     }
 
