@@ -31,6 +31,7 @@ SEALED_REFERENCE = ".reference"
 Set = tuple[str, bool]
 """A set of cases: the secret, and whether their numbers are small."""
 _kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
+_needing: dict[tuple[str, Callable[..., Case]], bool] = {}
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,9 @@ def sets_of(secret: str) -> list[Set]:
 
 def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
     """Return the sets of cases on which the reference has yet to run; none, if no case needs it."""
-    return [
-        each
-        for each in sets
-        if _key(exercise, each) not in _kept
-        and any(isinstance(case.right, Reference) for case in exercise.draw(each[0], small=each[1]))
-    ]
+    if not needs_reference(exercise):
+        return []
+    return [each for each in sets if _key(exercise, each) not in _kept]
 
 
 def prepare(exercise: Exercise, sets: Iterable[Set], connection: Servers | None = None) -> None:
@@ -151,7 +149,10 @@ def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case],
 
 def needs_reference(exercise: Exercise) -> bool:
     """Whether only the reference solution says what is right in cases of this exercise."""
-    return any(isinstance(case.right, Reference) for case in exercise.draw())
+    key = exercise.name, exercise.case
+    if key not in _needing:
+        _needing[key] = any(isinstance(case.right, Reference) for case in exercise.draw())
+    return _needing[key]
 
 
 def source_of(exercise: Exercise) -> str:

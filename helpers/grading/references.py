@@ -15,7 +15,7 @@ from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.grade import grade, one_thread
-from helpers.checks.oracle import missing, prepare, sets_of
+from helpers.checks.oracle import Set, missing, prepare, sets_of
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerGone
@@ -64,10 +64,10 @@ class References:
     def prepare(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
         """Find out what is right in the cases of these secrets, if only the reference says so.
 
-        The reference runs in a sandbox of its own. Return whether anything was found out: a process that was
-        forked before does not know it. If the reference fails, the check says so later.
+        The reference runs in a sandbox of its own. Return whether it had to: a process that was forked before
+        does not know what is right.
         """
-        needed = missing(exercise, [cases for secret in secrets for cases in sets_of(secret)])
+        needed = _missing(exercise, secrets)
         if not needed:
             return False
         late = exercise.notebook >= "09"
@@ -79,6 +79,10 @@ class References:
             prepare(exercise, needed, sandbox.connection)
         return True
 
+    def lacks(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
+        """Whether the reference has failed where only it says what is right."""
+        return bool(_missing(exercise, secrets))
+
     def answers(self, notebook: str) -> dict[str, Answer | Problem]:
         """Return a notebook's reference solutions by name, nothing where there are none here."""
         if notebook not in self._found:
@@ -89,3 +93,10 @@ class References:
             except UnreadableNotebook:  # then nothing speaks against an answer's own failure
                 self._found[notebook] = {}
         return self._found[notebook]
+
+
+def _missing(exercise: Exercise, secrets: Sequence[str]) -> list[Set]:
+    try:
+        return missing(exercise, [cases for secret in secrets for cases in sets_of(secret)])
+    except CheckFault:  # there is no reference
+        return sets_of(secrets[0])

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
+from helpers.exercises.shared.in_ranks.probe import with_grads
 
 _FEW = 4
 """Numbers that a list may have without being counted."""
@@ -101,9 +102,7 @@ def scatter_gradients(
 ) -> dict[str, Any] | None:
     """Let the answer scatter gradients, and count what is left. most: the bytes of a shard."""
     with tensors_held() as held:
-        params = [nn.Parameter(w.clone()) for w in weights]
-        for p, g in zip(params, grads, strict=True):
-            p.grad = g.clone()
+        params = with_grads(weights, grads)
         shard = answer(list(params))
         if shard is None:
             return None

@@ -16,11 +16,8 @@ from torch import equal, nn
 from helpers.checks.held import storage_bytes
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import kept_flights
 from helpers.exercises.nb15_tensor_parallel.in_ranks.pair import lend, wrong_pair
-from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import (
-    copy_of,
-    forward_and_backward,
-    grad_of,
-)
+from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import forward_and_backward
+from helpers.exercises.shared.in_ranks.probe import copy_of, grad_of
 from helpers.ranks.inside import span
 
 MULTIPLY = "multiply"
