@@ -44,7 +44,7 @@ def case(draw: Draw) -> Case:
     parts = ByName(
         [{"tensors": "", **own[src], "memory": "", "requires_grad": ""}] * n,
         dict.fromkeys(values, 0.0),
-        lambda name, got: ADVICE.get(name, ""),
+        ADVICE,
     )
 
     return Case(
