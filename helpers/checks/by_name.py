@@ -52,7 +52,7 @@ class ByName:
             if name in self.unused and (value is None or (wanted is None and _is_zero(value))):
                 problem = ""
             elif isinstance(wanted, str):
-                other = f"{value}, not {wanted}" if wanted else str(value)
+                other = f"{_words(value)}; expected: {wanted}" if wanted else _words(value)
                 problem = "" if isinstance(value, str) and value == wanted else other
             elif isinstance(value, str):
                 # the driver could not get the value, and says why
@@ -81,6 +81,10 @@ class ByName:
 
 def _is_zero(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not value.any()
+
+
+def _words(value: Any) -> str:
+    return "nothing" if value is None or value == "" else str(value)
 
 
 def largest(*values: Any) -> float:

@@ -5,8 +5,8 @@
       dist.all_reduce(p.grad)               a line that stays: it says where a `+` belongs
 
 Named lines are found in order, however far the whole edit is indented. Each must follow the one before it
-directly, or be the only line of its kind below it; a comment at its end may be left out. An edit that fits in two places is therefore an error, and
-so is an edit that no longer fits because the base has changed.
+directly, or be the only line of its kind below it; a comment at its end may be left out. An edit that fits in
+two places is therefore an error, and so is an edit that no longer fits because the base has changed.
 """
 
 from __future__ import annotations

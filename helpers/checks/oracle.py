@@ -18,6 +18,7 @@ from typing import Any
 from helpers.checks.by_name import ByName, Parts, largest
 from helpers.checks.case import Case, Each
 from helpers.checks.compare import same
+from helpers.checks.draw import low_plan
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Tried
@@ -28,8 +29,10 @@ from helpers.ranks.connection import Servers
 ADVICE_SECRET = "to tell mistakes apart"
 """Of cases that are drawn only to find out which of two known mistakes an answer makes."""
 SEALED_REFERENCE = ".reference"
-Set = tuple[str, bool]
-"""A set of cases: the secret, and whether their numbers are small."""
+LOW_CASES = 8
+"""How many small cases of one world size a check tries once an answer has failed."""
+Set = tuple[str, str]
+"""A set of cases: the secret, and "", "small" for small numbers, or the world size of cases that are low."""
 _kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
 _needing: dict[tuple[str, Callable[..., Case]], bool] = {}
 
@@ -71,20 +74,29 @@ def draw(
     first.
     """
     cases = exercise.draw(secret, small=small)
+    return fill(exercise, (secret, "small" if small else ""), cases, own_server=own_server)
+
+
+def fill(
+    exercise: Exercise, drawn: Set, cases: Sequence[Case], *, own_server: bool = True
+) -> tuple[Case, ...]:
+    """Fill what the reference returns into the cases of a set, as `draw` does."""
     if not any(isinstance(case.right, Reference) for case in cases):
-        return cases
-    key = _key(exercise, (secret, small))
+        return tuple(cases)
+    key = _key(exercise, drawn)
     if key not in _kept:
         if not own_server:
             raise CheckFault("the reference solution was not run on these cases")
-        prepare(exercise, [(secret, small)])
+        prepare(exercise, [drawn])
     return tuple(replace(case, right=right) for case, right in zip(cases, _kept[key], strict=True))
 
 
-def sets_of(secret: str) -> list[Set]:
+def sets_of(exercise: Exercise, secret: str) -> list[Set]:
     """Return all sets of cases that a check with this secret may draw."""
-    more = [(VISIBLE_SECRET, True), (ADVICE_SECRET, False)] if secret == VISIBLE_SECRET else []
-    return [(secret, False), *more]
+    if secret != VISIBLE_SECRET:  # nobody reads which case failed
+        return [(secret, "")]
+    low = [(secret, str(size)) for size in sorted({c.world_size for c in exercise.draw()})]
+    return [(secret, ""), (secret, "small"), (ADVICE_SECRET, ""), *low]
 
 
 def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
@@ -97,12 +109,20 @@ def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
 def prepare(exercise: Exercise, sets: Iterable[Set], connection: Servers | None = None) -> None:
     """Run the reference on sets of cases, and keep what it returns. Raise CheckFault if it fails."""
     worlds = Worlds(exercise, [source_of(exercise)], connection=connection)
-    for secret, small in sets:
+    for each in sets:
         right: list[Any] = []
-        cases = exercise.draw(secret, small=small)
+        cases = _cases(exercise, each)
         for _, group in groupby(cases, key=lambda case: case.world_size):
             right += _right(worlds, [Turn(case, number) for number, case in enumerate(group)])
-        _kept[_key(exercise, (secret, small))] = right
+        _kept[_key(exercise, each)] = right
+
+
+def _cases(exercise: Exercise, drawn: Set) -> Sequence[Case]:
+    secret, kind = drawn
+    if kind.isdigit():
+        draws = low_plan(int(kind), LOW_CASES, f"low/{exercise.name}")
+        return [exercise.case(each) for each in draws]
+    return exercise.draw(secret, small=kind == "small")
 
 
 def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:

@@ -93,7 +93,7 @@ def _defines(line: str, name: str) -> bool:
 
 
 def _after_a_return(source: str) -> set[int]:
-    """Return the lines of statements that no run reaches, such as the faulty script that a solution replaces."""
+    """Return the lines that no run reaches, such as the faulty script that a solution replaces."""
     found: set[int] = set()
     for node in ast.parse(source).body:
         body = node.body if isinstance(node, ast.FunctionDef) else []

@@ -21,13 +21,10 @@ class Awaited(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace.calls:
-            # including one that has ended: the answer cannot know that. `by`: torch made the call itself
-            if (
-                event.is_collective
-                and event.asynchronous
-                and event.wait_ns is None
-                and not event.by
-            ):
+            # Also one that has ended meanwhile, which the answer could not know. What torch's own code has
+            # started, as a functional collective does, is awaited when its result is used.
+            awaited = event.wait_ns is not None or bool(event.by)
+            if event.is_collective and event.asynchronous and not awaited:
                 yield (
                     f"rank {event.rank} starts {event.call}{at(event)} with async_op=True and never calls "
                     "wait() on its Work: the tensor is used before it is ready."

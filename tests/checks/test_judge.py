@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -155,6 +156,32 @@ def test_usual_relations_are_named_where_they_hold() -> None:
     assert "wait()" in said(other, [True, True])
     assert "another rank" in said(Each([other, X + 9]), [X + 9, X + 9])
     assert said(other, [other + 1, other + 2]) == ""
+
+
+def test_a_factor_that_would_make_right_results_wrong_is_not_advised() -> None:
+    other = torch.tensor([5.0, 7.0, 11.0])
+    wrong = Tried(case(other), ran([other * 2] * 2))
+    right, empty = Tried(case(other), ran([other] * 2)), Tried(case(X[:0]), ran([X[:0]] * 2))
+    assert "2 times too large" in judge(exercise(), wrong, passed=[empty]).advice
+    assert judge(exercise(), wrong, passed=[empty, right]).advice == ""
+
+
+def test_parts_of_a_result_are_named_and_numbers_have_few_digits() -> None:
+    given = case((1, 0.1234567891), parts=("calls", "share"))
+    row = judge(exercise(), Tried(given, ran([(1, 0.2234567891), (1, 0.1234567891)]))).rows[0]
+    assert row.problem == "share: 0.22346 is not 0.12346"
+    assert (row.expected, row.got) == ("(1, 0.123457)", "(1, 0.223457)")
+    later = judge(exercise(), Tried(case((0.1234561, 1)), ran([(0.1234564, 1)] * 2))).rows[0]
+    assert (later.expected, later.got) == ("(0.1234561, 1)", "(0.1234564, 1)")
+
+
+def test_the_stub_of_a_different_exercise_is_named() -> None:
+    failure = RankFailed(RankError(0, "NotImplementedError", "Exercise 16.2: Pass on"))
+    third = replace(exercise(), number="16.3")
+    verdict = judge(third, Tried(case(), ran([None] * 2, failure=failure)))
+    assert verdict.outcome is Outcome.CRASHED and "Exercise 16.2" in verdict.advice
+    second = judge(replace(third, number="16.2"), Tried(case(), ran([None] * 2, failure=failure)))
+    assert second.outcome is Outcome.NOT_ATTEMPTED
 
 
 def test_a_changed_input_is_told_where_the_text_forbids_it() -> None:

@@ -102,8 +102,8 @@ def test_it_never_runs_where_answers_do(reference: Callable[[str], None]) -> Non
     reference(SUM + "\n\n# another one\n")
     with pytest.raises(CheckFault, match="was not run"):
         oracle.draw(EXERCISE, "one", own_server=False)
-    oracle.prepare(EXERCISE, oracle.missing(EXERCISE, [("one", False)]))
-    assert oracle.missing(EXERCISE, [("one", False)]) == []
+    oracle.prepare(EXERCISE, oracle.missing(EXERCISE, [("one", "")]))
+    assert oracle.missing(EXERCISE, [("one", "")]) == []
     assert all(each.right.right for each in oracle.draw(EXERCISE, "one", own_server=False))
 
 

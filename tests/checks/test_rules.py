@@ -207,6 +207,13 @@ TABLE = [
         "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
         "Work: the tensor is used before it is ready.",
     ),
+    Row(  # a functional collective is awaited when its result is used
+        Awaited(),
+        [started(0, wait=2), started(1, by="_library/autograd.py")],
+        [started(0, wait=2), started(1)],
+        "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
+        "Work: the tensor is used before it is ready.",
+    ),
     Row(
         Awaited(),
         [started(0, wait=2), started(1, by="_library/autograd.py")],

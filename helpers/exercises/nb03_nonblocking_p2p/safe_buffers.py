@@ -28,7 +28,7 @@ def case(draw: Draw) -> Case:
         right=Each([came if rank == dst else two_buffers for rank in range(n)]),
         facts={"dst": dst, "count": count},
         tolerance=0,
-        shown=f"fill, {count}, {length}, {dst}",
+        shown=f"fill, count={count}, length={length}, dst={dst}",
     )
 
 

@@ -49,6 +49,7 @@ def case(draw: Draw) -> Case:
             "total": sum(counts),
             "empty": counts.index(0) if 0 in counts else None,
         },
+        telling=len(set(counts)) > 1 and max(counts) < 10,
     )
 
 

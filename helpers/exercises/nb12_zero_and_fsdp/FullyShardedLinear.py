@@ -5,10 +5,10 @@
 - Sharded.forward: gather, `x @ weight.T`, save `x` and the shard. backward: gather again; `grad @ weight` is
   for x; the padded, flat `grad.T @ x` goes through reduce_scatter_single with ReduceOp.AVG and is the
   shard's gradient.
-- backward(ctx, grad): x, shard = ctx.saved_tensors; weight = Gather.apply(shard)[:n].view(ctx.shape); g =
-  (grad.T @ x).flatten(); mine = torch.empty_like(shard); dist.reduce_scatter_single(mine, pad(g, (0,
-  len(mine) * p - len(g))), op=dist.ReduceOp.AVG); return grad @ weight, mine, None: one value for each
-  argument of forward.
+- backward(ctx, grad): x, shard = ctx.saved_tensors; weight = Gather.apply(shard)[: ctx.shape.numel()]
+  .view(ctx.shape); g = (grad.T @ x).flatten(); mine = torch.empty_like(shard);
+  dist.reduce_scatter_single(mine, pad(g, (0, len(mine) * dist.get_world_size() - len(g))),
+  op=dist.ReduceOp.AVG); return grad @ weight, mine, None: one value for each argument of forward.
 """
 
 from itertools import pairwise

@@ -4,8 +4,8 @@
   part?
 - Join the flat gradients with torch.cat, pad to a multiple of the world size, and let
   `dist.reduce_scatter_single` write into a new tensor of the share's length.
-- flat = torch.cat([p.grad.flatten() for p in params]); size = -(-len(flat) // world_size); shard =
-  flat.new_empty(size); dist.reduce_scatter_single(shard, pad(flat, (0, size * world_size - len(flat))),
+- n = dist.get_world_size(); flat = torch.cat([p.grad.flatten() for p in params]); size = -(-len(flat) // n);
+  shard = flat.new_empty(size); dist.reduce_scatter_single(shard, pad(flat, (0, size * n - len(flat))),
   op=dist.ReduceOp.AVG); every p.grad = None.
 """
 

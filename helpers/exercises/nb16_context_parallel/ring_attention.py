@@ -2,11 +2,11 @@
 
 - Begin with your own keys and values. How many more blocks arrive, and which of their keys does each query
   see?
-- After the first part: pass k, v and positions on, attend to what came, merge. A query at `own[i]` sees a key
-  at `positions[j]` where own[i] >= positions[j].
-- out, lse = attend(q, k, v, own[:, None] >= positions). Then world_size - 1 times: k, v, positions =
-  PassOn.apply(k), PassOn.apply(v), PassOn.apply(positions); out, lse = merge_parts(out, lse, *attend(q, k, v,
-  own[:, None] >= positions)).
+- After the first part: pass k, v and their positions on, attend to what came, merge. A query at
+  `positions[i]` sees a key at `places[j]`, which has come with it, where positions[i] >= places[j].
+- places = positions; out, lse = attend(q, k, v, positions[:, None] >= places). Then world_size - 1 times: k,
+  v, places = PassOn.apply(k), PassOn.apply(v), PassOn.apply(places); out, lse = merge_parts(out, lse,
+  *attend(q, k, v, positions[:, None] >= places)).
 """
 
 import torch
