@@ -28,13 +28,13 @@ from helpers.checks.judge import Tried, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.known_outcomes import recognize
 from helpers.checks.mistakes import KnownMistake, known_mistakes
+from helpers.checks.oracle import ADVICE_SECRET, Reference, draw
 from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
 from helpers.ranks import wire
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
-_SECRET = "to tell mistakes apart"
 # How many further wrong cases, and cases that separate two mistakes, are looked at.
 _MOST_OTHERS = 4
 # What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
@@ -124,7 +124,8 @@ def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
     """Draw further cases and run the answer on them."""
     sizes = {shown.case.world_size}
     # drawn with a secret of their own: the visible cases have not told the mistakes apart
-    for case in answer.exercise.draw(_SECRET):
+    own = answer.connection is None
+    for case in draw(answer.exercise, ADVICE_SECRET, own_server=own):
         if case.world_size not in sizes and len(sizes) <= _MOST_OTHERS:
             sizes.add(case.world_size)
             yield answer.alone(Turn(case, 0))
@@ -235,7 +236,7 @@ def _same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
         return False
     if isinstance(one, Measured) and isinstance(other, Measured):
         one, other = one.found, other.found
-    if isinstance(case.right, ByName):
+    if isinstance(case.right, (ByName, Reference)):
         return case.right.same(one, other, rank)
     return same(other, one, case.tolerance, case.scale)
 

@@ -31,8 +31,10 @@ from helpers.checks.case import Case
 from helpers.checks.draw import low_plan
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.explain import Matches, behave_alike, broken_rules, explain
+from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Tried, Unjudged, judge, label_of
 from helpers.checks.kinds import Kind
+from helpers.checks.oracle import LOW_CASES, draw, fill
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.worlds import MOST_EVENTS, Flooded, Turn, Worlds, is_clean
@@ -54,7 +56,7 @@ _STOP_AFTER = frozenset(
 _MOST_ALONE, _ENOUGH_ALONE = 8, 4
 # Of cases that fail, so many are drawn again with small numbers; so many others are drawn that are small
 # altogether. If all pass, and at least the third number, it is the numbers that make the difference.
-_TWINS, _LOW_CASES, _ENOUGH_SMALL = 3, 8, 3
+_TWINS, _ENOUGH_SMALL = 3, 3
 # A pure function is called in no time, so more cases are drawn for it.
 _LOW_CALLS = 60
 # Answers to other exercises that are tried because one that calls them failed.
@@ -69,17 +71,6 @@ SMALL_PASSES = (
     "With small whole numbers, of the same dtype and shape, this case passes. It is these numbers that your "
     "answer changes: they are large, tiny, or not whole."
 )
-
-
-class CheckFault(Exception):
-    """The exercise's own functions failed. unjudged: over what, in words, where it came from the answer.
-
-    is_odd: such a failure as a value of an unexpected kind provokes; else it is taken for the check's fault.
-    """
-
-    def __init__(self, said: str, unjudged: str = "", is_odd: bool = False) -> None:
-        super().__init__(said)
-        self.unjudged, self.is_odd = unjudged, is_odd
 
 
 def grade(
@@ -154,7 +145,8 @@ def _wrong_parts(worlds: Worlds, found: Answer, outcome: Outcome) -> list[str]:
         trial = _Trial(replace(worlds, exercise=part, watched=False), every_case=False)
         part_outcome = _tried(trial, replace(found, name=name), VISIBLE_SECRET).outcome
         is_lent = part_outcome is Outcome.NOT_ATTEMPTED and outcome is not part_outcome
-        if part_outcome is not Outcome.PASSED and not is_lent:
+        # a fault says nothing about the part: a grader has not run its reference yet
+        if part_outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_lent:
             said.append(
                 f"`{name}` ({part.number}), which this answer calls, does not pass its own check: "
                 "begin there."
@@ -163,14 +155,17 @@ def _wrong_parts(worlds: Worlds, found: Answer, outcome: Outcome) -> list[str]:
 
 
 def _tried(trial: _Trial, found: Answer, secret: str, settled: Collection[int] = ()) -> CheckResult:
-    exercise = trial.exercise
-    cases = exercise.draw(secret)
+    exercise, own = trial.exercise, trial.worlds.connection is None
+    try:
+        cases = draw(exercise, secret, own_server=own)
+    except CheckFault as fault:
+        return _not_judged(exercise, found, fault)
 
     def small(case: Case) -> Case | None:
         """Return the same case with small whole numbers, if it has others."""
         if not has_hard_numbers(case):
             return None
-        drawn = exercise.draw(secret, small=True)
+        drawn = draw(exercise, secret, small=True, own_server=own)
         twin = next(two for one, two in zip(cases, drawn, strict=True) if one is case)
         # where a size depends on a number that was drawn, it is another case
         return twin if twin.label == case.label else None
@@ -365,9 +360,13 @@ class _Trial:
         # a case that fails by itself, as no drawn one does, is not worth more than the case at hand
         with suppress(CheckFault, Flooded):
             if self.is_read:
-                count = _LOW_CALLS if self.exercise.kind is Kind.LOCAL else _LOW_CASES
+                count = _LOW_CALLS if self.exercise.kind is Kind.LOCAL else LOW_CASES
                 draws = low_plan(ranks, count, f"low/{self.exercise.name}")
-                turns += [Turn(self.exercise.case(draw), k) for k, draw in enumerate(draws)]
+                low = [self.exercise.case(each) for each in draws]
+                own_server = self.worlds.connection is None
+                key = (VISIBLE_SECRET, str(ranks))
+                filled = fill(self.exercise, key, low, own_server=own_server)
+                turns += [Turn(case, k) for k, case in enumerate(filled)]
             came = all_in_one(self.worlds, turns)
         if not came:
             return first, ""

@@ -13,7 +13,7 @@ from helpers.checks.failed import Failed, Stuck
 from helpers.checks.judge import NOTHING, PRINTS, Tried, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.result import Outcome
-from helpers.checks.rules import Count, OnlyCalls
+from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Root
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -192,7 +192,7 @@ def test_a_changed_input_is_told_where_the_text_forbids_it() -> None:
 
 def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
     events = broadcast(0), broadcast(1)
-    counted = judge(exercise(Count("broadcast", 2)), Tried(case(), ran([X, X], *events)))
+    counted = judge(exercise(Calls("broadcast", 2)), Tried(case(), ran([X, X], *events)))
     assert (counted.outcome, counted.partial) == (Outcome.WRONG, 0.5)
     forbidden = judge(exercise(OnlyCalls(("send",))), Tried(case(), ran([X, X], *events)))
     assert (forbidden.outcome, forbidden.partial) == (Outcome.FORBIDDEN, 0.0)
@@ -200,7 +200,7 @@ def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
 
 def test_a_failed_run_tells_of_calls_that_were_made_and_not_of_missing_ones() -> None:
     failure = RankFailed(RankError(1, "ValueError", "no"))
-    given = exercise(Root("src"), Count("broadcast", 1))
+    given = exercise(Root("src"), Calls("broadcast", 1))
     tried = Tried(case(facts={"src": 1}), ran([None, None], broadcast(0, root=0), failure=failure))
     verdict = judge(given, tried)
     assert len(verdict.broken) == 1 and "`src` is 1" in verdict.broken[0]

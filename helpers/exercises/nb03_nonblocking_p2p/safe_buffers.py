@@ -69,7 +69,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Count("send", messages),
+        Calls("send", messages),
         Peers(lambda case, rank: (case.facts["dst"],), "every message goes to rank `dst`"),
         Holds(filled_in_flight, "one buffer is filled while the other is in flight"),
         EachIsWaitedFor(),

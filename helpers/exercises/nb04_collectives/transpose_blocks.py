@@ -30,7 +30,11 @@ EXERCISE = Exercise(
     (
         Awaited(),
         OnlyCalls(("all_to_all",)),
-        Count("all_to_all", 1),
-        HandedIn("bytes", "each element is handed in once", "Send each rank its block only."),
+        Calls("all_to_all", 1),
+        Calls(
+            each="bytes",
+            text="each element is handed in once",
+            why="Send each rank its block only.",
+        ),
     ),
 )

@@ -92,8 +92,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Count("all_reduce", 1, why="Each rank sends one number."),
-        HandedIn(8, "one number is sent"),
+        Calls("all_reduce", 1, why="Each rank sends one number."),
+        Calls(each=8, text="one number is sent"),
         Awaited(),
     ),
     failed=(
