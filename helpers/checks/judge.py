@@ -252,7 +252,7 @@ def _row(
         ("" if judged else _readable(wanted, most)),
         ("" if wordy else _readable(value, most)),
     )
-    if expected == got:  # what differs are later digits
+    if expected == got and not judged:  # what differs are later digits
         expected, got = short_value(wanted, most), short_value(value, most)
     return Row(rank, given, expected, got, found.what if found else "")
 

@@ -17,6 +17,7 @@ from helpers.checks.judge import label_of
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
+from helpers.views.verdict import verdict_text
 
 
 def checked(name: str, source: str) -> CheckResult:
@@ -183,3 +184,9 @@ def test_arguments_have_names_and_the_given_ones_are_those_of_the_case_that_is_s
     assert result.outcome is Outcome.WRONG and verdict.label == "3 numbers"
     assert max(numbers) <= 4 and most == 1000
     assert verdict.rows[0].given == f"numbers={numbers}, most=1000"
+
+
+def test_a_judge_is_never_shown_as_what_was_expected() -> None:
+    result = checked("quantize_with_memory", "def quantize_with_memory(x, memory, block): ...")
+    assert {row.expected for row in shown(result).rows} == {""}
+    assert "function" not in verdict_text(result)
