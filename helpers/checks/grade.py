@@ -251,7 +251,7 @@ class _Trial:
             try:
                 seen = together(k)
                 known |= seen
-                if _seen(seen, passed=False) and not failed:
+                if _seen(seen, passed=False) and not failed and self.matches is not None:
                     # Advice must be true of all cases that fail, and of none that passes: these worlds are
                     # needed anyway, or else that of the next size alone.
                     known |= self._later(together, k + 1, len(groups) if self.every_case else k + 2)
