@@ -115,6 +115,16 @@ def common_of(text: str) -> str:
     return IMPORTS + (text[: first.start()] if first else "")
 
 
+def end_of_mistakes(text: str) -> tuple[int, int]:
+    """Return where the mistakes that a file begins with end, and how many they are."""
+    others = (AnswerKind.WRONG.value, AnswerKind.RIGHT.value)
+    marks = list(_MARK.finditer(text))
+    for count, mark in enumerate(marks):
+        if mark[1].startswith(others):
+            return mark.start(), count
+    return len(text), len(marks)
+
+
 def _entry(marker: str, comment: str, body: str, common: str) -> KnownAnswer:
     kind = next(kind for kind in reversed(AnswerKind) if marker.startswith(kind.value))
     title, *more = (part.strip() for part in marker.removeprefix(kind.value).split(" | "))

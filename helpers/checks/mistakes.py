@@ -25,6 +25,7 @@ from helpers.checks.answer_file import (
     AnswerKind,
     KnownAnswer,
     common_of,
+    end_of_mistakes,
     read_answers_file,
     write_entry,
 )
@@ -152,7 +153,7 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 
 
 def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
-    """Return the text of a file of answers with one more mistake at its end.
+    """Return the text of a file of answers with one more mistake, after the last one that it has.
 
     path: of the file, by which its solution is found. Raise ValueError if the result would not read back as
     the answers of `text` and exactly this one.
@@ -168,13 +169,16 @@ def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> 
         mistake.edit,
         base=mistake.base,
     )
-    after = (text.rstrip("\n") + "\n\n" if text else "") + write_entry(new)
+    end, place = end_of_mistakes(text)
+    above, below = text[:end].rstrip("\n"), text[end:]
+    after = (above + "\n\n" if above else "") + write_entry(new) + ("\n" + below if below else "")
     # A learner's program is data, but this file has it as text. A line within one of its strings may look
     # like a marker. It would become a mistake of its own, with a program and a sentence of the learner's.
     reference = None if path is None else partial(solution_of, path)
     before = read_answers_file(text, reference=reference)
     read = read_answers_file(after, reference=reference)
-    if read[:-1] != before or not _is_same(read[-1:], new, text):
+    others = (*read[:place], *read[place + 1 :])
+    if others != before or not _is_same(read[place : place + 1], new, text):
         raise ValueError(
             "it would not read back as one known mistake. Look for a line of the program that begins with "
             "`# %% `, for example in a string, and for ` | ` in the title."

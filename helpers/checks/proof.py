@@ -7,11 +7,14 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from pathlib import Path
 
 from helpers.answers.data import Answer
+from helpers.answers.listing import DEFINITIONS
 from helpers.checks.answer_file import IMPORTS, AnswerKind, KnownAnswer
+from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.mistakes import (
@@ -43,7 +46,7 @@ class Proof:
 
     outcome: as a check says it. failed, of: how many cases failed (up to the first that ended the check),
     and how many there are. advice: the sentence that its author reads. others: titles of the mistakes whose
-    sentence this is, if it is not its own.
+    sentence this is, if it is not its own. flaw: see `flaw`. broken: the rules that it breaks.
     """
 
     mistake: KnownMistake
@@ -52,10 +55,12 @@ class Proof:
     of: int
     advice: str
     others: tuple[str, ...] = ()
+    flaw: str = ""
+    broken: tuple[str, ...] = ()
 
     @property
     def is_rejected(self) -> bool:
-        return self.failed > 0 and self.outcome == self.mistake.outcome.value
+        return not self.flaw and self.failed > 0 and self.outcome == self.mistake.outcome.value
 
     @property
     def is_own(self) -> bool:
@@ -79,8 +84,45 @@ def prove(
         if each.words != mistake.words and is_sentence(each.words, advice)
     ]
     return Proof(
-        mistake, result.outcome.value, len(failed), len(result.cases), advice, tuple(others)
+        mistake,
+        result.outcome.value,
+        len(failed),
+        len(result.cases),
+        advice,
+        tuple(others),
+        flaw(exercise, mistake),
+        failed[0].broken_rules if failed else (),
     )
+
+
+def flaw(exercise: Exercise, known: KnownAnswer | KnownMistake) -> str:
+    """Return what is wrong with an entry before any check, such as a rule that does not exist."""
+    try:
+        tree = ast.parse(known.source)
+    except (SyntaxError, ValueError) as error:
+        return f"it is not valid Python: {error}"
+    if known.source and exercise.name not in bound_names(tree):
+        return f"it does not define `{exercise.name}`"
+    if "{" in known.words and all("{" in case.say(known.words) for case in _visible(exercise)):
+        return "its sentence names a fact in braces that no case has"
+    rules = [rule.text for rule in exercise.rules]
+    if isinstance(known, KnownAnswer) and known.rule and known.rule not in rules:
+        return f"no rule has the text {known.rule!r}. The rules are: {', '.join(map(repr, rules))}"
+    return ""
+
+
+@cache
+def _visible(exercise: Exercise) -> tuple[Case, ...]:
+    return exercise.draw()
+
+
+def bound_names(tree: ast.Module) -> set[str]:
+    """Return the names that a program binds at its top level."""
+    found = {node.name for node in tree.body if isinstance(node, DEFINITIONS)}
+    for node in tree.body:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            found |= {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+    return found
 
 
 def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET) -> str:
@@ -89,6 +131,8 @@ def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET
     On hidden cases, which have no advice, a wrong answer only has to fail. A script's mistake without a
     program is proved by the wrong answers that name it.
     """
+    if why := flaw(exercise, known):
+        return why
     if not known.source:
         return ""
     result = grade(exercise, Answer(exercise.name, known.source, ()), str, secret, every_case=False)
@@ -97,7 +141,7 @@ def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET
     if known.kind is AnswerKind.RIGHT:
         return "" if result.passed else f"it is rejected:\n{shown}"
     if result.passed:
-        return "it passes"
+        return "it passes all cases: it is not a wrong answer"
     if secret != VISIBLE_SECRET:
         return ""
     if result.outcome is not known.outcome:
@@ -136,6 +180,8 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
     except (SyntaxError, ValueError) as error:
         raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
     # by way of its file's form: what is proven is what will be read
+    if why := flaw(exercise, mistake):
+        raise CannotAdd(f"{file.name}: {why}")
     mistake = _as_edit(exercise, mistake)
     (as_read,) = (mistake,) if mistake.edit else read_mistakes(_with_mistake("", mistake))
     outcome = _checked(exercise, as_read, VISIBLE_SECRET, every_case=False).outcome
@@ -233,7 +279,11 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
     lines = [f"{exercise.heading}: {len(proofs)} mistakes"]
     for proof in proofs:
         fate = f"{proof.outcome} in {proof.failed} of {proof.of} cases"
-        if not proof.is_rejected:
+        if proof.flaw:
+            why = proof.flaw
+        elif not proof.failed:
+            fate, why = "passed", "it passes all cases, so it is not a wrong answer"
+        elif not proof.is_rejected:
             why = (
                 f"expected: {proof.mistake.outcome.value}; the outcome is the word after its title"
             )
@@ -243,9 +293,18 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
             why = f"the sentence of: {', '.join(proof.others)}"
         else:
             why = f"not its own sentence, but: {proof.advice or 'none'}"
+            if proof.broken and not proof.advice:
+                rules = " and ".join(map(repr, proof.broken))
+                why += f"; it breaks {rules}, which is shown instead: write it as `wrong: ... | breaks: ...`"
             # two that behave alike silence each other, as `explain` shows neither sentence
-            if not proof.advice or proof.advice not in {p.mistake.words for p in proofs}:
-                why += "; if another mistake behaves like this one, give both the same sentence"
+            elif not proof.advice or proof.advice not in {p.mistake.words for p in proofs}:
+                alike = [
+                    repr(other.mistake.title)
+                    for other in proofs
+                    if other is not proof and other.failed == proof.failed and not other.is_own
+                ]
+                which = " or ".join(alike) or "a mistake"
+                why += f"; if {which} behaves like this one, give both the same sentence"
         lines.append(f"  {'ok ' if proof.is_good else 'BAD'} {proof.mistake.title}: {fate}; {why}")
     return "\n".join(lines)
 

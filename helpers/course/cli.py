@@ -549,14 +549,19 @@ def mistakes(
         known = added(found, add, say) if add is not None else known_mistakes(found)
     except (LookupError, ValueError, CannotAdd) as error:
         raise click.ClickException(str(error.args[0])) from error
-    proofs = [prove(found, mistake) for mistake in known if mistake.source]
+    proofs = []
+    for mistake in known:
+        if mistake.source:
+            click.echo(f"  ... {mistake.title}", err=True)
+            proofs.append(prove(found, mistake))
     click.echo(table(found, proofs))
+    good = all(proof.is_good for proof in proofs)
     if add is not None:
-        click.echo(f"Added to {path_of(found)}.")
-        sys.exit(not all(proof.is_good for proof in proofs))
-    others, good = table_of_others(found)
+        click.echo(f"Added to {path_of(found)}." + " Repair what is BAD." * (not good))
+        sys.exit(not good)
+    others, all_others = table_of_others(found)
     click.echo(others)
-    sys.exit(not (good and all(proof.is_good for proof in proofs)))
+    sys.exit(not (good and all_others))
 
 
 @main.command()

@@ -285,7 +285,12 @@ def test_what_a_file_says_of_an_answer_is_proved(exercise: Exercise) -> None:
     wrong, twice, right = read_answers_file(EDITS, reference=lambda: solution_of(path_of(exercise)))
     for known, why in (
         (replace(wrong, shows="nothing like it"), "is not shown 'nothing like it'"),
-        (replace(wrong, rule="no such rule"), "does not break the rule"),
+        (replace(wrong, rule="no such rule"), "no rule has the text"),
+        (replace(twice, words="It is doubled on rank {owner}."), "a fact in braces that no case"),
+        (
+            replace(twice, source=twice.source.replace("def total", "def totl")),
+            "not define `total`",
+        ),
         (replace(wrong, outcome=Outcome.CRASHED), "ends with 'wrong', not 'crashed'"),
         (
             replace(twice, words="It is tripled."),
@@ -314,6 +319,20 @@ def test_two_sentences_that_cannot_be_told_apart_are_not_shown(exercise: Exercis
     assert advice(checked(exercise, "return x")) == "This is what the rank was given, unchanged."
     (proof,) = (prove(exercise, m) for m in known_mistakes(exercise) if m.title == "the same")
     assert proof.is_rejected and not proof.is_own
+
+
+def test_a_mistake_is_added_after_the_last_mistake(exercise: Exercise, tmp_path: Path) -> None:
+    path = mistakes.path_of(exercise)
+    first = "# %% first\n# Nothing is summed.\n- dist.all_reduce(result)\n\n"
+    path.write_text(first + EDITS)
+    mistakes.forget_known()
+    file = tmp_path / "three_times.py"
+    file.write_text(
+        "def total(rank, world_size, x):\n    y = 3 * x\n    dist.all_reduce(y)\n    return y\n"
+    )
+    added(exercise, file, "This is three times the sum.")
+    assert [each.title for each in known_answers(exercise)][:2] == ["first", "three times"]
+    assert path.read_text().endswith(EDITS)
 
 
 def test_a_small_difference_is_added_as_an_edit(exercise: Exercise, tmp_path: Path) -> None:
@@ -347,6 +366,7 @@ REFUSED = {
     "a right one": ("def total(rank, world_size, x):\n    y = x.clone()\n    dist.all_reduce(y)\n"
                     "    return y\n", "Why?", "passes all visible cases"),
     "no sentence": ("def total(rank, world_size, x): return x\n", " ", "--say"),
+    "another name": ("def totl(rank, world_size, x): return x\n", "Why?", "not define `total`"),
     "not Python": ("def total(rank:\n", "Why?", "not valid Python"),
 }  # fmt: skip
 
