@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, MutableMapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -139,7 +139,7 @@ def _alike(
     for _, group in groupby(cases, key=lambda tried: (tried.case.world_size, id(tried.case.env))):
         seen = list(group)
         worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
-        came = _run(worlds, range(len(left)), [Turn(each.case, each.number) for each in seen])
+        came = _run_or_recall(worlds, [Turn(each.case, each.number) for each in seen])
         left = [
             mistake
             for mistake, tries in zip(left, came, strict=True)
@@ -166,7 +166,7 @@ def _right_in_the_same(
         if not left:
             break
         worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
-        came = _run(worlds, range(len(left)), [Turn(each.case, each.number) for each, _ in seen])
+        came = _run_or_recall(worlds, [Turn(each.case, each.number) for each, _ in seen])
         left = [
             mistake
             for mistake, tries in zip(left, came, strict=True)
@@ -176,6 +176,63 @@ def _right_in_the_same(
             )
         ]
     return left
+
+
+# Program and case -> what came of it, while `keep_runs` is in force; None otherwise.
+_kept: dict[bytes, Tried] | None = None
+_MOST_KEPT = 3000
+
+
+@contextmanager
+def keep_runs(kept: dict[bytes, Tried]) -> Iterator[None]:
+    """Run no known mistake twice on the same case: for a proof, which compares all of them with each.
+
+    A check of a learner's answer keeps nothing, because a run holds all that its ranks sent.
+    """
+    global _kept
+    before, _kept = _kept, kept
+    try:
+        yield
+    finally:
+        _kept = before
+        if len(kept) > _MOST_KEPT:
+            kept.clear()
+
+
+def _run_or_recall(worlds: Worlds, turns: Sequence[Turn]) -> list[list[Tried]]:
+    """Run all programs of `worlds` as `_run` does, except those whose runs on these turns are kept."""
+    if _kept is None:
+        return _run(worlds, range(len(worlds.programs)), turns)
+    kept = _kept
+    marks = [_mark(worlds.exercise, turn) for turn in turns]
+    keys = [[_digest_of(mark, source.encode()) for mark in marks] for source in worlds.programs]
+    lacking = [k for k, own in enumerate(keys) if not all(key in kept for key in own)]
+    fresh = replace(worlds, programs=[worlds.programs[k] for k in lacking])
+    came = dict(zip(lacking, _run(fresh, range(len(lacking)), turns), strict=True))
+    for k, tries in came.items():
+        if len(tries) == len(turns):
+            kept.update(zip(keys[k], tries, strict=True))
+    return [
+        came[k]
+        if k in came
+        else [replace(kept[key], case=turn.case) for key, turn in zip(own, turns, strict=True)]
+        for k, own in enumerate(keys)
+    ]
+
+
+def _mark(exercise: Exercise, turn: Turn) -> bytes:
+    """Name a case by its content: cases are drawn again for each answer, and are then different objects."""
+    case = turn.case
+    told = f"{exercise.name} {exercise.case} {exercise.driver} {exercise.kind} {turn.number} {case.label}"
+    given = [bytes(chunk) for part in case.given for chunk in wire.encode(list(part))]
+    return _digest_of(told.encode(), str(case.env).encode(), *given)
+
+
+def _digest_of(*parts: bytes) -> bytes:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(len(part).to_bytes(8, "big") + part)
+    return found.digest()
 
 
 def _run(worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn]) -> list[list[Tried]]:

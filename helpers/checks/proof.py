@@ -16,7 +16,9 @@ from helpers.answers.listing import DEFINITIONS
 from helpers.checks.answer_file import IMPORTS, AnswerKind, KnownAnswer
 from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.explain import keep_runs
 from helpers.checks.grade import grade
+from helpers.checks.judge import Tried
 from helpers.checks.mistakes import (
     KnownMistake,
     forget_known,
@@ -75,7 +77,7 @@ def prove(
     exercise: Exercise, mistake: KnownMistake, secret: str = VISIBLE_SECRET, every_case: bool = True
 ) -> Proof:
     """Check one mistake as if a learner had written it. secret: of hidden cases, which have no advice."""
-    result = _checked(exercise, mistake, secret, every_case)
+    result = _checked(exercise, mistake.source, secret, every_case)
     failed = [case for case in result.cases if not case.passed]
     advice = failed[0].advice if failed else ""
     others = [
@@ -135,7 +137,7 @@ def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET
         return why
     if not known.source:
         return ""
-    result = grade(exercise, Answer(exercise.name, known.source, ()), str, secret, every_case=False)
+    result = _checked(exercise, known.source, secret, every_case=False)
     shown = verdict_text(result)
     failed = next((case for case in result.cases if not case.passed), None)
     if known.kind is AnswerKind.RIGHT:
@@ -160,11 +162,15 @@ def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET
     return ""
 
 
-def _checked(
-    exercise: Exercise, mistake: KnownMistake, secret: str, every_case: bool
-) -> CheckResult:
-    answer = Answer(exercise.name, mistake.source, ())
-    return grade(exercise, answer, str, secret, every_case=every_case)
+_runs: dict[bytes, Tried] = {}
+"""What known mistakes did in the cases that proofs have looked at."""
+
+
+def _checked(exercise: Exercise, source: str, secret: str, every_case: bool) -> CheckResult:
+    with keep_runs(_runs):
+        return grade(
+            exercise, Answer(exercise.name, source, ()), str, secret, every_case=every_case
+        )
 
 
 def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...]:
@@ -184,7 +190,7 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
         raise CannotAdd(f"{file.name}: {why}")
     mistake = _as_edit(exercise, mistake)
     (as_read,) = (mistake,) if mistake.edit else read_mistakes(_with_mistake("", mistake))
-    outcome = _checked(exercise, as_read, VISIBLE_SECRET, every_case=False).outcome
+    outcome = _checked(exercise, as_read.source, VISIBLE_SECRET, every_case=False).outcome
     if outcome is Outcome.PASSED:
         raise CannotAdd(f"{file.name} passes all visible cases: it is not a wrong answer")
     if outcome is Outcome.NOT_ATTEMPTED:
