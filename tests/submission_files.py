@@ -22,6 +22,7 @@ class Sample:
     title: str
     source: str
     outcome: str = ""
+    mistake: str = ""
 
     def __str__(self) -> str:
         return f"{self.exercise}: {self.title}"
@@ -39,6 +40,7 @@ def samples_of(name: str) -> tuple[Sample, ...]:
             known.title,
             known.source.removeprefix(IMPORTS),
             known.outcome.value,
+            known.mistake,
         )
         for known in known_answers(exercise)
         if known.kind is not AnswerKind.MISTAKE

@@ -19,6 +19,8 @@ its author, as comment lines under the marker. After the title stand, each after
     breaks: TEXT                of a wrong answer: the text of the rule that it breaks
     shows: TEXT                 of a wrong answer: words that its author must be shown
     from: TITLE                 the edit's base is the right answer of this title, not the solution
+    seen: NAME                  of a script's mistake, which needs no program: what is observed of its run
+    is: TITLE                   of a script's wrong answer: the mistake as which it is recognized
 
 A program is an edit (see `edits`) of the reference solution or, where that is shorter, whole. Code before the
 first marker belongs to every whole program, and so do `import torch` and `import torch.distributed as dist`.
@@ -39,7 +41,7 @@ from helpers.checks.result import Outcome
 IMPORTS = "import torch\nimport torch.distributed as dist\n"
 _NEVER = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)
 _MARK = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
-_FIELDS = ("breaks", "shows", "from")
+_FIELDS = ("breaks", "shows", "from", "seen", "is")
 
 
 class AnswerKind(Enum):
@@ -55,7 +57,8 @@ class KnownAnswer:
     """One entry of a file of answers.
 
     words: what the author of a mistake reads. source: the whole program; edit: the edit that made it, "" if
-    it was written whole. rule, shows, base: what the marker says after `breaks:`, `shows:` and `from:`.
+    it was written whole. rule, shows, base, seen, mistake: what the marker says after `breaks:`, `shows:`,
+    `from:`, `seen:` and `is:`.
     """
 
     kind: AnswerKind
@@ -67,6 +70,8 @@ class KnownAnswer:
     rule: str = ""
     shows: str = ""
     base: str = ""
+    seen: str = ""
+    mistake: str = ""
 
 
 def read_answers_file(
@@ -126,6 +131,8 @@ def _entry(marker: str, comment: str, body: str, common: str) -> KnownAnswer:
         raise ValueError("the sentence is missing, as comment lines under the marker")
     if kind is AnswerKind.RIGHT:
         words, body = "", comment + body  # a comment that a program begins with
+    if fields["seen"] and not body.strip():
+        common = body = ""
     edit = body if is_edit(body) else ""
     return KnownAnswer(
         kind,
@@ -137,6 +144,8 @@ def _entry(marker: str, comment: str, body: str, common: str) -> KnownAnswer:
         fields["breaks"],
         fields["shows"],
         fields["from"],
+        fields["seen"],
+        fields["is"],
     )
 
 
@@ -169,7 +178,8 @@ def write_entry(answer: KnownAnswer) -> str:
     marker = [answer.kind.value + answer.title]
     if answer.outcome not in (Outcome.WRONG, Outcome.PASSED):
         marker.append(answer.outcome.value)
-    fields = zip(_FIELDS, (answer.rule, answer.shows, answer.base), strict=True)
+    values = (answer.rule, answer.shows, answer.base, answer.seen, answer.mistake)
+    fields = zip(_FIELDS, values, strict=True)
     marker += [f"{name}: {value}" for name, value in fields if value]
     # a path or a name must come out as it went in: words are cut at spaces only
     lines = textwrap.wrap(answer.words, 106, break_long_words=False, break_on_hyphens=False)

@@ -7,24 +7,9 @@ from helpers.checks.draw import FLOATS, INTEGERS, SUMMED, Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.failed import Failed, Stuck
 from helpers.checks.kinds import Kind
-from helpers.checks.rules import (
-    BytesSent,
-    Count,
-    Holds,
-    OnlyCalls,
-    Order,
-    Peers,
-    TotalMessages,
-)
-from helpers.checks.rules_collectives import (
-    Awaited,
-    AwaitedByHand,
-    Calls,
-    HandedIn,
-    Root,
-    Travels,
-)
-from helpers.checks.rules_spans import CallsIn
+from helpers.checks.oracle import Reference
+from helpers.checks.rules import Calls, Holds, OnlyCalls, Order, Peers
+from helpers.checks.rules_collectives import Awaited, Root
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
@@ -36,20 +21,15 @@ __all__ = [
     "SUMMED",
     "AllRanks",
     "Awaited",
-    "AwaitedByHand",
     "ByName",
-    "BytesSent",
     "Calls",
-    "CallsIn",
     "Case",
-    "Count",
     "Draw",
     "Each",
     "Event",
     "Exercise",
     "Failed",
     "Finding",
-    "HandedIn",
     "Holds",
     "Kind",
     "Measured",
@@ -57,12 +37,11 @@ __all__ = [
     "Order",
     "Parts",
     "Peers",
+    "Reference",
     "Root",
     "Run",
     "Stuck",
-    "TotalMessages",
     "Trace",
-    "Travels",
     "at",
     "difference",
     "largest",

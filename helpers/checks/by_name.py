@@ -22,19 +22,24 @@ class ByName:
     A part that is text is something that the driver saw; "" stands for nothing to complain of. Where
     text comes in place of another value, it says why there is none. scale: the size of the numbers that are
     summed; or of each part, by name. advice: from the name of the first wrong part and all that came
-    back, what to do about it, or "".
+    back, what to do about it, or ""; or such sentences by name. unused: parts that may be None or zeros, such
+    as gradients that no rank has.
     """
 
     right: Sequence[Parts]
     scale: float | Mapping[str, float] | None = None
-    advice: Callable[[str, Parts], str] | None = None
+    advice: Callable[[str, Parts], str] | Mapping[str, str] | None = None
+    unused: frozenset[str] = frozenset()
 
     def __call__(self, got: Any, rank: int) -> Finding | None:
         """Judge what one rank gave back."""
         name, problem = self.first(got, rank)
         if not problem:
             return None
-        advice = self.advice(name, got) if self.advice is not None and name else ""
+        advice = ""
+        if self.advice is not None and name:
+            known = self.advice
+            advice = known(name, got) if callable(known) else known.get(name, "")
         observed = not name or self.right[rank].get(name) == ""  # then its words say it all
         return Finding(problem if observed else f"{name}: {problem}", advice)
 
@@ -44,8 +49,10 @@ class ByName:
             return "", "nothing came back"
         for name, wanted in self.right[rank].items():
             value = got.get(name)
-            if isinstance(wanted, str):
-                other = f"{value}, not {wanted}" if wanted else str(value)
+            if name in self.unused and (value is None or (wanted is None and _is_zero(value))):
+                problem = ""
+            elif isinstance(wanted, str):
+                other = f"{_words(value)}; expected: {wanted}" if wanted else _words(value)
                 problem = "" if isinstance(value, str) and value == wanted else other
             elif isinstance(value, str):
                 # the driver could not get the value, and says why
@@ -70,6 +77,14 @@ class ByName:
 
     def _scale(self, name: str) -> float | None:
         return self.scale.get(name) if isinstance(self.scale, Mapping) else self.scale
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.any()
+
+
+def _words(value: Any) -> str:
+    return "nothing" if value is None or value == "" else str(value)
 
 
 def largest(*values: Any) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,12 +22,14 @@ class Finding:
     """What differs in one rank's value, as a fact; and what to do, where the cause is known.
 
     advice: a sentence, or several of which each explains what differs. rests_on_time: it was found by a clock
-    alone, so that a busy machine may be the cause.
+    alone, so that a busy machine may be the cause. seen: of a script exercise, the names of what was
+    observed, by which `known_outcomes` recognizes a mistake.
     """
 
     what: str
     advice: str | tuple[str, ...] = ()
     rests_on_time: bool = False
+    seen: tuple[str, ...] = ()
 
 
 class Measured(NamedTuple):
@@ -64,6 +66,9 @@ class Case:
     timings: for kind MEASUREMENT, makes what answers a timing, `timings()(*arguments)`; the check then
         judges a `Measured`.
     shown: what the ranks are given, in words, where `given` is the check's own plan.
+    telling: False if other cases show more of a mistake, as a share of 0 or a grid of one row does. Such a
+        case is shown only if no other fails.
+    parts: names of the parts of what is returned, if their values do not say which they are.
     """
 
     label: str
@@ -78,6 +83,8 @@ class Case:
     seconds: float = 10.0
     timings: Callable[[], Callable[..., float]] | None = None
     shown: str | None = None
+    telling: bool = True
+    parts: Sequence[str] = ()
 
     @property
     def world_size(self) -> int:
@@ -90,6 +97,23 @@ class Case:
         ranks = self.world_size if self.world_size > 1 else 1 << 20
         return ranks, sum(_elements(value) for part in self.given for value in part)
 
+    @property
+    def reading(self) -> tuple[bool, tuple[int, int]]:
+        """How hard a mistake is to see in it: the smallest case is the easiest, unless it is degenerate."""
+        return not self.telling or self._is_degenerate, self.size
+
+    @property
+    def _is_degenerate(self) -> bool:
+        """Whether a tensor is empty, none has two elements, or all ranks are given the same or zeros."""
+        ranks = [list(_tensors(part)) for part in self.given]
+        every = [x for part in ranks for x in part]
+        if not every:
+            return False
+        sizes = [x.numel() for x in every]
+        if min(sizes) == 0 or max(sizes) == 1 or not any(bool(x.any()) for x in every):
+            return True
+        return len(ranks) > 1 and all(_equal(ranks[0], part) for part in ranks[1:])
+
     def say(self, words: str) -> str:
         """Fill the facts of this case into words."""
         known = {"n": self.world_size, **self.facts}
@@ -100,6 +124,19 @@ class Case:
 def for_rank(value: Any, rank: int) -> Any:
     """Return what a value says of one rank."""
     return value.values[rank] if isinstance(value, Each) else value
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in a value, and in its parts."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(part)
+
+
+def _equal(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+    return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
 def _elements(value: Any) -> int:

@@ -140,7 +140,7 @@ def _in_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
     if not isinstance(got, (list, tuple, torch.Size)):
         return f"{_short(got)} is not a list or tuple", []
     if len(got) != len(right):
-        return f"{plural(len(got), 'part')}, not {len(right)}", []
+        return f"it has {plural(len(got), 'part')}, not {len(right)}", []
     return "", [(str(k), one, other) for k, (one, other) in enumerate(zip(right, got, strict=True))]
 
 
@@ -152,6 +152,15 @@ def _apart(got: Any, right: Any) -> tuple[str, str]:
             if one != other:
                 return one, other
     return _short(got), _short(right)
+
+
+def few_digits(value: Any) -> Any:
+    """Return a value with the floats in its lists, tuples and dicts rounded to six digits, to be read."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if type(value) in {list, tuple}:
+        return type(value)(few_digits(part) for part in value[:_MOST_IN_A_RANGE])
+    return {key: few_digits(part) for key, part in value.items()} if type(value) is dict else value
 
 
 def _name(dtype: Any) -> str:

@@ -27,12 +27,17 @@ T = TypeVar("T")
 
 @dataclass
 class Draw:
-    """What one case is drawn from. ranks: its world size. small: tensors hold small whole numbers."""
+    """What one case is drawn from.
+
+    ranks: its world size. small: tensors hold small whole numbers. low: whole numbers are drawn from the
+    lower end of their ranges, so that shapes, lengths and counts are small as well.
+    """
 
     rng: random.Random
     ranks: int
     decks: dict[Any, list[int]] = field(default_factory=dict)
     small: bool = False
+    low: bool = False
 
     def of(self, *options: T) -> T:
         """Deal one of the options. In a loop, or a function that is called often, all calls share a deck."""
@@ -48,7 +53,7 @@ class Draw:
 
     def whole(self, least: int, most: int) -> int:
         """Draw a whole number, both ends included."""
-        return self.rng.randint(least, most)
+        return self.rng.randint(least, min(most, least + _LOW) if self.low else most)
 
     def length(self, least: int = 0) -> int:
         """Deal a length that the ranks share out evenly, or not, or so that some ranks go empty."""
@@ -97,7 +102,7 @@ class Draw:
         count = 1
         for size in shape:
             count *= size
-        numbers = [self.whole(-99, 99) for _ in range(count)]
+        numbers = [self.rng.randint(-99, 99) for _ in range(count)]
         # an answer that is off by one element must differ
         for i in range(1, count):
             numbers[i] += numbers[i] == numbers[i - 1]
@@ -138,10 +143,13 @@ class Draw:
 
 
 def _small(numbers: Sequence[int]) -> torch.Tensor:
-    """Return whole numbers from 0 to 10, made of any others, no two neighbors alike."""
+    """Return whole numbers from 1 to 10, made of any others, no two neighbors alike.
+
+    Without 0, because a summand of 0 that is left out changes nothing.
+    """
     small: list[int] = []
     for number in numbers:
-        digit = abs(number) % 10
+        digit = abs(number) % 9 + 1
         small.append(digit + 1 if small[-1:] == [digit] else digit)
     return torch.tensor(small, dtype=torch.float64)
 
@@ -169,6 +177,10 @@ _SCALES = {
 }
 
 
+# How far above its least value a number of a low draw may be.
+_LOW = 2
+
+
 def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
     """Return the world size of each of `count` cases: the four smallest often, one larger one at times."""
     few, many = sorted(sizes)[:4], sorted(sizes)[4:]
@@ -180,6 +192,13 @@ def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
     for i in range(count - sum(counts)):
         counts[-1 - i % len(counts)] += 1
     return [size for size, times in zip(chosen, counts, strict=True) for _ in range(times)]
+
+
+def low_plan(ranks: int, count: int, seed: str) -> list[Draw]:
+    """Return draws of `count` small cases of one world size, to be read with ease."""
+    rng = random.Random(seed)
+    decks: dict[Any, list[int]] = {}
+    return [Draw(rng, ranks, decks, small=True, low=True) for _ in range(count)]
 
 
 def plan(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:

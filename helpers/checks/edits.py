@@ -5,8 +5,8 @@
       dist.all_reduce(p.grad)               a line that stays: it says where a `+` belongs
 
 Named lines are found in order, however far the whole edit is indented. Each must follow the one before it
-directly, or be the only line of its kind below it. An edit that fits in two places is therefore an error, and
-so is an edit that no longer fits because the base has changed.
+directly, or be the only line of its kind below it; a comment at its end may be left out. An edit that fits in
+two places is therefore an error, and so is an edit that no longer fits because the base has changed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from helpers.answers.listing import DEFINITIONS
 
 EVERYWHERE = {"import torch", "import torch.distributed as dist"}
 _MARKS = ("- ", "+ ", "  ")
+_COMMENT = re.compile(r"  #\s.*$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -70,7 +71,9 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
 
 def _find(base: Sequence[str], text: str, start: int) -> tuple[int, int]:
     """Return where a line is, and in how many places it might be meant."""
-    places = [k for k in range(start, len(base)) if base[k].strip() == text.strip()]
+    # A comment at a line's end may be left out. If it is there, it says which of several lines is meant.
+    bare = str.strip if _COMMENT.search(text) else _bare
+    places = [k for k in range(start, len(base)) if bare(base[k]) == bare(text)]
     # The next line that is not blank is meant even if there are more of its kind.
     following = next((k for k in range(start, len(base)) if base[k].strip()), None)
     if start and places and places[0] == following:
@@ -81,6 +84,11 @@ def _find(base: Sequence[str], text: str, start: int) -> tuple[int, int]:
 def _why(count: int, start: int) -> str:
     below = " below the line before it" if start else ""
     return f"fits in {count} places{below}" if count else f"is not in the program{below}"
+
+
+def _bare(line: str) -> str:
+    """Return a line without what does not matter: its depth, and a comment at its end."""
+    return _COMMENT.sub("", line).strip()
 
 
 def _indent(text: str) -> int:
@@ -265,8 +273,8 @@ def _difference(base: Sequence[str], units: list[_Unit], program: list[_Unit]) -
 
     def can_be_found(k: int) -> bool:
         """Whether a unit's first line is found by its text after the line that was named last."""
-        text, start = base[units[k].first].strip(), units[end - 1].end if end else 0
-        return sum(line.strip() == text for line in base[start:]) == 1
+        text, start = _bare(base[units[k].first]), units[end - 1].end if end else 0
+        return sum(_bare(line) == text for line in base[start:]) == 1
 
     matcher = SequenceMatcher(
         None, [unit.key for unit in units], [unit.key for unit in program], autojunk=False

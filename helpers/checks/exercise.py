@@ -10,7 +10,7 @@ EXERCISE = Exercise(case, ...). From the file's place come the names of function
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
@@ -22,6 +22,7 @@ from helpers.checks.failed import Failed, Stuck
 from helpers.checks.headings import Heading
 from helpers.checks.kinds import Kind
 from helpers.checks.rules import Rule
+from helpers.ranks.run import Run
 
 VISIBLE_SECRET = "visible"
 """Takes the place of the grader's secret in the seed of the cases that everybody may see."""
@@ -38,7 +39,8 @@ class Exercise:
     case, which takes seconds, as real agents do, and is tried only if all others have passed. keeps_input:
     the text says that what was given stays as it was. own_network: its ranks make connections other than
     those of the groups that they were given, or close some. reported: parts of what the driver gives back
-    that nothing but the rank vouches for, such as counts and what it saw.
+    that nothing but the rank vouches for, such as counts and what it saw. observe: of a script's run that
+    failed, the names of what was observed, by which `known_outcomes` recognizes a mistake.
     """
 
     case: Callable[[Draw], Case]
@@ -52,6 +54,7 @@ class Exercise:
     keeps_input: bool = False
     own_network: bool = False
     reported: tuple[str, ...] = ()
+    observe: Callable[[Case, Run], Iterable[str]] | None = None
     points: int = 10
     name: str = ""
     notebook: str = ""

@@ -3,6 +3,7 @@
     the case shown, one more wrong, two that passed  --> every mistake --> those alike on all of them
     wrong cases of another world size                --> those         --> those alike on all of them
     further cases, if several sentences are left     --> those         --> those alike on all of them
+    all other cases that were run                    --> those         --> those that fail in the same of them
     newly drawn cases, if several are left even then --> those         --> one, or none
 
 Mistakes run under the same rules as the answer: the same cases and world size, the same rank late, poison in
@@ -23,16 +24,17 @@ from helpers.checks.by_name import ByName
 from helpers.checks.case import Case, Measured
 from helpers.checks.compare import same, vast_range
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Tried
+from helpers.checks.judge import Tried, judge
 from helpers.checks.kinds import Kind
+from helpers.checks.known_outcomes import recognize
 from helpers.checks.mistakes import KnownMistake, known_mistakes
+from helpers.checks.oracle import ADVICE_SECRET, Reference, draw
 from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
 from helpers.ranks import wire
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
-_SECRET = "to tell mistakes apart"
 # How many further wrong cases, and cases that separate two mistakes, are looked at.
 _MOST_OTHERS = 4
 # What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
@@ -61,8 +63,10 @@ def explain(
     behavior is looked up once.
     """
     exercise = answer.exercise
+    if exercise.kind is Kind.SCRIPT:  # a script takes seconds
+        return recognize(exercise, shown)
     known = [m for m in known_mistakes(exercise) if m.outcome is outcome]
-    if not known or exercise.kind is Kind.SCRIPT:  # a script takes seconds
+    if not known:
         return None
     key = _digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:
@@ -77,7 +81,7 @@ def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Tried]) -> str:
     for each in seen:
         run = each.run
         found.update(f"{run.world_size} {each.number} {each.changed}".encode())
-        found.update(f"{_broken(exercise, each)} {_reason(run)}".encode())
+        found.update(f"{broken_rules(exercise, each)} {_reason(run)}".encode())
         for value in run.values:
             value = value.found if isinstance(value, Measured) else value
             for chunk in wire.encode(value):
@@ -97,14 +101,19 @@ def _match(
     near = [each for each in wrong if each.case.world_size == size]
     far = [each for each in wrong if each.case.world_size != size][:_MOST_OTHERS]
     # a mistake that is wrong where the answer is right is another mistake
-    ends = [*passed[:1], *passed[1:][-1:]]
+    right = [each for each in passed if each.case.world_size == size]
+    ends = [*right[:1], *right[1:][-1:]]
     left = _alike(answer, known, [shown, *near[:1], *ends])
-    more = [*near[1:_MOST_OTHERS], *passed[1:-1][-_MOST_OTHERS:]]
+    more = [*near[1:_MOST_OTHERS], *right[1:-1][-_MOST_OTHERS:]]
     # Cases of another size say more than further ones of the same size, and a world costs 50 ms.
     if far:
         left = _alike(answer, left, far)
     if not far or len({mistake.words for mistake in left}) > 1:
         left = _alike(answer, left, more)
+    looked_at = {id(each.case) for each in (shown, *near[:1], *ends, *far)}
+    rest = [(each, False) for each in wrong if id(each.case) not in looked_at]
+    rest += [(each, True) for each in passed if id(each.case) not in looked_at]
+    left = _right_in_the_same(answer, left, rest)
     if len({mistake.words for mistake in left}) > 1:
         left = _alike(answer, left, list(_drawn(answer, shown)))
     sentences = {mistake.words for mistake in left}
@@ -115,7 +124,8 @@ def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
     """Draw further cases and run the answer on them."""
     sizes = {shown.case.world_size}
     # drawn with a secret of their own: the visible cases have not told the mistakes apart
-    for case in answer.exercise.draw(_SECRET):
+    own = answer.connection is None
+    for case in draw(answer.exercise, ADVICE_SECRET, own_server=own):
         if case.world_size not in sizes and len(sizes) <= _MOST_OTHERS:
             sizes.add(case.world_size)
             yield answer.alone(Turn(case, 0))
@@ -141,6 +151,30 @@ def _alike(
         ]
         if not left:
             break
+    return left
+
+
+def _right_in_the_same(
+    answer: Worlds, mistakes: Sequence[KnownMistake], cases: Sequence[tuple[Tried, bool]]
+) -> list[KnownMistake]:
+    """Return the mistakes that are right where the answer is, and wrong where it is. cases: with that."""
+    left = list(mistakes)
+    for _, group in groupby(
+        cases, key=lambda case: (case[0].case.world_size, id(case[0].case.env))
+    ):
+        seen = list(group)
+        if not left:
+            break
+        worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
+        came = _run(worlds, range(len(left)), [Turn(each.case, each.number) for each, _ in seen])
+        left = [
+            mistake
+            for mistake, tries in zip(left, came, strict=True)
+            if all(
+                judge(answer.exercise, tried).passed is is_right
+                for tried, (_, is_right) in zip(tries, seen, strict=False)
+            )
+        ]
     return left
 
 
@@ -194,7 +228,7 @@ def behave_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
         return False  # a hostile rank may send what cannot be compared
     if [*map(list, one.changed)] != [*map(list, other.changed)]:
         return False
-    return _broken(exercise, one) == _broken(exercise, other)
+    return broken_rules(exercise, one) == broken_rules(exercise, other)
 
 
 def _same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
@@ -202,12 +236,13 @@ def _same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
         return False
     if isinstance(one, Measured) and isinstance(other, Measured):
         one, other = one.found, other.found
-    if isinstance(case.right, ByName):
+    if isinstance(case.right, (ByName, Reference)):
         return case.right.same(one, other, rank)
     return same(other, one, case.tolerance, case.scale)
 
 
-def _broken(exercise: Exercise, tried: Tried) -> list[bool]:
+def broken_rules(exercise: Exercise, tried: Tried) -> list[bool]:
+    """Return for each rule of the exercise whether it is broken."""
     return [bool(rule.problem(tried.run.trace, tried.case)) for rule in exercise.rules]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, for_rank
-from helpers.checks.compare import difference, kind_of_value, like, same, vast_range
+from helpers.checks.compare import difference, few_digits, kind_of_value, like, same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
 from helpers.checks.result import CaseVerdict, Outcome, Row
@@ -41,6 +41,9 @@ _WRITE = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_t
 NOTHING = "The function returns nothing: is there a `return` on every path?"
 PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
 
+# Sentences that ask for the same factor in every result.
+_LARGE = "This is {n} times too large: is a division by the world size missing?"
+_SMALL = "This is {n} times too small: is it divided by the world size once too often?"
 
 BY_THE_CLOCK = (
     "This was measured by the clock alone, and a busy machine may be the cause: check it again when nothing "
@@ -159,8 +162,17 @@ def _can_be(value: Any, room: int) -> bool:
     return value is None or isinstance(value, str)
 
 
-def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
+def judge(
+    exercise: Exercise,
+    tried: Tried,
+    others: Sequence[Tried] = (),
+    passed: Sequence[Tried] = (),
+    names: Sequence[str] = (),
+) -> CaseVerdict:
     """Judge one case. others: more cases that went wrong, which advice must explain as well.
+
+    passed: cases that went right, which a change that the advice asks for must not make wrong. names: of
+    the answer's parameters, as the reader knows what was given.
 
     Raises only where the exercise's own functions do: `Unjudged` over what a rank gave back, which may be of
     a kind that nobody expects; else it is a fault of the check, not of the answer.
@@ -184,8 +196,10 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     broken_rules = tuple(rule.text for rule, _ in problems)
     if any(findings) or joint:
         # only here: to write down what passed would take as long as to compare it, and nobody reads it
-        rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
-        advice = advise([tried, *others])
+        rows = tuple(
+            _row(exercise, tried, rank, found, names) for rank, found in enumerate(findings)
+        )
+        advice = advise([tried, *others], passed)
         if exercise.kind.is_hard and not advice:
             advice = _full_until_wait(run)
         # it belongs to no single rank, of which none is right or wrong by itself
@@ -200,8 +214,9 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     if broken:
         forbidden = any(rule.forbids for rule, _ in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
-        # the right values count as one more rule that holds
-        kept = 0.0 if forbidden else 1 - len(broken) / (1 + len(exercise.rules))
+        # Half is for the values. What else the task asks for is what it is about: the more rules are broken,
+        # the less remains of that half.
+        kept = 0.0 if forbidden else (1 - (len(broken) - 1) / len(exercise.rules)) / 2
         return CaseVerdict(
             label, outcome, broken=broken, run=run, partial=kept, broken_rules=broken_rules
         )
@@ -218,7 +233,9 @@ def label_of(exercise: Exercise, case: Case) -> str:
     return label if exercise.kind.is_alone else f"{plural(case.world_size, 'rank')}, {label}"
 
 
-def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> Row:
+def _row(
+    exercise: Exercise, tried: Tried, rank: int, found: Finding | None, names: Sequence[str]
+) -> Row:
     case = tried.case
     wanted = for_rank(case.right, rank)
     # a driver's inputs and findings are the check's own; `problem` says them in words
@@ -228,17 +245,40 @@ def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> 
     wordy = judged and planned
     shown = () if wordy else case.given[rank]
     most = 240 if exercise.kind is Kind.LOCAL else 80
-    given = ", ".join(short_value(v, most) for v in shown) if case.shown is None else case.shown
-    expected = "" if judged else short_value(wanted, most)
-    got = "" if wordy else short_value(tried.run.values[rank], most)
+    given = _named(names, [short_value(v, most) for v in shown])
+    given = given if case.shown is None else case.shown
+    value = tried.run.values[rank]
+    expected, got = (
+        ("" if judged else _readable(wanted, most)),
+        ("" if wordy else _readable(value, most)),
+    )
+    if expected == got and not judged:  # what differs are later digits
+        expected, got = short_value(wanted, most), short_value(value, most)
     return Row(rank, given, expected, got, found.what if found else "")
+
+
+def _named(names: Sequence[str], values: Sequence[str]) -> str:
+    """Write values in a row, each with its name if there are several."""
+    if len(names) != len(values) or len(values) < 2:
+        return ", ".join(values)
+    return ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
+
+
+def _readable(value: Any, most: int) -> str:
+    """Write a value with few digits. A hostile one may raise wherever it is touched."""
+    with contextlib.suppress(Exception):
+        value = few_digits(value)
+    return short_value(value, most)
 
 
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def advise(tried: Sequence[Tried]) -> str:
-    """Return the first sentence that explains every wrong rank of every wrong case, or ""."""
+def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
+    """Return the first sentence that explains every wrong rank of every wrong case, or "".
+
+    passed: cases that went right, which a division that the sentence asks for would make wrong.
+    """
     wrong = [
         (each, rank, found)
         for each in tried
@@ -256,9 +296,26 @@ def advise(tried: Sequence[Tried]) -> str:
     # a sentence that explains one wrong rank and not another is at best half of the cause
     first, *rest = wrong
     for words in _explanations(*first):
-        if all(words in _explanations(*other) for other in rest):
+        if all(words in _explanations(*other) for other in rest) and not _is_refuted(words, passed):
             return first[0].case.say(words)
     return ""
+
+
+def _is_refuted(words: str, passed: Sequence[Tried]) -> bool:
+    """Whether a sentence asks for a factor that would make a right result wrong."""
+    return words in {_LARGE, _SMALL} and any(
+        _is_not_zero(value)
+        for each in passed
+        if each.case.world_size > 1
+        for value in each.run.values
+    )
+
+
+def _is_not_zero(value: Any) -> bool:
+    try:
+        return bool(torch.as_tensor(value).any())
+    except Exception:  # of a hostile rank, or of a kind that no factor changes
+        return False
 
 
 def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
@@ -274,9 +331,14 @@ def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
 def _differs(case: Case, wanted: Any, got: Any) -> str:
     """Compare; what a rank sent that cannot even be compared is wrong, and raises nothing."""
     try:
-        return difference(wanted, got, case.tolerance, scale=case.scale)
+        found = difference(wanted, got, case.tolerance, scale=case.scale)
+        return re.sub(r"^\[(\d+)\]", lambda m: _part(case, int(m[1])), found)
     except Exception as error:
         return f"it cannot be compared ({type(error).__name__})"
+
+
+def _part(case: Case, number: int) -> str:
+    return case.parts[number] if number < len(case.parts) else f"[{number}]"
 
 
 def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
@@ -329,9 +391,7 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
     one, other = one.double(), other.double()
     if case.world_size > 1:
         n = case.world_size
-        large = "This is {n} times too large: is a division by the world size missing?"
-        small = "This is {n} times too small: is it divided by the world size once too often?"
-        for factor, words in ((n, large), (1 / n, small)):
+        for factor, words in ((n, _LARGE), (1 / n, _SMALL)):
             # a mean of whole numbers is rounded
             whole = other.abs().max() > 8 and bool(((one * factor - other).abs() <= 1).all())
             if same(one * factor, other, 1e-4) or (whole and is_whole):
@@ -351,9 +411,14 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
 def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     failure = run.failure
     outcome, advice = Outcome.CRASHED, ""
-    if isinstance(failure, RankFailed) and is_the_stub(failure):
+    if isinstance(failure, RankFailed) and is_the_stub(failure, exercise):
         advice = "Replace `raise NotImplementedError(...)` with your own lines."
         outcome = Outcome.NOT_ATTEMPTED
+    elif isinstance(failure, RankFailed) and _is_other_stub(failure):
+        number = _stub_number(failure.error.message)
+        advice = (
+            f"Your answer needs that of Exercise {number}, which is not written yet: begin there."
+        )
     elif isinstance(failure, Deadlock):
         outcome = Outcome.DEADLOCKED
         advice = _unwaited(run) if failure.diagnosis.kind == "never_waited" else ""
@@ -401,10 +466,27 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     )
 
 
-def is_the_stub(failure: RankFailed) -> bool:
-    """Tell a stub that was reached from a NotImplementedError of torch, which has words of its own."""
+def is_the_stub(failure: RankFailed, exercise: Exercise) -> bool:
+    """Whether an exercise's own stub was reached.
+
+    The answer may also reach the stub of an exercise that comes before it, or a NotImplementedError of torch.
+    """
     kind, message = failure.error.kind, failure.error.message
-    return kind == "NotImplementedError" and (not message or message.startswith("Exercise "))
+    if kind != "NotImplementedError":
+        return False
+    own = f"Exercise {exercise.number}" if exercise.number else "Exercise "
+    return not message or message.startswith(own)
+
+
+def _is_other_stub(failure: RankFailed) -> bool:
+    error = failure.error
+    return error.kind == "NotImplementedError" and bool(_stub_number(error.message))
+
+
+def _stub_number(message: str) -> str:
+    """Return the number of the exercise whose stub raised a message; "" if it names none."""
+    found = re.match(r"Exercise (\d+\.\d+)\b", message)
+    return found[1] if found else ""
 
 
 def _at_different_lines(failure: RankTimeout) -> str:

@@ -43,6 +43,9 @@ _EXERCISES = Path(__file__).parents[1] / "exercises"
 class KnownMistake:
     """A wrong program. words: what its author reads. outcome: how a check of it ends.
 
+    seen: in a script exercise, the name of the observation by which it is recognized. It is not run at a
+    check, and may have no program.
+
     edit: how it differs from the solution, or from the right answer called `base`; "" if it was written
     whole.
     """
@@ -53,6 +56,7 @@ class KnownMistake:
     outcome: Outcome = Outcome.WRONG
     edit: str = ""
     base: str = ""
+    seen: str = ""
 
 
 def known_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
@@ -60,6 +64,11 @@ def known_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     if not exercise.notebook:
         return ()
     return _mistakes_of(path_of(exercise), own_folder() / f"{exercise.name}.py")
+
+
+def shared_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
+    """Return the mistakes of scripts that all exercises of a notebook share, from its `shared.answers`."""
+    return _mistakes_of(path_of(exercise).with_name(f"shared{ANSWERS}"), Path())
 
 
 @cache
@@ -125,7 +134,9 @@ def forget_known() -> None:
 def mistakes_in(answers: Sequence[KnownAnswer]) -> tuple[KnownMistake, ...]:
     """Return the known mistakes among the entries of a file."""
     return tuple(
-        KnownMistake(each.title, each.words, each.source, each.outcome, each.edit, each.base)
+        KnownMistake(
+            each.title, each.words, each.source, each.outcome, each.edit, each.base, each.seen
+        )
         for each in answers
         if each.kind is AnswerKind.MISTAKE
     )

@@ -14,7 +14,9 @@ from itertools import groupby
 
 from helpers.answers.build import Answer
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import CheckFault, all_in_one, in_groups, judged, one_thread, summed
+from helpers.checks.fault import CheckFault
+from helpers.checks.grade import all_in_one, in_groups, judged, one_thread, summed
+from helpers.checks.oracle import draw
 from helpers.checks.result import CaseVerdict, CheckResult
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
@@ -42,7 +44,7 @@ def _passed(
 ) -> list[CheckResult] | None:
     drawn = []
     for secret in secrets:
-        drawn.append(exercise.draw(secret))
+        drawn.append(draw(exercise, secret, own_server=False))
         if not all(Turn(case, 0).may_share for case in drawn[-1]):
             return None
     parts = [in_groups(exercise, cases) for cases in drawn]

@@ -86,8 +86,11 @@ def prove(
 def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET) -> str:
     """Return in what a check differs from what the file says of an answer; "" if in nothing.
 
-    On hidden cases, which have no advice, a wrong answer only has to fail.
+    On hidden cases, which have no advice, a wrong answer only has to fail. A script's mistake without a
+    program is proved by the wrong answers that name it.
     """
+    if not known.source:
+        return ""
     result = grade(exercise, Answer(exercise.name, known.source, ()), str, secret, every_case=False)
     shown = verdict_text(result)
     failed = next((case for case in result.cases if not case.passed), None)
@@ -102,6 +105,10 @@ def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET
     advice = failed.advice if failed else ""
     if known.kind is AnswerKind.MISTAKE and not is_sentence(known.words, advice):
         return f"its author does not read its sentence, but: {advice or 'none'}\n{shown}"
+    if known.mistake and result.mistake != known.mistake:
+        return (
+            f"it is recognized as {result.mistake or 'nothing'!r}, not {known.mistake!r}:\n{shown}"
+        )
     if known.rule and (failed is None or known.rule not in failed.broken_rules):
         return f"it does not break the rule {known.rule!r}:\n{shown}"
     if known.shows not in shown:

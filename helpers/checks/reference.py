@@ -6,6 +6,7 @@ solutions/NN_topic.ipynb --build_answer--> source: all that the solution needs, 
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -77,10 +78,11 @@ def reference_of(solutions: Path, notebook: str, name: str) -> Program:
     every = answer.source.splitlines()
     line = max((k for k, text in enumerate(every, 1) if _defines(text, name)), default=1)
     own_cell = (answer.place(line) or (-1, 0))[0]
+    dead = _after_a_return(answer.source)
     kept = [
         (text, (answer.place(number) or (-2, 0))[0] == own_cell)
         for number, text in enumerate(every, 1)
-        if not text.strip().startswith(_MARKERS)
+        if not text.strip().startswith(_MARKERS) and number not in dead
     ]
     own = [k for k, (_, is_own) in enumerate(kept) if is_own]
     return Program(tuple(text for text, _ in kept), (own[0], own[-1] + 1))
@@ -88,3 +90,14 @@ def reference_of(solutions: Path, notebook: str, name: str) -> Program:
 
 def _defines(line: str, name: str) -> bool:
     return re.match(rf"(?:async )?(?:def|class) {name}\b|{name}\s*=", line) is not None
+
+
+def _after_a_return(source: str) -> set[int]:
+    """Return the lines that no run reaches, such as the faulty script that a solution replaces."""
+    found: set[int] = set()
+    for node in ast.parse(source).body:
+        body = node.body if isinstance(node, ast.FunctionDef) else []
+        ends = [each for each in body if isinstance(each, ast.Return)]
+        if ends and ends[0] is not body[-1]:
+            found |= set(range((ends[0].end_lineno or 0) + 1, (node.end_lineno or 0) + 1))
+    return found

@@ -49,7 +49,8 @@ class CaseVerdict:
     rows: one for each rank, where a value is wrong. broken: the rules on traffic that do not hold, a
     sentence each. message: what belongs to no single rank: how the run ended, or what is wrong with all
     values together. advice: the first thing to look at. mistake: the title of the known mistake whose
-    advice it is. partial: the share of the case's points that right values and the rules that hold are
+    advice it is. given: of a pure function, the arguments of the case that is shown.
+    partial: the share of the case's points that right values and the rules that hold are
     worth where some rule does not. world: all that was run in the world in which the case was tried, if
     that was more than the case.
     """
@@ -65,6 +66,7 @@ class CaseVerdict:
     world: Run | None = None
     mistake: str = ""
     broken_rules: tuple[str, ...] = ()
+    given: tuple[Any, ...] = ()
 
     @property
     def passed(self) -> bool:

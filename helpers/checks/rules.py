@@ -10,14 +10,15 @@ later, and on calls within a span have files of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from helpers.trace.events import Trace
+from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 from helpers.views.one_port import port_rounds
 from helpers.views.plain import plural
+from helpers.views.traffic_ledger import calls_by_phase
 
 Case = Any
 """What rules ask of a case: its world_size, and its facts."""
@@ -81,53 +82,100 @@ class OnlyCalls(FirstProblem):
 
 
 @dataclass(frozen=True)
-class Count(FirstProblem):
-    """Each rank makes exactly (or at most) this many calls of an op."""
+class Calls(FirstProblem):
+    """Count the calls that a rank makes, and the bytes that it hands in to them (`Event.nbytes`).
 
-    op: str
-    amount: Amount
-    at_most: bool = False
+    op, phase: count only calls of this op, or within spans of this name; a rank that never came to the phase
+    breaks nothing. exactly, most: how many calls there must be, or may be. each, total: how many bytes one
+    call may hand in, and all of them. together: count the calls of all ranks as one number. missing, why,
+    why_large: the next sentence if there are fewer calls, more calls, or larger ones (by default `why`).
+    Without any limit, the case's facts `calls` and `bytes` are `most` and `total`.
+    """
+
+    op: str = ""
+    exactly: Amount | None = None
+    most: Amount | None = None
+    phase: str = ""
+    each: Amount | None = None
+    total: Amount | None = None
+    together: bool = False
+    missing: str = ""
     why: str = ""
+    why_large: str = ""
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        if self.exactly is self.most is self.each is self.total is None:
+            object.__setattr__(self, "most", "calls")
+            object.__setattr__(self, "total", "bytes")
+        object.__setattr__(self, "text", self.text or self._text())
 
     @property
-    def text(self) -> str:
-        how = "at most " if self.at_most else ""
-        number = str(self.amount) if isinstance(self.amount, int) else "the right number of"
-        return f"{how}{number} {self.op} on each rank"
+    def on_each_call(self) -> bool:  # type: ignore[override]
+        return self.exactly is self.most is self.total is None
+
+    def _text(self) -> str:
+        how, count = ("", self.exactly) if self.most is None else ("at most ", self.most)
+        if count is None:
+            return "sends no more bytes than needed"
+        if self.together:
+            return "no more messages than needed" if how else "the right number of messages"
+        if self.phase and count == 0:
+            return f"{self.phase} does not communicate"
+        if self.op:
+            number = count if isinstance(count, int) else "the right number of"
+            return f"{how}{number} {self.op} on each rank"
+        calls = plural(count, "call") if isinstance(count, int) else "only needed calls"
+        return f"{how}{calls} {f'in {self.phase}' if self.phase else 'on each rank'}"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
-        how = "at most " if self.at_most else ""
-        for rank in range(case.world_size):
-            made = sum(event.op == self.op for event in trace.of(rank))
-            wanted = amount_of(self.amount, case, rank)
-            if is_off(made, wanted, self.at_most):
-                yield (
-                    f"rank {rank} calls {self.op} {_times(made)}; "
-                    f"{how}{_times(wanted)} is right.{then(self.why)}"
+        for rank in range(1 if self.together else case.world_size):
+            calls = self._calls(trace, rank)
+            if calls is None:
+                continue
+            sent = sum(call.nbytes for call in calls)
+            # bytes first: too many of them is the larger mistake
+            if self.total is not None and sent > (enough := amount_of(self.total, case, rank)):
+                verb, where = (
+                    ("sends", "") if self.op == "send" else ("hands", f" to {self.op} in all")
                 )
+                yield f"rank {rank} {verb} {sent:,} bytes{where}; {enough:,} are enough.{then(self.why)}"
+            count = self.exactly if self.most is None else self.most
+            wanted = len(calls) if count is None else amount_of(count, case, rank)
+            if is_off(len(calls), wanted, self.most is not None):
+                fewer = self.missing if self.phase else self.why
+                why = then(self.why if len(calls) > wanted else fewer)
+                yield f"{self._miscounted(rank, calls, wanted)}{why}"
+            if not (calls or self.op or self.phase or self.most is None):
+                yield f"rank {rank} makes no call: it cannot know what the other ranks have."
+            for call in calls if self.each is not None else ():
+                if call.nbytes > (enough := amount_of(self.each or 0, case, rank)):
+                    where = f"{call.call}{at(call)}{f' in {self.phase}' if self.phase else ''}"
+                    what = f"hands {call.nbytes:,} bytes to {where}; {enough:,} are enough."
+                    yield f"rank {rank} {what}{then(self.why_large or self.why)}"
 
+    def _calls(self, trace: Trace, rank: int) -> list[Event] | None:
+        """Return the calls that count; None for a rank that broke off before the phase."""
+        calls: list[Event] | None = [*(trace if self.together else trace.of(rank))]
+        if self.phase:
+            calls = calls_by_phase(trace, rank).get(self.phase)
+        return calls and [e for e in calls if (e.op == self.op if self.op else e.op != "span")]
 
-@dataclass(frozen=True)
-class TotalMessages(FirstProblem):
-    """All ranks together send exactly (or at most) this many messages."""
-
-    amount: Callable[[Case], int]
-    at_most: bool = False
-    why: str = ""
-
-    @property
-    def text(self) -> str:
-        return "no more messages than needed" if self.at_most else "the right number of messages"
-
-    def problems(self, trace: Trace, case: Case) -> Iterator[str]:
-        # of all ranks together: who sends them is left to the answer
-        sent = sum(event.op == "send" for event in trace)
-        wanted = self.amount(case)
-        if is_off(sent, wanted, self.at_most):
-            yield (
-                f"the ranks send {plural(sent, 'message')} in all; "
-                f"{number_is(wanted)} needed.{then(self.why)}"
-            )
+    def _miscounted(self, rank: int, calls: Sequence[Event], wanted: int) -> str:
+        made, right = len(calls), f"{number_is(wanted)} right" if wanted else "none is needed"
+        if self.together:
+            return f"the ranks send {plural(made, 'message')} in all; {number_is(wanted)} needed."
+        if self.phase:
+            named = ", ".join(f"{call.call}{at(call)}" for call in calls[:4])
+            many = f"{plural(made, 'call')} in {self.phase}: {named}"
+            return f"rank {rank} makes {many if calls else f'no call in {self.phase}'}; {right}."
+        if not self.op:
+            named = ", ".join(call.call for call in calls[:6])
+            return f"rank {rank} makes {plural(made, 'call')} ({named}); {wanted} are enough."
+        if self.total is not None:
+            return f"rank {rank} makes {plural(made, 'call')} of {self.op}; {wanted} are enough."
+        how = "at most " if self.most is not None else ""
+        return f"rank {rank} calls {self.op} {_times(made)}; {how}{_times(wanted)} is right."
 
 
 @dataclass(frozen=True)
@@ -170,23 +218,6 @@ class Peers(FirstProblem):
                     f"rank {event.rank} sends to rank {event.peer}{at(event)}; "
                     f"here it sends only to {to}."
                 )
-
-
-@dataclass(frozen=True)
-class BytesSent(FirstProblem):
-    """Each rank sends at most this many bytes in all its messages."""
-
-    amount: Amount
-    why: str = ""
-    text = "sends no more bytes than needed"
-
-    def problems(self, trace: Trace, case: Case) -> Iterator[str]:
-        for rank in range(case.world_size):
-            # messages only: what a collective sends is gloo's affair
-            sent = sum(event.nbytes for event in trace.of(rank) if event.op == "send")
-            most = amount_of(self.amount, case, rank)
-            if sent > most:
-                yield f"rank {rank} sends {sent:,} bytes; {most:,} are enough.{then(self.why)}"
 
 
 @dataclass(frozen=True)

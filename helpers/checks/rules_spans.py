@@ -1,69 +1,14 @@
-"""Rules on the spans that a rank records of its own work: which calls it makes in them, and around them."""
+"""Rules on the spans that a rank records of its own work: which calls start within, before or after."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from helpers.checks.rules import Amount, Case, FirstProblem, amount_of, is_off, number_is, then
+from helpers.checks.rules import Case, FirstProblem
 from helpers.checks.rules_transfers import P2P, named
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
-from helpers.views.plain import plural
-from helpers.views.traffic_ledger import calls_by_phase
-
-
-@dataclass(frozen=True)
-class CallsIn(FirstProblem):
-    """In all its spans of this name together, a rank makes exactly (or at most) this many calls.
-
-    most_bytes: of what one of them hands in. missing, why, why_large: what to think of where there are
-    fewer calls, more calls, larger ones. A rank that never came to the phase breaks nothing.
-    """
-
-    phase: str
-    amount: Amount
-    at_most: bool = False
-    most_bytes: Amount | None = None
-    missing: str = ""
-    why: str = ""
-    why_large: str = ""
-
-    @property
-    def text(self) -> str:
-        if self.amount == 0:
-            return f"{self.phase} does not communicate"
-        how = "at most " if self.at_most else ""
-        if isinstance(self.amount, int):
-            return f"{how}{plural(self.amount, 'call')} in {self.phase}"
-        return f"{how}only needed calls in {self.phase}"
-
-    def problems(self, trace: Trace, case: Case) -> Iterator[str]:
-        for rank in range(case.world_size):
-            phases = calls_by_phase(trace, rank)
-            # such a rank has broken off before, for a reason that other words explain
-            if self.phase not in phases:
-                continue
-            calls = phases[self.phase]
-            wanted = amount_of(self.amount, case, rank)
-            if is_off(len(calls), wanted, self.at_most):
-                made = ", ".join(f"{call.call}{at(call)}" for call in calls[:4])
-                many = f"{plural(len(calls), 'call')} in {self.phase}: {made}"
-                why = self.why if len(calls) > wanted else self.missing
-                right = f"{number_is(wanted)} right" if wanted else "none is needed"
-                yield (
-                    f"rank {rank} makes {many if calls else f'no call in {self.phase}'}; "
-                    f"{right}.{then(why)}"
-                )
-            if self.most_bytes is None:
-                continue
-            most = amount_of(self.most_bytes, case, rank)
-            for call in calls:
-                if call.nbytes > most:
-                    yield (
-                        f"rank {rank} hands {call.nbytes:,} bytes to {call.call}{at(call)} in "
-                        f"{self.phase}; {most:,} are enough.{then(self.why_large)}"
-                    )
 
 
 @dataclass(frozen=True)

@@ -57,14 +57,14 @@ _DUMP_S = 0.1
 _MOST_ASKED = 1 << 20
 
 
-class Instead(Enum):
-    """What a referee does in place of an answer: kill the worker that asks, or end the whole job."""
+class Intervention(Enum):
+    """What a monitor does in place of an answer: kill the worker that asks, or end the whole job."""
 
     KILL = "kill"
     STOP = "stop"
 
 
-class Referee:
+class Monitor:
     """Answers the workers of a forked job, in the process that started them and runs no answer's code.
 
     By what it is asked it knows how far each worker has come, and it alone decides which one is killed, and
@@ -75,7 +75,7 @@ class Referee:
         """Take note of an attempt that is about to start, with `size` workers."""
 
     def answer(self, rank: int, question: list[Any]) -> Any:
-        """Answer a worker by plain data or by an `Instead`. The question may come from a hostile answer."""
+        """Answer a worker by plain data or an `Intervention`. The question may come from a hostile answer."""
         return None
 
     def end(self) -> None:
@@ -154,7 +154,7 @@ def under_fork(
     timeout_s: float = 8.0,
     grace_s: float = 0.3,
     others_go_on: bool = False,
-    referee: Referee | None = None,
+    monitor: Monitor | None = None,
 ) -> dict[str, Any]:
     """Run a composed script as one agent would, its workers forked from this rank: in milliseconds.
 
@@ -163,26 +163,26 @@ def under_fork(
     was killed), and all are started again, that many times; with `others_go_on` nobody is ended. The file for
     `@record` is `error_file(script, rank)`.
 
-    Workers ask the referee (`script_worker.ask`), who may have them killed: "killed" names those of each
+    Workers ask the monitor (`script_worker.ask`), who may have them killed: "killed" names those of each
     attempt. When it stops the job, no attempt follows, and nobody has failed.
     """
     # of processor time, and of all attempts together: on a busy machine workers wait for a core
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
-    referee = referee or Referee()
+    monitor = monitor or Monitor()
     sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
     size, ended = 0, _Ended()
     killed: list[list[int]] = []
     for attempt, size in enumerate(sizes):
         # a new one for each attempt: the store of the last may still keep its own
         port = free_port()
-        referee.begin(attempt, size)
+        monitor.begin(attempt, size)
         started: list[_Worker] = []
         for rank in range(size):
             started.append(
-                _fork(script, rank, size, attempt, len(sizes) - 1, port, started, referee)
+                _fork(script, rank, size, attempt, len(sizes) - 1, port, started, monitor)
             )
-        ended = _wait(started, budget, float("inf") if others_go_on else grace_s, referee)
-        referee.end()
+        ended = _wait(started, budget, float("inf") if others_go_on else grace_s, monitor)
+        monitor.end()
         killed.append(sorted(ended.killed))
         is_over = ended.stopped or not any(ended.exits.values())
         if is_over or budget.is_spent(time.monotonic()):
@@ -263,7 +263,7 @@ def report(
 
 @dataclass
 class _Worker:
-    """A forked worker. line: on which it asks the referee, whole lines only; None once it has closed it."""
+    """A forked worker. line: on which it asks the monitor, whole lines only; None once it has closed it."""
 
     pid: int
     rank: int
@@ -279,7 +279,7 @@ def _fork(
     max_restarts: int,
     port: int,
     others: Sequence[_Worker],
-    referee: Referee,
+    monitor: Monitor,
 ) -> _Worker:
     ours, theirs = socket.socketpair()
     pid = os.fork()
@@ -292,8 +292,8 @@ def _fork(
     try:
         os.setsid()  # a signal for the group of one worker is not for the others
         ours.close()
-        referee.leave_worker()
-        for other in others:  # an answer must not speak to them in the referee's name
+        monitor.leave_worker()
+        for other in others:  # an answer must not speak to them in the monitor's name
             if other.line is not None:
                 other.line.close()
         script_worker.connect_to_starter(theirs)
@@ -334,7 +334,7 @@ def _fork(
 class _Ended:
     """How the workers of an attempt ended: exit codes of those that did so themselves or were killed.
 
-    killed: by the referee. stopped: it has ended the whole job.
+    killed: by the monitor. stopped: it has ended the whole job.
     """
 
     exits: dict[int, int] = field(default_factory=dict)
@@ -342,8 +342,8 @@ class _Ended:
     stopped: bool = False
 
 
-def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, referee: Referee) -> _Ended:
-    """Wait for the workers of one attempt, and let the referee answer what they ask.
+def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: Monitor) -> _Ended:
+    """Wait for the workers of one attempt, and let the monitor answer what they ask.
 
     When one has failed, the others get a moment (none if it was killed) and are ended.
     """
@@ -355,12 +355,12 @@ def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, referee: R
         for worker in workers:
             if worker.rank in exits:
                 continue
-            instead = _listen(worker, referee)
-            stopped |= instead is Instead.STOP
-            if instead is Instead.KILL:
+            intervention = _listen(worker, monitor)
+            stopped |= intervention is Intervention.STOP
+            if intervention is Intervention.KILL:
                 _kill(worker.pid, signal.SIGKILL)
                 killed.add(worker.rank)
-            # a death that the referee has ordered is over before anybody is answered again
+            # a death that the monitor has ordered is over before anybody is answered again
             pid, status = os.waitpid(worker.pid, 0 if worker.rank in killed else os.WNOHANG)
             if pid:
                 code = exits[worker.rank] = os.waitstatus_to_exitcode(status)
@@ -389,10 +389,10 @@ def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, referee: R
     return _Ended(exits, frozenset(killed), stopped)
 
 
-def _listen(worker: _Worker, referee: Referee) -> Instead | None:
+def _listen(worker: _Worker, monitor: Monitor) -> Intervention | None:
     """Answer a worker's next question, if it has asked one; never wait for it.
 
-    Return what the referee wants in place of an answer, if anything.
+    Return what the monitor wants in place of an answer, if anything.
     """
     if worker.line is None:
         return None
@@ -405,10 +405,10 @@ def _listen(worker: _Worker, referee: Referee) -> Instead | None:
         elif worker.heard.endswith(b"\n"):
             said, worker.heard = worker.heard, b""
             try:
-                told = referee.answer(worker.rank, json.loads(said))
+                told = monitor.answer(worker.rank, json.loads(said))
             except (ValueError, TypeError, LookupError, AttributeError):
                 told = None  # no driver of the check asks what cannot be answered
-            if isinstance(told, Instead):
+            if isinstance(told, Intervention):
                 return told
             worker.line.send(json.dumps(told).encode() + b"\n")
     return None

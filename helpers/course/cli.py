@@ -549,7 +549,7 @@ def mistakes(
         known = added(found, add, say) if add is not None else known_mistakes(found)
     except (LookupError, ValueError, CannotAdd) as error:
         raise click.ClickException(str(error.args[0])) from error
-    proofs = [prove(found, mistake) for mistake in known]
+    proofs = [prove(found, mistake) for mistake in known if mistake.source]
     click.echo(table(found, proofs))
     if add is not None:
         click.echo(f"Added to {path_of(found)}.")

@@ -299,6 +299,8 @@ class Grader:
         hidden = judged.record if judged is not None else None
         outcomes = visible.outcomes | (hidden.outcomes if hidden is not None else set())
         unsure = outcomes & {FAULT, NOT_JUDGED}
+        if unsure and self.references.lacks(exercise, (VISIBLE_SECRET, self.secret)):
+            return fault_record(exercise)
         # What would fail so on any machine is asked about once: the check itself may not work here.
         now = not begun.is_own or (judged is not None and not judged.is_own)
         if (unsure or outcomes & _SUSPICIOUS) and not self.references.works(exercise, now):
@@ -415,6 +417,10 @@ class Grader:
             has_seen_hidden = judge.seen != {VISIBLE_SECRET}
             if fresh or (has_seen_hidden and secret == VISIBLE_SECRET):
                 self._drop()
+        began = time.monotonic()
+        if self.references.prepare(exercise, (VISIBLE_SECRET, self.secret)):
+            self._drop()  # the judge is a fork, and must know what is right
+            self._time.forgive(began)
         if self._judge is None:
             late = exercise.notebook >= "09"
             self._judge = Judge(self.plan, self.slot, late, self.pictures, self._matches)

@@ -5,13 +5,17 @@ A failure that the reference shares is the machine's fault, and nobody loses poi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import grade
+from helpers.checks.fault import CheckFault
+from helpers.checks.grade import grade, one_thread
+from helpers.checks.oracle import Set, missing, needs_reference, prepare, sets_of
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerGone
@@ -57,6 +61,28 @@ class References:
             self._worked.add(exercise.name)
         return result.passed
 
+    def prepare(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
+        """Find out what is right in the cases of these secrets, if only the reference says so.
+
+        The reference runs in a sandbox of its own. Return whether it had to: a process that was forked before
+        does not know what is right.
+        """
+        needed = _missing(exercise, secrets)
+        if not needed:
+            return False
+        late = exercise.notebook >= "09"
+        with (
+            suppress(CheckFault, LaunchError, ServerGone),
+            one_thread(),
+            Sandbox(self.plan, self.slot, preload=late) as sandbox,
+        ):
+            prepare(exercise, needed, sandbox.connection)
+        return True
+
+    def lacks(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
+        """Whether the reference has failed where only it says what is right."""
+        return bool(_missing(exercise, secrets))
+
     def answers(self, notebook: str) -> dict[str, Answer | Problem]:
         """Return a notebook's reference solutions by name, nothing where there are none here."""
         if notebook not in self._found:
@@ -67,3 +93,13 @@ class References:
             except UnreadableNotebook:  # then nothing speaks against an answer's own failure
                 self._found[notebook] = {}
         return self._found[notebook]
+
+
+def _missing(exercise: Exercise, secrets: Sequence[str]) -> list[Set]:
+    if not needs_reference(exercise):
+        return []
+    sets = [each for secret in secrets for each in sets_of(exercise, secret)]
+    try:
+        return missing(exercise, sets)
+    except CheckFault:  # there is no reference
+        return sets

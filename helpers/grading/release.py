@@ -18,9 +18,13 @@ from helpers.checks.mistakes import (
     answers_at,
     mistakes_in,
     own_folder,
+    path_of,
     read_mistakes,
     seal,
 )
+from helpers.checks.oracle import SEALED_REFERENCE, needs_reference, seal_reference
+from helpers.checks.reference import reference_of
+from helpers.checks.registry import exercises
 from helpers.course.workspace import Workspace
 from helpers.grading.setting import CannotGrade
 
@@ -56,7 +60,8 @@ def release(
     """Write the bundle into the new folder `out`; return its files. Raise ReleaseError.
 
     with_mistakes: a wrong answer then gets advice, and the known mistakes, many of them close to a solution,
-    are in the bundle, sealed. with_own: those too that the instructor has added.
+    are in the bundle, sealed. with_own: those too that the instructor has added. The reference solutions that
+    checks run to find out what is right are always in it, sealed as well.
     """
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
         raise ReleaseError(f"{out} is there already: name a new folder.")
@@ -76,6 +81,9 @@ def release(
                     encoding="utf-8",
                 )
             sums[name.as_posix()] = sum_of(target.read_bytes())
+        for each, content in _references(workspace).items():
+            (out / each).write_bytes(content)
+            sums[each] = sum_of(content)
         manifest = {"format": FORMAT, "files": sums}
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
@@ -126,23 +134,41 @@ def _content(path: Path, with_own: bool = False) -> bytes:
     return seal(found)
 
 
+def _references(workspace: Workspace) -> dict[str, bytes]:
+    """Return the sealed reference solutions, by file name: checks run them to find out what is right."""
+    found = {}
+    for exercise in exercises().values():
+        path = path_of(exercise).with_suffix(SEALED_REFERENCE)
+        if needs_reference(exercise) and path.is_relative_to(workspace.root):
+            reference = reference_of(workspace.solutions, exercise.notebook, exercise.name)
+            found[path.relative_to(workspace.root).as_posix()] = seal_reference(reference.source)
+    return found
+
+
 def differences(manifest: Path, workspace: Workspace) -> list[str]:
     """Say which checks, engine and notebooks here are not those of a bundle. Raise ReleaseError."""
     sums = _read(manifest)
     here = {_handed_out(p).relative_to(workspace.root).as_posix(): p for p in bundled(workspace)}
     # A bundle without known mistakes is one that was made so, and no difference.
+    references = _references(workspace)
     has_mistakes = any(name.endswith(SEALED) for name in sums)
     found = []
-    for name in sorted({*sums, *here}):
+    for name in sorted({*sums, *here, *references}):
         if not name.startswith(("helpers/", "notebooks/")):
             continue
         if name.endswith(SEALED) and not has_mistakes:
             continue
-        if name not in here:
+        if name in references:
+            contents = {sum_of(references[name])}
+        elif name in here:
+            contents = {sum_of(_content(here[name], own)) for own in (False, True)}
+        else:
+            contents = set()
+        if not contents:
             found.append(f"{name} is in the bundle, and not here")
         elif name not in sums:
             found.append(f"{name} is here, and not in the bundle")
-        elif sums[name] not in {sum_of(_content(here[name], own)) for own in (False, True)}:
+        elif sums[name] not in contents:
             found.append(f"{name} is not as it was handed out")
     return found
 

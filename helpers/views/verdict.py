@@ -13,6 +13,8 @@ from helpers.views.plain import clean, clip, plural, with_code
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
+# Labels longer than this, one under the other, hide the finding below them.
+_LABEL = 60
 _MESSAGE = 3000
 _PROBLEM = 300
 _RED, _GREEN = "rgb(200, 74, 0)", "rgb(0, 114, 178)"
@@ -79,7 +81,8 @@ def verdict_html(result: CheckResult) -> str:
 
 def _tried(result: CheckResult) -> list[tuple[str, str]]:
     """Return (outcome, what was tried) for each line: a case, or how many there are of an outcome."""
-    if len(result.cases) <= _MAX_CASES:
+    longest = max((len(case.label) for case in result.cases), default=0)
+    if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= _LABEL):
         return [(case.outcome.value, case.label) for case in result.cases]
     counts = Counter(case.outcome.value for case in result.cases)
     return [(outcome, plural(count, "case")) for outcome, count in counts.items()]
@@ -111,7 +114,7 @@ def _worst(result: CheckResult) -> CaseVerdict | None:
 
 
 def _case_text(case: CaseVerdict) -> list[str]:
-    lines = [f"  In the case {case.label}:"]
+    lines = [f"  In the case {clip(case.label, _LABEL)}:"]
     for row in _rows(case):
         who = f"rank {row.rank}: " if len(case.rows) > 1 else ""
         lines.append(f"    {who}{_sentence(row)}")
@@ -155,7 +158,7 @@ def _more(case: CaseVerdict) -> str:
 
 
 def _case_html(case: CaseVerdict, played: bool) -> str:
-    parts = [f"<div>In the case <b>{escape(case.label)}</b>:</div>"]
+    parts = [f"<div>In the case <b>{escape(clip(case.label, _LABEL))}</b>:</div>"]
     rows = _rows(case)
     if rows:
         said = tuple(name for name in _VALUES if any(getattr(row, name) for row in rows))

@@ -67,7 +67,7 @@ def test_what_is_right(right: Any, got: Any) -> None:
         ({}, {"b": 1}, "there is a key 'b' too many"),
         ((1, 2), (1, 3), "[1]: 3 is not 2"),
         ((1, 2), 5, "5 is not a list or tuple"),
-        ([1, 2], [1], "1 part, not 2"),
+        ([1, 2], [1], "it has 1 part, not 2"),
         ([1, 2], torch.zeros(1 << 10, 0), "a tensor of shape (1024, 0), not 2 numbers"),
         (None, 0, "0 is not None"),
     ],

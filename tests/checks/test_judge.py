@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from helpers.checks.failed import Failed, Stuck
 from helpers.checks.judge import NOTHING, PRINTS, Tried, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.result import Outcome
-from helpers.checks.rules import Count, OnlyCalls
+from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Root
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -157,6 +158,32 @@ def test_usual_relations_are_named_where_they_hold() -> None:
     assert said(other, [other + 1, other + 2]) == ""
 
 
+def test_a_factor_that_would_make_right_results_wrong_is_not_advised() -> None:
+    other = torch.tensor([5.0, 7.0, 11.0])
+    wrong = Tried(case(other), ran([other * 2] * 2))
+    right, empty = Tried(case(other), ran([other] * 2)), Tried(case(X[:0]), ran([X[:0]] * 2))
+    assert "2 times too large" in judge(exercise(), wrong, passed=[empty]).advice
+    assert judge(exercise(), wrong, passed=[empty, right]).advice == ""
+
+
+def test_parts_of_a_result_are_named_and_numbers_have_few_digits() -> None:
+    given = case((1, 0.1234567891), parts=("calls", "share"))
+    row = judge(exercise(), Tried(given, ran([(1, 0.2234567891), (1, 0.1234567891)]))).rows[0]
+    assert row.problem == "share: 0.22346 is not 0.12346"
+    assert (row.expected, row.got) == ("(1, 0.123457)", "(1, 0.223457)")
+    later = judge(exercise(), Tried(case((0.1234561, 1)), ran([(0.1234564, 1)] * 2))).rows[0]
+    assert (later.expected, later.got) == ("(0.1234561, 1)", "(0.1234564, 1)")
+
+
+def test_the_stub_of_a_different_exercise_is_named() -> None:
+    failure = RankFailed(RankError(0, "NotImplementedError", "Exercise 16.2: Pass on"))
+    third = replace(exercise(), number="16.3")
+    verdict = judge(third, Tried(case(), ran([None] * 2, failure=failure)))
+    assert verdict.outcome is Outcome.CRASHED and "Exercise 16.2" in verdict.advice
+    second = judge(replace(third, number="16.2"), Tried(case(), ran([None] * 2, failure=failure)))
+    assert second.outcome is Outcome.NOT_ATTEMPTED
+
+
 def test_a_changed_input_is_told_where_the_text_forbids_it() -> None:
     tried = Tried(case(), ran([X, X]), changed=[[], ["x"]])
     verdict = judge(exercise(), tried)
@@ -165,7 +192,7 @@ def test_a_changed_input_is_told_where_the_text_forbids_it() -> None:
 
 def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
     events = broadcast(0), broadcast(1)
-    counted = judge(exercise(Count("broadcast", 2)), Tried(case(), ran([X, X], *events)))
+    counted = judge(exercise(Calls("broadcast", 2)), Tried(case(), ran([X, X], *events)))
     assert (counted.outcome, counted.partial) == (Outcome.WRONG, 0.5)
     forbidden = judge(exercise(OnlyCalls(("send",))), Tried(case(), ran([X, X], *events)))
     assert (forbidden.outcome, forbidden.partial) == (Outcome.FORBIDDEN, 0.0)
@@ -173,7 +200,7 @@ def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
 
 def test_a_failed_run_tells_of_calls_that_were_made_and_not_of_missing_ones() -> None:
     failure = RankFailed(RankError(1, "ValueError", "no"))
-    given = exercise(Root("src"), Count("broadcast", 1))
+    given = exercise(Root("src"), Calls("broadcast", 1))
     tried = Tried(case(facts={"src": 1}), ran([None, None], broadcast(0, root=0), failure=failure))
     verdict = judge(given, tried)
     assert len(verdict.broken) == 1 and "`src` is 1" in verdict.broken[0]

@@ -16,8 +16,7 @@ import torch
 from helpers.checks import rules, rules_collectives, rules_spans, rules_transfers
 from helpers.checks.case import Case
 from helpers.checks.rules import (
-    BytesSent,
-    Count,
+    Calls,
     FirstProblem,
     Holds,
     OnlyCalls,
@@ -25,17 +24,9 @@ from helpers.checks.rules import (
     Peers,
     PortRounds,
     Rule,
-    TotalMessages,
 )
-from helpers.checks.rules_collectives import (
-    Awaited,
-    AwaitedByHand,
-    Calls,
-    HandedIn,
-    Root,
-    Travels,
-)
-from helpers.checks.rules_spans import CallsIn, IssuedInside, SpanInFlight
+from helpers.checks.rules_collectives import Awaited, Root
+from helpers.checks.rules_spans import IssuedInside, SpanInFlight
 from helpers.checks.rules_transfers import EachIsWaitedFor, InFlightTogether, NothingBlocks
 from helpers.trace.events import Event, Place, Trace
 
@@ -107,37 +98,42 @@ TABLE = [
     ),
     Row(OnlyCalls(()), [span(0)], [send()], "rank 0 calls send; none is needed."),
     Row(
-        Count("broadcast", 1, why="One moves it all."),
+        Calls("broadcast", 1, why="One moves it all."),
         both(collective(0, "broadcast")),
         [collective(0, "broadcast"), *both(collective(1, "broadcast"))],
         "rank 0 calls broadcast 2 times; once is right. One moves it all.",
     ),
     Row(
-        Count("broadcast", "calls"),
+        Calls("broadcast", "calls"),
         both(collective(0, "broadcast")),
         [collective(0, "broadcast")],
         "rank 1 calls broadcast 0 times; once is right.",
     ),
     Row(
-        Count("send", lambda case, rank: 1 - rank, at_most=True),
+        Calls("send", most=lambda case, rank: 1 - rank),
         [],
         [send(1, 0)],
         "rank 1 calls send once; at most 0 times is right.",
     ),
     Row(
-        Calls(1, why="Put them into one tensor."),
+        Calls(most=1, why="Put them into one tensor."),
         both(collective(0)),
         [*both(collective(0)), collective(1, "barrier")],
         "rank 1 makes 2 calls (all_reduce, barrier); 1 are enough. Put them into one tensor.",
     ),
     Row(
-        Calls(2),
+        Calls(most=2),
         both(collective(0)),
         [collective(0), span(1)],
         "rank 1 makes no call: it cannot know what the other ranks have.",
     ),
     Row(
-        TotalMessages(lambda case: case.world_size - 1),
+        Calls(
+            "send",
+            lambda case, rank: case.world_size - 1,
+            together=True,
+            text="the right number of messages",
+        ),
         [send(), recv()],
         [send(), send(1, 0)],
         "the ranks send 2 messages in all; 1 is needed.",
@@ -174,25 +170,25 @@ TABLE = [
     ),
     # --- how much -------------------------------------------------------------------------------
     Row(
-        BytesSent("bytes", why="Send what changed."),
+        Calls("send", total="bytes", why="Send what changed."),
         [send(), recv(nbytes=4096)],
         [send(), send(nbytes=1024)],
         "rank 0 sends 1,032 bytes; 8 are enough. Send what changed.",
     ),
     Row(
-        HandedIn("bytes", "one chunk at a time"),
+        Calls(each="bytes", text="one chunk at a time"),
         both(collective(0)) * 2,
         [collective(0), collective(1, nbytes=16, where=LINE)],
         "rank 1 hands 16 bytes to all_reduce (cell 3, line 7); 8 are enough.",
     ),
     Row(
-        Travels("all_reduce", "no more than needed", why="Half of it is known."),
+        Calls("all_reduce", text="no more than needed", why="Half of it is known."),
         [*both(collective(0)), *both(collective(0, "barrier", nbytes=99))],
         both(collective(0, nbytes=16)),
         "rank 0 hands 16 bytes to all_reduce in all; 8 are enough. Half of it is known.",
     ),
     Row(
-        Travels("all_reduce", "in one call"),
+        Calls("all_reduce", text="in one call"),
         both(collective(0)),
         [collective(0), *[collective(1, nbytes=4)] * 2],
         "rank 1 makes 2 calls of all_reduce; 1 are enough.",
@@ -211,9 +207,16 @@ TABLE = [
         "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
         "Work: the tensor is used before it is ready.",
     ),
+    Row(  # a functional collective is awaited when its result is used
+        Awaited(),
+        [started(0, wait=2), started(1, by="_library/autograd.py")],
+        [started(0, wait=2), started(1)],
+        "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
+        "Work: the tensor is used before it is ready.",
+    ),
     Row(
-        AwaitedByHand(),
-        [started(0, wait=2), started(1, where=replace(LINE, source="y = all_reduce(x)"))],
+        Awaited(),
+        [started(0, wait=2), started(1, by="_library/autograd.py")],
         [started(0, wait=2), started(1)],
         "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
         "Work: the tensor is used before it is ready.",
@@ -248,20 +251,20 @@ TABLE = [
     ),
     # --- spans of a rank's own work -------------------------------------------------------------
     Row(
-        CallsIn("forward", 1, missing="Nobody has the sum."),
+        Calls(phase="forward", exactly=1, missing="Nobody has the sum."),
         [span(0), collective(0), collective(0, start=20)],
         [span(0), collective(0, start=20)],
         "rank 0 makes no call in forward; 1 is right. Nobody has the sum.",
     ),
     Row(
-        CallsIn("forward", 0, why="Each rank has all of it."),
+        Calls(phase="forward", exactly=0, why="Each rank has all of it."),
         [span(0), collective(0, start=20)],
         [span(1), collective(1, where=LINE)],
         "rank 1 makes 1 call in forward: all_reduce (cell 3, line 7); none is needed. Each rank has "
         "all of it.",
     ),
     Row(
-        CallsIn("forward", 2, at_most=True, most_bytes="bytes", why_large="Send the shard."),
+        Calls(phase="forward", most=2, each="bytes", why_large="Send the shard."),
         [span(0), collective(0)],
         [span(0), collective(0, nbytes=16)],
         "rank 0 hands 16 bytes to all_reduce in forward; 8 are enough. Send the shard.",
@@ -358,7 +361,7 @@ def test_a_rule_says_what_it_wants_in_half_a_sentence(row: Row) -> None:
 
 
 def test_a_rank_that_never_came_to_a_phase_breaks_nothing_there() -> None:
-    assert CallsIn("forward", 1).problem(trace_of([span(0, "backward")]), CASE) == ""
+    assert Calls(phase="forward", exactly=1).problem(trace_of([span(0, "backward")]), CASE) == ""
 
 
 def test_where_a_rule_does_not_apply_nothing_breaks_it() -> None:

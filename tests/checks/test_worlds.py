@@ -15,7 +15,7 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.grade import MOVES, grade
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
-from helpers.checks.rules import Count, OnlyCalls
+from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Awaited
 from helpers.views.verdict import verdict_text
 from tests.submission_files import PRELUDE, sample_called
@@ -306,7 +306,7 @@ def test_the_answer_to_another_exercise_is_named_if_it_is_wrong(
 
 # --- what belongs to which case -------------------------------------------------------------------
 
-ONLY = replace(SUM, rules=(OnlyCalls(("all_reduce",)), Count("all_reduce", 1)))
+ONLY = replace(SUM, rules=(OnlyCalls(("all_reduce",)), Calls("all_reduce", 1)))
 WINDOWS = {
     "its end is told too early": """
         import sys

@@ -11,6 +11,7 @@ import pytest
 
 from helpers.checks.answer_file import AnswerKind, KnownAnswer
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.known_outcomes import known_outcomes
 from helpers.checks.mistakes import known_answers, path_of
 from helpers.checks.proof import problem
 from helpers.checks.registry import exercises
@@ -22,7 +23,12 @@ RARE = ("secret 2", "secret 3")
 # DTensor, FSDP and the like take a second to import: a rank server in use has done so long ago
 pytestmark = pytest.mark.usefixtures("preloaded")
 
-ALL = [(exercise, known) for exercise in exercises().values() for known in known_answers(exercise)]
+ALL = [
+    (exercise, known)
+    for exercise in exercises().values()
+    for known in known_answers(exercise)
+    if known.source
+]
 QUICK = {
     next((known.title for known in known_answers(each) if known.kind is AnswerKind.MISTAKE), "")
     for each in exercises().values()
@@ -52,6 +58,8 @@ def test_titles_name_one_answer_each(exercise: Exercise) -> None:
     rules = {rule.text for rule in exercise.rules}
     broken = {known.rule for known in known_answers(exercise) if known.rule}
     assert broken <= rules, f"{path_of(exercise).name} names rules that the exercise does not have"
+    named = {known.mistake for known in known_answers(exercise) if known.mistake}
+    assert named <= {mistake.title for mistake in known_outcomes(exercise)}
 
 
 @pytest.mark.parametrize("exercise", exercises().values(), ids=lambda each: each.name)

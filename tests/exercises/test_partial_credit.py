@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from helpers.answers.build import Answer, build_answer
-from helpers.checks.grade import grade
+from helpers.checks.grade import grade, summed
 from helpers.checks.registry import get
-from helpers.checks.result import CheckResult, Outcome
+from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 
 RIGHT_WHERE_IT_DIVIDES = """
 import torch.distributed as dist
@@ -29,7 +31,7 @@ def test_the_cases_that_pass_give_their_share_of_the_points() -> None:
     passed = [case.passed for case in result.cases]
     assert 0 < sum(passed) < len(passed) == get("split_sum").count
     assert result.outcome is Outcome.WRONG and result.out_of == 10
-    assert result.points == 10 * sum(passed) / len(passed)
+    assert result.points == round(10 * sum(passed) / len(passed), 1)
 
 
 def test_stopping_at_the_first_failure_gives_the_same_verdict_and_advice() -> None:
@@ -53,7 +55,7 @@ def global_mean_and_variance(rank, world_size, x):
 """
 
 
-def test_right_values_keep_their_share_where_a_rule_on_traffic_is_broken() -> None:
+def test_right_values_keep_half_at_most_where_a_rule_on_traffic_is_broken() -> None:
     exercise = get("global_mean_and_variance")
     answer = build_answer([TWO_SUMS], exercise.name)
     assert isinstance(answer, Answer), answer
@@ -61,8 +63,35 @@ def test_right_values_keep_their_share_where_a_rule_on_traffic_is_broken() -> No
     assert result.outcome is Outcome.WRONG and not any(case.passed for case in result.cases)
     rules = len(exercise.rules)
     for case in result.cases:
-        assert case.credit == 1 - len(case.broken) / (1 + rules)
-    assert 0 < result.points < exercise.points
+        assert case.credit == (1 - (len(case.broken) - 1) / rules) / 2
+    assert 0 < result.points <= exercise.points / 2
+
+
+ONE_LEVEL = """
+import torch.distributed as dist
+
+def two_level_all_reduce(rank, world_size, x, per_host):
+    total = x.clone()
+    dist.all_reduce(total)
+    return total
+"""
+
+
+def test_cases_that_cannot_show_a_missed_target_do_not_pay_for_it() -> None:
+    answer = build_answer([ONE_LEVEL], "two_level_all_reduce")
+    assert isinstance(answer, Answer), answer
+    result = grade(get("two_level_all_reduce"), answer, str)
+    assert any(case.passed for case in result.cases)
+    assert not any(row.problem for case in result.cases for row in case.rows)
+    assert result.points <= result.out_of / 2
+
+
+@pytest.mark.parametrize(("wrong", "points"), [(0, 10.0), (1, 6.9), (2, 4.4), (6, 0.0), (12, 0.0)])
+def test_each_wrong_judgement_costs_much_more_than_its_share(wrong: int, points: float) -> None:
+    exercise, answer = get("choose_a_tool"), Answer("choose_a_tool", "", ())
+    outcomes = [Outcome.WRONG] * wrong + [Outcome.PASSED] * (24 - wrong)
+    verdicts = [CaseVerdict("a job", outcome) for outcome in outcomes]
+    assert summed(exercise, answer, verdicts, len(verdicts)).points == points
 
 
 def test_a_forbidden_call_is_worth_nothing_however_right_the_values_are() -> None:

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from helpers.answers.build import Answer
+from helpers.checks import oracle
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.reference import reference_of
 from helpers.checks.registry import get
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import FAULT, Grader
@@ -171,6 +173,31 @@ def test_where_the_reference_fails_too_nobody_loses_points(grader: Grader, tmp_p
     exercise = ping_pong(record)
     assert record.status is Status.HARNESS_FAULT
     assert (exercise.outcome, exercise.points, exercise.out_of) == (FAULT, 0.0, 0.0)
+
+
+def averaged(grader: Grader, folder: Path, source: str) -> ExerciseRecord:
+    """Grade an answer to an exercise in which only the reference solution says what is right."""
+    path = write_notebook(folder / "08_synchronous_sgd.ipynb", source)
+    record = grader.grade(Job("anna", path, path.name))
+    return next(each for each in record.exercises if each.name == "average_gradients")
+
+
+def test_what_the_reference_returns_is_right(grader: Grader, tmp_path: Path) -> None:
+    source = reference_of(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
+    assert averaged(grader, tmp_path, source).points == 10.0
+    wrong = averaged(grader, tmp_path, source.replace("dist.get_world_size()", "1"))
+    assert wrong.outcome == "wrong" and wrong.points < 2.0
+    assert any(case.advice for case in wrong.cases)
+
+
+def test_a_reference_that_fails_costs_nobody_points(
+    grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = reference_of(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
+    broken = source + "\n\ndef average_gradients(model):\n    raise ValueError\n"
+    monkeypatch.setattr(oracle, "source_of", lambda exercise: broken)
+    found = averaged(grader, tmp_path, source)
+    assert (found.outcome, found.out_of) == (FAULT, 0.0)
 
 
 def test_a_file_that_is_no_notebook_is_told_in_one_line(grader: Grader, tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from helpers.checks.oracle import needs_reference
+from helpers.checks.reference import reference_of
+from helpers.checks.registry import exercises
 from helpers.course.workspace import find_workspace
 from helpers.grading.release import MANIFEST, ReleaseError, differences, release, sum_of
 
@@ -37,6 +40,42 @@ def test_known_mistakes_are_sealed_or_left_out(bundle: Path, tmp_path: Path) -> 
     release(find_workspace(), without, with_mistakes=False)
     assert not [*without.rglob("*.sealed")]
     assert differences(without, find_workspace()) == []
+
+
+def test_references_that_checks_need_are_sealed(bundle: Path, tmp_path: Path) -> None:
+    needed = {e.name for e in exercises().values() if needs_reference(e)}
+    files = [*bundle.glob("helpers/exercises/*/*.reference")]
+    assert {path.stem for path in files} == needed
+    assert not any(b"dist." in path.read_bytes() for path in files)
+
+
+def test_a_check_works_without_solutions(bundle: Path) -> None:
+    """What is right in 8.1 is known only to the reference solution."""
+    answer = reference_of(find_workspace().solutions, "08_synchronous_sgd", "average_gradients")
+    program = (
+        f"import sys; sys.path.insert(0, {str(bundle)!r}); "
+        "sys.meta_path = [f for f in sys.meta_path if 'ditable' not in repr(f)]; "
+        "from helpers.checks import grade, registry; from helpers.answers.build import build_answer; "
+        "exercise = registry.get('average_gradients'); source = sys.stdin.read(); "
+        "kept = grade.grade(exercise, build_answer([source], exercise.name), str); "
+        "wrong = source.replace('dist.get_world_size()', '1'); assert wrong != source; "
+        "lost = grade.grade(exercise, build_answer([wrong], exercise.name), str, every_case=False); "
+        "print(grade.__file__, kept.outcome.value, lost.outcome.value)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=bundle,
+        env={**os.environ, "PYTHONPATH": str(bundle)},
+        input=answer.source,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert found.stdout.split() == [
+        str(bundle / "helpers" / "checks" / "grade.py"),
+        "passed",
+        "wrong",
+    ], found.stderr
 
 
 def test_its_readme_names_nothing_that_is_not_in_it(bundle: Path) -> None:

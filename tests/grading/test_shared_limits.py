@@ -12,7 +12,7 @@ import pytest
 WATCHES = """
 import sys
 from pathlib import Path
-from helpers.exercises.nb19_checkpoints.in_ranks.folder_watch import watching
+from helpers.exercises.shared.in_ranks.folder_watch import watching
 try:
     with watching(Path(sys.argv[1])):
         print("watches")

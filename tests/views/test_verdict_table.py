@@ -28,3 +28,10 @@ def test_the_text_names_ranks_where_there_are_several() -> None:
         result(Row(0, "5", "1", "2", "off"), Row(1, "5", "1", "1"))
     )
     assert "rank 0" not in verdict_text(result(Row(0, "5", "1", "2", "off")))
+
+
+def test_a_label_that_tells_a_whole_story_is_shown_once_and_not_in_a_list() -> None:
+    story = "round 0: all come; " * 40
+    cases = tuple(CaseVerdict(f"{story}{k}", Outcome.WRONG) for k in range(3))
+    text = verdict_text(CheckResult("f", "Exercise 1.1: F", Outcome.WRONG, cases))
+    assert "3 cases" in text and text.count("round 0") < 10

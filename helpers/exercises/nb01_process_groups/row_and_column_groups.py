@@ -16,7 +16,9 @@ from helpers.exercises.nb01_process_groups.in_ranks import in_a_grid
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
-    rows = draw.of(*(rows for rows in range(1, n + 1) if n % rows == 0))
+    # 2 x 3 and 3 x 2 show more than a line or a square: from 6 ranks on there are only such grids
+    grids = [rows for rows in range(2, n) if n % rows == 0]
+    rows = draw.of(*grids) if n > 4 else draw.of(1, n, *2 * grids)
     cols = n // rows
     mine = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
     grid = torch.stack(mine).reshape(rows, cols, *mine[0].shape)
@@ -29,6 +31,7 @@ def case(draw: Draw) -> Case:
         [(rows, cols, x) for x in mine],
         right=ByName(right, scale=sum(largest(x) for x in mine)),
         facts={"rows": rows, "cols": cols},
+        telling=min(rows, cols) > 1,  # on a line, one of the two groups has one rank
     )
 
 
@@ -58,6 +61,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     driver=in_a_grid,
+    sizes=(1, 2, 4, 6, 8),
     count=16,
     own_network=True,
     reported=("pair", "x"),

@@ -33,8 +33,8 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Count("send", has_partner),
-        Count("recv", has_partner),
+        Calls("send", has_partner),
+        Calls("recv", has_partner),
         Peers(partners, "each rank sends to its partner"),
     ),
     sizes=SIZES,

@@ -46,13 +46,17 @@ def hand_on(case: Case, rank: int) -> tuple[str, ...]:
     return one * int(case.facts["chunks"])
 
 
+def next_one(case: Case, rank: int) -> tuple[int, ...]:
+    return (rank + 1,) if rank + 1 < case.world_size else ()
+
+
 EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
         Holds(small, "no message is larger than a chunk", on_each_call=True),
         Order(hand_on, "each chunk is handed on before the next is taken"),
-        Peers(lambda case, rank: (rank + 1,), "each rank sends to the next"),
+        Peers(next_one, "each rank sends to the next, the last one to none"),
     ),
     sizes=SIZES,
 )

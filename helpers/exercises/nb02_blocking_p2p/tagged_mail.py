@@ -55,8 +55,8 @@ EXERCISE = Exercise(
     (
         *TRANSFERS,
         Holds(tags, "a length with tag 1, a letter with tag 2"),
-        Count("send", lambda case, rank: 2 if rank else 0),
-        Count("recv", lambda case, rank: 0 if rank else 2 * (case.world_size - 1)),
+        Calls("send", lambda case, rank: 2 if rank else 0),
+        Calls("recv", lambda case, rank: 0 if rank else 2 * (case.world_size - 1)),
     ),
     kind=Kind.MODULE,
     driver=one_case_at_a_time,

@@ -63,8 +63,8 @@ EXERCISE = Exercise(
     (
         *TRANSFERS,
         Holds(one_cell_each, "one cell goes to each neighbor", on_each_call=True),
-        Count("send", edges, why="That is one to each neighbor in each sweep."),
-        Count("recv", edges, why="That is one from each neighbor in each sweep."),
+        Calls("send", edges, why="That is one to each neighbor in each sweep."),
+        Calls("recv", edges, why="That is one from each neighbor in each sweep."),
         Peers(neighbors, "each rank sends to its neighbors"),
         InFlightTogether(
             lambda case, rank: 2 * len(neighbors(case, rank)),

@@ -31,8 +31,8 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Count("send", 1),
-        Count("recv", 1),
+        Calls("send", 1),
+        Calls("recv", 1),
         Peers(lambda case, rank: ((rank + 1) % case.world_size,), "each rank sends to the next"),
         SpanInFlight(COMPUTE),
     ),

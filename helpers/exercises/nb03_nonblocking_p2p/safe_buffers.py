@@ -28,7 +28,7 @@ def case(draw: Draw) -> Case:
         right=Each([came if rank == dst else two_buffers for rank in range(n)]),
         facts={"dst": dst, "count": count},
         tolerance=0,
-        shown=f"fill, {count}, {length}, {dst}",
+        shown=f"fill, count={count}, length={length}, dst={dst}",
     )
 
 
@@ -69,7 +69,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Count("send", messages),
+        Calls("send", messages),
         Peers(lambda case, rank: (case.facts["dst"],), "every message goes to rank `dst`"),
         Holds(filled_in_flight, "one buffer is filled while the other is in flight"),
         EachIsWaitedFor(),

@@ -50,8 +50,8 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Count("send", moves),
-        Count("recv", moves),
+        Calls("send", moves),
+        Calls("recv", moves),
         Peers(
             lambda case, rank: ((rank + case.facts["by"]) % case.world_size,),
             "each rank sends to the one that is `by` further on",

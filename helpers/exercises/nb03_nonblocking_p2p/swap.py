@@ -38,8 +38,8 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Count("send", has_partner),
-        Count("recv", has_partner),
+        Calls("send", has_partner),
+        Calls("recv", has_partner),
         Peers(mirror, "each rank sends to its partner"),
         InFlightTogether(2, "both transfers are in flight together"),
     ),

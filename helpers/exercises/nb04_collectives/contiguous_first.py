@@ -35,8 +35,8 @@ EXERCISE = Exercise(
         Awaited(),
         OnlyCalls(("scatter",)),
         Root("src"),
-        Count("scatter", 1),
-        HandedIn("bytes", "no more columns are handed in than there are"),
+        Calls("scatter", 1),
+        Calls(each="bytes", text="no more columns are handed in than there are"),
     ),
     failed=ON_ROOT_ONLY,
 )

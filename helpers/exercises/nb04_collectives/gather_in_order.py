@@ -30,5 +30,5 @@ def case(draw: Draw) -> Case:
 
 
 EXERCISE = Exercise(
-    case, (Awaited(), OnlyCalls(("gather",)), Root("dst"), Count("gather", 1)), failed=ON_ROOT_ONLY
+    case, (Awaited(), OnlyCalls(("gather",)), Root("dst"), Calls("gather", 1)), failed=ON_ROOT_ONLY
 )

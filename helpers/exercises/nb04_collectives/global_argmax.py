@@ -63,7 +63,7 @@ EXERCISE = Exercise(
     (
         Awaited(),
         OnlyCalls(("all_gather", "all_reduce", "broadcast")),
-        Calls(2),
-        HandedIn(16, "no more than two numbers in a call", "Two numbers have 16 bytes."),
+        Calls(most=2),
+        Calls(each=16, text="no more than two numbers in a call", why="Two numbers have 16 bytes."),
     ),
 )

@@ -40,7 +40,11 @@ EXERCISE = Exercise(
     (
         Awaited(),
         OnlyCalls(("all_reduce",)),
-        Count("all_reduce", 1, why="Put what has to be added into one tensor."),
-        HandedIn("bytes", "no more than three numbers", "Three float64 numbers have 24 bytes."),
+        Calls("all_reduce", 1, why="Put what has to be added into one tensor."),
+        Calls(
+            each="bytes",
+            text="no more than three numbers",
+            why="Three float64 numbers have 24 bytes.",
+        ),
     ),
 )

@@ -37,9 +37,11 @@ EXERCISE = Exercise(
         Awaited(),
         OnlyCalls(("scatter",)),
         Root("src"),
-        Count("scatter", 1),
-        HandedIn(
-            "bytes", "no more rows are handed in than needed", "Each rank needs its rows only."
+        Calls("scatter", 1),
+        Calls(
+            each="bytes",
+            text="no more rows are handed in than needed",
+            why="Each rank needs its rows only.",
         ),
     ),
     failed=ON_ROOT_ONLY,

@@ -37,7 +37,7 @@ EXERCISE = Exercise(
     (
         Awaited(),
         OnlyCalls(("reduce_scatter",)),
-        Count("reduce_scatter", 1),
-        HandedIn("bytes", "each element is handed in once"),
+        Calls("reduce_scatter", 1),
+        Calls(each="bytes", text="each element is handed in once"),
     ),
 )

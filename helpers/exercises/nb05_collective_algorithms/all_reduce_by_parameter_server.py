@@ -41,8 +41,8 @@ EXERCISE = Exercise(
     (
         P2P,
         Peers(links, "workers send to the server only"),
-        Count("send", lambda case, rank: len(links(case, rank)), why=ONCE),
-        BytesSent(lambda case, rank: len(links(case, rank)) * case.facts["bytes"]),
+        Calls("send", lambda case, rank: len(links(case, rank)), why=ONCE),
+        Calls("send", total=lambda case, rank: len(links(case, rank)) * case.facts["bytes"]),
     ),
     failed=FAILED,
     keeps_input=True,

@@ -46,10 +46,12 @@ EXERCISE = Exercise(
             "In a round both partners send: `isend`, then `recv`, then `wait`.",
             "takes ⌊log2 p⌋ rounds, and two more where p is not a power of two",
         ),
-        TotalMessages(
-            lambda case: 2 ** doublings(case) * doublings(case) + 2 * extra(case), at_most=True
+        Calls(
+            "send",
+            most=lambda case, rank: 2 ** doublings(case) * doublings(case) + 2 * extra(case),
+            together=True,
         ),
-        BytesSent("bytes", "Each message is one sum, as long as `x`."),
+        Calls("send", total="bytes", why="Each message is one sum, as long as `x`."),
     ),
     failed=(*FAILED, SEND_FIRST),
     keeps_input=True,

@@ -39,7 +39,8 @@ def _all_send(case: Case, run: Run) -> bool:
 
 
 ITSELF = (
-    "A rank sends to itself or receives from itself. It needs no message for what it already has."
+    "A rank sends to itself or receives from itself. Is its peer computed right? If you count ranks from the "
+    "root, add the root again, modulo world_size. For what a rank already has it needs no message."
 )
 FAILED: tuple[Any, ...] = (
     Failed("should not be the same as the rank of the current process", ITSELF),

@@ -35,8 +35,11 @@ EXERCISE = Exercise(
         PortRounds(
             lambda case: (case.world_size - 1).bit_length(), ALL_SEND, "takes ⌈log2 p⌉ rounds"
         ),
-        TotalMessages(
-            lambda case: case.world_size - 1, why="Each rank but the root needs it once."
+        Calls(
+            "send",
+            lambda case, rank: case.world_size - 1,
+            together=True,
+            why="Each rank but the root needs it once.",
         ),
     ),
     failed=FAILED,

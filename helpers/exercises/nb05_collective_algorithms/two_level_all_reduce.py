@@ -37,6 +37,7 @@ def case(draw: Draw) -> Case:
         f"{hosts} x {per_host} ranks, {total.numel()} elements of {total.dtype}",
         [(x, per_host) for x in mine],
         right=right,
+        telling=1 < per_host < n and total.numel() >= n,
         facts={"per_host": per_host, "most": 2 * (hosts - 1) * part * total.element_size()},
     )
 

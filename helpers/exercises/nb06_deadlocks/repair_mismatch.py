@@ -70,7 +70,7 @@ EXERCISE = Exercise(
     (
         Awaited(),
         OnlyCalls(("all_gather", "all_reduce", "broadcast")),
-        Count("broadcast", 1),
+        Calls("broadcast", 1),
         Holds(only_the_broadcast, "only the broadcast carries weights", forbids=True),
     ),
 )

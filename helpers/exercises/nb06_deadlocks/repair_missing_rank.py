@@ -96,10 +96,9 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce", "barrier")),
         Awaited(),
         Holds(roll_call_first, "monitored_barrier comes first"),
-        Count(
+        Calls(
             "all_reduce",
-            lambda case, rank: max(1, case.facts["steps"]) + 1,
-            at_most=True,
+            most=lambda case, rank: max(1, case.facts["steps"]) + 1,
             why="One to agree on the number of steps, and one for each step.",
         ),
     ),

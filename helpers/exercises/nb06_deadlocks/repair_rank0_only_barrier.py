@@ -59,7 +59,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("barrier",)),
-        Count("barrier", 1),
+        Calls("barrier", 1),
         Holds(prepared_once, "rank 0 prepares once, every rank reads once"),
         Holds(in_order, "first prepare, then the barrier, then read"),
     ),

@@ -45,7 +45,9 @@ def as_they_are(trace: Trace, case: Case) -> str:
 
 def no_further(trace: Trace, case: Case) -> str:
     unpickled = trace.select(lambda event: not event.call.endswith("_object"))
-    return HandedIn("most", "", "Pad to the longest `x`, and no further.").problem(unpickled, case)
+    return Calls(each="most", why="Pad to the longest `x`, and no further.").problem(
+        unpickled, case
+    )
 
 
 EXERCISE = Exercise(
@@ -54,7 +56,7 @@ EXERCISE = Exercise(
         Awaited(),
         Holds(as_they_are, "tensors are sent unpickled", forbids=True),
         OnlyCalls(("all_gather",)),
-        Count("all_gather", 2),
+        Calls("all_gather", 2),
         Holds(no_further, "pads to the longest, and no further"),
     ),
 )

@@ -39,6 +39,7 @@ def case(draw: Draw) -> Case:
         right=torch_gives(*setting),
         tolerance=0,
         shown="",
+        telling=not shuffle,  # 0, 1, 2, ... shows which index is missing
     )
 
 

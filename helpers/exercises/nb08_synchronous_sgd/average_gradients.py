@@ -12,8 +12,8 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
-from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total
-from helpers.exercises.shared.gradients import GUARDED, Gradients
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS
+from helpers.exercises.shared.gradients import GUARDED
 
 NAMES = ("table", "first", "second", "shift", "scale")
 FROZEN = "Leave a parameter with requires_grad=False alone: it is not trained, and its `p.grad` stays as is."
@@ -39,11 +39,7 @@ def case(draw: Draw) -> Case:
             own[rank][name] = grads[rank] if (stale if name in frozen else has) else None
     if all(one[name] is None for one in own for name in trained):
         own[0 if idle else n - 1][trained[0]] = draw.tensor(values[trained[0]].shape, dtype, 1.0)
-    mine: Own = [{name: one[name] for name in trained} for one in own]
-    mean = each_total(mine, [1 / n] * n)
-    unused = frozenset(name for name in trained if mean[name] is None)
-    zeros = {name: torch.zeros_like(values[name]) for name in unused}
-    right = [{"weights": "", **mean, **zeros, **{k: one[k] for k in frozen}} for one in own]
+    unused = frozenset(name for name in trained if all(one[name] is None for one in own))
     scale = {name: largest(*(one[name] for one in own)) for name in names}
     advice = {"weights": STEPS, **dict.fromkeys(frozen, FROZEN)}
     return Case(
@@ -52,7 +48,7 @@ def case(draw: Draw) -> Case:
             ([(name, values[name], one[name], name in trained) for name in names], tied)
             for one in own
         ],
-        right=Gradients(right, scale, lambda name, got: advice.get(name, ""), unused),
+        right=Reference(scale, advice, unused=unused),
         facts={
             "bytes": sum(values[name].nbytes + 8 for name in trained),
             "calls": 2 * len(trained),
@@ -64,9 +60,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Travels(
+        Calls(
             "all_reduce",
-            "each trained parameter's gradient is sent once",
+            text="each trained parameter's gradient is sent once",
             why="A weight with two names is sent once: `model.parameters()` returns it once. A frozen "
             "parameter is not sent.",
         ),

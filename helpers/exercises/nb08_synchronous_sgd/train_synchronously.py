@@ -11,12 +11,11 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
-from helpers.exercises.nb08_synchronous_sgd.shared import draw_rule, loss, trained
+from helpers.exercises.nb08_synchronous_sgd.shared import draw_rule
 from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
     UNEQUAL,
-    batches_of,
     draw_samples,
     draw_weights,
 )
@@ -32,21 +31,15 @@ def case(draw: Draw) -> Case:
     size, pixels, classes = n * each, draw.whole(1, 3), draw.whole(2, 3)
     starts = [draw_weights(draw, pixels, classes) for _ in range(n)]
     x, y = draw_samples(draw, steps * size + draw.of(0, 5), pixels, classes)
-    whole = batches_of(x, y, size, steps)
-    (one,) = trained(starts[:1], rule, [[batch] for batch in whole])
-    before = [one[f"weights before step {k}"] for k in range(1, steps + 1)]
-
-    losses = [loss(w, starts[0], *batch) for w, batch in zip(before, whole, strict=True)]
-    right = {"steps": "", **one, "samples": steps * each, "losses": losses}
-    scale = {name: PARITY * max(largest(value), 1.0) for name, value in one.items()}
+    nbytes = sum(w.nbytes for w in starts[0])
     return Case(
         f"{plural(steps, 'step')} of {plural(size, 'sample')}, momentum {rule[1]:g}",
         [(Training(start, rule, x, y, size, steps, steps),) for start in starts],
-        right=ByName([right] * n, scale, lambda name, got: SAMPLES if name == "samples" else ""),
+        right=Reference(None, {"samples": SAMPLES}, PARITY),
         facts={
-            "bytes": steps * (before[0].nbytes + 16) + 8,
+            "bytes": steps * (nbytes + 16) + 8,
             "calls": steps * (len(starts[0]) + 2) + 1,
-            "weights": before[0].nbytes,
+            "weights": nbytes,
             "parameters": len(starts[0]),
         },
     )
@@ -56,14 +49,14 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce", "broadcast")),
-        Travels(
+        Calls(
             "broadcast",
-            "the weights are broadcast once",
-            "weights",
-            "parameters",
-            "Once, at the start.",
+            most="parameters",
+            total="weights",
+            text="the weights are broadcast once",
+            why="Once, at the start.",
         ),
-        Travels("all_reduce", "one gradient and one loss are sent in each step"),
+        Calls("all_reduce", text="one gradient and one loss are sent in each step"),
         Awaited(),
     ),
     failed=(GUARDED, Failed("", UNEQUAL, died=True)),

@@ -12,8 +12,8 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
-from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total
-from helpers.exercises.shared.gradients import GUARDED, PARITY, SAME_CALLS, UNEQUAL, Gradients
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS
+from helpers.exercises.shared.gradients import GUARDED, PARITY, SAME_CALLS, UNEQUAL
 
 NAMES = ("weight", "bias", "table", "scale")
 
@@ -30,22 +30,18 @@ def case(draw: Draw) -> Case:
     for name in names:
         shape = draw.shape((0, 1, 2), 1)
         values[name], grads[name] = draw.tensor(shape, dtype), draw.tensors(shape, dtype)
-    own: Own = [
+    own = [
         {name: grads[name][rank] if counts[rank] else None for name in names} for rank in range(n)
     ]
-    mean = each_total(own, [count / sum(counts) for count in counts])
     room = PARITY if dtype == torch.float64 else 1.0
+    scale = {name: room * largest(*grads[name]) for name in names}
     return Case(
         f"{', '.join(map(str, counts))} samples, {plural(len(names), 'parameter')} of {dtype}",
         [
             ([(k, values[k], one[k], True) for k in names], False, count)
             for one, count in zip(own, counts, strict=True)
         ],
-        right=Gradients(
-            [{"weights": "", **mean}] * n,
-            {name: room * largest(*grads[name]) for name in names},
-            lambda name, got: STEPS if name == "weights" else "",
-        ),
+        right=Reference(scale, {"weights": STEPS}),
         facts={
             "bytes": sum(value.nbytes for value in values.values()) + 8,
             "calls": len(names) + 1,
@@ -53,6 +49,7 @@ def case(draw: Draw) -> Case:
             "total": sum(counts),
             "empty": counts.index(0) if 0 in counts else None,
         },
+        telling=len(set(counts)) > 1 and max(counts) < 10,
     )
 
 
@@ -60,9 +57,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Travels(
+        Calls(
             "all_reduce",
-            "each gradient is sent once, and one number of samples",
+            text="each gradient is sent once, and one number of samples",
             why="The number of all samples is the same for all gradients: add it up once.",
         ),
         Awaited(),

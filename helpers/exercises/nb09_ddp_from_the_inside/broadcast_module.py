@@ -44,7 +44,7 @@ def case(draw: Draw) -> Case:
     parts = ByName(
         [{"tensors": "", **own[src], "memory": "", "requires_grad": ""}] * n,
         dict.fromkeys(values, 0.0),
-        lambda name, got: ADVICE.get(name, ""),
+        ADVICE,
     )
 
     return Case(
@@ -63,9 +63,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("broadcast",)),
-        Travels(
+        Calls(
             "broadcast",
-            "each tensor is sent once",
+            text="each tensor is sent once",
             why="A weight with two names is sent once: `parameters()` returns it once, `state_dict()` twice. "
             "Objects are larger than their tensors.",
         ),

@@ -70,7 +70,7 @@ EXERCISE = Exercise(
         OnlyCalls(DDPS_OWN),
         Holds(not_half, "gradients are sent as float16"),
         Holds(at_once, "no call in the hook waits"),
-        Travels("all_reduce", "one all_reduce for each bucket"),
+        Calls("all_reduce", text="one all_reduce for each bucket"),
     ),
     failed=(Stuck("On every rank the hook must reduce its bucket."),),
     kind=Kind.MODULE,

@@ -31,7 +31,7 @@ def case(draw: Draw) -> Case:
     right = [name for name in unused if trained[name]]
     judge = ByName(
         [{"backward": "", "gradients": "", "names": right}] * draw.ranks,
-        advice=lambda name, got: ADVICE.get(name, ""),
+        advice=ADVICE,
     )
 
     settings = draw.whole(1, 4), frozen, tied

@@ -231,7 +231,8 @@ def accumulate_unsynchronized(
                     (cross_entropy(ddp(mx), my) / len(steps[0])).backward()
             (cross_entropy(ddp(x), y) / len(steps[0])).backward()
             found |= {f"step {number}: {name}": g for name, g in grads_of(ddp.module).items()}
-        return {**found, **_unusual(answer, ddp)}
+        seen = _unusual(answer, ddp)
+        return {"off": seen.pop("off"), **found, **seen}
 
 
 def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
@@ -261,7 +262,7 @@ def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
         seen["comes out"] = seen.get("comes out", True) and came is raised
         key = "interrupted" if isinstance(raised, KeyboardInterrupt) else "restored"
         seen[key] = seen.get(key, True) and ddp.require_backward_grad_sync is before
-    return {name: "" if good else _UNUSUAL[name] for name, good in seen.items()}
+    return {name: "" if seen[name] else words for name, words in _UNUSUAL.items()}
 
 
 _UNUSUAL = {

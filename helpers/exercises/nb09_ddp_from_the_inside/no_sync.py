@@ -7,12 +7,10 @@
   ddp.require_backward_grad_sync = old
 """
 
-from typing import Any
-
 from helpers.checks.author import *
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import accumulate_unsynchronized
 from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
-from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weights, gradients
+from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weights
 
 ADVICE = {
     "off": "`require_backward_grad_sync` is the flag: it must be False while the block runs.",
@@ -33,31 +31,10 @@ def case(draw: Draw) -> Case:
     x, y = draw_samples(draw, steps * n * k * size, pixels, classes)
     parts = list(zip(x.split(size), y.split(size), strict=True))
     given = [[parts[(s * n + r) * k :][:k] for s in range(steps)] for r in range(n)]
-    names = [f"{layer}.{kind}" for layer in (1, 3) for kind in ("weight", "bias")]
-
-    def mean(step: int, ranks: range) -> dict[str, Any]:
-        """Give the mean gradient over all microbatches of these ranks."""
-        each = [gradients(weights, *part) for r in ranks for part in given[r][step]]
-        return {
-            f"step {step + 1}: {name}": sum(grads) / len(each)
-            for name, grads in zip(names, zip(*each, strict=True), strict=True)
-        }
-
-    def all_steps(ranks: range) -> dict[str, Any]:
-        return {name: g for step in range(steps) for name, g in mean(step, ranks).items()}
-
-    right = all_steps(range(n))
-    own = [all_steps(range(r, r + 1)) for r in range(n)]
-    seen = {name: "" for name in ADVICE if name != "off"}
-    judge = ByName(
-        [{"off": "", **right, **seen}] * n,
-        PARITY * max(largest(*own), 1e-3),
-        lambda name, got: ADVICE.get(name, ""),
-    )
     return Case(
         f"{steps} step{'s' * (steps > 1)} of {k} microbatch{'es' * (k > 1)}",
         [(weights, mine) for mine in given],
-        right=judge,
+        right=Reference(None, ADVICE, PARITY),
         facts={"steps": steps},
     )
 
@@ -66,7 +43,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(DDPS_OWN),
-        Count(
+        Calls(
             "all_reduce", "steps", why="That is once in each step, in the backward after the block."
         ),
     ),

@@ -12,11 +12,9 @@ from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
     Route,
     Wrapped,
     assorted,
-    loss_of,
     state,
 )
-from helpers.exercises.shared.gradients import PARITY, Gradients, total
-from helpers.exercises.shared.in_ranks.classifier import flat, grads_of
+from helpers.exercises.shared.gradients import PARITY
 
 DDPS_OWN = ("all_gather", "all_reduce", "broadcast")
 """What torch's wrapper calls by itself: it compares shapes and sends rank 0's state."""
@@ -24,12 +22,12 @@ BOTH: Route = ("left", "right")
 TURNED: Route = ("right", "left")
 WRAPPER: tuple[Any, ...] = (
     OnlyCalls(("all_reduce", "broadcast")),
-    Travels(
+    Calls(
         "broadcast",
-        "parameters are broadcast once, buffers before each forward",
-        "broadcast bytes",
-        "broadcasts",
-        "Broadcast the parameters in __init__ only; equal gradients keep them equal.",
+        most="broadcasts",
+        total="broadcast bytes",
+        text="parameters are broadcast once, buffers before each forward",
+        why="Broadcast the parameters in __init__ only; equal gradients keep them equal.",
     ),
 )
 ENDINGS: tuple[Any, ...] = (
@@ -81,41 +79,6 @@ _IN_FLIGHT = (
 )
 
 
-def replicas(
-    settings: Sequence[tuple[int, bool, bool, bool]],
-    rule: tuple[float, float],
-    words: Sequence[torch.Tensor],
-    routes: Sequence[Sequence[Route]],
-) -> list[dict[str, Any]]:
-    """Train one replica for each rank in one process; return what each shows."""
-    models = [assorted(*each) for each in settings]
-    speed = [[torch.zeros_like(p) for p in model.parameters()] for model in models]
-    found = [{f"after __init__, {n}": t for n, t in state(model).items()} for model in models]
-    for step in range(len(words[0])):
-        for model in models:
-            model.zero_grad()
-            for own, of_first in zip(model.buffers(), models[0].buffers(), strict=True):
-                own.copy_(of_first)
-        for model, mine, route in zip(models, words, routes, strict=True):
-            loss_of(model, mine[step], route[step]).backward()
-        each = [grads_of(model) for model in models]
-        mean = {
-            name: total([one[name] for one in each], [1 / len(each)] * len(each))
-            for name in each[0]
-        }
-        for model, speeds, seen in zip(models, speed, found, strict=True):
-            if not step:
-                seen |= {f"gradient of {name}": g for name, g in mean.items()}
-            for (name, p), v in zip(model.named_parameters(), speeds, strict=True):
-                if mean[name] is not None:
-                    v.mul_(rule[1]).add_(mean[name])
-                    p.data -= rule[0] * v
-            seen[f"weights after step {step + 1}"] = flat(model)
-    for model, seen in zip(models, found, strict=True):
-        seen |= {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
-    return found
-
-
 def wrapped(
     draw: Draw, label: str, routes: Sequence[Sequence[Route]], spare: bool, *more: Any
 ) -> Case:
@@ -127,13 +90,12 @@ def wrapped(
     steps, sets = len(routes[0]), len({tuple(sorted(route)) for mine in routes for route in mine})
     words = [torch.randint(6, (steps, 7), generator=draw.generator()) for _ in range(n)]
     settings = [(seed, tied, spare, wide) for seed in seeds]
-    right = replicas([settings[0]] * n, rule, words, routes)
     model = assorted(*settings[0])
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    used = [name for name in trained if right[0][f"gradient of {name}"] is not None]
-    unused = {f"gradient of {n}": torch.zeros_like(p) for n, p in trained.items() if n not in used}
-    right = [{"in flight": "", **one, **unused} for one in right]
-    room = (PARITY if wide else 3.0) * largest(*right)
+    # gradients are shown of the first step
+    taken = {layer for mine in routes for layer in mine[0]}
+    idle = {"left", "right", "spare"} - taken
+    unused = frozenset(f"gradient of {n}" for n in trained if n.partition(".")[0] in idle)
     nbytes = [p.nbytes for p in trained.values()][::-1]
     buffers = [b.nbytes for b in model.buffers()]
     return Case(
@@ -143,12 +105,7 @@ def wrapped(
             (Wrapped(settings[r], (*rule, 0.0), words[r], routes[r], to_none, second), *more)
             for r in range(n)
         ],
-        right=Gradients(
-            right,
-            room,
-            unused=frozenset(unused),
-            advice=lambda name, got: _IN_FLIGHT if name == "in flight" else "",
-        ),
+        right=Reference(None, {"in flight": _IN_FLIGHT}, PARITY if wide else 3.0, unused),
         facts={
             "steps": steps,
             "sizes": nbytes,

@@ -21,6 +21,8 @@ SAID = {
 
 def case(draw: Draw) -> Case:
     length, begin = draw.whole(4, 40), draw.of(*CLOCKS)
+    if draw.low:
+        begin = 0.0
     # an answer that is always 0 must fail nearly everywhere
     nothing = draw.of("no communication", "empty")
     way = draw.of(*["both"] * 12, "no computation", "no computation", "all hidden", nothing)
@@ -44,6 +46,7 @@ def case(draw: Draw) -> Case:
         [(spans,)],
         right=round(exposed(spans), DIGITS),
         tolerance=1e-6,
+        telling=way == "both",
     )
 
 

@@ -27,15 +27,22 @@ KINDS = ("compute", "communication", "data")
 
 def case(draw: Draw) -> Case:
     count, begin = draw.of(1, 2, 3, 3, 4, 0), draw.of(*CLOCKS)
+    if draw.low:
+        count, begin = min(count, 2), 0.0
     steps: list[Interval] = []
     now = begin
     for _ in range(count):
         now += draw.of(0.0, 0.0, draw.whole(1, 8) / 4)  # a checkpoint, or a test, between steps
-        steps.append((now, now + draw.whole(4, 60) / 4))
+        length = draw.whole(4, 60) / 4
+        if draw.low:
+            now, length = float(round(now)), 8.0
+        steps.append((now, now + length))
         now = steps[-1][1]
     length = max(2, int(now - begin))
     counts = {kind: draw.of(0, 1, 2, 3, 4) * max(1, count) for kind in KINDS}
     counts["label"] = draw.whole(0, 3)
+    if draw.low:
+        counts = {kind: draw.of(0, 1, 2) for kind in counts}
     spans = draw_spans(draw, begin - 2, length + 2, counts)
     if count and draw.of(True, False):  # the gradients of one step while the next one begins
         spans.append(("communication", steps[0][0] + 1, steps[-1][1] + 3))
@@ -46,6 +53,7 @@ def case(draw: Draw) -> Case:
         [(spans, steps)],
         right=breakdown(spans, steps),
         tolerance=1e-6,
+        telling=count > 0 and len(spans) > 1,
     )
 
 

@@ -5,21 +5,19 @@
 - Sharded.forward: gather, `x @ weight.T`, save `x` and the shard. backward: gather again; `grad @ weight` is
   for x; the padded, flat `grad.T @ x` goes through reduce_scatter_single with ReduceOp.AVG and is the
   shard's gradient.
-- backward(ctx, grad): x, shard = ctx.saved_tensors; weight = Gather.apply(shard)[:n].view(ctx.shape); g =
-  (grad.T @ x).flatten(); mine = torch.empty_like(shard); dist.reduce_scatter_single(mine, pad(g, (0,
-  len(mine) * p - len(g))), op=dist.ReduceOp.AVG); return grad @ weight, mine, None: one value for each
-  argument of forward.
+- backward(ctx, grad): x, shard = ctx.saved_tensors; weight = Gather.apply(shard)[: ctx.shape.numel()]
+  .view(ctx.shape); g = (grad.T @ x).flatten(); mine = torch.empty_like(shard);
+  dist.reduce_scatter_single(mine, pad(g, (0, len(mine) * dist.get_world_size() - len(g))),
+  op=dist.ReduceOp.AVG); return grad @ weight, mine, None: one value for each argument of forward.
 """
 
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Layers, train_layers
-from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, mean_of, share
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, share
 
 STEPS = 2
 ADVICE = {
@@ -70,14 +68,10 @@ def case(draw: Draw) -> Case:
             size = padded * n * dtype.itemsize
             known.setdefault(size, f"as many elements as layer {k}'s whole weight, padded")
 
-    right = [
-        {"parameters": "", **own, "built": "", "forward": "", "backward": ""}
-        for own in trained(weights, given, lr, trains_x)
-    ]
     return Case(
         f"{plural(count, 'layer')}, widths {', '.join(map(str, widths))}, {dtype}",
         [(Layers(weights, each, lr, trains_x, in_place, most, known),) for each in given],
-        right=ByName(right, None, lambda name, got: ADVICE.get(name, "")),
+        right=Reference(advice=ADVICE),
         facts={
             "gathers": 2 * count * STEPS,
             "scatters": count * STEPS,
@@ -86,43 +80,17 @@ def case(draw: Draw) -> Case:
     )
 
 
-def trained(
-    weights: Sequence[torch.Tensor],
-    given: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
-    lr: float,
-    trains_x: bool,
-) -> list[Parts]:
-    """Train one dense stack on all ranks' samples: each rank's outputs, and the gradients of its x."""
-    layers = [w.detach().clone() for w in weights]
-    parts: list[dict[str, Any]] = [{} for _ in given]
-    for step in range(STEPS):
-        grads = []
-        for own, steps in zip(parts, given, strict=True):
-            leaves = [w.clone().requires_grad_() for w in layers]
-            start = h = steps[step][0].clone().requires_grad_(trains_x)
-            for weight in leaves:
-                h = torch.tanh(h @ weight.T)
-            h.backward(steps[step][1])
-            own[f"output of step {step + 1}"] = h.detach()
-            own[f"gradient of x in step {step + 1}"] = start.grad
-            grads.append([w.grad for w in leaves])
-        for weight, each in zip(layers, zip(*grads, strict=True), strict=True):
-            weight -= lr * mean_of(each).to(weight.dtype)
-    return list(parts)
-
-
 EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter")),
-        Count(
+        Calls(
             "all_gather",
-            "gathers",
-            at_most=True,
+            most="gathers",
             why="A layer gathers once in forward and once in backward.",
         ),
-        Count("reduce_scatter", "scatters", why="Once in each layer's backward."),
-        HandedIn("bytes", "nothing larger than a layer is sent"),
+        Calls("reduce_scatter", "scatters", why="Once in each layer's backward."),
+        Calls(each="bytes", text="nothing larger than a layer is sent"),
         Awaited(),
     ),
     failed=ENDINGS,

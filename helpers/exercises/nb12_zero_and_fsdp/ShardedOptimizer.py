@@ -11,13 +11,11 @@
   params). Then shard.grad = None.
 """
 
-from typing import Any
-
 import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Steps, step_sharded
-from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, share, stepped
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, share
 
 OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
     ("SGD", {"lr": 0.2, "momentum": 0.9}, 1),
@@ -53,13 +51,10 @@ def case(draw: Draw) -> Case:
     whole = "as many elements as all weights or all gradients, flat"
     known = {count * item: whole, own * n * item: f"{whole} and padded"} if n > 1 else {}
     most = (states * own * item + room, (states + 2) * own * item + 2 * room)
-    seen = {"state": "", "memory": ""}
-    after = stepped(weights, grads, name, options)
-    right = {f"weights after step {k}": each for k, each in enumerate(after, 1)} | seen
     return Case(
         f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
         [(Steps(weights, grads, name, options, in_place, most, known),)] * n,
-        right=ByName([right] * n, None, lambda first, got: ADVICE.get(first, "")),
+        right=Reference(advice=ADVICE),
         facts={
             "count": count,
             "second": "".join([*options][1:]),
@@ -70,7 +65,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def too_much(trace: Any, case: Case) -> str:
+def too_much(trace: Trace, case: Case) -> str:
     """Say which rank's calls hand in each new weight more than once a step."""
     for rank in range(case.world_size):
         calls = [event for event in trace.of(rank) if event.is_collective]
@@ -86,10 +81,10 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "broadcast")),
-        HandedIn(
-            "share",
-            "a rank hands in its own share only",
-            "Each rank has stepped one slice, and sends that one.",
+        Calls(
+            each="share",
+            text="a rank hands in its own share only",
+            why="Each rank has stepped one slice, and sends that one.",
         ),
         Holds(too_much, "each new weight is sent once a step"),
         Awaited(),

@@ -4,14 +4,16 @@
   part?
 - Join the flat gradients with torch.cat, pad to a multiple of the world size, and let
   `dist.reduce_scatter_single` write into a new tensor of the share's length.
-- flat = torch.cat([p.grad.flatten() for p in params]); size = -(-len(flat) // world_size); shard =
-  flat.new_empty(size); dist.reduce_scatter_single(shard, pad(flat, (0, size * world_size - len(flat))),
+- n = dist.get_world_size(); flat = torch.cat([p.grad.flatten() for p in params]); size = -(-len(flat) // n);
+  shard = flat.new_empty(size); dist.reduce_scatter_single(shard, pad(flat, (0, size * n - len(flat))),
   op=dist.ReduceOp.AVG); every p.grad = None.
 """
 
+import torch
+
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import scatter_gradients
-from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, mean_of, shards
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, shards
 
 ADVICE = {
     "gradients": "Set `p.grad = None` for every parameter, which frees its storage.",
@@ -31,13 +33,13 @@ def case(draw: Draw) -> Case:
     weights = [draw.tensor(s, dtype, 1.0) for s in shapes]
     whole = [flat(each) for each in grads]
     own, item = len(shards(whole[0], n)[0]), dtype.itemsize
-    mean = mean_of(whole)
+    mean = torch.stack([each.double() for each in whole]).mean(0)
     cut = shards(mean, n)
     seen = {"weights": weights, "gradients": "", "view": "", "memory": ""}
     parts = ByName(
         [{"shard": shard.to(dtype), **seen} for shard in cut],
         {"shard": largest(*whole), "weights": 1e-30},
-        lambda name, got: ADVICE.get(name, ""),
+        ADVICE,
     )
     names = "as many elements as all gradients, flat"
     known = (
@@ -63,8 +65,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("reduce_scatter",)),
-        Count("reduce_scatter", 1, why="Join the gradients first."),
-        HandedIn("bytes", "each gradient is sent once"),
+        Calls("reduce_scatter", 1, why="Join the gradients first."),
+        Calls(each="bytes", text="each gradient is sent once"),
         Awaited(),
     ),
     failed=ENDINGS,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch.nn.functional import pad
@@ -47,11 +46,6 @@ def shards(whole: torch.Tensor, ranks: int) -> list[torch.Tensor]:
     return list(pad(whole.flatten(), (0, size * ranks - whole.numel())).split(size))
 
 
-def mean_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return the mean of the ranks' tensors, computed in float64."""
-    return torch.stack([t.double() for t in tensors]).mean(0)
-
-
 def draw_shapes(draw: Draw, least: int) -> list[tuple[int, ...]]:
     """Draw the shapes of a model's parameters, one of them with most of the elements."""
     shapes = [
@@ -84,55 +78,3 @@ def draw_state(
             drawn = torch.randn(shape, generator=draw.generator(), dtype=torch.float64)
             state[f"{i}.{name}"] = (drawn / 2).to(dtype)
     return state
-
-
-# --- optimizers -----------------------------------------------------------------------------------
-
-
-def stepped(
-    weights: Sequence[torch.Tensor],
-    grads: Sequence[Sequence[torch.Tensor]],
-    name: str,
-    options: Mapping[str, float],
-) -> list[list[torch.Tensor]]:
-    """Return the weights after each step of one process."""
-    own = [w.clone() for w in weights]
-    states: list[dict[str, Any]] = [{} for _ in own]
-    after = []
-    for each in grads:
-        for w, g, state in zip(own, each, states, strict=True):
-            step(w, g, state, name, options)
-        after.append([w.clone() for w in own])
-    return after
-
-
-def step(
-    w: torch.Tensor, g: torch.Tensor, state: dict[str, Any], name: str, options: Mapping[str, float]
-) -> None:
-    """Step one weight as torch's optimizer does, whose first use would import for a second."""
-    given: dict[str, float] = {**_DEFAULTS[name], **options}
-    lr, t = given["lr"], state.setdefault("t", 0) + 1
-    state["t"] = t
-    if name == "SGD":
-        if given["momentum"]:
-            g = state["m"] = state["m"].mul(given["momentum"]).add(g) if t > 1 else g.clone()
-        w.add_(g, alpha=-lr)
-        return
-    squares = state.setdefault("v", torch.zeros_like(w))
-    if name == "Adagrad":
-        squares.addcmul_(g, g)
-        w.addcdiv_(g, squares.sqrt().add_(given["eps"]), value=-lr)
-        return
-    w.mul_(1 - lr * given["weight_decay"])
-    mean = state.setdefault("m", torch.zeros_like(w)).lerp_(g, 0.1)
-    squares.mul_(0.999).addcmul_(g, g, value=1 - 0.999)
-    root = squares.sqrt().div_((1 - 0.999**t) ** 0.5).add_(given["eps"])
-    w.addcdiv_(mean, root, value=-lr / (1 - 0.9**t))
-
-
-_DEFAULTS = {
-    "SGD": {"lr": 1e-3, "momentum": 0.0},
-    "Adagrad": {"lr": 1e-2, "eps": 1e-10},
-    "Adam": {"lr": 1e-3, "weight_decay": 0.0, "eps": 1e-8},
-    "AdamW": {"lr": 1e-3, "weight_decay": 1e-2, "eps": 1e-8},
-}

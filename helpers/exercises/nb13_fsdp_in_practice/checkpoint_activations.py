@@ -7,13 +7,10 @@
   block(x). Then return x.
 """
 
-from collections.abc import Sequence
-
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, Checkpointed, run_checkpointed
-from helpers.exercises.shared.in_ranks.classifier import grad_of
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Checkpointed, run_checkpointed
 
 HELD = "After forward, retain only the input of each checkpointed block, and the output of the last block."
 
@@ -45,66 +42,20 @@ def case(draw: Draw) -> Case:
             (Checkpointed(weights, xs[r], grads[r], every, seeds[r], learns, most),)
             for r in range(n)
         ],
-        right=ByName(
-            stepped(weights, xs, grads, seeds, learns, [2 if m else 1 for m in marked]),
-            32.0,
-            lambda name, got: HELD if name == "held" else "",
-        ),
+        right=Reference(32.0, {"held": HELD}),
         facts={"gathers": depth, "backward": 2 * depth},
         seconds=20.0,
     )
-
-
-def stepped(
-    weights: Sequence[tuple[torch.Tensor, ...]],
-    xs: Sequence[torch.Tensor],
-    grads: Sequence[torch.Tensor],
-    seeds: Sequence[int],
-    learns: bool,
-    runs: Sequence[int],
-) -> list[Parts]:
-    """Step each rank's samples in one process: what comes out, and the mean gradients' shards by rows."""
-    found: list[dict[str, object]] = []
-    learnt, of_x = [], []
-    for x, grad, seed in zip(xs, grads, seeds, strict=True):
-        blocks = [Block(*own) for own in weights]
-        h = start = x.clone().requires_grad_(learns)
-        with torch.random.fork_rng(devices=[]):  # the caller's numbers stay as they are
-            torch.manual_seed(seed)
-            for block in blocks:
-                h = block(h)
-            h.backward(grad)
-        of_x.append(start.grad)
-        found.append({"output": h.detach()})
-        learnt.append(
-            {
-                f"gradient of blocks.{i}.{k}": grad_of(p)
-                for i, block in enumerate(blocks)
-                for k, p in block.named_parameters()
-            }
-        )
-    for r, own in enumerate(found):
-        for name in learnt[0]:
-            mean = torch.stack([each[name] for each in learnt]).mean(0)
-            own[name] = shard_of(mean, r, len(xs))
-        own |= {"gradient of x": of_x[r], "runs of each block": list(runs), "held": ""}
-    return list(found)
-
-
-def shard_of(whole: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
-    """Give a rank's rows, as fully_shard cuts them."""
-    rows = whole.chunk(ranks)
-    return rows[rank] if rank < len(rows) else whole[:0]
 
 
 EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter")),
-        CallsIn("forward", "gathers", why="Each block is gathered once in forward."),
-        CallsIn(
-            "backward",
-            "backward",
+        Calls(phase="forward", exactly="gathers", why="Each block is gathered once in forward."),
+        Calls(
+            phase="backward",
+            exactly="backward",
             why="Checkpoint the call of the whole block: its weights are then gathered once in backward.",
         ),
     ),

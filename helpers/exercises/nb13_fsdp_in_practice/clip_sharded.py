@@ -2,10 +2,11 @@
 
 - Norms do not add up over the ranks. Which sum does, and gives the norm of all gradients together?
 - Sum |g|^p over this rank's shards, one all_reduce, then add the same sum over the replicated ones, once;
-  the p-th root is the norm. For p = inf take the largest in place of the sum.
-- power = torch.zeros((), dtype=sharded[0].dtype); for each g of the shards: power += (g.abs() ** p).sum();
-  all_reduce(power); add the same of the replicated; norm = power ** (1 / p). For inf: torch.maximum(power,
-  g.abs().max()) where g.numel(), and ReduceOp.MAX. Then g.mul_((max_norm / (norm + 1e-6)).clamp(max=1)).
+  the p-th root is the norm, and p is `norm_type`. For p = inf take the largest in place of the sum.
+- p = norm_type; power = torch.zeros(()), of the gradients' dtype; for each gradient g of the shards: power +=
+  (g.abs() ** p).sum(); all_reduce(power); add the same of the replicated; norm = power ** (1 / p). For inf:
+  torch.maximum(power, g.abs().max()) where g.numel(), and ReduceOp.MAX. Then g.mul_((max_norm / (norm +
+  1e-6)).clamp(max=1)).
 """
 
 import math
@@ -91,8 +92,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Count("all_reduce", 1, why="Each rank sends one number."),
-        HandedIn(8, "one number is sent"),
+        Calls("all_reduce", 1, why="Each rank sends one number."),
+        Calls(each=8, text="one number is sent"),
         Awaited(),
     ),
     failed=(

@@ -13,6 +13,7 @@ from torch import nn
 
 from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.shared.in_ranks.probe import with_grads
 from helpers.ranks.inside import span
 
 Sizes = Sequence[tuple[int, ...]]
@@ -36,8 +37,8 @@ def run_clip(
     """Let the answer clip the gradients of parameters of these sizes, and look at what they are then."""
     sharded, sharded_sizes, replicated, replicated_sizes, max_norm, norm_type = drawn
     dtype = next(g.dtype for g in (*sharded, *replicated, torch.zeros(0)) if g is not None)
-    own = _with_grads(sharded, sharded_sizes, dtype)
-    copies = _with_grads(replicated, replicated_sizes, dtype)
+    own = with_grads((torch.ones(size, dtype=dtype) for size in sharded_sizes), sharded)
+    copies = with_grads((torch.ones(size, dtype=dtype) for size in replicated_sizes), replicated)
     norm = answer(list(own), list(copies), max_norm, norm_type)
     if norm is None:
         return None
@@ -48,15 +49,6 @@ def run_clip(
     for name, params in (("sharded", own), ("replicated", copies)):
         found |= {f"{name}[{i}]": p.grad for i, p in enumerate(params)}
     return found
-
-
-def _with_grads(
-    grads: Sequence[torch.Tensor | None], sizes: Sizes, dtype: torch.dtype
-) -> list[nn.Parameter]:
-    params = [nn.Parameter(torch.ones(size, dtype=dtype)) for size in sizes]
-    for p, grad in zip(params, grads, strict=True):
-        p.grad = None if grad is None else grad.clone()
-    return params
 
 
 # --- activations ----------------------------------------------------------------------------------
@@ -127,12 +119,12 @@ def run_checkpointed(
         if output.requires_grad and output.shape == grad.shape:
             with span("backward"):
                 output.backward(grad)
-    found["runs of each block"] = [block.runs for block in blocks]
-    found["gradient of x"] = given.grad
+    held_too_much = found.pop("held")
     for name, p in model.named_parameters():
         local = None if p.grad is None else p.grad.to_local()  # type: ignore[attr-defined]
         found[f"gradient of {name}"] = local
-    return found
+    runs = [block.runs for block in blocks]
+    return found | {"gradient of x": given.grad, "runs of each block": runs, "held": held_too_much}
 
 
 def _too_much(held: Held, others: Sequence[torch.Tensor], most: int) -> str:

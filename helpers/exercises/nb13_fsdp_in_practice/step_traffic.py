@@ -26,6 +26,7 @@ def case(draw: Draw) -> Case:
         f"{', wait' * wait}",
         [given],
         right=traffic_of(*given),
+        parts=("gathered", "scattered", "held"),
     )
 
 

@@ -191,15 +191,16 @@ def _held_up_from(event: Event) -> float:
 SCHEDULE: tuple[Any, ...] = (
     P2P,
     Peers(neighbors, "stages talk to their neighbors only"),
-    Count(
+    Calls(
         "send",
         messages,
         why="One activation onwards and one gradient back for each microbatch; the first stage has nobody "
         "before it, the last nobody after it.",
     ),
-    BytesSent(
-        lambda case, rank: messages(case, rank) * int(case.facts["bytes"]),
-        "One activation or one gradient is one message.",
+    Calls(
+        "send",
+        total=lambda case, rank: messages(case, rank) * int(case.facts["bytes"]),
+        why="One activation or one gradient is one message.",
     ),
     PassedOnAtOnce(),
     EachIsWaitedFor(),

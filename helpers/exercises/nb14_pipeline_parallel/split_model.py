@@ -74,8 +74,8 @@ EXERCISE = Exercise(
     case,
     (
         P2P,
-        Count("send", 1, why="The activation goes over, its gradient comes back."),
-        BytesSent("bytes"),
+        Calls("send", 1, why="The activation goes over, its gradient comes back."),
+        Calls("send", total="bytes"),
         EachIsWaitedFor(),
     ),
     failed=(

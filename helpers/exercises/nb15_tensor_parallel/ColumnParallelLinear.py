@@ -9,36 +9,21 @@
   torch.nn.Parameter(part.clone()); the bias likewise, if there is one.
 """
 
-from torch.nn.functional import linear
+from dataclasses import replace
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_layer
-from helpers.exercises.nb15_tensor_parallel.shared import (
-    ENDINGS,
-    by_name,
-    draw_layer,
-    label_of,
-    there_and_back,
-)
+from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, RIGHT, draw_layer, label_of
 
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
     x, weight, bias, grad, trained = draw_layer(draw, draw.whole(2, 5), draw.whole(1, 3) * n)
-    own, shifts = weight.chunk(n), bias.chunk(n) if bias is not None else [None] * n
     grads = [part.contiguous() for part in grad.chunk(n, -1)]
-    parts = [{"x": x, "weight": w, "bias": b} for w, b in zip(own, shifts, strict=True)]
-    there = [there_and_back(linear, part, g) for part, g in zip(parts, grads, strict=True)]
-    total = sum(each["gradient of x"] for each in there) if trained else None
-    right = [
-        {"weight": w, "bias": b, "memory": "", "autograd": "", **each}
-        | {"gradient of x": total, "in place": ""}
-        for w, b, each in zip(own, shifts, there, strict=True)
-    ]
     return Case(
         label_of(x, weight, bias, trained),
         [(weight, bias, x, g, trained) for g in grads],
-        right=by_name(right, largest(*there, total)),
+        right=replace(RIGHT, ignore=("outside",)),
         facts={"bytes": x.nbytes, "trained": int(trained)},
     )
 
@@ -47,16 +32,18 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        CallsIn("forward", 0, why="Each rank has all of x and returns its own columns."),
-        CallsIn(
-            "backward",
-            "trained",
-            most_bytes="bytes",
+        Calls(
+            phase="forward", exactly=0, why="Each rank has all of x and returns its own columns."
+        ),
+        Calls(
+            phase="backward",
+            exactly="trained",
+            each="bytes",
             missing="Each rank computes one summand of x's gradient.",
             why="Only the gradient of x is summed, and only if x needs one.",
             why_large="It has the shape of x.",
         ),
-        AwaitedByHand(),
+        Awaited(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

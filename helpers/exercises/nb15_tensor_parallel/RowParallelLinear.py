@@ -2,42 +2,25 @@
 
 - Each rank computes one summand of the output. And how often may the bias be added?
 - SumOverRanks.forward clones x, sums it with all_reduce and returns it; its backward returns the gradient as
-  it is. The layer keeps its columns of the weight, `dense.weight.chunk(world_size, dim=1)[rank]`, and the
-  whole bias.
+  it is. The layer keeps its columns of the weight, `dense.weight.chunk(n, dim=1)[rank]` with n =
+  dist.get_world_size() and rank = dist.get_rank(), and the whole bias.
 - forward: total = SumOverRanks.apply(linear(x, self.weight)); return total if self.bias is None else total +
   self.bias
 """
 
-from torch.nn.functional import linear
-
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_layer
-from helpers.exercises.nb15_tensor_parallel.shared import (
-    ENDINGS,
-    by_name,
-    draw_layer,
-    label_of,
-    there_and_back,
-)
+from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, RIGHT, draw_layer, label_of
 
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
     x, weight, bias, grad, trained = draw_layer(draw, draw.whole(1, 3) * n, draw.whole(2, 5))
-    inputs, cut = [part.contiguous() for part in x.chunk(n, -1)], weight.chunk(n, 1)
-    there = there_and_back(linear, {"x": x, "weight": weight, "bias": bias}, grad)
-    of_x, of_w = there["gradient of x"].chunk(n, -1), there["gradient of weight"].chunk(n, 1)
-    right = [
-        {"weight": cut[r], "bias": bias, "memory": "", "autograd": "", "outside": "", **there}
-        | {"gradient of x": of_x[r] if trained else None, "gradient of weight": of_w[r]}
-        | {"in place": ""}
-        for r in range(n)
-    ]
-    summands = [linear(part, w) for part, w in zip(inputs, cut, strict=True)]
+    inputs = [part.contiguous() for part in x.chunk(n, -1)]
     return Case(
         label_of(x, weight, bias, trained),
         [(weight, bias, part, grad, trained) for part in inputs],
-        right=by_name(right, largest(there, *summands)),
+        right=RIGHT,
         facts={"bytes": grad.nbytes},
     )
 
@@ -46,20 +29,20 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        CallsIn(
-            "forward",
-            1,
-            most_bytes="bytes",
+        Calls(
+            phase="forward",
+            exactly=1,
+            each="bytes",
             missing="What a rank computes is one summand of the output.",
             why="The products of all ranks are summed once.",
             why_large="What is summed has the shape of the output.",
         ),
-        CallsIn(
-            "backward",
-            0,
+        Calls(
+            phase="backward",
+            exactly=0,
             why="The gradient of the sum is complete on every rank: return it as it is.",
         ),
-        AwaitedByHand(),
+        Awaited(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

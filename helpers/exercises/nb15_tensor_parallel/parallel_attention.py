@@ -8,14 +8,17 @@
   = scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
 """
 
-from typing import Any
-
 import torch
-from torch.nn.functional import linear
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_block
-from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, cut_block, one_each_way, unequal
+from helpers.exercises.nb15_tensor_parallel.shared import (
+    ENDINGS,
+    RIGHT,
+    cut_block,
+    one_each_way,
+    unequal,
+)
 
 
 def case(draw: Draw) -> Case:
@@ -30,24 +33,13 @@ def case(draw: Draw) -> Case:
     x = normal(draw.whole(1, 3), draw.whole(2, 5), features)
     weights = {name: normal(inner, features) for name in ("query", "key", "value")}
     weights["out"] = normal(features, inner)
-    block = cut_block(draw, attention, x, weights, [size * count for count in heads], size)
+    given = cut_block(draw, x, weights, [size * count for count in heads], size)
     return Case(
         f"heads {' + '.join(map(str, heads))} of {size} features, x of shape {tuple(x.shape)} and {dtype}",
-        block.given(),
-        right=block.parts,
+        given,
+        right=RIGHT,
         facts={"bytes": x.nbytes},
     )
-
-
-def attention(x: torch.Tensor, *weights: Any) -> torch.Tensor:
-    """Compute causal self-attention, without softmax and triu, which start threads."""
-    *three, out, head_size = weights
-    q, k, v = (linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in three)
-    scores = (q @ k.transpose(-1, -2) / head_size**0.5).exp()
-    at = torch.arange(scores.shape[-1])
-    scores = scores * (at[:, None] >= at)
-    mixed = scores / scores.sum(-1, keepdim=True) @ v
-    return linear(mixed.transpose(1, 2).flatten(2), out)
 
 
 EXERCISE = Exercise(

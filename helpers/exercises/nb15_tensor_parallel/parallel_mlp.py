@@ -8,11 +8,16 @@
 """
 
 import torch
-from torch.nn.functional import linear, silu
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_block
-from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, cut_block, one_each_way, unequal
+from helpers.exercises.nb15_tensor_parallel.shared import (
+    ENDINGS,
+    RIGHT,
+    cut_block,
+    one_each_way,
+    unequal,
+)
 
 
 def case(draw: Draw) -> Case:
@@ -21,18 +26,13 @@ def case(draw: Draw) -> Case:
     shapes = {"x": (*draw.shape(least=1), features), "gate": (sum(counts), features)}
     shapes |= {"up": shapes["gate"], "down": (features, sum(counts))}
     x, *weights = (torch.randn(s, generator=draw.generator(), dtype=dtype) for s in shapes.values())
-    block = cut_block(draw, mlp, x, dict(zip(list(shapes)[1:], weights, strict=True)), counts)
+    given = cut_block(draw, x, dict(zip(list(shapes)[1:], weights, strict=True)), counts)
     return Case(
         f"hidden elements {' + '.join(map(str, counts))}, x of shape {tuple(x.shape)} and {dtype}",
-        block.given(),
-        right=block.parts,
+        given,
+        right=RIGHT,
         facts={"bytes": x.nbytes},
     )
-
-
-def mlp(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
-    """Compute the MLP of a Llama block; the hidden elements are rows of gate and up."""
-    return linear(silu(linear(x, gate)) * linear(x, up), down)
 
 
 EXERCISE = Exercise(

@@ -10,13 +10,13 @@
 """
 
 from collections import Counter
+from dataclasses import replace
 
 import torch
-from torch.nn.functional import linear, silu
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_sequence
-from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name, there_and_back, unequal
+from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, RIGHT, unequal
 from helpers.views.traffic_ledger import calls_by_phase
 
 
@@ -33,37 +33,23 @@ def case(draw: Draw) -> Case:
     mask = (normal(*x.shape) > 0) * torch.full((), 2.0, dtype=dtype)
     scale, gate, up = normal(features), normal(sum(counts), features), normal(sum(counts), features)
     whole = {"x": x, "scale": scale, "gate": gate, "up": up, "down": normal(features, sum(counts))}
-    there = there_and_back(dense, whole, grad, mask)
     cut = [parts_of(name, tensor, counts) for name, tensor in whole.items()]
-    answers = [parts_of(name, tensor, counts) for name, tensor in there.items()]
     own = [dict(zip(whole, parts, strict=True)) for parts in zip(*cut, strict=True)]
-    right = [
-        {"autograd": "", "outside": ""} | dict(zip(there, parts, strict=True)) | {"in place": "", "held": ""}
-        for parts in zip(*answers, strict=True)
-    ]  # fmt: skip
     return Case(
         f"{plural(own_time, 'token')} a rank, hidden elements {' + '.join(map(str, counts))}, {dtype}",
         list(zip(grad.chunk(n), own, mask.chunk(n), strict=True)),
-        right=by_name(right, largest(there) * 4),
+        right=replace(RIGHT, margin=4.0),
         facts={"own": grad.nbytes // n, "whole": grad.nbytes, "scale": scale.nbytes},
     )
 
 
 def parts_of(name: str, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
-    """Split a tensor, or the gradient of one, as the block does: by tokens, hidden elements, or not."""
-    last = name.split()[-1]
-    if last == "scale":
+    """Split a tensor as the block does: by tokens, hidden elements, or not."""
+    if name == "scale":
         return [tensor] * len(counts)
-    if last in {"x", "output"}:
+    if name == "x":
         return list(tensor.chunk(len(counts)))
-    return [part.contiguous() for part in tensor.split(counts, int(last == "down"))]
-
-
-def dense(x: torch.Tensor, scale: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
-    """Compute the block of all ranks' tokens."""
-    gate, up, down, mask = weights
-    tokens = x * (x.square().mean(-1, keepdim=True) + torch.finfo(x.dtype).eps).rsqrt() * scale
-    return x + mask * linear(silu(linear(tokens, gate)) * linear(tokens, up), down)
+    return [part.contiguous() for part in tensor.split(counts, int(name == "down"))]
 
 
 # --- which calls the ranks make -------------------------------------------------------------------
@@ -115,7 +101,7 @@ EXERCISE = Exercise(
         Holds(
             replaced, "all_gather and reduce_scatter once each way; only the scale's sum is whole"
         ),
-        AwaitedByHand(),
+        Awaited(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

@@ -1,9 +1,8 @@
-"""What exercises of notebook 15 share: dense functions forward and backward, and parts by name."""
+"""What exercises of notebook 15 share: layers and blocks to cut, rules and words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -62,12 +61,7 @@ ENDINGS: tuple[Any, ...] = (
 """What to say about runs that failed, in every exercise."""
 
 
-def by_name(right: Sequence[Parts], scale: float | Mapping[str, float]) -> ByName:
-    """Give what judges all that a rank gave back, with the advice that goes with what it saw."""
-    return ByName(right, scale, _advice)
-
-
-def _advice(name: str, got: Parts) -> str:
+def advice_on(name: str, got: Parts) -> str:
     if name in _SEEN:
         return _SEEN[name]
     if name in {"weight", "bias"} and isinstance(got.get(name), str):
@@ -75,18 +69,7 @@ def _advice(name: str, got: Parts) -> str:
     return _PAIR.get(str(got.get("pair")), "")
 
 
-def there_and_back(
-    dense: Callable[..., torch.Tensor],
-    leaves: Mapping[str, torch.Tensor | None],
-    grad: torch.Tensor | None,
-    *more: Any,
-) -> dict[str, Any]:
-    """Give what a function returns for these leaves, and their gradients, by name."""
-    own = {n: None if t is None else t.clone().requires_grad_() for n, t in leaves.items()}
-    y = dense(*own.values(), *more)
-    y.backward(grad)
-    gradients = {f"gradient of {n}": None if t is None else t.grad for n, t in own.items()}
-    return {"output": y.detach(), **gradients}
+RIGHT = Reference(advice=advice_on, margin=1.0, ignore=("pair",))
 
 
 # --- layers ---------------------------------------------------------------------------------------
@@ -116,20 +99,6 @@ def label_of(x: torch.Tensor, weight: torch.Tensor, bias: Any, trained: bool) ->
 # --- blocks ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CutBlock:
-    """A block whose weights are cut over ranks, all but the last by rows, the last by columns."""
-
-    own: Sequence[Mapping[str, torch.Tensor]]
-    grad: torch.Tensor
-    more: tuple[Any, ...]
-    parts: ByName
-
-    def given(self) -> list[tuple[Any, ...]]:
-        """Give what each rank is given."""
-        return [(self.grad, dict(own), *self.more) for own in self.own]
-
-
 def unequal(draw: Draw, most: int) -> list[int]:
     """Draw a count for each rank, of 1 to `most`, not all of them equal."""
     counts = [draw.whole(1, most) for _ in range(draw.ranks)]
@@ -140,20 +109,19 @@ def unequal(draw: Draw, most: int) -> list[int]:
 
 def cut_block(
     draw: Draw,
-    dense: Callable[..., torch.Tensor],
     x: torch.Tensor,
     weights: Mapping[str, torch.Tensor],
     counts: Sequence[int],
     *more: Any,
-) -> CutBlock:
-    """Cut a block's weights; counts: how many rows of them each rank has."""
+) -> list[tuple[Any, ...]]:
+    """Cut a block's weights, all but the last by rows, the last by columns; return what each rank is given.
+
+    counts: how many rows, or columns, each rank has.
+    """
     grad, last = torch.randn(x.shape, generator=draw.generator(), dtype=x.dtype), list(weights)[-1]
     cut = {n: w.split(list(counts), int(n == last)) for n, w in weights.items()}
     own = [{"x": x, **{n: cut[n][r].contiguous() for n in weights}} for r in range(len(counts))]
-    summands = [there_and_back(dense, leaves, grad, *more) for leaves in own]
-    total = {name: sum(each[name] for each in summands) for name in ("output", "gradient of x")}
-    right = [{"autograd": "", "outside": "", **each, **total, "in place": ""} for each in summands]
-    return CutBlock(own, grad, more, by_name(right, largest(total, *summands)))
+    return [(grad, one, *more) for one in own]
 
 
 def one_each_way() -> tuple[Any, ...]:
@@ -161,22 +129,22 @@ def one_each_way() -> tuple[Any, ...]:
     large = "What is summed has the shape of x."
     return (
         OnlyCalls(("all_reduce",)),
-        CallsIn(
-            "forward",
-            1,
-            most_bytes="bytes",
+        Calls(
+            phase="forward",
+            exactly=1,
+            each="bytes",
             missing="What `down` or `out` returns on a rank is one summand of the output.",
             why="Only the output is summed, once, at the end.",
             why_large=large,
         ),
-        CallsIn(
-            "backward",
-            1,
-            most_bytes="bytes",
+        Calls(
+            phase="backward",
+            exactly=1,
+            each="bytes",
             missing="Each rank computes one summand of x's gradient.",
             why="Only x's gradient is summed. Apply CopyToRanks to x once and let every product read the "
             "result: autograd adds up their gradients first. SumOverRanks makes no call in backward.",
             why_large=large,
         ),
-        AwaitedByHand(),
+        Awaited(),
     )

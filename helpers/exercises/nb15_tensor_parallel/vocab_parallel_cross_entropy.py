@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_loss
-from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name
+from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, advice_on
 
 KINDS = ("around 0", "in the thousands", "far below 0", "one rank's far above the others'")
 
@@ -54,7 +54,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(tokens, 'token')}, words {' + '.join(str(counts[b]) for b in order)}, {dtype}, {kind}",
         [(logits[:, s].contiguous(), target, s.start) for s in own],
-        right=by_name(right, size),
+        right=ByName(right, size, advice_on),
         facts={"bytes": 16 * tokens},
     )
 
@@ -63,16 +63,19 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        CallsIn(
-            "forward",
-            3,
-            at_most=True,
-            most_bytes="bytes",
+        Calls(
+            phase="forward",
+            most=3,
+            each="bytes",
             why="The maximum, the sum and the target's logit: three calls.",
             why_large="Only a few numbers per token are summed, never logits.",
         ),
-        CallsIn("backward", 0, why="Each rank has what the gradient of its own logits needs."),
-        AwaitedByHand(),
+        Calls(
+            phase="backward",
+            exactly=0,
+            why="Each rank has what the gradient of its own logits needs.",
+        ),
+        Awaited(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

@@ -16,7 +16,7 @@ from helpers.exercises.nb15_tensor_parallel.in_ranks.block import (
     Parallelized,
     run_parallelized,
 )
-from helpers.exercises.nb15_tensor_parallel.shared import by_name, largest
+from helpers.exercises.nb15_tensor_parallel.shared import RIGHT
 
 MESHES = {2: (2,), 3: (3,), 4: (2, 2)}
 """The sizes of the meshes for each number of ranks; the model is cut over one of their dimensions."""
@@ -32,40 +32,23 @@ def case(draw: Draw) -> Case:
         name: torch.randn(tensor.shape, generator=draw.generator(), dtype=dtype) / features**0.5
         for name, tensor in Block(features, hidden, heads, biases).state_dict().items()
     }
-    block, shape = Block.of(state, heads), (2, 3, features)
+    shape = (2, 3, features)
     x, grad = (torch.randn(shape, generator=draw.generator(), dtype=dtype) for _ in range(2))
-    leaf = x.clone().requires_grad_()
-    y = block(leaf)
-    y.backward(grad)
-    truth = {"output": y.detach(), "gradient of x": leaf.grad}
-    truth |= {f"gradient of {name}": each.grad for name, each in block.named_parameters()}
-    shapes = {f"shape of {name}": shape_of(name, tensor, p) for name, tensor in state.items()}
-    right = {"block": "", **shapes, "autograd": "", **truth}
-    parts = by_name([right] * n, largest(truth))
     return Case(
         f"a mesh of {' x '.join(map(str, sizes))}, cut over {p} ranks, {heads} heads, {dtype}",
         [(Parallelized(sizes, "ab"[dimension], state, heads, x, grad),)] * n,
-        right=parts,
+        right=RIGHT,
         facts={"p": p},
         seconds=20.0,
     )
 
 
-def shape_of(name: str, tensor: torch.Tensor, p: int) -> str:
-    """Return the shape of one rank's part of a parameter of the block, split over p ranks."""
-    layer, shape = name.split(".")[-2], list(tensor.shape)
-    by_rows = layer in {"q", "k", "v", "gate", "up"}
-    if layer != "norm" and (by_rows or len(shape) == 2):
-        shape[0 if by_rows else 1] //= p
-    return str(tuple(shape))
-
-
 EXERCISE = Exercise(
     case,
     (
-        CallsIn(
-            "forward",
-            2,
+        Calls(
+            phase="forward",
+            exactly=2,
             missing="One sum at the end of attention, one at the end of the MLP.",
             why="One sum at the end of attention, one at the end of the MLP.",
         ),

@@ -38,7 +38,7 @@ def case(draw: Draw) -> Case:
 
 EXERCISE = Exercise(
     case,
-    (OnlyCalls(("send", "recv")), BytesSent("bytes", why="Once forward, once backward.")),
+    (OnlyCalls(("send", "recv")), Calls("send", total="bytes", why="Once forward, once backward.")),
     failed=(
         Stuck(
             "Each rank sends to one neighbor and receives from the other, and all ranks must shift the "

@@ -2,25 +2,25 @@
 
 - Begin with your own keys and values. How many more blocks arrive, and which of their keys does each query
   see?
-- After the first part: pass k, v and positions on, attend to what came, merge. A query at `own[i]` sees a key
-  at `positions[j]` where own[i] >= positions[j].
-- out, lse = attend(q, k, v, own[:, None] >= positions). Then world_size - 1 times: k, v, positions =
-  PassOn.apply(k), PassOn.apply(v), PassOn.apply(positions); out, lse = merge_parts(out, lse, *attend(q, k, v,
-  own[:, None] >= positions)).
+- After the first part: pass k, v and their positions on, attend to what came, merge. A query at
+  `positions[i]` sees a key at `places[j]`, which has come with it, where positions[i] >= places[j].
+- places = positions; out, lse = attend(q, k, v, positions[:, None] >= places). Then world_size - 1 times: k,
+  v, places = PassOn.apply(k), PassOn.apply(v), PassOn.apply(places); out, lse = merge_parts(out, lse,
+  *attend(q, k, v, positions[:, None] >= places)).
 """
 
 import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
-from helpers.exercises.nb16_context_parallel.shared import draw_dense, judged, shares
+from helpers.exercises.nb16_context_parallel.shared import draw_sequence
 from helpers.views.traffic_ledger import calls_by_phase
 
 
 def case(draw: Draw) -> Case:
     n, each = draw.ranks, draw.whole(1, 3)
     length = n * each
-    whole = draw_dense(draw, draw.whole(1, 2), length)
+    whole = draw_sequence(draw, draw.whole(1, 2), length)
     order = draw.of("stretches", "stripes", "any order", "any order")
     places = torch.arange(length)
     if order == "stripes":
@@ -28,19 +28,14 @@ def case(draw: Draw) -> Case:
     elif order == "any order":
         places = torch.randperm(length, generator=draw.generator())
     own = list(places.split(each))
-    seen = torch.arange(length)[:, None] >= torch.arange(length)
-    right = shares(whole.attend(seen), own)
     block = whole.k.nbytes // n
     numbers = 8 * each
-    given = [
-        (*(x[:, :, p].contiguous() for x in (whole.q, whole.k, whole.v, whole.grad)), p)
-        for p in own
-    ]
+    given = [(*whole.at(p), p) for p in own]
 
     return Case(
         f"{length} tokens in {order}, {tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
         given,
-        right=judged(whole, right),
+        right=whole.right(),
         facts={"forward": (n - 1) * (2 * block + numbers), "all": _most(n, block, numbers)},
     )
 
@@ -71,7 +66,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("send", "recv")),
         Holds(once_around, "keys, values and positions go around once in forward"),
-        BytesSent("all", why="In backward gradients go the way back."),
+        Calls("send", total="all", why="In backward gradients go the way back."),
     ),
     failed=(
         Failed(

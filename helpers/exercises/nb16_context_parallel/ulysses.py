@@ -12,7 +12,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
-from helpers.exercises.nb16_context_parallel.shared import draw_dense, judged, shares
+from helpers.exercises.nb16_context_parallel.shared import draw_sequence
 from helpers.views.traffic_ledger import calls_by_phase
 
 WAY_BACK = "The backward of a swap is the reverse swap: split what was joined, join what was split."
@@ -22,17 +22,12 @@ FOUR = "One swap for each of q, k and v, and one for the output; in backward the
 def case(draw: Draw) -> Case:
     n, each = draw.ranks, draw.whole(1, 3)
     length = n * each
-    whole = draw_dense(draw, n * draw.whole(1, 2), length)
+    whole = draw_sequence(draw, n * draw.whole(1, 2), length)
     own = list(torch.arange(length).split(each))
-    seen = torch.arange(length)[:, None] >= torch.arange(length)
-    right = shares(whole.attend(seen), own)
     return Case(
         f"{length} tokens, {whole.k.shape[1]} heads of {whole.k.shape[-1]}, {whole.k.dtype}",
-        [
-            tuple(x[:, :, p].contiguous() for x in (whole.q, whole.k, whole.v, whole.grad))
-            for p in own
-        ],
-        right=judged(whole, right),
+        [whole.at(p) for p in own],
+        right=whole.right(),
         facts={"bytes": 4 * whole.k.nbytes // n},
     )
 
@@ -54,8 +49,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_to_all",)),
-        CallsIn("forward", 4, at_most=True, why=FOUR),
-        CallsIn("backward", 4, at_most=True, why=FOUR),
+        Calls(phase="forward", most=4, why=FOUR),
+        Calls(phase="backward", most=4, why=FOUR),
         Holds(four_parts, "four parts of a tensor are handed in each way"),
     ),
     failed=(

@@ -25,42 +25,32 @@ def case(draw: Draw) -> Case:
     if draw.of(True, False):
         for rank, logits in enumerate(own):
             logits[:, rank % experts] += 2
-    total, grads = loss_of(torch.cat(own))
     # counts divided by counts are float32 in torch, whatever the dtype of the logits
-    room = max(1.0, float(total)) * (1e3 if dtype == torch.float64 else 1.0)
-    right = [
-        {"result": "", "loss": total, "gradient of logits": part} for part in grads.split(counts)
-    ]
     return Case(
         f"{', '.join(map(str, counts))} tokens, {experts} experts, {dtype}",
         [(logits,) for logits in own],
-        right=ByName(right, scale=room),
+        right=Reference(1e3 if dtype == torch.float64 else 1.0),
         facts={"bytes": (2 * experts + 1) * 8},
     )
-
-
-def loss_of(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the loss of some tokens (Fedus, Zoph and Shazeer, 2022, equation 4), and its gradient."""
-    logits, count = logits.clone().requires_grad_(), logits.shape[1]
-    share = logits.argmax(1).bincount(minlength=count).to(logits.dtype) / len(logits)
-    loss = count * (share * logits.softmax(1).mean(0)).sum()
-    (gradient,) = torch.autograd.grad(loss, logits)
-    return loss.detach(), gradient
 
 
 EXERCISE = Exercise(
     case,
     (
-        CallsIn(
-            "forward",
-            1,
-            most_bytes="bytes",
+        Calls(
+            phase="forward",
+            exactly=1,
+            each="bytes",
             missing="A rank knows its own tokens only.",
             why="One all_reduce carries counts and probabilities together.",
             why_large="Two numbers for each expert are enough.",
         ),
-        CallsIn("backward", 0, why="Each rank's own gradient is complete without the others."),
-        AwaitedByHand(),
+        Calls(
+            phase="backward",
+            exactly=0,
+            why="Each rank's own gradient is complete without the others.",
+        ),
+        Awaited(),
     ),
     kind=Kind.MODULE,
     driver=run_balance,

@@ -8,8 +8,6 @@
   range(ep)]; all_reduce(p.grad, group=groups[rank % ep]); p.grad /= world_size.
 """
 
-from typing import Any
-
 import torch
 
 from helpers.checks.author import *
@@ -25,29 +23,15 @@ def case(draw: Draw) -> Case:
     shared = [draw.tensors(shape, dtype) for shape in shapes]
     experts = [draw.tensors(shape, dtype) for shape in expert_shapes]
     line = [[r for r in range(n) if r % ep == rank % ep] for rank in range(n)]
-    everybody = [list(range(n))] * n
-
-    def combined(kind: str, groups: list[list[int]], divide: float) -> list[dict[str, Any]]:
-        grads = shared if kind == "shared" else experts
-        return [
-            {
-                f"{kind} {i}": torch.stack([own[r] for r in group]).sum(0) / divide
-                for i, own in enumerate(grads)
-            }
-            for group in groups
-        ]
-
-    both = zip(combined("shared", everybody, n), combined("expert", line, n), strict=True)
     size = {
         f"{kind} {i}": n * largest(*own)
         for kind, grads in (("shared", shared), ("expert", experts))
         for i, own in enumerate(grads)
     }
-    right = ByName([{"weights": "", **a, **b} for a, b in both], scale=size)
     return Case(
         f"ep {ep}, dp {n // ep}, {len(shapes)} shared and {len(expert_shapes)} of an expert, {dtype}",
         [(ep, [own[rank] for own in shared], [own[rank] for own in experts]) for rank in range(n)],
-        right=right,
+        right=Reference(size),
         facts={
             "ep": ep,
             "lines": line,

@@ -10,10 +10,8 @@
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from torch.nn.functional import linear
 
 from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import route_tokens
@@ -44,56 +42,16 @@ def case(draw: Draw) -> Case:
     if kind != "any" and n > 1:
         router[draw.rank(), 0] = -FAR if "none" in kind else FAR
     weights = [normal(features, features) for _ in range(n)]
-    whole = mixture(x, router, weights, grad)
-    saw = whole["choice"].bincount(minlength=n).tolist()
+    saw = (x @ router.T).argmax(1).bincount(minlength=n).tolist()
     rows = [0, *torch.tensor(counts).cumsum(0).tolist()]
     own = [slice(rows[r], rows[r + 1]) for r in range(n)]
-    # a replicated router's gradient on a rank is the summand of this rank's own tokens
-    parts = [mixture(x[s], router, weights, grad[s]) for s in own]
-    values = [whole["output"], whole["of x"], whole["of router"], *whole["of experts"]]
-    scale = max(1.0, *map(largest, values))
-    right = ByName(
-        [
-            {
-                "result": "",
-                "tokens that its expert saw": saw[r],
-                "output": whole["output"][s],
-                "called": "",
-                "gradient of the router": parts[r]["of router"],
-                "gradient of x": whole["of x"][s],
-                "gradient of the expert": whole["of experts"][r],
-            }
-            for r, s in enumerate(own)
-        ],
-        scale=scale,
-    )
-
     row = features * x.element_size()
     return Case(
         f"{listed(counts)} tokens of {features} features, {dtype}; experts see {listed(saw)}",
         [(x[s].clone(), router, weights[r], grad[s].clone()) for r, s in enumerate(own)],
-        right=right,
+        right=Reference(margin=1.0),
         facts={"bytes": [max(c * row, s * row, 8 * n) for c, s in zip(counts, saw, strict=True)]},
     )
-
-
-def mixture(
-    x: torch.Tensor, router: torch.Tensor, weights: Sequence[torch.Tensor], grad: torch.Tensor
-) -> dict[str, Any]:
-    """Give every token to its best expert, in one process, forward and back."""
-    x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
-    leaves = [weight.clone().requires_grad_() for weight in weights]
-    gate, choice = (x @ router.T).softmax(1).max(1)
-    every = torch.stack([torch.tanh(linear(x, weight)) for weight in leaves])
-    output = gate[:, None] * every[choice, torch.arange(len(x))]
-    of_x, of_router, *of_experts = torch.autograd.grad(output, (x, router, *leaves), grad)
-    return {
-        "output": output.detach(),
-        "choice": choice,
-        "of x": of_x,
-        "of router": of_router,
-        "of experts": of_experts,
-    }
 
 
 def listed(numbers: Sequence[int]) -> str:
@@ -110,23 +68,23 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_to_all",)),
-        CallsIn(
-            "forward",
-            3,
-            most_bytes=most_exchanged,
+        Calls(
+            phase="forward",
+            exactly=3,
+            each=most_exchanged,
             missing="Counts, tokens out, tokens back.",
             why="Counts, tokens out, tokens back: three exchanges.",
             why_large="A token is sent to its own expert only, without padding and without its gate.",
         ),
-        CallsIn(
-            "backward",
-            2,
-            most_bytes=most_exchanged,
+        Calls(
+            phase="backward",
+            exactly=2,
+            each=most_exchanged,
             missing="Gradients take both ways of the tokens in reverse.",
             why="Gradients take both ways of the tokens in reverse.",
             why_large="A gradient is sent where its token was, and nowhere else.",
         ),
-        AwaitedByHand(),
+        Awaited(),
     ),
     failed=(
         Failed(

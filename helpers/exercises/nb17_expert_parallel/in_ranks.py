@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import equal, nn
+from torch import nn
 
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
-from helpers.ranks.inside import span
+from helpers.exercises.shared.in_ranks.probe import grad_of, run_both_ways, with_grads
 
 
 class Expert(nn.Module):
@@ -36,35 +36,24 @@ def route_tokens(
     grad: torch.Tensor,
 ) -> dict[str, Any] | None:
     """Let the answer send this rank's tokens through the experts, forward and backward."""
-    x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
     expert, rows = Expert(weight), []
     expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
-    with span("forward"):
-        output = answer(rank, world_size, x, router, expert)
-    if output is None:
-        return None
-    if not isinstance(output, torch.Tensor):
-        return {"result": f"a {type(output).__name__} came back, not a tensor"}
-    kept = output.detach().clone()
-    if output.shape == grad.shape:
-        with span("backward"):
-            output.backward(grad)
-    return {
-        "result": "",
+    leaves = {"x": x, "router": router}
+    found = run_both_ways(
+        lambda *own: answer(rank, world_size, *own, expert),
+        leaves,
+        {"output": grad},
+        unused=not len(x),
+    )
+    return found and {
+        "result": found.pop("result"),
         "tokens that its expert saw": sum(rows),
-        "output": kept,
+        "output": found.pop("output"),
         "called": "" if rows else "its expert was not called, and its weights have no gradient",
-        "gradient of the router": _grad(router, not len(x)),
-        "gradient of x": _grad(x, not len(x)),
-        "gradient of the expert": _grad(expert.weight, not rows),
+        "gradient of the router": found.pop("gradient of router", None),
+        **found,
+        "gradient of the expert": grad_of(expert.weight, not rows),
     }
-
-
-def _grad(leaf: torch.Tensor, unused: bool) -> torch.Tensor | None:
-    """Copy a gradient; where nothing went through, none is as good as zeros."""
-    if leaf.grad is None:
-        return torch.zeros_like(leaf).detach() if unused else None
-    return leaf.grad.clone()
 
 
 def run_top_two(
@@ -76,47 +65,35 @@ def run_top_two(
     grad: torch.Tensor,
 ) -> dict[str, Any] | None:
     """Let the answer choose two experts for each token; run backward from the gates."""
-    leaf = logits.clone().requires_grad_()
-    got = answer(leaf, capacity)
-    if got is None:
-        return None
-    if not isinstance(got, (tuple, list)) or len(got) != 3:
-        return {"result": f"a {type(got).__name__} came back, not (experts, gates, turned away)"}
-    experts, gates, turned_away = got
-    is_tensor = isinstance(gates, torch.Tensor)
-    if is_tensor and gates.requires_grad and gates.shape == grad.shape:
-        gates.backward(grad)
-    same = equal(logits, leaf.detach())
-    return {
-        "result": "" if same else "the logits that it was given have changed",
-        "experts": experts,
-        "gates": gates.detach() if is_tensor else gates,
-        "turned away": turned_away,
-        "gradient of logits": None if leaf.grad is None else leaf.grad.clone(),
-    }
+
+    def chosen(own: torch.Tensor) -> Any:
+        got = answer(own, capacity)
+        return tuple(got) if isinstance(got, list) else got
+
+    outputs = ("experts", "gates", "turned away")
+    return run_both_ways(
+        chosen,
+        {"logits": logits},
+        {"gates": grad},
+        outputs,
+        wanted="(experts, gates, turned away)",
+        kept="logits",
+        may_have_no_graph=True,
+    )
 
 
 def run_balance(
     answer: Callable[..., Any], rank: int, world_size: int, logits: torch.Tensor
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Let the answer compute the loss of all ranks' tokens from its own logits, and run backward."""
-    logits = logits.clone().requires_grad_()
-    before = logits.detach().clone()
-    with span("forward"):
-        loss = answer(logits)
-    if not isinstance(loss, torch.Tensor) or loss.dim():
-        what = f"of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else "no tensor"
-        return {"result": f"what came back is a {type(loss).__name__}, {what}"}
-    kept = loss.detach().clone()
-    if loss.requires_grad:
-        with span("backward"):
-            loss.backward()
-    same = equal(before, logits.detach())
-    return {
-        "result": "" if same else "the logits that it was given have changed",
-        "loss": kept,
-        "gradient of logits": _grad(logits, not len(logits)),
-    }
+    return run_both_ways(
+        answer,
+        {"logits": logits},
+        {"loss": None},
+        kept="logits",
+        unused=not len(logits),
+        may_have_no_graph=True,
+    )
 
 
 def run_gradients(
@@ -130,18 +107,15 @@ def run_gradients(
     """Let the answer combine gradients that are in parameters as if backward had left them there;
     its calls of `new_group` are compared across ranks.
     """
-    made = {
-        f"{kind} {i}": nn.Parameter(torch.full_like(grad, float(rank)))
-        for kind, grads in (("shared", shared), ("expert", experts))
-        for i, grad in enumerate(grads)
-    }
-    for p, grad in zip(made.values(), (*shared, *experts), strict=True):
-        p.grad = grad.clone()
-    parts = list(made.values())
+    grads = [*shared, *experts]
+    parts = with_grads((torch.full_like(grad, float(rank)) for grad in grads), grads)
+    names = [f"shared {i}" for i in range(len(shared))]
+    names += [f"expert {i}" for i in range(len(experts))]
     with watch_new_group(rank, world_size):
         answer(rank, world_size, ep, parts[: len(shared)], parts[len(shared) :])
-    moved = [name for name, p in made.items() if not bool((p == rank).all())]
+    named = dict(zip(names, parts, strict=True))
+    moved = [name for name, p in named.items() if not bool((p == rank).all())]
     return {
         "weights": f"the weights of {moved[0]} have changed" if moved else "",
-        **{name: None if p.grad is None else p.grad.clone() for name, p in made.items()},
+        **{name: grad_of(p) for name, p in named.items()},
     }

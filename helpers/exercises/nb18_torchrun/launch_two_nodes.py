@@ -45,6 +45,7 @@ def case(draw: Draw) -> Case:
         [(script, nproc, address, port)],
         right=problem,
         like={"commands": None, "read": None},
+        shown=f"{script!r}, {nproc}, {address!r}, {port}",
     )
 
 

@@ -63,6 +63,8 @@ def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
         if found is None or not isinstance(got, dict):
             return found
         failed = rank in bad
+        if failed and found.what.startswith("error file: ,"):
+            found = replace(found, what=f"its error file has no message; expected: {message}")
         known = {
             CALLED: got["calls of main"] != 1,
             SUCCESS: failed and not got["exit code"],

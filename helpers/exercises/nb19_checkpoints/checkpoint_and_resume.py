@@ -10,35 +10,26 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.resume import Resumed, Training, plans_of, resume
+from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, resume
 from helpers.exercises.nb19_checkpoints.shared import (
-    AGAIN,
-    EARLIER,
-    HALF,
-    LEFT_ALONE,
-    TEXT,
-    at_the_wrong_time,
+    count_losses,
     evidence,
-    half_loaded,
     intruder,
-    newest_as_text,
-    was_made,
-    why_from_zero,
+    observe,
+    resumed_at,
 )
+from helpers.exercises.shared.in_ranks.attempts import Plan
 from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 CLOSE = 1e-5
-LOST = {
-    "rng": "the state of the random generators",
-    "rank 0's rng": "each rank's own random state (rank 0's was given to all)",
-    "momentum": "the optimizer's state (its momentum)",
-    "model": "the model's weights",
-}
+LOST = ("rng", "rank 0's rng", "momentum", "model")
+"""What a resumed training may have lost: `curve` trains on without it."""
 LATER = (0, 1, 2, 3, 4, 5, 6, 7)
 """Events of the saves after a first death at which a job is killed again; 0 for none."""
 
@@ -50,100 +41,77 @@ def case(draw: Draw) -> Case:
     every, made = draw.of((5, 2), (4, 3), (3, 4)) if not event else (draw.whole(3, 5), 1)
     steps = draw.whole(3, 6)
     death = made * every + draw.whole(1, every - 2)
-    deaths: list[tuple[int, Any]] = [(death, 0), *([(-1, event)] if event else [])]
-    said = f"killed after step {death}" + (f", then at event {event} of a save" if event else "")
-    if event == "first":
-        deaths, event = [(-1, 0)], draw.of(1, 2)
-        deaths, said = [(-1, event)], f"killed at event {event} of the first save"
+    plans = [Plan(step=death)]
+    said = f"killed after step {death}"
+    if event in LATER[1:]:
+        plans.append(Plan(event=int(event)))
+        said += f", then at event {event} of a save"
+    elif event == "first":
+        plans = [Plan(event=draw.of(1, 2))]
+        said = f"killed at event {plans[0].event} of the first save"
     epochs = -(-(death + 2 * every + 1) // steps)
     seed = draw.whole(0, 999)
-    planned = plans_of(deaths)
 
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
         if got["intruder"] is not None:
-            return intruder(got, ONE_FILE) if got["intruder"] == rank else None
-        losses, total = got["losses"], epochs * steps
+            return intruder(got) if got["intruder"] == rank else None
+        losses, total, attempts = got["losses"], epochs * steps, got["attempts"]
         if losses is None:
-            return Finding("it returns nothing", "Return the list of losses.")
-        if found := evidence(got, planned):
+            return count_losses(losses, total, (), "it")
+        if found := evidence(got, plans):
             return found
-        for before, life in zip(got["lives"], got["lives"][1:], strict=False):
-            if found := began(before, life):
+        for before, one in zip(attempts, attempts[1:], strict=False):
+            if found := began(before, one):
                 return found
-        if not isinstance(losses, (list, tuple)) or len(losses) != total:
-            return count(losses, total, got["lives"])
+        starts = {one["first"] for one in attempts if "first" in one}
+        if found := count_losses(losses, total, starts, "it"):
+            return found
         whole = curve(seed, n, epochs, steps, got["numbers"])
         for k, (loss, wanted) in enumerate(zip(losses, whole, strict=True)):
             if not same(wanted, loss, CLOSE):
-                return Finding(f"the loss of step {k} is {loss}, not {wanted:.6g}", forgotten(got))
+                what = f"the loss of step {k} is {loss}, not {wanted:.6g}"
+                return Finding(what, seen=forgotten(got))
         return None
 
-    def may(died: Any) -> tuple[int, ...]:
-        """Give the numbers of steps that the newest whole checkpoint may have after a death."""
+    def began(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
+        """Say what is wrong with where an attempt began that follows another."""
+        died, first = before.get("died"), one.get("first", 0)
+        newest = [made * every if plans[0].step >= 0 else 0]
         if died and died[0]:
-            return died[0] - every, died[0]
-        return (made * every if deaths[0][0] >= 0 else 0,)
-
-    def began(before: dict[str, Any], life: dict[str, Any]) -> Finding | None:
-        if (found := at_the_wrong_time(before, every)) or "first" not in life:
-            return found
-        first = life["first"]
-        died = before.get("died")
-        newest = may(died)
-        if first in newest:
-            return None
+            newest = [died[0] - every, died[0]]
         (epoch, step), (own, at) = divmod(newest[0], steps), divmod(first, steps)
-        next_one = f", before epoch {epoch}, step {step}" if newest[0] else ""
         what = (
-            f"after {'the death in a save' if died else 'a death'} it went on at epoch {own}, step {at}; "
-            f"{was_made(newest[0], before)}{next_one}"
+            f"after {'the death in a save' if died else 'a death'} it went on at epoch {own}, "
+            f"step {at}, not epoch {epoch}, step {step}"
         )
-        if not first:
-            return Finding(what, why_from_zero(before, life))
-        if first == newest_as_text(life, every, newest[0]):
-            return Finding(what, TEXT)
-        if at == 0 and own in {epoch, epoch + 1}:
-            return Finding(what, BOTH if step == 1 else EPOCH)
-        return Finding(what, AGAIN)
-
-    def count(losses: Any, total: int, lives: list[dict[str, Any]]) -> Finding:
-        have = len(losses) if isinstance(losses, (list, tuple)) else 0
-        what = f"it returns {have} losses; there are {epochs} epochs of {steps} steps, one loss for each"
-        starts = {life["first"] for life in lives if "first" in life}
-        return Finding(what, EARLIER if have < total and total - have in starts else "")
+        found = resumed_at(what, before, one, newest, every, first)
+        if found is None or not ("first" in one or "a save that was not due" in found.seen):
+            return None
+        if found.seen == ("wrong step",) and at == 0 and own in {epoch, epoch + 1}:
+            start = (
+                "the start of the epoch, a step before" if step == 1 else "the start of an epoch"
+            )
+            return replace(found, seen=(start,))
+        return found
 
     def forgotten(got: dict[str, Any]) -> tuple[str, ...]:
-        at = {life["first"] for life in got["lives"][1:] if "first" in life}
+        at = {one["first"] for one in got["attempts"][1:] if "first" in one}
         told = seed, n, epochs, steps, got["numbers"]
         return tuple(
-            "Up to the checkpoint the curve is right. From there on it is that of a training which lost "
-            f"{what}."
-            for lost, what in LOST.items()
-            if same(curve(*told, at, lost), list(got["losses"]), 1e-4)
+            f"lost {what}"
+            for what in LOST
+            if same(curve(*told, at, what), list(got["losses"]), 1e-4)
         )
 
     return Case(
         f"a checkpoint every {every} steps, {said}",
-        [(Resumed(seed, n, epochs, steps, every, deaths),)] * n,
+        [([n] * (len(plans) + 1), plans, seed, epochs, steps, every)] * n,
         right=problem,
         like={},
         facts={"every": every},
         seconds=20.0,
         shown=f"epochs = {epochs}, steps = {steps}, every = {every}",
     )
-
-
-ONE_FILE = (
-    "A job can die between the files of two ranks, which are then from different steps. Let all ranks hand "
-    "their random states to rank 0 (`all_gather_object`), and rank 0 write one file with all of them."
-)
-EPOCH = (
-    "Training continued at the start of an epoch: keep the number of steps done in the checkpoint."
-)
-BOTH = (
-    "Training continued at the start of an epoch, which is one step before the checkpoint: keep the "
-    "number of steps done in it, and continue with the next one."
-)
 
 
 def curve(
@@ -199,17 +167,9 @@ def one_step(
 
 EXERCISE = Exercise(
     case,
-    failed=(
-        Failed(
-            "cross-device",
-            "All machines see `folder`; the temp folder is a machine's own, on another disk, and a file "
-            "cannot be moved from there in one step. Write the new file into `folder`, under another name.",
-        ),
-        Failed(".", HALF, died=True, when=half_loaded),
-        LEFT_ALONE,
-    ),
     kind=Kind.SCRIPT,
     driver=resume,
     sizes=(1, 2, 3),
     count=9,
+    observe=observe,
 )

@@ -9,47 +9,37 @@
   losses.append(train_step(now[rank::world_size])).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.go_on import Job, Jobs, go_on
-from helpers.exercises.nb19_checkpoints.in_ranks.resume import plans_of
+from helpers.exercises.nb19_checkpoints.in_ranks.continue_training import Job, continue_training
 from helpers.exercises.nb19_checkpoints.shared import (
-    AGAIN,
-    EARLIER,
-    HALF,
-    TEXT,
-    at_the_wrong_time,
+    attempts_of,
+    count_losses,
     evidence,
-    half_loaded,
     intruder,
-    left_alone,
-    lives_of,
-    newest_as_text,
-    was_made,
-    why_from_zero,
+    observe,
+    resumed_at,
 )
+from helpers.exercises.shared.in_ranks.attempts import Plan
+from helpers.ranks.failures import RankFailed, is_consequence
 
 CLOSE = 1e-6
-DRAWN_AGAIN = (
-    "the epoch's order: it was drawn again, from a generator that had drawn noise since, which gives another "
-    "one. Keep the order itself"
+LOST = (
+    "model",
+    "optimizer",
+    "scheduler",
+    "generator",
+    "order",
+    "place",
+    "again",
+    "again, then put back",
+    "noise",
 )
-LOST = {
-    "model": "the model's weights",
-    "optimizer": "the optimizer's state",
-    "scheduler": "the scheduler's state",
-    "generator": "the generator's state",
-    "order": "the rest of the epoch's order (another one was drawn)",
-    "place": "the place in the epoch's order (it began again at its first sample)",
-    "again": DRAWN_AGAIN,
-    "again, then put back": DRAWN_AGAIN,
-    "noise": "the generator's state of now (that of the epoch's beginning was put back)",
-}
-TWICE = "Cut the batch so that each of its samples is on one rank: `now[rank::world_size]`."
+"""What a training that continues may have lost: `course` trains on without it."""
 
 
 def case(draw: Draw) -> Case:
@@ -60,51 +50,49 @@ def case(draw: Draw) -> Case:
     event = draw.of(0, 0, 1, 2, 3, 4, 5, 6)
     deaths, start = [], 0
     for _ in sizes[1:]:
-        deaths.append([start + every * draw.whole(1, 2) + draw.whole(0, every - 2), 0])
-        start = (deaths[-1][0] + 1) // every * every
+        deaths.append(Plan(start + every * draw.whole(1, 2) + draw.whole(0, every - 2)))
+        start = (deaths[-1].step + 1) // every * every
     if event:  # the last death comes in a save; after three of them, if there are fewer events
-        deaths[-1] = [deaths[-1][0] + 2 * every, event]
-    steps = deaths[-1][0] + draw.whole(2, 5) + 1
+        deaths[-1] = Plan(deaths[-1].step + 2 * every, event)
+    steps = deaths[-1].step + draw.whole(2, 5) + 1
     seed = draw.whole(0, 999)
-    planned = [(step + 1) // every * every for step, _ in deaths]
+    planned = [(plan.step + 1) // every * every for plan in deaths]
     told = (seed, samples, batch, steps)
     _, batches = course(*told, [0.0] * samples)
 
     def together(values: list[Any]) -> Finding | None:
-        if found := intruder(values[0], ALONE):
+        if found := intruder(values[0]):
             return found
-        lives = values[0]["lives"]
-        jobs = [life["rows"] for life in lives]
+        attempts = values[0]["attempts"]
+        jobs = [one["rows"] for one in attempts]
         starts = [*planned[:-1], steps - len(jobs[-1][0])]
         for rank, got in enumerate(values):
-            losses = got["losses"]
-            if losses is None:
-                return Finding(f"rank {rank} returns nothing", "Return the list of losses.")
-            if not isinstance(losses, (list, tuple)) or len(losses) != steps:
-                have = len(losses) if isinstance(losses, (list, tuple)) else 0
-                return Finding(
-                    f"rank {rank} returns {plural(have, 'loss')}, not one for each of {steps} steps",
-                    EARLIER if have == len(jobs[-1][0]) < steps else "",
-                )
-        seen = values[0] | {"lives": [*lives[:-1], lives[-1] | {"first": starts[-1]}]}
-        if found := evidence(seen, plans_of(deaths)) or began(starts[-1], lives):
+            if found := count_losses(got["losses"], steps, starts[-1:], f"rank {rank}"):
+                return found
+        resumed = {**attempts[-1], "first": starts[-1]}
+        if found := evidence(values[0] | {"attempts": [*attempts[:-1], resumed]}, deaths):
             return found
-        for job, first in zip(jobs, (0, *starts), strict=True):
+        died = attempts[-2].get("died")
+        newest = (died[0] - every, died[0]) if died else planned[-1:]
+        what = f"after a death{' in a save' if died else ''} the last job goes on with step {starts[-1]}"
+        if found := resumed_at(what, attempts[-2], resumed, newest, every, starts[-1]):
+            return found
+        for job, first, size in zip(jobs, (0, *starts), sizes, strict=True):
             for k, parts in enumerate(zip(*job, strict=False), first):
-                rows = sorted(sum(parts, []))
+                rows, own = sorted(sum(parts, [])), sorted(batches[k])
+                if rows == own:
+                    continue
                 if len(set(rows)) < len(rows):
-                    return Finding(f"in step {k} a sample is trained twice: {rows}", TWICE)
-                if set(rows) != set(batches[k]):
-                    own = sorted(batches[k])
-                    return Finding(
-                        f"step {k} trains {rows}; its batch is {own}", lost(values, starts)
-                    )
+                    what = f"in step {k} a sample is trained twice: {rows}"
+                    return Finding(what, seen=("a sample is trained twice",))
+                seen = lost(values, starts) or shares(rows, own, size)
+                return Finding(f"step {k} trains {rows}; its batch is {own}", seen=seen)
         curve, _ = course(*told, targets_of(values[0]))
         for k, wanted in enumerate(curve):
             loss = values[0]["losses"][k]
             if not same(wanted, loss, CLOSE):
                 return Finding(
-                    f"the loss of step {k} is {loss}, not {wanted:.8g}", lost(values, starts)
+                    f"the loss of step {k} is {loss}, not {wanted:.8g}", seen=lost(values, starts)
                 )
         return None
 
@@ -112,27 +100,17 @@ def case(draw: Draw) -> Case:
         """Give the target of each row, 0 for rows that nobody has asked for."""
         return [*got["numbers"], *[0.0] * samples][:samples]
 
-    def began(start: int, lives: list[dict[str, Any]]) -> Finding | None:
-        if found := at_the_wrong_time(lives[-2], every):
-            return found
-        died = lives[-2].get("died")
-        newest = (died[0] - every, died[0]) if died else planned[-1:]
-        if start in newest:
-            return None
-        what = (
-            f"after a death{' in a save' if died else ''} the last job goes on with step {start}; "
-            + was_made(newest[0], lives[-2])
-        )
-        if not start:
-            return Finding(what, why_from_zero(*lives[-2:]))
-        return Finding(
-            what, TEXT if start == newest_as_text(lives[-1], every, newest[0]) else AGAIN
-        )
+    def shares(rows: list[int], own: list[int], size: int) -> tuple[str, ...]:
+        """Name what is wrong with how the ranks share a batch."""
+        if set(rows) < set(own) and len(own) - len(rows) == len(own) % size:
+            return ("the remainder of a batch is left out",)
+        if len(rows) == batch > len(own):
+            return ("the last batch of an epoch is left out",)
+        return ("more samples than a batch",) if set(rows) > set(own) else ()
 
     def lost(values: list[Any], starts: list[int]) -> tuple[str, ...]:
         return tuple(
-            "Up to the first checkpoint all is right. From there on it is the course of a training which "
-            f"lost {LOST[part]}."
+            f"lost {part.partition(',')[0]}"
             for part in LOST
             if same(
                 course(*told, targets_of(values[0]), starts, part)[0],
@@ -145,7 +123,7 @@ def case(draw: Draw) -> Case:
     where = f", killed at event {event} of the saves" if event else ""
     return Case(
         f"{samples} samples in batches of {batch}, a checkpoint every {every} steps, {said} ranks{where}",
-        [(Jobs(seed, sizes, deaths, samples, batch, steps, every),)] * after,
+        [(sizes, deaths, seed, samples, batch, steps, every)] * after,
         right=AllRanks(lambda got: None, together),
         like={},
         facts={"every": every},
@@ -154,25 +132,15 @@ def case(draw: Draw) -> Case:
     )
 
 
-ONE_FILE = (
-    "Not all ranks go on from the same checkpoint. It belongs to the job, not to a rank: rank 0 saves one "
-    "file, and every rank loads it, also one that the job before did not have."
-)
-ALONE = (
-    "All of it belongs to the job, and rank 0 has it: one file of rank 0 is enough. Several writers of one "
-    "file tear it, and files of several ranks can be from different steps."
-)
-EMPTY = (
-    "The ranks call `train_step` different numbers of times, and one waits for a rank that has returned. "
-    "Each rank calls it in each step, also with an empty share."
-)
-
-
-def uneven(case: Case, run: Run) -> bool:
-    """Tell whether a run failed because a peer had gone, in a job whose ranks made more or fewer steps."""
-    jobs = [life["rows"] for life in lives_of(run)]
-    job: list[Any] = next((ranks for ranks in reversed(jobs) if any(ranks)), [])
-    return left_alone(case, run) and len(set(map(len, job))) > 1
+def observed(case: Case, run: Run) -> Iterator[str]:
+    """Name what a failed run shows: also whether the ranks of its last job made unequally many steps."""
+    failure = run.failure
+    if isinstance(failure, RankFailed) and is_consequence(failure.error):
+        jobs = [one["rows"] for one in attempts_of(run)]
+        job: list[Any] = next((ranks for ranks in reversed(jobs) if any(ranks)), [])
+        if len(set(map(len, job))) > 1:
+            yield "unequal numbers of steps"
+    yield from observe(case, run)
 
 
 def course(
@@ -216,13 +184,9 @@ def course(
 
 EXERCISE = Exercise(
     case,
-    failed=(
-        Failed("schedulers have counted", ONE_FILE),
-        Failed(".", HALF, died=True, when=half_loaded),
-        Failed(".", EMPTY, when=uneven),
-    ),
     kind=Kind.SCRIPT,
-    driver=go_on,
+    driver=continue_training,
     sizes=(1, 2, 3),
     count=8,
+    observe=observed,
 )

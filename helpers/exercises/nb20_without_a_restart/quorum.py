@@ -11,61 +11,26 @@
   ast.literal_eval(store.get(f"{number}/decided").decode()).
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb20_without_a_restart.in_ranks.who_is_in import LATE_PATIENCE_S, meet
+from helpers.exercises.nb20_without_a_restart.in_ranks.membership import (
+    LATE_PATIENCE_S,
+    hold_rounds,
+)
+from helpers.ranks.failures import RankFailed
 
 LATE_S = 1.5
 """How much later than asked for a decision may be on a busy machine, in seconds."""
-ONE = (
-    "Each replica reads the store at another moment. Let one proposal count, no matter which replica made "
-    "it: `store.compare_set(key, '', mine)` sets a key that nobody has set, and returns to everybody what is "
-    "there."
-)
-AFTER = (
-    "The round was decided before it asked, and it must get the same decision: let one proposal count, "
-    "and look whether there is one already."
-)
-UNEXPECTED = (
-    "It had asked in time. Every replica that has asked is a member, expected or not: look at all "
-    "`replicas`."
-)
-ALONE = (
-    "Put `step` into the store before you look who else is there, and look until all `expected` are "
-    "there."
-)
-LATE = "While you wait for the others, look also whether the round has been decided."
-AT_ONCE = "All of `expected` had asked: decide at once."
-EARLY = "Somebody of `expected` was missing: wait `patience` seconds for them."
-NEWEST = (
-    "Replicas with newer steps had not asked yet, and a decision without any of them loses these steps. "
-    "Compare the largest step of those that have asked with the largest one in the decision of round "
-    "`number` - 1."
-)
-RESTART = (
-    "The first one had waited for `patience` seconds before that. Any replica that has waited that long "
-    "decides, whatever its number; its time does not start again when another one comes."
-)
-PAST = "Write to `store` itself: the check kills a replica before one of its writes."
-LONG = "Somebody was missing, or had been killed: after `patience` seconds the others must decide."
-STEPS = "Each member's value is the step with which it asked."
-UNSET = (
-    "`store.get` and `store.wait` wait for a key until somebody sets it, which a replica that is absent "
-    "or was killed never does. `store.check([key])` asks without waiting."
-)
-WHOM = (
-    "A replica waits forever. After `patience` seconds it may wait for one thing only: that the largest step "
-    "of those that have asked is as large as the largest one in the last decision. Any replica may be killed "
-    "at any moment, also one that you rely on to decide."
-)
-
 LEADERS_DIE = {2: 2, 5: 3}
 """World size -> before which write replica 0, the first one that asks, is killed: that by which it decides,
 where an answer lets the first or the smallest one do so."""
 PATIENCE = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
 """In seconds. Alone: three times that is more than a busy machine may be late."""
+OLD = "an earlier round's question"
 UNEXPECTED_ONES = ("early", "unexpected", "others than expected")
 """The rounds in which the odd one is not among `expected`."""
 
@@ -100,9 +65,8 @@ def case(draw: Draw) -> Case:
     def together(values: list[Any]) -> Finding | None:
         alive = {r: value for r, value in enumerate(values) if "decided" in value}
         if unknown := values[0]["unknown"]:
-            return Finding(
-                f"the key {unknown[0][:60]!r} was set past the store that was given", PAST
-            )
+            what = f"the key {unknown[0][:60]!r} was set past the store that was given"
+            return Finding(what, seen=("set past the store",))
         behind: Finding | None = None  # said last: it needs all that is judged before
         for number, now in enumerate(rounds):
             last_and_killed = number == len(rounds) - 1 and dies[0] >= 0
@@ -111,24 +75,34 @@ def case(draw: Draw) -> Case:
                 for r, value in alive.items()
                 if value["decided"][number] is not None
             }
-            found = one_round(number, now, asked, dies[0] if last_and_killed else -1)
+            found = one_round(number, rounds, asked, dies[0] if last_and_killed else -1)
             if found is not None:
-                return found
-            behind = behind or without_the_newest(number, now, asked)
+                return replace(found, what=f"{shown(number)}\n{found.what}")
+            if found := without_the_newest(number, now, asked):
+                behind = behind or replace(found, what=f"{shown(number)}\n{found.what}")
         return behind
 
-    told = "; ".join(describe(k, one) for k, one in enumerate(rounds))
-    if dies[0] >= 0:
-        told += (
-            f"; there replica {dies[0]} is killed before its write number {dies[1]}, if it makes it"
-        )
+    killed_before = (
+        f"replica {dies[0]} is killed before its write number {dies[1]}, if it makes it"
+        if dies[0] >= 0
+        else ""
+    )
+
+    def shown(number: int) -> str:
+        """Describe the round that failed; the others need not be read."""
+        is_last = number == len(rounds) - 1
+        also = f"; {killed_before}" if killed_before and is_last else ""
+        return f"{describe(number, rounds[number])}{also}"
+
+    told = plural(len(rounds), "round")
+    told += f"; in the last one {killed_before}" if killed_before else ""
     return Case(
         told,
         [(rounds, n, dies)] * n,
         right=AllRanks(lambda got: None, together),
         like={},
         seconds=20.0,
-        shown=told,
+        shown="",
     )
 
 
@@ -179,32 +153,49 @@ OF_ROLE = {
 }
 
 
-def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
+def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> Finding | None:
     """Judge what came of one round. asked: from each replica that asked and lives to (dict, began, ended)."""
+    now = rounds[number]
     said, roles = f"in round {number}", now["roles"]
+
+    def earlier(m: int) -> list[int]:
+        """Return the steps with which a replica asked in earlier rounds."""
+        return [one["steps"][m] for one in rounds[:number] if 0 <= m < len(one["steps"])]
+
     for r, (got, *_) in asked.items():
         if not isinstance(got, dict):
             what = "nothing" if got == "NoneType" else f"a {got}"
-            return Finding(f"{said} replica {r} is given back {what}, not a dict of ints")
+            what = f"{said} replica {r} is given back {what}, not a dict of ints"
+            return Finding(what, seen=("not a dict of ints",))
     for r, (got, *_) in asked.items():
         for m, step in got.items():
             has = f"{said} replica {r} has {m} for a member, which"
             if not 0 <= m < len(roles) or roles[m] == "absent":
-                return Finding(f"{has} did not ask")
+                seen = "a member that did not ask" if step not in earlier(m) else OLD
+                return Finding(f"{has} did not ask", seen=(seen,))
             if step != now["steps"][m]:
-                return Finding(f"{has} asked with step {now['steps'][m]}, not {step}", STEPS)
+                what = f"{has} asked with step {now['steps'][m]}, not {step}"
+                return Finding(what, seen=(OLD if step in earlier(m) else "another step",))
             if roles[m] in ("late", "straggler"):
                 by_time = roles[m] == "straggler"
-                return Finding(f"{has} asked too late", RESTART if by_time else AFTER, by_time)
+                seen = "patience starts again" if by_time else "decided twice"
+                # some replica had it for a member before it asked
+                if m in asked and any(
+                    m in had and ended < asked[m][1] for had, _, ended in asked.values()
+                ):
+                    seen, by_time = OLD, False
+                return Finding(f"{has} asked too late", rests_on_time=by_time, seen=(seen,))
         for m, role in enumerate(roles):
             if role in IN_TIME and m not in got and m != killed:
                 what = f"{said} replica {r} does not have {m} for a member, which had asked in time"
-                why = ALONE if got else ""
-                return Finding(what, UNEXPECTED if m not in now["expected"] else why)
+                if m not in now["expected"]:
+                    return Finding(what, seen=("only expected ones",))
+                return Finding(what, seen=("does not wait",) if got else ())
     for first, r in pairwise(sorted(asked)):
         one, other = asked[first][0], asked[r][0]
         if one != other:
-            return Finding(f"{said} replica {first} gets {one}, and replica {r} {other}", ONE)
+            what = f"{said} replica {first} gets {one}, and replica {r} {other}"
+            return Finding(what, seen=("several decisions",))
     return in_time(said, now, asked, killed)
 
 
@@ -215,7 +206,7 @@ def without_the_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding 
             what = (
                 f"in round {number} replica {r} is given {got}: nobody there has the newest steps"
             )
-            return Finding(what, NEWEST)
+            return Finding(what, seen=("newest steps lost",))
     return None
 
 
@@ -233,28 +224,40 @@ def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding 
     first_is_known = any(roles[r] == "on time" for r in asked) or "second" not in roles
     decided_s = min(asked[r][2] for r in on_time) - first_begun
     if missing and first_is_known and decided_s < 0.9 * patience:
-        return Finding(f"{said} it decides before `patience` is over", EARLY)
+        return Finding(f"{said} it decides before `patience` is over", seen=("decides early",))
     if missing or killed >= 0:
         if ended - begun > patience + LATE_S:
             what = f"{said} it takes {ended - begun:.1f} s, with a patience of {patience} s"
-            return Finding(what, LONG, rests_on_time=True)
+            return Finding(what, rests_on_time=True, seen=("waits too long",))
     elif ended - begun > 0.9 * patience:
         what = f"{said} it takes {ended - begun:.1f} s, although all are there"
-        return Finding(what, AT_ONCE, rests_on_time=True)
+        return Finding(what, rests_on_time=True, seen=("waits for nothing",))
     for r in asked:
         waited = asked[r][2] - asked[r][1]
         if roles[r] == "late" and missing and waited > 0.8 * LATE_PATIENCE_S:
             what = f"{said} replica {r}, which asks after the decision, waits {waited:.1f} s for it"
-            return Finding(what, LATE, rests_on_time=True)
+            return Finding(what, rests_on_time=True, seen=("waits for a decision",))
     return None
+
+
+def observe(case: Case, run: Run) -> Iterator[str]:
+    """Name what a failed run shows: whether a replica that no other expected found no replica at all."""
+    error = run.failure.error if isinstance(run.failure, RankFailed) else None
+    rounds = case.given[0][0]
+    if error and error.kind == "ValueError" and "max()" in error.message:
+        yield from (
+            "an unexpected replica finds none"
+            for now in rounds
+            if error.rank not in now["expected"]
+        )
 
 
 EXERCISE = Exercise(
     case,
-    failed=(Failed("wait timeout", UNSET), Failed("not done after", WHOM)),
     kind=Kind.SCRIPT,
-    driver=meet,
+    driver=hold_rounds,
     reported=("times",),
     sizes=(1, 2, 3, 4, 5),
     count=6,
+    observe=observe,
 )

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
+from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
     backward,
+    fail_over,
     states,
-    take_over,
     trained,
 )
 
@@ -98,7 +98,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=take_over,
+    driver=fail_over,
     reported=("returned", "objects"),
     sizes=(1, 2, 3, 4),
     count=16,

@@ -15,47 +15,29 @@
   dist.is_initialized(); continue. After the try: optimizer.step(); log[step] = met; step += 1.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb20_without_a_restart.in_ranks.go_on import go_on
-from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
+from helpers.exercises.nb20_without_a_restart.in_ranks.continue_training import (
+    continue_training,
+)
+from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
     backward,
     optimizer_of,
     small_model,
 )
 from helpers.exercises.shared.in_ranks.classifier import grad_of
+from helpers.ranks.failures import RankFailed, is_consequence
 
 CLOSE = 1e-5
-ALONE = (
-    "A replica that was left out, or whose `all_reduce` failed, does not step: it asks again and copies "
-    "the state. A replica that was left out starts its dict from scratch, because its last steps may have "
-    "been made again without it."
-)
-LEFT = (
-    "It was behind when the others were done. A replica that has done all steps stays until every member "
-    "of a round has: one of them may be behind and need the others' state."
-)
-DIVIDED = (
-    "Divide by the number of members of this round: fewer replicas have fewer gradients to sum."
-)
-WEIGHTS = (
-    "Each step must be made once, with the mean of its members' gradients, and a replica that joins must "
-    "copy weights and momentum. If all of that is so, the returned dict is not what was trained."
-)
-FOR_EVER = (
-    "Some replica waits forever. Each round needs a number of its own, and all members of a round must "
-    "make the same calls, whatever happened to each of them in the last round."
-)
-GIVE_UP = (
-    "Pass `join` the `patience`: a replica that does not come within it is left to the next round."
-)
-EXPECTED = "Expect the members of the last round only: nobody needs to wait for a replica that died long ago."
-SURVIVED = "The replica is killed from another process, at a moment that the check chooses: let that happen."
 PATIENCE_S = 0.4
-SHRINK = "The replica is alive, but trains no step at the end: what does it do after its group has failed?"
+NOT_KILLED = ("the check cannot kill it",)
+GONE = ("DistStoreError", "DistBackendError", "DistNetworkError")
+"""What torch raises, in addition to what follows from another rank's end, where a member is gone."""
 
 
 def case(draw: Draw) -> Case:
@@ -84,39 +66,46 @@ def case(draw: Draw) -> Case:
     def together(values: list[Any]) -> Finding | None:
         for r in gone:
             if "killed" not in values[r]:
-                return Finding(f"replica {r} was to be killed, and lives", SURVIVED)
-        alive = [r for r in range(n) if r not in gone]
+                what = f"replica {r} was to be killed, and lives"
+                return Finding(what, seen=NOT_KILLED)
+        alive = {r: value for r, value in enumerate(values) if r not in gone}
         logs = {}
-        for r in alive:
-            log = values[r]["log"]
+        for r, value in alive.items():
+            log = value["log"]
             if not isinstance(log, dict):
-                given = "nothing" if log == "NoneType" else f"a {log}"
-                return Finding(f"replica {r} returns {given}, not a dict of lists")
+                given = "nothing" if log == "NoneType" else f"a value of type {log}"
+                what = f"replica {r} returns {given}, not a dict of lists"
+                return Finding(what, seen=("not a dict of lists",))
             logs[r] = {k: sorted(members) for k, members in log.items()}
+        # what was done wrong with an optimizer explains all that follows from it
+        wrong = tuple(str(name) for value in alive.values() for name in value["wrong steps"])
+        found = members_of(logs) or weights(alive, logs) or in_time(alive, logs)
+        return replace(found, seen=(*wrong, *found.seen)) if found else None
+
+    def members_of(logs: dict[int, dict[int, list[int]]]) -> Finding | None:
+        """Compare what the replicas return."""
         members: dict[int, list[int]] = {}
         for r, log in logs.items():
             for k, who in log.items():
                 if r not in who:
-                    return Finding(
-                        f"replica {r} says that it trained step {k} with {who}: without itself"
-                    )
+                    what = f"replica {r} says that it trained step {k} with {who}: without itself"
+                    return Finding(what, seen=("trained without itself",))
                 if members.setdefault(k, who) != who:
                     other = next(o for o in logs if logs[o].get(k) == members[k])
                     what = f"replica {other} trained step {k} with {members[k]}, replica {r} with {who}"
-                    return Finding(what, ALONE)
+                    # one that had trained the last step before the others is not in their round
+                    left = k == steps - 1 and event["what"] == "steps alone" and not stall
+                    return Finding(what, seen=("left when done" if left else "stale dict",))
         if sorted(members) != list(range(steps)):
-            return Finding(f"the steps {sorted(members)} are trained, not those up to {steps - 1}")
+            what = f"the steps {sorted(members)} are trained, not those up to {steps - 1}"
+            return Finding(what, seen=("steps missing",))
         if found := when_killed(members):
             return found
-        if at + 2 < steps:
-            for r in alive:
-                if steps - 1 not in logs[r]:
-                    return Finding(f"replica {r} does not train the last step", SHRINK)
-        for r in alive:
-            found = weights(values[r]["weights"], members, r)
-            if found is not None:
-                return found
-        return in_time(values, members)
+        for r, log in logs.items() if at + 2 < steps else ():
+            if steps - 1 not in log:
+                what = f"replica {r} does not train the last step"
+                return Finding(what, seen=("does not come back",))
+        return None
 
     def when_killed(members: dict[int, list[int]]) -> Finding | None:
         """Say so where the steps show that the replica was not killed when it was to be."""
@@ -126,42 +115,56 @@ def case(draw: Draw) -> Case:
             for k in range(at):
                 if r not in members[k]:
                     early = f"replica {r} was to live until step {at}, and did not train step {k}"
-                    return Finding(early, SURVIVED, rests_on_time=True)
+                    return Finding(early, rests_on_time=True, seen=NOT_KILLED)
             for k in range(from_step, steps):
                 if r in members[k]:
                     late = (
                         f"replica {r} was to be killed in step {at}; step {k} is said to be its own"
                     )
-                    return Finding(late, SURVIVED)
+                    return Finding(late, seen=NOT_KILLED)
         return None
 
-    def in_time(values: list[Any], members: dict[int, list[int]]) -> Finding | None:
+    def in_time(
+        alive: dict[int, dict[str, Any]], logs: dict[int, dict[int, list[int]]]
+    ) -> Finding | None:
+        members = {k: who for log in logs.values() for k, who in log.items()}
         if stall == 3.0 and replica in members[at]:
             what = (
                 f"step {at} is trained with replica {replica}, which stalls three times `patience`"
             )
-            return Finding(what, GIVE_UP)
+            return Finding(what, seen=("join has no patience",))
         if gone and new < 0 and at + 3 < steps:
-            times = max((value.get("times", []) for value in values), key=len)[-2:]
+            times = max((value["times"] for value in alive.values()), key=len)[-2:]
             if times[1] - times[0] > 0.8 * PATIENCE_S:
                 what = f"long after the death a step still takes {times[1] - times[0]:.1f} s"
-                return Finding(what, EXPECTED, rests_on_time=True)
+                return Finding(what, rests_on_time=True, seen=("waits for the dead",))
         return None
 
-    def weights(got: torch.Tensor, members: dict[int, list[int]], r: int) -> Finding | None:
+    def weights(
+        alive: dict[int, dict[str, Any]], logs: dict[int, dict[int, list[int]]]
+    ) -> Finding | None:
+        members = {k: who for log in logs.values() for k, who in log.items()}
         right = course(members, steps)
-        if same(right, got, CLOSE):
+        wrong = [r for r, value in alive.items() if not same(right, value["weights"], CLOSE)]
+        if not wrong:
             return None
+        r, got = wrong[0], alive[wrong[0]]["weights"]
+        differs = difference(right, got, CLOSE)
         if same(course(members, steps - 1), got, CLOSE):
-            return Finding(f"replica {r} ends with the weights of after step {steps - 2}", LEFT)
+            what = f"replica {r} ends with the weights that it had before step {steps - 1}"
+            return Finding(what, seen=("a step was not copied",))
         if n > 1 and same(course(members, steps, divide_by=n), got, CLOSE):
-            return Finding(
-                f"replica {r} ends with other weights than its members' gradients give", DIVIDED
-            )
+            what = f"replica {r} ends with other weights than its members' gradients give"
+            return Finding(what, seen=("divided by all",))
         what = (
             f"replica {r} ends with weights that {plural(steps, 'step')} of its members do not give"
         )
-        return Finding(f"{what}: {difference(right, got, CLOSE)}", WEIGHTS)
+        # one that came late and has not copied all spoils the gradients of the others, too, but ends apart
+        late = [o for o in (new, replica if stall else -1) if o in alive]
+        others = [value["weights"] for o, value in alive.items() if o not in late]
+        apart = [o for o in late if not same(others[0], alive[o]["weights"], CLOSE)]
+        seen = "new or left out, other weights" if apart else "other weights"
+        return Finding(f"{what}: {differs}", seen=(seen,))
 
     told = describe(event, n)
     return Case(
@@ -170,7 +173,7 @@ def case(draw: Draw) -> Case:
         right=AllRanks(lambda got: None, together),
         like={},
         seconds=20.0,
-        shown=told,
+        shown="",
     )
 
 
@@ -207,19 +210,19 @@ def course(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> tor
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+def observe(case: Case, run: Run) -> Iterator[str]:
+    """Name what a failed run shows: whether a call failed because a member was gone."""
+    error = run.failure.error if isinstance(run.failure, RankFailed) else None
+    if error and (error.kind in GONE or is_consequence(error)):
+        yield "a failure is not caught"
+
+
 EXERCISE = Exercise(
     case,
-    failed=(
-        Failed("not done after", FOR_EVER),
-        Failed(
-            "peer|Timed out|wait timeout",
-            "A member is gone: this is the exception to catch, wherever ranks talk. No step then; ask for "
-            "the next round.",
-        ),
-    ),
     kind=Kind.SCRIPT,
-    driver=go_on,
-    reported=("times",),
+    driver=continue_training,
+    reported=("times", "wrong steps"),
     sizes=(2, 2, 3, 3, 3, 5),
     count=12,
+    observe=observe,
 )

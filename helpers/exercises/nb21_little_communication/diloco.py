@@ -89,9 +89,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Travels(
+        Calls(
             "all_reduce",
-            "as many bytes as the weights have, at each synchronization",
+            text="as many bytes as the weights have, at each synchronization",
             why="At a synchronization each difference is averaged once, and nothing else is sent.",
         ),
         Awaited(),

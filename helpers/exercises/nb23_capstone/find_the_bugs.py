@@ -212,10 +212,10 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        Travels(
+        Calls(
             "all_reduce",
-            "gradients are averaged once in each step",
-            calls=10_000,
+            total="bytes",
+            text="gradients are averaged once in each step",
             why="Gradients are averaged once in each step, with its last microbatch. DDP decides in the "
             "forward: for the other microbatches `ddp(x)` must be inside no_sync(), too, not backward alone "
             "(notebook 09).",

@@ -202,6 +202,6 @@ def _loaded(path: Path, seed: int) -> torch.Tensor | str:
     try:
         model.load_state_dict(torch.load(path))
     except Exception as error:  # whatever is wrong with the file, the learner reads it
-        said = str(error).partition("\n")[0]
-        return f"{type(error).__name__}: {said[:200]}"
+        said = " ".join(str(error).split())  # the names that do not fit are on lines of their own
+        return f"{type(error).__name__}: {said[:240]}"
     return weights(model)

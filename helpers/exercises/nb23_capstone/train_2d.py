@@ -143,7 +143,7 @@ def listed(ranks: Sequence[int]) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Holds(each_in_its_dimension, "each group sums only what belongs there"), AwaitedByHand()),
+    (Holds(each_in_its_dimension, "each group sums only what belongs there"), Awaited()),
     failed=(
         Failed(
             "GroupsDiffer",

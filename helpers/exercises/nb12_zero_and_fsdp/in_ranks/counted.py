@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
+from helpers.exercises.shared.in_ranks.probe import with_grads
 
 _FEW = 4
 """Numbers that a list may have without being counted."""
@@ -101,9 +102,7 @@ def scatter_gradients(
 ) -> dict[str, Any] | None:
     """Let the answer scatter gradients, and count what is left. most: the bytes of a shard."""
     with tensors_held() as held:
-        params = [nn.Parameter(w.clone()) for w in weights]
-        for p, g in zip(params, grads, strict=True):
-            p.grad = g.clone()
+        params = with_grads(weights, grads)
         shard = answer(list(params))
         if shard is None:
             return None
@@ -142,23 +141,24 @@ def train_layers(
 ) -> dict[str, Any]:
     """Train a stack of the answer's layers, tanh between them, counting between the layers."""
     weights, steps, lr, trains_x, in_place, most, known = drawn
-    found: dict[str, Any] = {"parameters": "", "built": "", "forward": "", "backward": ""}
+    found: dict[str, Any] = {"parameters": ""}
+    seen = {"built": "", "forward": "", "backward": ""}
     with tensors_held() as held:
         layers = [answer(w.clone()) for w in weights]
         own = [p for layer in layers for p in layer.parameters()]
         found["parameters"] = _registered(layers)
         views = [p for p in own if storage_bytes([p]) > p.numel() * p.element_size()]
-        found["built"] = _excess(held, [], most[0], known, answer)
-        if views and found["built"]:
-            found["built"] += "; a parameter is a view"
+        seen["built"] = _excess(held, [], most[0], known, answer)
+        if views and seen["built"]:
+            seen["built"] += "; a parameter is a view"
 
         def note(where: str, number: int) -> Callable[..., None]:
             def count(*_: object) -> None:
-                if found["forward"] or found["backward"]:
+                if seen["forward"] or seen["backward"]:
                     return  # the first in time tells most
                 if excess := _excess(held, [], most[1 + (where == "backward")], known, answer):
                     side = "above" if where == "forward" else "below"
-                    found[where] = f"{where}, {side} layer {number}: {excess}"
+                    seen[where] = f"{where}, {side} layer {number}: {excess}"
 
             return count
 
@@ -181,7 +181,7 @@ def train_layers(
                     p.data.sub_(lr * p.grad)
                     p.grad = p.grad.zero_() if in_place else None
         del own, layers, views
-    return found
+    return found | seen
 
 
 def _registered(layers: Sequence[nn.Module]) -> str:

@@ -69,4 +69,5 @@ def train_with_fsdp2(
     elif (held := storage_bytes(p.to_local() for p in own)) > most:
         found["share"] = f"its shards have {held:,} bytes; {most:,} are its share"
     kept = {n: v.detach().clone() for n, v in returned.items() if isinstance(v, torch.Tensor)}
-    return found | {f"`{n}`": kept.get(n) for n in state}
+    first = {name: found.pop(name) for name in ("kind", "names", "DTensor")}
+    return first | {f"`{n}`": kept.get(n) for n in state} | found

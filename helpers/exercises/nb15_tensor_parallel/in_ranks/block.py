@@ -10,7 +10,8 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import copy_of, forward_and_backward
+from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import forward_and_backward
+from helpers.exercises.shared.in_ranks.probe import copy_of
 
 
 class Attention(nn.Module):

@@ -16,11 +16,8 @@ from torch import equal, nn
 from helpers.checks.held import storage_bytes
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import kept_flights
 from helpers.exercises.nb15_tensor_parallel.in_ranks.pair import lend, wrong_pair
-from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import (
-    copy_of,
-    forward_and_backward,
-    grad_of,
-)
+from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import forward_and_backward
+from helpers.exercises.shared.in_ranks.probe import copy_of, grad_of
 from helpers.ranks.inside import span
 
 MULTIPLY = "multiply"
@@ -53,13 +50,14 @@ def run_layer(
     found = forward_and_backward(lambda: layer(x), grad)
     if found is None:
         return None
-    names = ("weight", "bias")
+    names, in_place = ("weight", "bias"), found.pop("in place")
     return {
         **{name: _parameter(layer, name) for name in names},
         "memory": memory,
         **found,
         "gradient of x": copy_of(x.grad),
         **{f"gradient of {name}": grad_of(getattr(layer, name, None)) for name in names},
+        "in place": in_place,
     }
 
 
@@ -120,9 +118,11 @@ def run_block(
     )
     if found is None:
         return None
+    in_place = found.pop("in place")
     return {
         **found,
         **{f"gradient of {name}": grad_of(tensor) for name, tensor in given.items()},
+        "in place": in_place,
         "pair": wrong_pair(rank, world_size),
     }
 

@@ -92,11 +92,3 @@ def _function_around(frame: types.FrameType | None) -> tuple[str, tuple[Any, ...
 
 def _storages(values: Any) -> set[int]:
     return {v.untyped_storage().data_ptr() for v in values if isinstance(v, torch.Tensor)}
-
-
-def copy_of(tensor: Any) -> torch.Tensor | None:
-    return tensor.detach().clone() if isinstance(tensor, torch.Tensor) else None
-
-
-def grad_of(tensor: Any) -> torch.Tensor | None:
-    return copy_of(getattr(tensor, "grad", None))

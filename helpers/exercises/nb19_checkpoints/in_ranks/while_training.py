@@ -14,21 +14,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from helpers.checks.script_worker import ask
 from helpers.checks.scripts import Source, compose
-from helpers.exercises.nb19_checkpoints.in_ranks.disk import Disk
-from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
+from helpers.exercises.shared.in_ranks.attempts import (
     Plan,
     ask_for_step,
-    checkpoints,
-    here,
-    life,
-    meet,
+    attempt,
+    attempt_number,
     run_attempts,
 )
 
@@ -37,33 +34,11 @@ HOLD_S = 0.5
 FULL = "no space left on this disk"
 
 
-class Saving(NamedTuple):
-    """A training whose attempts end in saves.
-
-    deaths: for each attempt the rank that is killed, the event of its save, and the save, counted from 1.
-    fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two attempts the
-    oldest checkpoint is removed.
-    """
-
-    weight: torch.Tensor
-    nproc: int
-    steps: int
-    every: int
-    deaths: Sequence[Sequence[int]]
-    fails: Sequence[int]
-    cleans: bool
-
-
-def train_and_save(answer: Source, rank: int, world_size: int, drawn: Saving) -> dict[str, Any]:
-    """Run the training."""
-    weight, nproc, steps, every, deaths, fails, cleans = drawn
-    script = compose(answer, train_beside, (weight, steps, every, list(fails), cleans))
-    return run_attempts(script, [nproc] * (len(deaths) + 1), plans_of(deaths), alone=False)
-
-
-def plans_of(deaths: Sequence[Sequence[int]]) -> list[Plan]:
-    """Give how attempts are to end: this rank is killed, at this event of this save."""
-    return [Plan(rank=rank, event=event, save=save) for rank, event, save in deaths]
+def train_and_save(
+    answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
+) -> dict[str, Any]:
+    """Run the training, whose attempts end in saves."""
+    return run_attempts(compose(answer, train_beside, drawn), sizes, plans, alone=False)
 
 
 def learn(local: torch.Tensor, step: int, number: float) -> None:
@@ -79,47 +54,44 @@ def train_beside(
     fails: list[int],
     cleans: bool,
 ) -> dict[str, Any]:
-    """Call the answer in a worker, and watch what its writes and its training do at the same time."""
+    """Call the answer in a worker, and watch what its writes and its training do at the same time.
+
+    fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two attempts the
+    oldest checkpoint is removed.
+    """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
 
-    meet()
-    rank, group = dist.get_rank(), dist.new_group()
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    state = {"weight": distribute_tensor(weight, mesh, [Shard(0)])}
-    local = state["weight"].to_local()
-    folder = checkpoints(here())
-    if rank == 0:
-        ask("found", find_whole(folder, cleans and life() > 0))
-    dist.barrier()
-    writes = Writes(group, steps, fails[0] if rank == fails[1] else 0)
-    disk = Disk(
-        folder,
-        done=lambda: writes.calls[0] + writes.begun * every if writes.calls else 0,
-        save=lambda: writes.begun,
-    )
-    disk.watch()
-    writes.watch()
-    found: dict[str, Any] = {"began with": local.clone(), "raised": False}
+    writes = Writes(steps)
+    with attempt(writes.steps_done(every), lambda: writes.begun) as disk:
+        rank, group = dist.get_rank(), dist.new_group()
+        writes.group, writes.fails = group, fails[0] if rank == fails[1] else 0
+        mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+        state = {"weight": distribute_tensor(weight, mesh, [Shard(0)])}
+        local = state["weight"].to_local()
+        if rank == 0:
+            ask("found", find_whole(disk.folder, cleans and attempt_number() > 0))
+        dist.barrier()
+        disk.watch()
+        writes.watch()
+        found: dict[str, Any] = {"began with": local.clone(), "raised": False}
 
-    def train_step(step: int) -> None:
-        if not writes.calls:
-            found["began with"] = local.clone()
-        (number,) = ask_for_step(step, len(disk.read))
-        writes.calls.append(step)
-        learn(local, step, number)
-        dist.all_reduce(torch.ones(1))
+        def train_step(step: int) -> None:
+            if not writes.calls:
+                found["began with"] = local.clone()
+            (number,) = ask_for_step(step, len(disk.read))
+            writes.calls.append(step)
+            learn(local, step, number)
+            dist.all_reduce(torch.ones(1))
 
-    try:
-        answer(state, train_step, steps, every, str(folder), group)
-    except BaseException as error:
-        if not any(FULL in str(e) for e in (error, error.__cause__, error.__context__)):
-            raise
-        found["raised"] = True
-    writes.end()
-    disk.leave()
-    dist.barrier(group)
-    dist.destroy_process_group()
+        try:
+            answer(state, train_step, steps, every, str(disk.folder), group)
+        except BaseException as error:
+            if not any(FULL in str(e) for e in (error, error.__cause__, error.__context__)):
+                raise
+            found["raised"] = True
+        writes.end()
+        dist.barrier(group)
     return {
         **found,
         "steps": writes.calls,
@@ -132,9 +104,9 @@ def train_beside(
 def find_whole(folder: Path, cleans: bool) -> list[str]:
     """Give the folders that an attempt finds and that are whole, the oldest first.
 
-    Between two lives the folder may have been copied, so that times say nothing: the newest but one has the
-    latest. cleans: the oldest has been removed, if it is not the only one. Names without a number are left
-    alone: nobody knows their order.
+    Between two attempts the folder may have been copied, so that times say nothing: the newest but one has
+    the latest. cleans: the oldest has been removed, if it is not the only one. Names without a number are
+    left alone, because their order is not known.
     """
     made = sorted({path.parent for path in folder.rglob("*") if path.is_file()}, key=_in_order)
     whole = [path for path in made if _is_whole(path)]
@@ -175,9 +147,9 @@ class Writes:
     write that fails, from 1 on.
     """
 
-    group: dist.ProcessGroup
     steps: int
-    fails: int
+    group: Any = None
+    fails: int = 0
     calls: list[int] = field(default_factory=list)
     begun: int = 0
     noted: set[str] = field(default_factory=set)
@@ -185,6 +157,10 @@ class Writes:
     _saves: int = 0
     _calls_at_start: int = 0
     _returned: bool = False
+
+    def steps_done(self, every: int) -> Callable[[], int]:
+        """Return what counts the steps up to the save that was begun last, in this attempt's own steps."""
+        return lambda: self.calls[0] + self.begun * every if self.calls else 0
 
     def watch(self) -> None:
         """Put this watch around every write of DCP, whichever code asks for it."""

@@ -15,26 +15,25 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
 
-from helpers.checks.script_worker import ask as ask_starter
-from helpers.checks.scripts import Instead, Referee, Source, compose
+from helpers.checks.script_worker import ask
+from helpers.checks.scripts import Intervention, Monitor, Source, compose
+from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
+    backward,
+    optimizer_of,
+    small_model,
+)
 from helpers.exercises.nb20_without_a_restart.in_ranks.lent import join, quorum, rejoin
 from helpers.exercises.nb20_without_a_restart.in_ranks.store import (
     OWN,
     connect,
     have_come,
-    start,
     store_of_its_own,
-    until,
 )
-from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
-    backward,
-    optimizer_of,
-    small_model,
-)
+from helpers.exercises.shared.in_ranks.attempts import run_replicas, wait_until
 from helpers.exercises.shared.in_ranks.lend import lend
 
 
-def go_on(
+def continue_training(
     answer: Source,
     rank: int,
     world_size: int,
@@ -47,10 +46,10 @@ def go_on(
     dies = event["replica"] if event["what"].startswith("killed") else -1
     with store_of_its_own() as port:
         script = compose(answer, replica, (port, replicas, steps, patience, dict(event)))
-        return start(script, replicas, Moment(event, script.parent / "gone"), dies)
+        return run_replicas(script, replicas, MomentMonitor(event, script.parent / "gone"), dies)
 
 
-class Moment(Referee):
+class MomentMonitor(Monitor):
     """Kills a replica at the moment that the event names, if the others have come as far."""
 
     def __init__(self, event: Mapping[str, Any], gone: Path) -> None:
@@ -67,7 +66,7 @@ class Moment(Referee):
         if (rank, what, step) != planned or others < step - 1:
             return None
         self.gone.touch()
-        return Instead.KILL
+        return Intervention.KILL
 
 
 def replica(
@@ -88,12 +87,12 @@ def replica(
     scene = Scene(me, event, patience, Path(sys.argv[0]).parent)
     scene.watch(optimizer)
     if new:
-        until(scene.gone.exists)
+        wait_until(scene.gone.exists)
         scene.came.touch()
     else:  # all at once: nobody's patience is for how long a process takes to start
         own = PrefixStore(OWN, store)
         own.add("here", 1)
-        until(partial(have_come, own, "here", replicas - (event["new"] >= 0)))
+        wait_until(partial(have_come, own, "here", replicas - (event["new"] >= 0)))
 
     def one_backward(step: int) -> None:
         scene.before(step)
@@ -107,6 +106,7 @@ def replica(
         else type(log).__name__,
         "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
         "times": scene.times,
+        "wrong steps": sorted(scene.wrong_steps),
     }
     scene.leave()
     if dist.is_initialized():
@@ -122,12 +122,16 @@ class Scene:
     hold: how many times `patience` the step takes when it is made once more.
     steps alone: on all others the step's all_reduce fails, on this one it ends well; `stall` then says how
     many times the others' patience it stalls after its step.
+
+    wrong_steps: names what a right answer never does with its optimizer.
     """
 
     def __init__(self, me: int, event: dict[str, Any], patience: float, folder: Path) -> None:
         self.me, self.event, self.patience = me, event, patience
         self.gone, self.came = folder / "gone", folder / "came"
         self.step, self.calls, self.usual, self.happened = -1, 0, 0, False
+        self.failed, self.wrong_steps = False, set[str]()
+        self.stepped: list[int] = []
         self.times: list[float] = []
         self.begun: Counter[int] = Counter()
         self.real: tuple[Any, Any] = dist.init_process_group, dist.all_reduce
@@ -149,12 +153,16 @@ class Scene:
             return init(*args, **kwargs)
 
         def reducing(*args: Any, **kwargs: Any) -> Any:
-            found = reduce(*args, **kwargs)
+            try:
+                found = reduce(*args, **kwargs)
+            except RuntimeError:
+                self.failed = True
+                raise
             self.calls += 1
             alone = self.event["what"] == "steps alone" and self.me != self.event["replica"]
             last = self.calls == self.usual and self.step == self.event["step"]
             if alone and last and not self.happened:
-                self.happened = True
+                self.happened = self.failed = True
                 raise RuntimeError("Connection closed by peer")
             return found
 
@@ -169,10 +177,10 @@ class Scene:
         """Take note of a step that begins, and let happen what does so then."""
         if self.calls:
             self.usual = self.calls  # of the step before: how many calls make one
-        self.step, self.calls = step, 0
+        self.step, self.calls, self.failed = step, 0, False
         self.times.append(time.monotonic())
         self.begun[step] += 1
-        ask_starter("begins", "", step)
+        ask("begins", "", step)
         if step == self.event["step"] and self.begun[step] == 2:
             time.sleep(self.event["hold"] * self.patience)
         self.moment("killed before")
@@ -181,11 +189,16 @@ class Scene:
             self.came.touch()
         comes = self.event["new"] >= 0 or (self.event["stall"] and self.me != self.event["replica"])
         if comes and step == self.event["step"] + 2:
-            until(self.came.exists)
+            wait_until(self.came.exists)
             time.sleep(0.15)  # it asks meanwhile
 
     def after(self) -> None:
         """Let happen what does so when the optimizer has stepped."""
+        if self.failed:
+            self.wrong_steps.add("stepped after a failure")
+        if self.step in self.stepped and self.me != self.event["replica"]:
+            self.wrong_steps.add("stepped twice")
+        self.stepped.append(self.step)
         self.moment("killed after")
         if self.event["stall"] and self.moment("steps alone"):
             time.sleep(self.event["stall"] * self.patience)
@@ -198,5 +211,5 @@ class Scene:
             return False
         self.happened = True
         if what.startswith("killed"):
-            ask_starter("moment", what, self.event["step"])
+            ask("moment", what, self.event["step"])
         return True

@@ -1,9 +1,9 @@
-"""The attempts of a job that is killed and started again: how their ranks meet, and who keeps the books.
+"""Run a job in attempts: start its workers, kill one at a planned point, restart the job, report.
 
-    worker: train_step, what it does to files --ask--> Books, in the rank that started the workers
+    worker: a step begins, a file changes --ask--> Monitor, in the process that forked the workers
 
-The books hand out what each step needs and nobody can know before, they count, and they decide when a
-worker is killed. So what the judge reads of an attempt ("lives") is not the answer's word.
+The monitor hands out what each step needs and no worker can know before, it counts, and it decides when a
+worker is killed. So what the judge reads of an attempt does not rest on the answer's word.
 """
 
 from __future__ import annotations
@@ -13,38 +13,47 @@ import random
 import struct
 import sys
 import tempfile
+import time
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
 
 from helpers.checks.script_worker import ask
-from helpers.checks.scripts import Instead, Referee, under_fork
-from helpers.exercises.nb19_checkpoints.in_ranks.folder_watch import FolderWatch, watching
+from helpers.checks.scripts import Intervention, Monitor, under_fork
+from helpers.exercises.shared.in_ranks.disk import (
+    EVENTS,
+    HALF,
+    NEW_NAME,
+    OPENED,
+    REMOVED,
+    Disk,
+)
+from helpers.exercises.shared.in_ranks.folder_watch import FolderWatch, watching
 
-WITHIN_S = 6.0
+ATTEMPTS_S = 6.0
 """What all attempts of a job together may take; a right answer needs half a second."""
-OPENED, HALF, SYNCED = "a file opened", "half a file", "a file synced"
-OLD_NAME, NEW_NAME, REMOVED = "the old name", "a new name", "a file removed"
-EVENTS = (OPENED, HALF, SYNCED, OLD_NAME, NEW_NAME, REMOVED)
+REPLICAS_S = 10.0
+"""Of processor time, for all replicas of a job that is never started again."""
+WAIT_S = 4.0
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """How an attempt is to end: its last rank is killed after `step`, or a rank at an event of its files.
 
-    step: -1 for none. rank: whose events count. event: which one, from 1 on; 0 for none. save: only events of
+    step: -1 for none. event: which one of the events of `rank`, from 1 on; 0 for none. save: only events of
     this save and of later ones count.
     """
 
     step: int = -1
-    rank: int = 0
     event: int = 0
+    rank: int = 0
     save: int = 0
 
 
@@ -57,7 +66,6 @@ class _Attempt:
     asked: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[int, list[list[int]]] = field(default_factory=lambda: defaultdict(list))
     named: set[str] = field(default_factory=set)
-    writers: set[int] = field(default_factory=set)
     opened: int = 0
     events: int = 0
     died: tuple[int, str] | None = None
@@ -68,13 +76,8 @@ class _Attempt:
         """Return it as the judge reads it. first: the step at which it went on, if steps have numbers."""
         by_rows = any(rows for steps in self.rows.values() for rows in steps)
         firsts = [steps[0] for _, steps in sorted(self.asked.items()) if steps and not by_rows]
-        told: dict[str, Any] = {
-            "found": self.found,
-            "read": self.read,
-            "named": sorted(self.named),
-            "opened": self.opened,
-            "rows": [self.rows[rank] for rank in range(self.size)],
-        }
+        told: dict[str, Any] = {name: getattr(self, name) for name in ("found", "read", "opened")}
+        told |= {"named": sorted(self.named), "rows": [self.rows[r] for r in range(self.size)]}
         told |= {"first": firsts[0]} if firsts else {}
         return told | ({"died": list(self.died)} if self.died is not None else {})
 
@@ -99,7 +102,7 @@ class Unforeseen:
         return float(found)
 
     def drawn(self) -> list[float]:
-        """Give all of them; 0 for one that nobody asked for."""
+        """Return all of them; 0 for one that no worker asked for."""
         size = os.fstat(self._fd).st_size
         return [number for (number,) in struct.iter_unpack("d", os.pread(self._fd, size, 0))]
 
@@ -108,11 +111,11 @@ class Unforeseen:
 
 
 @dataclass
-class Books(Referee):
-    """Keeps the books of a job. Runs in the process that started the workers, and believes them little.
+class FolderMonitor(Monitor):
+    """Monitors a job that writes checkpoints. It runs no answer's code, and believes the workers little.
 
     alone: a job in which another rank than 0 changes a file is ended at once: that alone is wrong, whatever
-    becomes of it. numbers: of each step, or of each row if a step trains rows; without them nobody can train.
+    becomes of it. numbers: of each step, or of each row if a step trains rows; without them no rank trains.
     """
 
     folder: Path
@@ -124,7 +127,7 @@ class Books(Referee):
     intruder: int | None = None
 
     def begin(self, attempt: int, size: int) -> None:
-        self.attempts.append(_Attempt(size, whole_files(self.folder)))
+        self.attempts.append(_Attempt(size, _whole_files(self.folder)))
 
     def end(self) -> None:
         self.attempts[-1].changed = self.watch.taken().plain()
@@ -134,16 +137,11 @@ class Books(Referee):
 
     def answer(self, rank: int, question: list[Any]) -> Any:
         kind, *said = question
-        answers: dict[str, Callable[..., Any]] = {
-            "step": self._step,
-            "done": self._done,
-            "event": self._event,
-            "found": self._found,
-        }
-        return answers[kind](rank, *said)
+        answers = {f.__name__: f for f in (self._step, self._done, self._event, self._found)}
+        return answers[f"_{kind}"](rank, *said)
 
     def _step(self, rank: int, step: int, read: int, rows: Sequence[int] | None) -> Any:
-        """Give what a step needs: its own number, or those of the rows that it trains."""
+        """Return what a step needs: its own number, or those of the rows that it trains."""
         now = self.attempts[-1]
         if not now.asked[rank] and rank == 0:
             now.read = int(read)
@@ -154,10 +152,10 @@ class Books(Referee):
 
     def _done(self, rank: int, step: int) -> Any:
         """Kill the last rank after its step; that every rank has begun it shows that it was made."""
-        now, plan = self.attempts[-1], self._plan()
+        now = self.attempts[-1]
         all_there = all(step in now.asked[other] for other in range(now.size))
-        dies = step == plan.step and rank == now.size - 1 and all_there and now.died is None
-        return Instead.KILL if dies else None
+        dies = step == self._plan().step and rank == now.size - 1 and all_there and now.died is None
+        return Intervention.KILL if dies else None
 
     def _event(self, rank: int, what: str, path: str, done: int, save: int) -> Any:
         """Count what a rank does to a file, and kill it if this is the moment."""
@@ -167,23 +165,19 @@ class Books(Referee):
             return None
         if what in (OPENED, NEW_NAME):
             now.named.add(where.name)
-        if what == OPENED:
-            now.opened += 1
-            now.writers.add(rank)
+        now.opened += what == OPENED
         if self.alone and rank:
             self.intruder = rank
-            return Instead.STOP
+            return Intervention.STOP
         if rank != plan.rank or save < plan.save or not self._took_place(what, where):
             return None
         now.events += 1
         if now.events != plan.event:
             return None
-        if what == HALF:
-            os.truncate(
-                where, where.stat().st_size // 2
-            )  # by name: to the kernel that is not a close
+        if what == HALF:  # by name: to the kernel that is not a close
+            os.truncate(where, where.stat().st_size // 2)
         now.died = min(int(done), 1 + max(now.asked[rank], default=-1)), what
-        return Instead.KILL
+        return Intervention.KILL
 
     def _took_place(self, what: str, where: Path) -> bool:
         """Whether what is on the disk, and what the kernel saw, agree with what a rank says it did."""
@@ -196,22 +190,76 @@ class Books(Referee):
 
     def _found(self, rank: int, whole: list[str]) -> None:
         """Take a rank's word for which checkpoints are whole: to read DCP's metadata is to unpickle it."""
-        now = self.attempts[-1]
-        now.found["whole"] = [str(name) for name in whole]
+        self.attempts[-1].found["whole"] = [str(name) for name in whole]
 
     def _plan(self) -> Plan:
-        return (
-            self.plans[len(self.attempts) - 1] if len(self.attempts) <= len(self.plans) else Plan()
-        )
+        number = len(self.attempts)
+        return self.plans[number - 1] if number <= len(self.plans) else Plan()
 
 
-def life() -> int:
-    """Give the number of this attempt, from 0 on."""
+def run_attempts(
+    script: Path, sizes: Sequence[int], plans: Sequence[Sequence[int]], alone: bool
+) -> dict[str, Any]:
+    """Run a job of these sizes, one attempt after the other; return its report.
+
+    Each rank's value has in it what is known of the attempts, even where the rank has returned none.
+    """
+    folder = checkpoints(script.parent)
+    with watching(folder) as watch:
+        monitor = FolderMonitor(folder, watch, [Plan(*plan) for plan in plans], alone)
+        found = under_fork(script, sizes, timeout_s=ATTEMPTS_S, monitor=monitor)
+    told = {
+        "attempts": [attempt.plain() for attempt in monitor.attempts],
+        "changed": [attempt.changed for attempt in monitor.attempts],
+        "killed": found["killed"],
+        "intruder": monitor.intruder,
+        "numbers": monitor.numbers.drawn(),
+    }
+    monitor.numbers.close()
+    values = found["values"]
+    if monitor.intruder is None and any(isinstance(value, dict) for value in values):
+        found["values"] = [value | told if isinstance(value, dict) else value for value in values]
+    else:
+        found["values"] = [told] * sizes[-1]
+    return found
+
+
+def run_replicas(script: Path, replicas: int, monitor: Monitor, dies: int) -> dict[str, Any]:
+    """Run a job whose replicas outlive one another; the monitor may kill replica `dies`.
+
+    Whether it was killed is known from the process that starts the replicas, not from what that one left.
+    """
+    found = under_fork(script, replicas, timeout_s=REPLICAS_S, others_go_on=True, monitor=monitor)
+    if dies in found["killed"][0]:
+        found["exits"][dies] = 0
+        found["values"][dies] = {"killed": True}
+    return found
+
+
+# --- in a worker ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def attempt(done: Callable[[], int], save: Callable[[], int] = int) -> Iterator[Disk]:
+    """Join the group of this attempt, and report what is done to the files in its `folder` meanwhile.
+
+    done, save: return the number of steps done so far, and of saves begun.
+    """
+    # a file is met at once; a store over TCP may take 0.3 s
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    join(script_folder() / f"rendezvous {attempt_number()}", rank, size)
+    disk = Disk(checkpoints(script_folder()), done, save)
+    yield disk
+    disk.leave()
+    dist.destroy_process_group()
+
+
+def attempt_number() -> int:
+    """Return the number of this attempt, from 0 on."""
     return int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 
-def here() -> Path:
-    """Give the folder of the script."""
+def script_folder() -> Path:
     return Path(sys.argv[0]).resolve().parent
 
 
@@ -222,42 +270,10 @@ def checkpoints(script_folder: Path) -> Path:
     return folder
 
 
-def run_attempts(
-    script: Path, sizes: Sequence[int], plans: Sequence[Plan], alone: bool
-) -> dict[str, Any]:
-    """Run a job of these sizes, one attempt after the other, and keep its books.
-
-    Return its report. Each rank's value has in it what is known of the attempts, even where there is none.
-    """
-    folder = checkpoints(script.parent)
-    with watching(folder) as watch:
-        books = Books(folder, watch, plans, alone)
-        found = under_fork(script, sizes, timeout_s=WITHIN_S, referee=books)
-    told = {
-        "lives": [attempt.plain() for attempt in books.attempts],
-        "changed": [attempt.changed for attempt in books.attempts],
-        "killed": found["killed"],
-        "intruder": books.intruder,
-        "numbers": books.numbers.drawn(),
-    }
-    books.numbers.close()
-    values = found["values"]
-    if books.intruder is None and any(isinstance(value, dict) for value in values):
-        found["values"] = [value | told if isinstance(value, dict) else value for value in values]
-    else:
-        found["values"] = [told] * sizes[-1]
-    return found
-
-
 def ask_for_step(step: int, read: int, rows: Sequence[int] | None = None) -> list[float]:
     """Ask for the number that a step needs, or for those of its rows. read: the files read so far."""
     numbers: list[float] = ask("step", step, read, rows)
     return numbers
-
-
-def meet() -> None:
-    """Join the group of this attempt. A file is met at once; a store over TCP may take 0.3 s."""
-    join(here() / f"rendezvous {life()}", int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
 
 
 def join(file: Path, rank: int, size: int) -> None:
@@ -266,8 +282,15 @@ def join(file: Path, rank: int, size: int) -> None:
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
 
 
-def whole_files(folder: Path) -> dict[str, list[str]]:
-    """Give all files of a folder, and the whole ones: torch.save writes a zip's directory last."""
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Return as soon as a condition holds, or when it did not for seconds."""
+    give_up = time.monotonic() + WAIT_S
+    while not holds() and time.monotonic() < give_up:
+        time.sleep(0.002)
+
+
+def _whole_files(folder: Path) -> dict[str, list[str]]:
+    """Return all files of a folder, and the whole ones: torch.save writes a zip's directory last."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
     whole = [path.name for path in files if zipfile.is_zipfile(path)]
     return {"files": [path.name for path in files], "whole": whole}

@@ -11,16 +11,15 @@ from typing import Any
 
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from helpers.checks.script_worker import ask as ask_starter
-from helpers.checks.scripts import Instead, Referee, Source, compose
+from helpers.checks.script_worker import ask
+from helpers.checks.scripts import Intervention, Monitor, Source, compose
 from helpers.exercises.nb20_without_a_restart.in_ranks.store import (
     OWN,
     connect,
     have_come,
-    start,
     store_of_its_own,
-    until,
 )
+from helpers.exercises.shared.in_ranks.attempts import run_replicas, wait_until
 
 IMPATIENT_S = 0.15
 HELD_S = 0.4
@@ -28,6 +27,7 @@ LATE_PATIENCE_S = 3.0
 """Of a replica that asks after the decision: long enough to tell a wait from an answer at once."""
 DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
 """How many times `patience` a replica comes after the first one."""
+WAITS_FOR = {"late": "returned", "meanwhile": "deciding"}
 WRITING = ("set", "add", "compare_set", "append")
 FORWARDED = (*WRITING, "get", "check", "wait", "delete_key", "num_keys")
 
@@ -54,7 +54,7 @@ class FarStore(Store):
         time.sleep(self.rng.random() * self.slow)
         texts = [_text(value) for value in given]
         if name in WRITING:
-            kind, found = ask_starter(self.number, name, texts, named)
+            kind, found = ask(self.number, name, texts, named)
             return found.encode() if kind == "bytes" else found
         return getattr(self.real, name)(*texts, **named)
 
@@ -72,7 +72,7 @@ def _text(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-class Writer(Referee):
+class WriteMonitor(Monitor):
     """Makes the writes of all replicas, and kills one before a write of its last round.
 
     So it knows which keys the replicas have set, and a key that it does not know was set past it. An answer
@@ -93,7 +93,7 @@ class Writer(Referee):
         if rank == self.replica and number == self.last_round:
             self.count += 1
             if self.count == self.last:
-                return Instead.KILL
+                return Intervention.KILL
         self.keys.add(str([*texts, *named.values()][0]))
         found = getattr(self.store, name)(*texts, **named)
         return ["bytes", found.decode()] if isinstance(found, bytes) else ["", found]
@@ -104,7 +104,7 @@ class Writer(Referee):
         return sorted(there - self.keys)
 
 
-def meet(
+def hold_rounds(
     answer: Source,
     rank: int,
     world_size: int,
@@ -115,9 +115,9 @@ def meet(
     """Hold rounds of a quorum; in the last, replica dies[0] is killed before its write dies[1]."""
     with store_of_its_own() as port:
         script = compose(answer, take_part, (port, list(rounds), replicas, dies[0]))
-        writer = Writer(connect(port), dies, len(rounds) - 1)
-        found = start(script, replicas, writer, dies[0])
-        unknown = writer.unknown_keys()
+        monitor = WriteMonitor(connect(port), dies, len(rounds) - 1)
+        found = run_replicas(script, replicas, monitor, dies[0])
+        unknown = monitor.unknown_keys()
     values = [{**v, "unknown": unknown} if isinstance(v, dict) else v for v in found["values"]]
     return {**found, "values": values}
 
@@ -133,20 +133,18 @@ def take_part(
     for number, now in enumerate(rounds):
         role, last = now["roles"][me], number == len(rounds) - 1
         own.add(f"ready {number}", 1)
-        until(partial(have_come, own, f"ready {number}", replicas))
+        wait_until(partial(have_come, own, f"ready {number}", replicas))
         if role == "absent":
             decided.append(None)
             times.append([])
             continue
-        if role == "late":
-            until(partial(own.check, [f"returned {number}"]))
+        if role in WAITS_FOR:
+            wait_until(partial(own.check, [f"{WAITS_FOR[role]} {number}"]))
         elif role == "on time" and "early" in now["roles"]:
-            until(partial(own.check, [f"early {number}"]))
+            wait_until(partial(own.check, [f"early {number}"]))
             time.sleep(0.1)
         elif role == "early":
             own.set(f"early {number}", "")
-        elif role == "meanwhile":
-            until(partial(own.check, [f"deciding {number}"]))
         elif role in DELAYS:
             time.sleep(DELAYS[role] * now["patience"])
         deciding = partial(_others_decide, own, number) if role == "impatient" else None

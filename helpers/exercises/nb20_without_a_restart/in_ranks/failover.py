@@ -56,7 +56,7 @@ def states(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]
     return found
 
 
-def take_over(
+def fail_over(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,

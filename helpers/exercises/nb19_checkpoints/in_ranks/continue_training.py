@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -11,16 +11,13 @@ from torch import nn
 
 from helpers.checks.script_worker import ask
 from helpers.checks.scripts import Source, compose
-from helpers.exercises.nb19_checkpoints.in_ranks.disk import Disk
-from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
+from helpers.exercises.shared.in_ranks.attempts import (
+    Plan,
     ask_for_step,
-    checkpoints,
-    here,
-    life,
-    meet,
+    attempt,
+    attempt_number,
     run_attempts,
 )
-from helpers.exercises.nb19_checkpoints.in_ranks.resume import plans_of
 from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 
@@ -63,63 +60,54 @@ class Job:
         return float(total[0] / total[1])
 
 
-class Jobs(NamedTuple):
-    """Jobs of these sizes, one after the other on one folder.
-
-    Job i is killed after step deaths[i][0] or, if it comes before, at event deaths[i][1] of its saves.
-    """
-
-    seed: int
-    sizes: list[int]
-    deaths: list[list[int]]
-    samples: int
-    batch: int
-    steps: int
-    every: int
-
-
-def go_on(answer: Source, rank: int, world_size: int, drawn: Jobs) -> dict[str, Any]:
-    """Run the jobs."""
-    seed, sizes, deaths, *more = drawn
-    script = compose(answer, one_job, (seed, deaths, *more))
-    return run_attempts(script, sizes, plans_of(deaths), alone=True)
+def continue_training(
+    answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
+) -> dict[str, Any]:
+    """Run jobs of these sizes, one after the other on one folder."""
+    script = compose(answer, one_job, ([plan[0] for plan in plans], *drawn))
+    return run_attempts(script, sizes, plans, alone=True)
 
 
 def one_job(
     answer: Callable[..., Any],
+    deaths: list[int],
     seed: int,
-    deaths: list[list[int]],
     samples: int,
     batch: int,
     steps: int,
     every: int,
 ) -> dict[str, Any]:
-    """Call the answer in a worker of one of the jobs. The targets of its rows are not in this process."""
-    meet()
-    done = (deaths[life() - 1][0] + 1) // every * every if life() else 0
-    job, calls, folder = Job(seed, samples), 0, checkpoints(here())
-    disk = Disk(folder, done=lambda: done + calls)
+    """Call the answer in a worker of one of the jobs. The targets of its rows are not in this process.
 
-    def train_step(rows: Any) -> float:
-        nonlocal calls
-        if not calls:
-            _same_everywhere(job.scheduler.last_epoch)
-        rows = torch.as_tensor(rows, dtype=torch.int64).flatten()
-        numbers = ask_for_step(done + calls, len(disk.read), rows.tolist())
-        loss = job.learn(rows, torch.tensor(numbers, dtype=torch.float64), dist.all_reduce)
-        calls += 1
-        ask("done", done + calls - 1)
-        return loss
+    deaths: the step after which each job is killed.
+    """
+    number, calls = attempt_number(), 0
+    done = (deaths[number - 1] + 1) // every * every if number else 0
+    with attempt(lambda: done + calls) as disk:
+        job = Job(seed, samples)
 
-    disk.watch()
-    losses = answer(job.parts, job.generator, train_step, samples, batch, steps, every, str(folder))
-    disk.leave()
-    dist.destroy_process_group()
-    return {"losses": losses}
+        def train_step(rows: Any) -> float:
+            nonlocal calls
+            if not calls:
+                _same_everywhere(job.scheduler.last_epoch)
+            rows = torch.as_tensor(rows, dtype=torch.int64).flatten()
+            numbers = ask_for_step(done + calls, len(disk.read), rows.tolist())
+            loss = job.learn(rows, torch.tensor(numbers, dtype=torch.float64), dist.all_reduce)
+            calls += 1
+            ask("done", done + calls - 1)
+            return loss
+
+        disk.watch()
+        given = job.parts, job.generator, train_step, samples, batch, steps, every
+        return {"losses": answer(*given, str(disk.folder))}
+
+
+class StepsDiffer(RuntimeError):
+    """The ranks of a job do not continue from the same checkpoint."""
 
 
 def _same_everywhere(count: int) -> None:
     counts = [torch.empty(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
     dist.all_gather(counts, torch.tensor([count]))
     if len(set(map(int, counts))) > 1:
-        raise RuntimeError(f"the ranks' schedulers have counted {list(map(int, counts))} steps")
+        raise StepsDiffer(f"the ranks' schedulers have counted {list(map(int, counts))} steps")

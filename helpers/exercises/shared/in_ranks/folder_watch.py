@@ -2,7 +2,7 @@
 
 A process that runs an answer cannot be believed about the files it writes: whatever Python name a check puts
 its own function under, `os.open`, a C library or a child process goes around it. The kernel sees them all.
-Used by referees, in the process that starts the workers and never runs an answer itself.
+Used by monitors, in the process that starts the workers and never runs an answer itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A disk that tells the books what a process does to the files of a folder, event by event."""
+"""A disk that tells the job's monitor what a process does to the files of a folder, event by event."""
 
 from __future__ import annotations
 
@@ -18,33 +18,28 @@ from typing import Any
 import torch
 
 from helpers.checks.script_worker import ask
-from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
-    HALF,
-    NEW_NAME,
-    OLD_NAME,
-    OPENED,
-    REMOVED,
-    SYNCED,
-)
 
+OPENED, HALF, SYNCED = "a file opened", "half a file", "a file synced"
+OLD_NAME, NEW_NAME, REMOVED = "the old name", "a new name", "a file removed"
+EVENTS = (OPENED, HALF, SYNCED, OLD_NAME, NEW_NAME, REMOVED)
 _WATCHED = (builtins, io, mmap, os, shutil, torch)
 
 
 @dataclass
 class Disk:
-    """Tells the books of each event: half a file, a new name. At one of them they kill this process.
+    """Tells the monitor of each event: half a file, a new name. At one of them it kills this process.
 
-    read: the files that were opened to be read. done: the steps done so far; save: the saves begun so far.
-    Files outside the folder are on another disk, as they are in a cluster.
+    done: returns the steps done so far; save: the saves begun so far. read: the files that were opened to be
+    read. Files outside the folder are on another disk, as they are in a cluster.
 
     It is there to be killed at moments that matter; it is not evidence, as an answer can go around it. The
-    books compare what it tells with what the kernel saw in the folder.
+    monitor compares what it tells with what the kernel saw in the folder.
     """
 
     folder: Path
+    done: Callable[[], int]
+    save: Callable[[], int]
     read: list[str] = field(default_factory=list)
-    done: Callable[[], int] = int
-    save: Callable[[], int] = int
     _real: list[tuple[ModuleType, dict[str, Any]]] = field(default_factory=list)
 
     def watch(self) -> None:
@@ -57,8 +52,8 @@ class Disk:
         for name in ("rename", "replace", "link", "symlink"):
             setattr(os, name, self._moving(getattr(os, name)))
         for name in ("remove", "unlink"):
-            setattr(os, name, self._removing(getattr(os, name)))
-        shutil.copyfile = self._copying(shutil.copyfile)
+            setattr(os, name, self._report_after(getattr(os, name), 0, REMOVED))
+        shutil.copyfile = self._report_after(shutil.copyfile, 1, OPENED, HALF)
 
     def leave(self) -> None:
         """Put back the functions that `watch` found: what is replaced after that, the answer has replaced."""
@@ -103,7 +98,7 @@ class Disk:
         )
 
     def _happens(self, what: str, path: Any) -> None:
-        """Tell the books of an event, which may be this process's last; they then leave half of a file."""
+        """Tell the monitor of an event, which may be this process's last; it then leaves half of a file."""
         where = Path(path)
         # what gets a name, or loses it, may be a link: that itself is meant then, not what it leads to
         named = what in (OLD_NAME, NEW_NAME, REMOVED)
@@ -181,23 +176,17 @@ class Disk:
 
         return move
 
-    def _removing(self, real: Callable[..., None]) -> Callable[..., None]:
-        def remove(path: Any, *args: Any, **kwargs: Any) -> None:
-            real(path, *args, **kwargs)
-            if self._is_inside(path):
-                self._happens(REMOVED, path)
+    def _report_after(self, real: Callable[..., Any], at: int, *events: str) -> Callable[..., Any]:
+        """Return a function that reports these events of its argument number `at`, a path, after the call."""
 
-        return remove
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = real(*args, **kwargs)
+            path = [*args, *kwargs.values()][at]
+            for what in events if self._is_inside(path) else ():
+                self._happens(what, path)
+            return found
 
-    def _copying(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def copy(old: Any, new: Any, **kwargs: Any) -> Any:
-            real(old, new, **kwargs)
-            if self._is_inside(new):
-                self._happens(OPENED, new)
-                self._happens(HALF, new)
-            return new
-
-        return copy
+        return call
 
 
 def _path_of(fd: int) -> str:

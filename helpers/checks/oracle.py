@@ -1,0 +1,193 @@
+"""What is right in a case, where only the reference solution says so: it is run on the same cases.
+
+    Exercise.draw --cases--> worlds of its own: the reference's source --what each rank returns--> Case.right
+
+It runs before any answer does, and never on a rank server that answers use, so that nothing of an answer can
+reach it. What it returns for the cases of a secret is kept: a second check of the exercise starts no worlds.
+"""
+
+from __future__ import annotations
+
+import bz2
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from helpers.checks.by_name import ByName, Parts, largest
+from helpers.checks.case import Case, Each
+from helpers.checks.compare import same
+from helpers.checks.draw import low_plan
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.fault import CheckFault
+from helpers.checks.judge import Tried
+from helpers.checks.mistakes import path_of, solution_of
+from helpers.checks.worlds import Flooded, Turn, Worlds
+from helpers.ranks.connection import Servers
+
+ADVICE_SECRET = "to tell mistakes apart"
+"""Of cases that are drawn only to find out which of two known mistakes an answer makes."""
+SEALED_REFERENCE = ".reference"
+LOW_CASES = 8
+"""How many small cases of one world size a check tries once an answer has failed."""
+Set = tuple[str, str]
+"""A set of cases: the secret, and "", "small" for small numbers, or the world size of cases that are low."""
+_kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
+_needing: dict[tuple[str, Callable[..., Case]], bool] = {}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Stands in `Case.right` for what the reference solution returns. scale, advice, unused: see `ByName`.
+
+    margin: without a scale, this many times the largest number that came back is the scale. ignore: parts
+    that are not judged.
+    """
+
+    scale: float | Mapping[str, float] | None = None
+    advice: Callable[[str, Parts], str] | Mapping[str, str] | None = None
+    margin: float | None = None
+    unused: frozenset[str] = frozenset()
+    ignore: tuple[str, ...] = ()
+
+    def right(self, values: Sequence[Any]) -> Each | ByName:
+        """Return what judges an answer, given what the reference returned on each rank."""
+        if not all(isinstance(value, dict) for value in values):
+            return Each(values)
+        parts = [{n: v for n, v in own.items() if n not in self.ignore} for own in values]
+        scale = self.margin * (largest(*parts) or 1.0) if self.margin else self.scale
+        return ByName(parts, scale, self.advice, self.unused)
+
+    def same(self, one: Any, other: Any, rank: int) -> bool:
+        """Whether two programs returned the same, if nothing is known of what is right."""
+        right = self.right([one])
+        return right.same(one, other, 0) if isinstance(right, ByName) else same(one, other)
+
+
+def draw(
+    exercise: Exercise, secret: str, *, small: bool = False, own_server: bool = True
+) -> tuple[Case, ...]:
+    """Draw the cases that belong to a secret, and fill in what the reference returns. Raise CheckFault.
+
+    own_server: the reference may run here, on this process's rank server. Otherwise `prepare` has to come
+    first.
+    """
+    cases = exercise.draw(secret, small=small)
+    return fill(exercise, (secret, "small" if small else ""), cases, own_server=own_server)
+
+
+def fill(
+    exercise: Exercise, drawn: Set, cases: Sequence[Case], *, own_server: bool = True
+) -> tuple[Case, ...]:
+    """Fill what the reference returns into the cases of a set, as `draw` does."""
+    if not any(isinstance(case.right, Reference) for case in cases):
+        return tuple(cases)
+    key = _key(exercise, drawn)
+    if key not in _kept:
+        if not own_server:
+            raise CheckFault("the reference solution was not run on these cases")
+        prepare(exercise, [drawn])
+    return tuple(replace(case, right=right) for case, right in zip(cases, _kept[key], strict=True))
+
+
+def sets_of(exercise: Exercise, secret: str) -> list[Set]:
+    """Return all sets of cases that a check with this secret may draw."""
+    if secret != VISIBLE_SECRET:  # nobody reads which case failed
+        return [(secret, "")]
+    low = [(secret, str(size)) for size in sorted({c.world_size for c in exercise.draw()})]
+    return [(secret, ""), (secret, "small"), (ADVICE_SECRET, ""), *low]
+
+
+def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
+    """Return the sets of cases on which the reference has yet to run; none, if no case needs it."""
+    if not needs_reference(exercise):
+        return []
+    return [each for each in sets if _key(exercise, each) not in _kept]
+
+
+def prepare(exercise: Exercise, sets: Iterable[Set], connection: Servers | None = None) -> None:
+    """Run the reference on sets of cases, and keep what it returns. Raise CheckFault if it fails."""
+    worlds = Worlds(exercise, [source_of(exercise)], connection=connection)
+    for each in sets:
+        right: list[Any] = []
+        cases = _cases(exercise, each)
+        for _, group in groupby(cases, key=lambda case: case.world_size):
+            right += _right(worlds, [Turn(case, number) for number, case in enumerate(group)])
+        _kept[_key(exercise, each)] = right
+
+
+def _cases(exercise: Exercise, drawn: Set) -> Sequence[Case]:
+    secret, kind = drawn
+    if kind.isdigit():
+        draws = low_plan(int(kind), LOW_CASES, f"low/{exercise.name}")
+        return [exercise.case(each) for each in draws]
+    return exercise.draw(secret, small=kind == "small")
+
+
+def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
+    """Run the reference on cases of one size, in one world if possible."""
+    try:
+        many = len(turns) > 1 and all(turn.may_share for turn in turns)
+        shared = worlds.together(turns) if many else None
+        tries = shared[0] if shared is not None else [worlds.alone(turn) for turn in turns]
+    except Flooded:
+        raise CheckFault("the reference solution makes too many calls") from None
+    # what a machine in trouble spoils is tried once more, alone
+    tries = [
+        worlds.alone(turn) if _spoilt(worlds, tried) else tried
+        for turn, tried in zip(turns, tries, strict=True)
+    ]
+    return [_judged_by(worlds, tried) for tried in tries]
+
+
+def _judged_by(worlds: Worlds, tried: Tried) -> Any:
+    """Return what judges a case, given what the reference did there."""
+    if why := _spoilt(worlds, tried):
+        raise CheckFault(f"the reference solution fails in the case {tried.case.label}: {why}")
+    mark = tried.case.right
+    return mark.right(tried.run.values) if isinstance(mark, Reference) else mark
+
+
+def _spoilt(worlds: Worlds, tried: Tried) -> str:
+    """Say what the reference did wrong, as far as its ranks report it."""
+    mark, reported = tried.case.right, worlds.exercise.reported
+    if tried.run.failure is not None:
+        return str(tried.run.failure)
+    judged = [name for name in reported if name not in getattr(mark, "ignore", ())]
+    said = (own.get(name) for own in tried.run.values if isinstance(own, dict) for name in judged)
+    return next((text for text in said if isinstance(text, str) and text), "")
+
+
+def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case], Set]:
+    # the source: a changed solution is another reference
+    return exercise.name, source_of(exercise), exercise.case, cases
+
+
+# --- where the reference is -----------------------------------------------------------------------
+
+
+def needs_reference(exercise: Exercise) -> bool:
+    """Whether only the reference solution says what is right in cases of this exercise."""
+    key = exercise.name, exercise.case
+    if key not in _needing:
+        _needing[key] = any(isinstance(case.right, Reference) for case in exercise.draw())
+    return _needing[key]
+
+
+def source_of(exercise: Exercise) -> str:
+    """Return all that the reference solution of an exercise needs. Raise CheckFault if there is none here."""
+    path = path_of(exercise)
+    try:
+        return solution_of(path).source
+    except ValueError as error:
+        # a learner's bundle has the sealed file only
+        sealed = path.with_suffix(SEALED_REFERENCE)
+        if not sealed.is_file():
+            raise CheckFault(str(error)) from None
+        return str(json.loads(bz2.decompress(sealed.read_bytes())))
+
+
+def seal_reference(source: str) -> bytes:
+    """Return a reference solution as a learner's bundle holds it: nobody reads it just by opening a file."""
+    return bz2.compress(json.dumps(source).encode())

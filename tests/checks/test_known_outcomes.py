@@ -1,0 +1,96 @@
+"""A script exercise's known mistakes are recognized by what was observed of their runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from helpers.answers.build import Answer, build_answer
+from helpers.checks import mistakes
+from helpers.checks.case import Case, Finding
+from helpers.checks.exercise import Exercise
+from helpers.checks.grade import grade
+from helpers.checks.kinds import Kind
+from helpers.checks.known_outcomes import known_outcomes
+from helpers.checks.registry import get
+from helpers.checks.result import CheckResult
+from tests.checks.script_programs import start
+from tests.submission_files import all_samples
+
+NAMES = (
+    "async_checkpoint",
+    "checkpoint_and_resume",
+    "quorum",
+    "resume_exactly",
+    "shrink_and_go_on",
+)
+ENTRIES = """# %% a sum is missing | seen: own rank
+# Call `all_reduce` on all of the {n} ranks.
+
+# %% a rank fails | seen: raised ValueError
+# Raise nothing.
+"""
+TOTAL = "import os\ndef total(nproc):\n    "
+
+
+def checked(answer: str, seen: dict[int, tuple[str, ...]]) -> CheckResult:
+    """Check an answer whose rank r is always found wrong, with what was `seen` of it."""
+    exercise = Exercise(
+        lambda draw: Case(
+            "two ranks",
+            [("fork", 2)] * 2,
+            right=lambda got, rank: Finding("it is wrong", seen=seen[rank]),
+            like=0,
+            seconds=14,
+        ),
+        kind=Kind.SCRIPT,
+        driver=start,
+        count=1,
+    )
+    found = build_answer([TOTAL + answer], "total")
+    assert isinstance(found, Answer), found
+    named = replace(exercise, name="total", notebook="99_none")
+    return grade(named, found, lambda index: f"cell {index}")
+
+
+@pytest.fixture
+def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "nb99_none"
+    folder.mkdir()
+    (folder / "total.answers").write_text(ENTRIES)
+    monkeypatch.setattr(mistakes, "_EXERCISES", tmp_path)
+
+
+@pytest.mark.usefixtures("entries")
+def test_an_observation_of_every_wrong_rank_is_recognized() -> None:
+    result = checked("return 1", {0: ("own rank",), 1: ("another", "own rank")})
+    assert result.mistake == "a sum is missing"
+    assert result.cases[0].advice == "Call `all_reduce` on all of the 2 ranks."
+
+
+@pytest.mark.usefixtures("entries")
+def test_an_observation_of_one_of_two_wrong_ranks_is_not() -> None:
+    result = checked("return 1", {0: ("own rank",), 1: ()})
+    assert result.mistake == "" and result.cases[0].advice == ""
+
+
+@pytest.mark.usefixtures("entries")
+def test_a_failed_run_is_recognized_by_what_it_raised() -> None:
+    result = checked("raise ValueError('no')", {})
+    assert result.mistake == "a rank fails"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_titles_are_unique(name: str) -> None:
+    titles = [entry.title for entry in known_outcomes(get(name))]
+    assert len(set(titles)) == len(titles) >= 8
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kept_answers_name_known_outcomes(name: str) -> None:
+    titles = {entry.title for entry in known_outcomes(get(name))}
+    named = {sample.mistake for sample in all_samples() if sample.exercise == name} - {""}
+    assert named <= titles
+    assert len(named) >= 8, "each of these is recognized when its kept answer is judged"

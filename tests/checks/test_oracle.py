@@ -1,0 +1,121 @@
+"""The reference solution says what is right: before any answer runs, once for a secret, or it is a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from helpers.answers.build import Answer, build_answer
+from helpers.checks import oracle, worlds
+from helpers.checks.case import Case
+from helpers.checks.draw import Draw
+from helpers.checks.exercise import Exercise
+from helpers.checks.fault import CheckFault
+from helpers.checks.grade import grade
+from helpers.checks.mistakes import forget_known
+from helpers.checks.oracle import Reference
+from helpers.checks.registry import get
+from helpers.checks.result import CheckResult, Outcome
+
+SUM = "def total(rank, world_size, x):\n    dist.all_reduce(x)\n    return {'sum': x}\n"
+TWICE = SUM.replace("{'sum': x}", "{'sum': 2 * x}")
+RAISES = SUM.replace("return", "raise ValueError('broken')\n    return")
+
+
+def case(draw: Draw) -> Case:
+    given = [(x,) for x in draw.tensors((2,), torch.float64)]
+    return Case("numbers", given, Reference(margin=1.0))
+
+
+EXERCISE = Exercise(case, sizes=(1, 2), count=4, name="total", notebook="99_none", title="A total")
+
+
+def judged(source: str, secret: str = "visible", **more: Any) -> CheckResult:
+    found = build_answer(["import torch.distributed as dist", source], "total")
+    assert isinstance(found, Answer), found
+    return grade(EXERCISE, found, str, secret, **more)
+
+
+@pytest.fixture
+def reference(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let a program be the reference solution of the exercise."""
+
+    def put(source: str) -> None:
+        whole = f"import torch.distributed as dist\n{source}"
+        monkeypatch.setattr(oracle, "source_of", lambda exercise: whole)
+
+    return put
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Count the worlds that are launched, by their sizes."""
+    sizes: list[int] = []
+    real = worlds.run_on_ranks
+
+    def counted(body: Any, options: Any, **more: Any) -> Any:
+        sizes.append(options.world_size)
+        return real(body, options, **more)
+
+    monkeypatch.setattr(worlds, "run_on_ranks", counted)
+    yield sizes
+
+
+def test_what_the_reference_returns_is_right(reference: Callable[[str], None]) -> None:
+    reference(SUM)
+    assert judged(SUM).passed
+    wrong = judged(TWICE)
+    assert wrong.outcome is Outcome.WRONG
+    assert "is" in next(row.problem for c in wrong.cases for row in c.rows if row.problem)
+
+
+def test_a_changed_reference_changes_what_is_right(reference: Callable[[str], None]) -> None:
+    reference(SUM)
+    assert judged(SUM).passed and not judged(TWICE).passed
+    reference(TWICE)
+    assert judged(TWICE).passed and not judged(SUM).passed
+
+
+def test_a_reference_that_fails_is_the_checks_fault(reference: Callable[[str], None]) -> None:
+    reference(RAISES)
+    found = judged(SUM)
+    assert found.outcome is Outcome.FAULT
+    assert "This check is at fault" in found.message and "broken" in found.message
+
+
+def test_a_second_check_starts_no_worlds_for_it(
+    reference: Callable[[str], None], launches: list[int]
+) -> None:
+    reference(SUM + "\n\n# a program of its own\n")
+    assert judged(SUM, "one").passed
+    first = len(launches)
+    assert judged(SUM, "one").passed
+    assert first == 4 and len(launches) - first == 2  # one world for each of the two sizes
+
+
+def test_it_never_runs_where_answers_do(reference: Callable[[str], None]) -> None:
+    reference(SUM + "\n\n# another one\n")
+    with pytest.raises(CheckFault, match="was not run"):
+        oracle.draw(EXERCISE, "one", own_server=False)
+    oracle.prepare(EXERCISE, oracle.missing(EXERCISE, [("one", "")]))
+    assert oracle.missing(EXERCISE, [("one", "")]) == []
+    assert all(each.right.right for each in oracle.draw(EXERCISE, "one", own_server=False))
+
+
+def test_without_solutions_the_sealed_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exercise = replace(get("average_gradients"))
+    path = tmp_path / "nb98_none" / "average_gradients.answers"
+    path.parent.mkdir()
+    monkeypatch.setattr(oracle, "path_of", lambda exercise: path)
+    forget_known()
+    with pytest.raises(CheckFault, match="is needed"):
+        oracle.source_of(exercise)
+    path.with_suffix(".reference").write_bytes(oracle.seal_reference(SUM))
+    assert oracle.source_of(exercise) == SUM

@@ -1,0 +1,192 @@
+"""Of a wrong answer, a case is shown that is small, but not degenerate, and fails as the others do."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from helpers.answers.build import Answer
+from helpers.checks.case import Case
+from helpers.checks.draw import Draw, low_plan
+from helpers.checks.exercise import Exercise
+from helpers.checks.grade import SMALL_PASSES, grade
+from helpers.checks.judge import label_of
+from helpers.checks.kinds import Kind
+from helpers.checks.registry import exercises, get
+from helpers.checks.result import CaseVerdict, CheckResult, Outcome
+from helpers.views.verdict import verdict_text
+
+
+def checked(name: str, source: str) -> CheckResult:
+    header = "import torch\nimport torch.distributed as dist\n"
+    return grade(get(name), Answer(name, header + source, ()), str)
+
+
+def shown(result: CheckResult) -> CaseVerdict:
+    return next(case for case in result.cases if not case.passed)
+
+
+# --- choose ---------------------------------------------------------------------------------------
+
+
+def case(*given: Any, **more: Any) -> Case:
+    return Case("a case", [(x,) for x in given], None, **more)
+
+
+def test_a_degenerate_case_is_harder_to_read_than_a_larger_one() -> None:
+    plain = case(torch.arange(6.0), torch.arange(6.0) + 1)
+    one, empty = case(torch.ones(1), torch.zeros(1)), case(torch.ones(0), torch.ones(2))
+    zero, equal = case(torch.zeros(2), torch.zeros(2)), case(torch.ones(2), torch.ones(2))
+    alone, dull = case(torch.arange(2.0)), case(*plain.given[0], *plain.given[1], telling=False)
+    for other in (one, empty, zero, equal, alone, dull):
+        assert plain.reading < other.reading, other
+    larger = case(torch.arange(7.0), torch.arange(7.0) + 1)
+    assert plain.reading < larger.reading < alone.reading
+    assert case(3, 4).reading < case(3, 4, 5).reading
+
+
+NOT_TRANSPOSED = """
+def transpose_blocks(rank, world_size, x):
+    send = [b.contiguous() for b in x.chunk(world_size, dim=1)]
+    got = [torch.empty_like(b) for b in send]
+    dist.all_to_all(got, send)
+    return torch.cat(got)
+"""
+ROWS_FOR_COLS = """
+def row_and_column_groups(rank, world_size, rows, cols, x):
+    row_groups = [dist.new_group(list(range(r * rows, (r + 1) * rows))) for r in range(cols)]
+    col_groups = [dist.new_group(list(range(c, world_size, rows))) for c in range(rows)]
+    a, b = x.clone(), x.clone()
+    dist.all_reduce(a, group=row_groups[rank // rows])
+    dist.all_reduce(b, group=col_groups[rank % rows])
+    return a, b
+"""
+
+
+def test_blocks_of_one_element_are_not_shown_if_larger_ones_fail_too() -> None:
+    label = shown(checked("transpose_blocks", NOT_TRANSPOSED)).label
+    assert label.startswith("2 ranks, a 4x6 matrix") or label.startswith("2 ranks, a 6x4 matrix")
+
+
+def test_an_oblong_grid_is_shown_and_no_advice_that_a_square_one_refutes() -> None:
+    result = checked("row_and_column_groups", ROWS_FOR_COLS)
+    verdict = shown(result)
+    assert "2 x 3" in verdict.label or "3 x 2" in verdict.label
+    assert verdict.advice == "" and verdict.mistake == ""
+    assert any(case.passed and "2 x 2" in case.label for case in result.cases)
+
+
+def test_the_other_cases_stay_the_cases_of_the_draw() -> None:
+    result = checked("row_and_column_groups", ROWS_FOR_COLS)
+    exercise = get("row_and_column_groups")
+    drawn = [label_of(exercise, case) for case in exercise.draw()]
+    labels = [case.label for case in result.cases]
+    # one of them is shown as a smaller case
+    assert len(labels) == len(drawn) and len(set(drawn) - set(labels)) <= 1
+
+
+# --- shrink ---------------------------------------------------------------------------------------
+
+UNTIL_THE_NEXT = """
+def step_breakdown(spans, steps):
+    def covered(parts):
+        total, until = 0.0, float("-inf")
+        for start, end in sorted(parts):
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total
+    found = []
+    for begin, end in steps:
+        cut = [(k, max(s, begin), min(e, end)) for k, s, e in spans if s < end and e > begin]
+        of = lambda *kinds: covered([(s, e) for k, s, e in cut if k in kinds])
+        one, two = of("compute"), of("compute", "data")
+        three = of("compute", "data", "communication")
+        found.append({"compute": one, "data": two - one, "exposed": three - two,
+                      "idle": end - begin - three})
+    return found
+"""
+
+
+def test_a_case_with_few_spans_at_whole_milliseconds_is_found() -> None:
+    result = checked("step_breakdown", UNTIL_THE_NEXT)
+    spans, steps = result.given
+    assert len(spans) <= 6 and len(steps) <= 2
+    assert all(float(time).is_integer() for _, *times in spans for time in times)
+
+
+def test_a_result_that_nobody_reads_now_costs_no_smaller_case() -> None:
+    exercise = get("step_breakdown")
+    answer = Answer(exercise.name, UNTIL_THE_NEXT, ())
+    result = grade(exercise, answer, str, matches={})
+    assert {shown(result).label} <= {case.label for case in exercise.draw()}
+
+
+def test_one_case_that_passes_with_small_numbers_does_not_blame_the_numbers() -> None:
+    # each rank sends its own chunk on, and not the sum
+    own = """
+def pipeline_sum(rank, world_size, x, chunk):
+    done = []
+    for part in x.split(chunk):
+        total = part.clone()
+        if rank > 0:
+            before = torch.empty_like(part)
+            dist.recv(before, rank - 1)
+            total += before
+        if rank < world_size - 1:
+            dist.send(part.contiguous(), rank + 1)
+        done.append(total)
+    return torch.cat(done)
+"""
+    result = checked("pipeline_sum", own)
+    assert result.outcome is Outcome.WRONG
+    for case in result.cases:
+        assert SMALL_PASSES not in case.message
+
+
+def test_small_numbers_have_no_zero() -> None:
+    draw = Draw(random.Random(3), 2, small=True)
+    assert all(bool((draw.tensor((50,), torch.int64) > 0).all()) for _ in range(5))
+
+
+def test_low_draws_are_small() -> None:
+    for draw in low_plan(3, 20, "a seed"):
+        assert draw.ranks == 3 and draw.small
+        assert draw.whole(5, 10**6) <= 7 and draw.whole(0, 1) <= 1
+
+
+@pytest.mark.parametrize("name", sorted(exercises()))
+def test_each_exercise_can_be_drawn_low(name: str) -> None:
+    exercise = get(name)
+    ranks = next((size for size in exercise.sizes if size > 1), exercise.sizes[0])
+    for draw in low_plan(ranks, 3, f"low/{name}"):
+        assert exercise.case(draw).world_size >= 1
+
+
+# --- a pure function ------------------------------------------------------------------------------
+
+
+def sums(draw: Draw) -> Case:
+    numbers = [draw.whole(2, 900) for _ in range(draw.whole(2, 9))]
+    return Case(
+        f"{len(numbers)} numbers", [(numbers, 1000)], sum(numbers), telling=len(numbers) > 2
+    )
+
+
+def test_arguments_have_names_and_the_given_ones_are_those_of_the_case_that_is_shown() -> None:
+    exercise = Exercise(sums, kind=Kind.LOCAL, sizes=(1,), name="f")
+    source = "def f(numbers, most):\n    return sum(numbers) + 1\n"
+    result = grade(exercise, Answer("f", source, ()), str)
+    verdict = shown(result)
+    numbers, most = result.given
+    assert result.outcome is Outcome.WRONG and verdict.label == "3 numbers"
+    assert max(numbers) <= 4 and most == 1000
+    assert verdict.rows[0].given == f"numbers={numbers}, most=1000"
+
+
+def test_a_judge_is_never_shown_as_what_was_expected() -> None:
+    result = checked("quantize_with_memory", "def quantize_with_memory(x, memory, block): ...")
+    assert {row.expected for row in shown(result).rows} == {""}
+    assert "function" not in verdict_text(result)
