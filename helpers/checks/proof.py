@@ -11,7 +11,8 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from helpers.answers.data import Answer
+from helpers.answers.build import cell_number
+from helpers.answers.data import Answer, Origin
 from helpers.answers.listing import DEFINITIONS
 from helpers.checks.answer_file import IMPORTS, AnswerKind, KnownAnswer
 from helpers.checks.case import Case
@@ -167,10 +168,11 @@ _runs: dict[bytes, Tried] = {}
 
 
 def _checked(exercise: Exercise, source: str, secret: str, every_case: bool) -> CheckResult:
+    # The lines are known, as those of a learner's cell: some advice looks at the line that failed.
+    lines = (Origin(1, source.count("\n") + 1, 0, 1),)
+    answer = Answer(exercise.name, source, lines)
     with keep_runs(_runs):
-        return grade(
-            exercise, Answer(exercise.name, source, ()), str, secret, every_case=every_case
-        )
+        return grade(exercise, answer, cell_number, secret, every_case=every_case)
 
 
 def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...]:
