@@ -35,6 +35,8 @@ from helpers.checks.reference import program_of_source
 from helpers.checks.result import CheckResult, Outcome
 from helpers.views.verdict import verdict_text
 
+# A name in braces that a case's facts should have filled in; f"{rank}" is Python, too.
+_FACT = re.compile(r"\{(?!rank\b)\w+\}")
 MOST_LINES = 8
 """Of an edit; what differs in more lines is kept as a whole program."""
 
@@ -106,7 +108,9 @@ def flaw(exercise: Exercise, known: KnownAnswer | KnownMistake) -> str:
         return f"it is not valid Python: {error}"
     if known.source and exercise.name not in bound_names(tree):
         return f"it does not define `{exercise.name}`"
-    if "{" in known.words and all("{" in case.say(known.words) for case in _visible(exercise)):
+    if _FACT.search(known.words) and all(
+        _FACT.search(case.say(known.words)) for case in _visible(exercise)
+    ):
         return "its sentence names a fact in braces that no case has"
     rules = [rule.text for rule in exercise.rules]
     if isinstance(known, KnownAnswer) and known.rule and known.rule not in rules:
