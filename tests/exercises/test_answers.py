@@ -1,11 +1,13 @@
 """Every file of answers is true: right answers pass, and wrong ones fail as it says.
 
-`make prove` tries all answers on visible and on hidden cases, `make test` one known mistake of each exercise.
+`make prove` tries all answers on visible and on hidden cases, `.ci/run` all on visible and the right ones on
+hidden cases, and `make test` one known mistake of each exercise.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import pytest
 
@@ -17,7 +19,7 @@ from helpers.checks.proof import problem
 from helpers.checks.registry import exercises
 
 HIDDEN = "a secret of the tests"
-# The last two draw what others may not: a sharded layer on one rank, which keeps its gradients and trains x.
+# They draw what others may not: a sharded layer on one rank, which keeps its gradients and trains x.
 RARE = ("secret 2", "secret 3")
 
 # DTensor, FSDP and the like take a second to import: a rank server in use has done so long ago
@@ -33,22 +35,48 @@ QUICK = {
     next((known.title for known in known_answers(each) if known.kind is AnswerKind.MISTAKE), "")
     for each in exercises().values()
 }
-PAIRS = [
-    pytest.param(
-        exercise,
-        known,
-        id=f"{exercise.name}: {known.title}",
-        marks=() if known.title in QUICK else pytest.mark.prove,
-    )
-    for exercise, known in ALL
-]
 
 
-@pytest.mark.parametrize(("exercise", "known"), PAIRS)
-def test_a_check_ends_as_the_file_says(exercise: Exercise, known: KnownAnswer) -> None:
-    secrets = [VISIBLE_SECRET, HIDDEN]
-    found = {secret: problem(exercise, known, secret) for secret in secrets}
-    assert not any(found.values()), found
+def pairs(always: Collection[str] = ()) -> list[object]:
+    """Return all exercises with their answers. always: titles that `make test` runs, too."""
+    return [
+        pytest.param(
+            exercise,
+            known,
+            id=f"{exercise.name}: {known.kind.value}{known.title}",
+            marks=() if known.title in always else pytest.mark.prove,
+        )
+        for exercise, known in ALL
+    ]
+
+
+@pytest.mark.parametrize(("exercise", "known"), pairs(always=QUICK))
+def test_visible_cases_end_as_the_file_says(exercise: Exercise, known: KnownAnswer) -> None:
+    why = problem(exercise, known, VISIBLE_SECRET)
+    assert not why, why
+
+
+@pytest.mark.parametrize(("exercise", "known"), pairs())
+def test_hidden_cases_do_too(exercise: Exercise, known: KnownAnswer) -> None:
+    why = problem(exercise, known, HIDDEN)
+    assert not why, why
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("secret", RARE)
+@pytest.mark.parametrize(
+    ("exercise", "known"),
+    [
+        pytest.param(*pair, id=str(pair[1].title))
+        for pair in ALL
+        if pair[1].kind is AnswerKind.RIGHT
+    ],
+)
+def test_right_answers_pass_on_rare_cases(
+    exercise: Exercise, known: KnownAnswer, secret: str
+) -> None:
+    why = problem(exercise, known, secret)
+    assert not why, why
 
 
 @pytest.mark.parametrize("exercise", exercises().values(), ids=lambda each: each.name)
