@@ -178,7 +178,7 @@ def _right_in_the_same(
     return left
 
 
-# Program and case -> what came of it, while `keep_runs` is in force; None otherwise.
+# While `keep_runs` is in force, maps a program and a case to the run. Otherwise it is None.
 _kept: dict[bytes, Tried] | None = None
 _MOST_KEPT = 3000
 

@@ -87,8 +87,8 @@ def grade(
 ) -> CheckResult:
     """Try an answer, or say why there is none. Never raises on account of the answer.
 
-    every_case: go on after a case that failed, so that the points are right. Without it the outcome and the
-    advice are the same, and come sooner. connection: the rank server that runs it, by default this
+    every_case: continue after a case that failed, so that the points are right. Without it the outcome and
+    the advice are the same, and come sooner. connection: the rank server that runs it, by default this
     process's own. watched: see what tensors hold in each case that is tried alone, as what fails is. settled:
     the places of cases that are not tried: the result has neither them nor their points.
     """
@@ -133,7 +133,7 @@ def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Pl
 
 
 def _wrong_parts(worlds: Worlds, found: Answer, outcome: Outcome) -> list[str]:
-    """Say which answers to other exercises, of those that this one calls, are wrong themselves.
+    """Name the answers to other exercises that this one calls and that are wrong themselves.
 
     outcome: of this answer. If it was attempted, the check has lent it what is still a stub.
     """
@@ -210,7 +210,7 @@ def _without(known: Collection[int], groups: Sequence[Sequence[Turn]]) -> list[l
 class _Trial:
     """How an answer's cases are tried.
 
-    matches: of `explain`, which advises; None: nobody reads advice. is_read: a learner reads the result, so
+    matches: of `explain`, which advises; None if no advice is needed. is_read: a learner reads the result, so
     it is worth a world to look for a smaller case to show. small: the same case with small whole numbers,
     None where there is none.
     """

@@ -7,7 +7,8 @@ Entries that several exercises of a notebook share are in its `shared.answers`.
 
 A script takes seconds, so its known mistakes are not run next to an answer, as those of other exercises are.
 What a check observes of the answer's run has a name instead: a `Finding` says what was `seen`, and of a run
-that failed `Exercise.observe` says it. Of all entries whose observation was made, the first one counts.
+that failed `Exercise.observe` says it.
+If several entries name an observation that was made, the first one counts.
 """
 
 from __future__ import annotations

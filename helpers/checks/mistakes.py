@@ -1,8 +1,8 @@
 """An exercise's known mistakes: wrong programs, each with the sentence that its author must read.
 
 They are in NAME.answers (see `answer_file`), next to the exercise's own file. Many are close to a solution.
-A learner's bundle therefore has NAME.sealed in its place: the mistakes alone, compressed, so that nobody
-reads one just by opening a file. It has all of each program, because a mistake is recognized by running it.
+A learner's bundle therefore has NAME.sealed instead. It holds the mistakes alone, and it is compressed, so
+that opening the file shows none of them. Each program in it is whole, because a check runs it.
 
 An instructor's own mistakes, learned from a class, are in files of the same form in a folder of their own:
 `$REAL_RANKS_MISTAKES`, or else `work/mistakes` of this copy of the course. They are read after the course's.

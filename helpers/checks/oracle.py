@@ -93,7 +93,7 @@ def fill(
 
 def sets_of(exercise: Exercise, secret: str) -> list[Set]:
     """Return all sets of cases that a check with this secret may draw."""
-    if secret != VISIBLE_SECRET:  # nobody reads which case failed
+    if secret != VISIBLE_SECRET:  # results do not say which hidden case failed
         return [(secret, "")]
     low = [(secret, str(size)) for size in sorted({c.world_size for c in exercise.draw()})]
     return [(secret, ""), (secret, "small"), (ADVICE_SECRET, ""), *low]
@@ -189,5 +189,5 @@ def source_of(exercise: Exercise) -> str:
 
 
 def seal_reference(source: str) -> bytes:
-    """Return a reference solution as a learner's bundle holds it: nobody reads it just by opening a file."""
+    """Compress a reference solution for a learner's bundle, so that opening the file shows nothing."""
     return bz2.compress(json.dumps(source).encode())
