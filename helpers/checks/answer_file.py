@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from helpers.checks.edits import is_edit
-from helpers.checks.reference import Program, program_of_source
+from helpers.checks.reference import MissingSolution, Program, program_of_source
 from helpers.checks.result import Outcome
 
 IMPORTS = "import torch\nimport torch.distributed as dist\n"
@@ -104,6 +104,8 @@ def read_answers_file(
     for k, place in edits:
         try:
             found[k] = _edited(found[k], whole, reference)
+        except MissingSolution:
+            raise
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
     return tuple(found)

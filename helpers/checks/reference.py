@@ -20,6 +20,10 @@ from helpers.checks.edits import apply_edit, make_edit
 _MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
 
 
+class MissingSolution(ValueError):
+    """The notebook of solutions is not there, or does not solve the exercise."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A program that others are edits of. own: the first line that edits are looked for in, and the end."""
@@ -65,16 +69,16 @@ def reference_of(solutions: Path, notebook: str, name: str) -> Program:
     """Return the reference solution of an exercise.
 
     Raises:
-        ValueError: The notebook of solutions is missing, or does not solve the exercise.
+        MissingSolution: The notebook of solutions is not there, or does not solve the exercise.
     """
     path = solutions / f"{notebook}.ipynb"
     try:
         cells = [cell.code for cell in read_notebook(path).cells]
     except UnreadableNotebook as error:
-        raise ValueError(f"the solution of {name} is needed: {error}") from None
+        raise MissingSolution(f"the solution of {name} is needed: {error}") from None
     answer = build_answer(cells, name)
     if not isinstance(answer, Answer):
-        raise ValueError(f"the solution of {name} is needed: {answer.message}")
+        raise MissingSolution(f"the solution of {name} is needed: {answer.message}")
     every = answer.source.splitlines()
     line = max((k for k, text in enumerate(every, 1) if _defines(text, name)), default=1)
     own_cell = (answer.place(line) or (-1, 0))[0]

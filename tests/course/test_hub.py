@@ -31,6 +31,14 @@ def kernel_of(lab: Lab) -> list[str]:
     return list(asked(lab, "api/kernelspecs")["kernelspecs"]["python3"]["spec"]["argv"])
 
 
+def words_of(process: psutil.Process) -> list[str]:
+    """Return a process's command line; of one that has just ended, nothing."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Return a person's folder and that of their settings."""
@@ -69,15 +77,15 @@ def test_the_environments_programs_come_first_in_kernels_and_terminals(
 
     def found(word: str) -> list[psutil.Process]:
         below = psutil.Process().children(recursive=True)
-        return [p for p in below if word in " ".join(p.cmdline())]
+        return [p for p in below if word in " ".join(words_of(p))]
 
     with running_lab(*folders, options=options) as lab:
         for what in ("kernels", "terminals"):
             request = urllib.request.Request(lab.url(f"api/{what}"), data=b"{}", method="POST")
             urllib.request.urlopen(request, timeout=30).close()
         # first /bin/sh, which reads the profile, and then in its place the shell that people type into
-        wait_until(lambda: any(p.cmdline() == [shell] for p in found(shell)), 30)
-        (terminal,) = (p for p in found(shell) if p.cmdline() == [shell])
+        wait_until(lambda: any(words_of(p) == [shell] for p in found(shell)), 30)
+        (terminal,) = (p for p in found(shell) if words_of(p) == [shell])
         kernel, *_ = found("helpers.course.kernel")
         assert kernel.environ()["PATH"].startswith(own)
         assert terminal.environ()["PATH"].startswith(own)
