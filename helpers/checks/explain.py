@@ -1,9 +1,8 @@
 """Which known mistake explains a wrong answer? The one that behaves as the answer does, where both were run.
 
     the case shown, one more wrong, two that passed  --> every mistake --> those alike on all of them
-    wrong cases of another world size                --> those         --> those alike on all of them
+    the cases of some other world sizes              --> those         --> those that fail in the same of them
     further cases, if several sentences are left     --> those         --> those alike on all of them
-    all other cases that were run                    --> those         --> those that fail in the same of them
     newly drawn cases, if several are left even then --> those         --> one, or none
 
 Mistakes run under the same rules as the answer: the same cases and world size, the same rank late, poison in
@@ -35,8 +34,10 @@ from helpers.ranks import wire
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
-# How many further wrong cases, and cases that separate two mistakes, are looked at.
+# How many further cases of the same world size, and cases that separate two mistakes, are looked at.
 _MOST_OTHERS = 4
+# At how many other world sizes cases that failed are looked at. A world costs 50 ms.
+_MOST_SIZES = 2
 # What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
 # logs, with its time.
 _PASSING_THINGS = re.compile(
@@ -99,25 +100,41 @@ def _match(
     """Return the title of the mistake that behaves as the answer does, or ""."""
     size = shown.case.world_size
     near = [each for each in wrong if each.case.world_size == size]
-    far = [each for each in wrong if each.case.world_size != size][:_MOST_OTHERS]
     # a mistake that is wrong where the answer is right is another mistake
     right = [each for each in passed if each.case.world_size == size]
-    ends = [*right[:1], *right[1:][-1:]]
-    left = _alike(answer, known, [shown, *near[:1], *ends])
-    more = [*near[1:_MOST_OTHERS], *right[1:-1][-_MOST_OTHERS:]]
-    # Cases of another size say more than further ones of the same size, and a world costs 50 ms.
-    if far:
-        left = _alike(answer, left, far)
-    if not far or len({mistake.words for mistake in left}) > 1:
-        left = _alike(answer, left, more)
-    looked_at = {id(each.case) for each in (shown, *near[:1], *ends, *far)}
-    rest = [(each, False) for each in wrong if id(each.case) not in looked_at]
-    rest += [(each, True) for each in passed if id(each.case) not in looked_at]
-    left = _right_in_the_same(answer, left, rest)
+    left = _alike(answer, known, [shown, *near[:1], *right[:1], *right[1:][-1:]])
+    # Cases of another size say more than further ones of the same size.
+    others = _other_sizes(size, wrong, passed)
+    for failing, passing in others:
+        left = _alike(answer, left, failing[:1], [*failing[1:], *passing])
+    if not others or len({mistake.words for mistake in left}) > 1:
+        left = _alike(answer, left, [*near[1:_MOST_OTHERS], *right[1:-1][-_MOST_OTHERS:]])
     if len({mistake.words for mistake in left}) > 1:
         left = _alike(answer, left, list(_drawn(answer, shown)))
     sentences = {mistake.words for mistake in left}
     return left[0].title if len(sentences) == 1 else ""
+
+
+def _other_sizes(
+    size: int, wrong: Sequence[Tried], passed: Sequence[Tried]
+) -> list[tuple[list[Tried], list[Tried]]]:
+    """Return the cases of some other world sizes: of each size those that failed, and those that passed.
+
+    They are the smallest sizes at which some failed, and the one at which most passed.
+    """
+    failing = _by_size(size, wrong)
+    passing = _by_size(size, passed)
+    chosen = sorted(failing)[:_MOST_SIZES]
+    rest = sorted(set(passing) - set(chosen), key=lambda other: -len(passing[other]))
+    return [(failing.get(k, []), passing.get(k, [])) for k in [*chosen, *rest[:1]]]
+
+
+def _by_size(but: int, tries: Sequence[Tried]) -> dict[int, list[Tried]]:
+    found: dict[int, list[Tried]] = {}
+    for each in tries:
+        if each.case.world_size != but:
+            found.setdefault(each.case.world_size, []).append(each)
+    return found
 
 
 def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
@@ -132,11 +149,20 @@ def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
 
 
 def _alike(
-    answer: Worlds, mistakes: Sequence[KnownMistake], cases: Sequence[Tried]
+    answer: Worlds,
+    mistakes: Sequence[KnownMistake],
+    cases: Sequence[Tried],
+    more: Sequence[Tried] = (),
 ) -> list[KnownMistake]:
-    """Return the mistakes that behave as the answer did in all of these cases."""
+    """Return the mistakes that do what the answer did in all of these cases. A world is run for each size.
+
+    more: cases of the same size in which they only have to pass or fail as the answer did.
+    """
     left = list(mistakes)
-    for _, group in groupby(cases, key=lambda tried: (tried.case.world_size, id(tried.case.env))):
+    by_size = groupby(
+        [*cases, *more], key=lambda tried: (tried.case.world_size, id(tried.case.env))
+    )
+    for _, group in by_size:
         seen = list(group)
         worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
         came = _run_or_recall(worlds, [Turn(each.case, each.number) for each in seen])
@@ -145,7 +171,9 @@ def _alike(
             for mistake, tries in zip(left, came, strict=True)
             if len(tries) == len(seen)
             and all(
-                behave_alike(answer.exercise, each, tried)
+                _pass_alike(answer.exercise, each, tried)
+                if any(each is other for other in more)
+                else behave_alike(answer.exercise, each, tried)
                 for each, tried in zip(seen, tries, strict=True)
             )
         ]
@@ -154,28 +182,8 @@ def _alike(
     return left
 
 
-def _right_in_the_same(
-    answer: Worlds, mistakes: Sequence[KnownMistake], cases: Sequence[tuple[Tried, bool]]
-) -> list[KnownMistake]:
-    """Return the mistakes that are right where the answer is, and wrong where it is. cases: with that."""
-    left = list(mistakes)
-    for _, group in groupby(
-        cases, key=lambda case: (case[0].case.world_size, id(case[0].case.env))
-    ):
-        seen = list(group)
-        if not left:
-            break
-        worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
-        came = _run_or_recall(worlds, [Turn(each.case, each.number) for each, _ in seen])
-        left = [
-            mistake
-            for mistake, tries in zip(left, came, strict=True)
-            if all(
-                judge(answer.exercise, tried).passed is is_right
-                for tried, (_, is_right) in zip(tries, seen, strict=False)
-            )
-        ]
-    return left
+def _pass_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
+    return judge(exercise, one).passed is judge(exercise, other).passed
 
 
 # While `keep_runs` is in force, maps a program and a case to the run. Otherwise it is None.

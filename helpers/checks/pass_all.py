@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from helpers.answers.build import Answer
+from helpers.checks.case_runs import in_groups, judged, run_together
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.grade import all_in_one, in_groups, judged, one_thread, summed
+from helpers.checks.grade import one_thread, summed
 from helpers.checks.oracle import draw
 from helpers.checks.result import CaseVerdict, CheckResult
 from helpers.checks.worlds import Flooded, Turn, Worlds
@@ -66,5 +67,5 @@ def _passed(
 def _verdicts(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseVerdict]:
     """Judge cases of one size, by id() of the case; leave out what could not be tried like that."""
     if len(group) > 1:
-        return {key: verdict for key, (_, verdict) in all_in_one(worlds, group).items()}
+        return {key: run.verdict for key, run in run_together(worlds, group).items()}
     return {id(turn.case): judged(worlds.exercise, worlds.alone(turn)) for turn in group}

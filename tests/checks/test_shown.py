@@ -10,9 +10,10 @@ import torch
 
 from helpers.answers.build import Answer
 from helpers.checks.case import Case
+from helpers.checks.counterexample import SMALL_PASSES
 from helpers.checks.draw import Draw, low_plan
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import SMALL_PASSES, grade
+from helpers.checks.grade import grade
 from helpers.checks.judge import label_of
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from helpers.answers.build import build_answer
-from helpers.checks.grade import SMALL_PASSES, grade, has_hard_numbers
+from helpers.checks.counterexample import SMALL_PASSES, has_hard_numbers
+from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.checks.result import CaseVerdict, CheckResult
 

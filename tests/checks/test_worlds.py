@@ -10,9 +10,10 @@ import torch
 
 from helpers.answers.build import Answer, build_answer
 from helpers.checks.case import Case, Each
+from helpers.checks.counterexample import MOVES
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import MOVES, grade
+from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.checks.rules import Calls, OnlyCalls

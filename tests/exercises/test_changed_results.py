@@ -19,8 +19,8 @@ import torch
 
 from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
+from helpers.checks.case_runs import run_together
 from helpers.checks.compare import _LOST
-from helpers.checks.grade import all_in_one
 from helpers.checks.judge import Tried, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
@@ -50,8 +50,8 @@ def results(name: str) -> list[Tried]:
     tried = []
     for group in groups[:3]:
         turns = [Turn(case, number) for number, case in enumerate(group)]
-        together = all_in_one(worlds, turns)
-        tried += [each for each, _ in together.values()]
+        together = run_together(worlds, turns)
+        tried += [run.tried for run in together.values() if run.tried is not None]
         tried += [worlds.alone(turn) for turn in turns if id(turn.case) not in together][:ALONE]
     return tried
 

@@ -1,0 +1,226 @@
+"""Step two of a check: of the cases that failed, choose one to show, and say what the author should look at.
+
+failing cases --> the one that is easiest to read --> smaller ones that fail alike --> run in its own world
+              --> a known mistake that behaves like the answer in all cases (`explain`) --> advice
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import torch
+
+from helpers.checks.case import Case
+from helpers.checks.case_runs import CaseRun, judged, run_isolated, run_together
+from helpers.checks.draw import low_plan
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.explain import Matches, behave_alike, broken_rules, explain
+from helpers.checks.fault import CheckFault
+from helpers.checks.judge import Tried
+from helpers.checks.kinds import Kind
+from helpers.checks.oracle import LOW_CASES, fill
+from helpers.checks.result import CaseVerdict, Outcome
+from helpers.checks.worlds import Flooded, Turn, Worlds
+
+# Of the cases that fail, so many are drawn again with small numbers. If they and the small cases, at least
+# the second number altogether, all pass, it is the numbers that make the difference.
+_TWINS, _ENOUGH_SMALL = 3, 3
+# A pure function is called in no time, so more cases are drawn for it.
+_LOW_CALLS = 60
+MOVES = (
+    "Until wait() has returned, the check fills the tensors that an irecv or an asynchronous call writes to "
+    "with poison values, and new tensors of torch.empty, too. Your numbers change with those values: "
+    "something was read before wait(), or nothing was ever received into it."
+)
+# Said of a case that fails, while it and others pass with small numbers.
+SMALL_PASSES = (
+    "With small whole numbers, of the same dtype and shape, this case passes. It is these numbers that your "
+    "answer changes: they are large, tiny, or not whole."
+)
+
+Twins = Callable[[Case], Case | None]
+"""From a case to the same case with small whole numbers; None if its numbers are small already."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a failing case is shown. matches: see `explain`. is_read: a small case is worth one more world."""
+
+    worlds: Worlds
+    twins: Twins
+    matches: Matches
+    is_read: bool
+
+    @property
+    def exercise(self) -> Exercise:
+        return self.worlds.exercise
+
+
+def show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
+    """Run the case that is shown in place of a failing one; return it with the best advice.
+
+    runs: of all cases. If the result has passed, the failing case fails only next to others.
+    """
+    best, note = _to_show(how, failing, runs)
+    if best.passed or best.tried is None:
+        return best
+    verdict = _explained(how, best, best.tried, runs)
+    if verdict.outcome is Outcome.WRONG:
+        verdict = replace(verdict, message=verdict.message or note)
+    if not failing.isolated:  # a smaller case may break fewer rules
+        verdict = replace(verdict, partial=failing.verdict.partial)
+    return replace(best, verdict=verdict)
+
+
+def easiest(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
+    """Return the run that is easiest to read, of those that fail with the same outcome as one does."""
+    if failing.isolated:
+        return failing
+
+    def reading(run: CaseRun) -> tuple[bool, object]:
+        # a wrong value says more than a broken rule
+        return not has_wrong_values(run.verdict), run.turn.case.reading
+
+    outcome = failing.verdict.outcome
+    return min((r for r in runs if not r.isolated and r.verdict.outcome is outcome), key=reading)
+
+
+def _to_show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[CaseRun, str]:
+    """Run the case itself or a smaller one that fails alike; return its run, and what that says."""
+    if failing.isolated:
+        twin = how.twins(failing.turn.case)
+        # what never ends would use up its time once more, with whatever numbers
+        if twin is None or failing.verdict.outcome is Outcome.TIMED_OUT:
+            return failing, ""
+        easier = run_isolated(how.worlds, replace(failing.turn, case=twin))
+        return (failing if easier.passed else easier), ""
+    smaller, note = _smaller(how, failing, runs)
+    if smaller is not None:
+        found = run_isolated(how.worlds, smaller)
+        if not found.passed:
+            return found, ""
+    return run_isolated(how.worlds, failing.turn), note
+
+
+def _smaller(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Turn | None, str]:
+    """Return a case that fails as one does and is easier to read, if there is one; and what that says.
+
+    All are tried in one world: some failing cases with small numbers, and some that are small altogether.
+    """
+    turn, ranks = failing.turn, failing.turn.case.world_size
+    alike = [
+        run.turn
+        for run in runs
+        if run is not failing
+        and run.turn.case.world_size == ranks
+        and not run.isolated
+        and fail_alike(how.exercise, failing, run)
+    ]
+    twin = how.twins(turn.case)
+    turns = [] if twin is None else [replace(turn, case=twin)]
+    for each in alike:
+        if len(turns) < _TWINS and (other := how.twins(each.case)) is not None:
+            turns.append(replace(each, case=other))
+    came: Mapping[int, CaseRun] = {}
+    # a case that fails by itself, as no drawn one does, is not worth more than the case at hand
+    with suppress(CheckFault, Flooded):
+        if how.is_read:
+            turns += _low(how, ranks)
+        came = run_together(how.worlds, turns)
+    if not came:
+        return (turns[0] if twin is not None else None), ""
+    tried = [came[id(each.case)] for each in turns if id(each.case) in came]
+    if twin is not None and len(tried) >= _ENOUGH_SMALL and all(run.passed for run in tried):
+        return None, SMALL_PASSES
+    failed = [run.turn for run in tried if fail_alike(how.exercise, failing, run)]
+    best = min(failed, key=lambda each: each.case.reading, default=turn)
+    return (best if best.case.reading <= turn.case.reading else None), ""
+
+
+def _low(how: Shown, ranks: int) -> list[Turn]:
+    """Draw cases that are small altogether."""
+    exercise = how.exercise
+    count = _LOW_CALLS if exercise.kind is Kind.LOCAL else LOW_CASES
+    low = [exercise.case(each) for each in low_plan(ranks, count, f"low/{exercise.name}")]
+    own_server = how.worlds.connection is None
+    filled = fill(exercise, (VISIBLE_SECRET, str(ranks)), low, own_server=own_server)
+    return [Turn(case, number) for number, case in enumerate(filled)]
+
+
+def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]) -> CaseVerdict:
+    """Judge the case that is shown again, with advice that is true of all other cases as well."""
+    known = [run for run in runs if not run.isolated and run.turn.case is not shown.turn.case]
+    wrong = [run.tried for run in known if run.tried is not None and not run.passed]
+    passed = [run.tried for run in known if run.tried is not None and run.passed]
+    exercise = how.exercise
+    verdict = judged(exercise, tried, wrong, passed, _argument_names(how.worlds))
+    if exercise.kind is Kind.LOCAL:
+        verdict = replace(verdict, given=tuple(shown.turn.case.given[0]))
+    advice, title = verdict.advice, ""
+    if has_wrong_values(verdict):  # a broken rule says it all
+        found = explain(how.worlds, tried, verdict.outcome, wrong, passed, how.matches)
+        if found is not None:
+            advice, title = shown.turn.case.say(found.words), found.title
+    if verdict.outcome is Outcome.WRONG and not advice:
+        advice = _poison_advice(how.worlds, tried)
+    return replace(verdict, advice=advice, mistake=title)
+
+
+def _poison_advice(worlds: Worlds, tried: Tried) -> str:
+    """Say so if the wrong values come from poison: other poison values give others, twice the same."""
+    if not worlds.exercise.kind.is_hard:
+        return ""
+    turn = Turn(tried.case, tried.number)
+    again = worlds.alone(turn, second=True)
+    if not again.run.ok or behave_alike(worlds.exercise, tried, again):
+        return ""
+    # a program that is not the same from run to run reads something else than poison: the clock, say
+    for seen, second in ((again, True), (tried, False)):
+        if not behave_alike(worlds.exercise, seen, worlds.alone(turn, second=second)):
+            return ""
+    return MOVES
+
+
+def _argument_names(worlds: Worlds) -> tuple[str, ...]:
+    """Return the names of the parameters for which a case has values."""
+    kind = worlds.exercise.kind
+    if not (kind.is_alone or kind is Kind.RANKS):
+        return ()
+    found: tuple[str, ...] = ()
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        found = next(_named(ast.parse(worlds.programs[0]), worlds.exercise.name), ())
+    return found if kind.is_alone else found[2:]
+
+
+def _named(module: ast.Module, name: str) -> Iterator[tuple[str, ...]]:
+    """Return a function's parameters; none, if it has no fixed number of them."""
+    for statement in module.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            given = statement.args
+            named = [each.arg for each in (*given.posonlyargs, *given.args)]
+            yield () if given.vararg or given.kwonlyargs else tuple(named)
+
+
+def has_wrong_values(verdict: CaseVerdict) -> bool:
+    """Whether more is wrong than how the ranks communicated."""
+    return any(row.problem for row in verdict.rows) or bool(verdict.message)
+
+
+def fail_alike(exercise: Exercise, one: CaseRun, other: CaseRun) -> bool:
+    """Whether two cases fail in the same way: with values wrong, or not, and with the same broken rules."""
+    return _way(exercise, one) == _way(exercise, other)
+
+
+def _way(exercise: Exercise, run: CaseRun) -> tuple[object, ...]:
+    broken = broken_rules(exercise, run.tried) if run.tried is not None else []
+    return run.verdict.outcome, has_wrong_values(run.verdict), broken
+
+
+def has_hard_numbers(case: Case) -> bool:
+    """Whether a rank is given a tensor with numbers that are not whole, or of two digits and more."""
+    tensors = (x for part in case.given for x in part if isinstance(x, torch.Tensor))
+    numbers = (x.detach().to(torch.float64) for x in tensors if not x.is_complex())
+    return any(bool(((x.abs() > 10) | (x != x.round())).any()) for x in numbers)
