@@ -213,11 +213,9 @@ class Peers(FirstProblem):
         for event in trace:
             # only sends: each message has one, and its receiver may take from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
-                to = _and(tuple(map(str, self.allowed(case, event.rank)))) or "nobody"
-                yield (
-                    f"rank {event.rank} sends to rank {event.peer}{at(event)}; "
-                    f"here it sends only to {to}."
-                )
+                to = _and(tuple(map(str, self.allowed(case, event.rank))))
+                asked = f"it must send only to {to}" if to else "it must send to no rank"
+                yield f"rank {event.rank} sends to rank {event.peer}{at(event)}; here {asked}."
 
 
 @dataclass(frozen=True)

@@ -160,13 +160,13 @@ TABLE = [
         Peers(lambda case, rank: (rank + 1,), "sends on"),
         [send(0, 1)],
         [send(0, 1), send(1, 0, where=LINE)],
-        "rank 1 sends to rank 0 (cell 3, line 7); here it sends only to 2.",
+        "rank 1 sends to rank 0 (cell 3, line 7); here it must send only to 2.",
     ),
     Row(
         Peers(lambda case, rank: (1,) if rank == 0 else (), "only rank 0 sends"),
         [send()],
         [send(1, 0)],
-        "rank 1 sends to rank 0; here it sends only to nobody.",
+        "rank 1 sends to rank 0; here it must send to no rank.",
     ),
     # --- how much -------------------------------------------------------------------------------
     Row(

@@ -17,6 +17,11 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb06_deadlocks.in_ranks import with_absent_ranks
 
+FIRST_ONLY = (
+    "Pass `wait_all_ranks=True` to `monitored_barrier`. Otherwise its error names only the first rank that "
+    "is missing."
+)
+
 
 def case(draw: Draw) -> Case:
     n, patience = draw.ranks, draw.of(0.9, 9.0, 90.0)
@@ -47,7 +52,10 @@ def case(draw: Draw) -> Case:
         if absent and "raised" not in got:
             return Finding(f"{who} never came, and yet rank 0 returned")
         if absent and (said := accused(str(got["raised"]), absent, n)):
-            return Finding(f"{who} never came, but rank 0's error {said}")
+            return Finding(
+                f"{who} never came, but rank 0's error {said}",
+                FIRST_ONLY if said.startswith("names only") else "",
+            )
         if not absent and (problem := difference(sums, got.get("returned"), 1e-5)):
             return Finding(problem)
         if got.get("asked") and got["asked"][0] != patience:

@@ -49,8 +49,8 @@ ENDINGS: tuple[Any, ...] = (
     ),
     Failed(
         "(?s)Invalid function argument.*NoneType",
-        "`p.grad` is None here. A hook gets its parameter as an argument: use that one. A lambda or function "
-        "made in a loop sees the loop's last `p`.",
+        "A gradient that is reduced is None. In a hook, use the parameter that the hook gets as its "
+        "argument: a function that was made in a loop sees the loop's last `p`.",
     ),
     Failed(
         "'NoneType' object",

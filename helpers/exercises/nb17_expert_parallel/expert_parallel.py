@@ -93,6 +93,12 @@ EXERCISE = Exercise(
             "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
         ),
         Failed(
+            "",
+            "The ranks do not agree on how many rows they send to each other. Exchange the counts first, one "
+            "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
+            died=True,
+        ),
+        Failed(
             "does not require grad",
             "A rank's result has no graph, so its backward makes no call. Did it go through both "
             "exchanges? With no rows, too: what the expert makes of none has a graph, a new tensor has none.",
