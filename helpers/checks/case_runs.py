@@ -6,8 +6,8 @@
 So dozens of cases cost as much as a few launches. What passes in a shared world has passed: its values are
 right, its rules hold, and it left nothing for the next case. Where one case ends and the next begins is
 reported by the rank itself, which an answer can reach into. So every recorded call must belong to some case.
-If one case breaks a rule, the calls may be those of another: the cases that passed in that world then run in
-a second world, without those that broke the rule.
+If one case makes a forbidden call, it may have made it for another: the cases that passed in that world then
+run in a second world, without it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _run_group(
     """Run cases of one size, in their order. only_together: leave out what no world can be shared for."""
     try:
         known = run_together(worlds, group)
-        if every_case and any(run.verdict.broken for run in known.values()):
+        if every_case and any(_is_forbidden(run) for run in known.values()):
             known = _settled(worlds, known)
     except Flooded:
         return [flood(worlds.exercise, group[0])]
@@ -126,14 +126,18 @@ def run_together(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
     return runs
 
 
-def _settled(worlds: Worlds, known: dict[int, CaseRun]) -> dict[int, CaseRun]:
-    """Run what passed again, without the cases that broke a rule and may have paid for the others.
+def _is_forbidden(run: CaseRun) -> bool:
+    return run.verdict.outcome is Outcome.FORBIDDEN
 
-    A passing case that shares its second world with one that breaks a rule there has to run alone.
+
+def _settled(worlds: Worlds, known: dict[int, CaseRun]) -> dict[int, CaseRun]:
+    """Run what passed again, without the cases that made a forbidden call, maybe on behalf of the others.
+
+    A case that passes next to one that makes a forbidden call even then has to run alone.
     """
     passed = [run.turn for run in known.values() if run.passed]
     again = run_together(worlds, passed)
-    doubted = any(run.verdict.broken for run in again.values())
+    doubted = any(_is_forbidden(run) for run in again.values())
     kept = {key: run for key, run in known.items() if not run.passed}
     return kept | {key: run for key, run in again.items() if not (doubted and run.passed)}
 

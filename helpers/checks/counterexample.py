@@ -159,14 +159,14 @@ def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]
     verdict = judged(exercise, tried, wrong, passed, _argument_names(how.worlds))
     if exercise.kind is Kind.LOCAL:
         verdict = replace(verdict, given=tuple(shown.turn.case.given[0]))
-    advice, title = verdict.advice, ""
-    if has_wrong_values(verdict):  # a broken rule says it all
-        found = explain(how.worlds, tried, verdict.outcome, wrong, passed, how.matches)
-        if found is not None:
-            advice, title = shown.turn.case.say(found.words), found.title
-    if verdict.outcome is Outcome.WRONG and not advice:
-        advice = _poison_advice(how.worlds, tried)
-    return replace(verdict, advice=advice, mistake=title)
+    if not has_wrong_values(verdict):  # a broken rule says it all
+        return verdict
+    found = explain(how.worlds, tried, verdict.outcome, wrong, passed, how.matches)
+    if found is not None:
+        return replace(verdict, advice=shown.turn.case.say(found.words), mistake=found.title)
+    if verdict.outcome is Outcome.WRONG and not verdict.advice:
+        return replace(verdict, advice=_poison_advice(how.worlds, tried))
+    return verdict
 
 
 def _poison_advice(worlds: Worlds, tried: Tried) -> str:

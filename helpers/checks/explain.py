@@ -36,8 +36,6 @@ from helpers.ranks.run import Run
 
 # How many further cases of the same world size, and cases that separate two mistakes, are looked at.
 _MOST_OTHERS = 4
-# At how many other world sizes cases that failed are looked at. A world costs 50 ms.
-_MOST_SIZES = 2
 # What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
 # logs, with its time.
 _PASSING_THINGS = re.compile(
@@ -106,7 +104,8 @@ def _match(
     # Cases of another size say more than further ones of the same size.
     others = _other_sizes(size, wrong, passed)
     for failing, passing in others:
-        left = _alike(answer, left, failing[:1], [*failing[1:], *passing])
+        more = [*failing[1:], *passing] if _can_share(shown) else passing[:1]
+        left = _alike(answer, left, failing[:1], more)
     if not others or len({mistake.words for mistake in left}) > 1:
         left = _alike(answer, left, [*near[1:_MOST_OTHERS], *right[1:-1][-_MOST_OTHERS:]])
     if len({mistake.words for mistake in left}) > 1:
@@ -118,13 +117,13 @@ def _match(
 def _other_sizes(
     size: int, wrong: Sequence[Tried], passed: Sequence[Tried]
 ) -> list[tuple[list[Tried], list[Tried]]]:
-    """Return the cases of some other world sizes: of each size those that failed, and those that passed.
+    """Return the cases of at most two other world sizes: of each those that failed, and those that passed.
 
-    They are the smallest sizes at which some failed, and the one at which most passed.
+    They are the smallest size at which some failed, and the one at which most passed. A world costs 50 ms.
     """
     failing = _by_size(size, wrong)
     passing = _by_size(size, passed)
-    chosen = sorted(failing)[:_MOST_SIZES]
+    chosen = sorted(failing)[:1]
     rest = sorted(set(passing) - set(chosen), key=lambda other: -len(passing[other]))
     return [(failing.get(k, []), passing.get(k, [])) for k in [*chosen, *rest[:1]]]
 
@@ -159,13 +158,11 @@ def _alike(
     more: cases of the same size in which they only have to pass or fail as the answer did.
     """
     left = list(mistakes)
-    by_size = groupby(
-        [*cases, *more], key=lambda tried: (tried.case.world_size, id(tried.case.env))
-    )
-    for _, group in by_size:
+    for _, group in groupby([*cases, *more], key=_world):
         seen = list(group)
         worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
-        came = _run_or_recall(worlds, [Turn(each.case, each.number) for each in seen])
+        turns = [Turn(each.case, each.number) for each in seen]
+        came = _run_or_recall(worlds, turns, together=_can_share(seen[0]))
         left = [
             mistake
             for mistake, tries in zip(left, came, strict=True)
@@ -180,6 +177,16 @@ def _alike(
         if not left:
             break
     return left
+
+
+def _world(tried: Tried) -> tuple[int, int]:
+    """Return what cases must have in common to share a world; a name of its own for one that shares none."""
+    return tried.case.world_size, 0 if _can_share(tried) else id(tried.case)
+
+
+def _can_share(tried: Tried) -> bool:
+    # a program that fails as the answer did would end the world of all others
+    return Turn(tried.case, 0).may_share and tried.run.failure is None
 
 
 def _pass_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
@@ -207,16 +214,16 @@ def keep_runs(kept: dict[bytes, Tried]) -> Iterator[None]:
             kept.clear()
 
 
-def _run_or_recall(worlds: Worlds, turns: Sequence[Turn]) -> list[list[Tried]]:
+def _run_or_recall(worlds: Worlds, turns: Sequence[Turn], together: bool) -> list[list[Tried]]:
     """Run all programs of `worlds` as `_run` does, except those whose runs on these turns are kept."""
     if _kept is None:
-        return _run(worlds, range(len(worlds.programs)), turns)
+        return _run(worlds, range(len(worlds.programs)), turns, together)
     kept = _kept
     marks = [_mark(worlds.exercise, turn) for turn in turns]
     keys = [[_digest_of(mark, source.encode()) for mark in marks] for source in worlds.programs]
     lacking = [k for k, own in enumerate(keys) if not all(key in kept for key in own)]
     fresh = replace(worlds, programs=[worlds.programs[k] for k in lacking])
-    came = dict(zip(lacking, _run(fresh, range(len(lacking)), turns), strict=True))
+    came = dict(zip(lacking, _run(fresh, range(len(lacking)), turns, together), strict=True))
     for k, tries in came.items():
         if len(tries) == len(turns):
             kept.update(zip(keys[k], tries, strict=True))
@@ -243,15 +250,15 @@ def _digest_of(*parts: bytes) -> bytes:
     return found.digest()
 
 
-def _run(worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn]) -> list[list[Tried]]:
+def _run(
+    worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn], together: bool
+) -> list[list[Tried]]:
     """Run each program on each turn; return what came of it, for a program that fails as far as it was seen.
 
-    All share one world, as long as each leaves it as it was. Where one does not, half of them are tried
-    in each of two worlds, and so on.
+    together: in one world, as long as each leaves it as it was. Where one does not, half of them are tried
+    in each of two worlds, and so on. Otherwise each runs in worlds of its own.
     """
-    if not programs:
-        return []
-    if turns[0].may_share and (len(programs) > 1 or len(turns) > 1):
+    if together and len(programs) * len(turns) > 1:
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]
         with suppress(Flooded):
             shared = worlds.together(all_turns)
@@ -260,14 +267,19 @@ def _run(worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn]) -> list
                 # What the last one leaves behind meets nobody.
                 if all(is_clean(tried.run.trace) for tried in tries[: -len(turns)]):
                     return [tries[k : k + len(turns)] for k in range(0, len(tries), len(turns))]
-    if len(programs) == 1:
-        tries = []
+        if len(programs) > 1:
+            half = len(programs) // 2
+            return [
+                *_run(worlds, programs[:half], turns, together),
+                *_run(worlds, programs[half:], turns, together),
+            ]
+    found: list[list[Tried]] = []
+    for program in programs:
+        found.append([])
         with suppress(Flooded):
             for turn in turns:
-                tries.append(worlds.alone(replace(turn, program=programs[0])))
-        return [tries]
-    half = len(programs) // 2
-    return _run(worlds, programs[:half], turns) + _run(worlds, programs[half:], turns)
+                found[-1].append(worlds.alone(replace(turn, program=program)))
+    return found
 
 
 # --- the same behavior ----------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def grade(
         result = _checked(check, found, settled)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
-        return replace(result, notes=(*result.notes, *_wrong_parts(worlds, found, result.outcome)))
+        return replace(result, notes=(*result.notes, *_wrong_parts(worlds, found, result)))
 
 
 @contextmanager
@@ -103,22 +103,24 @@ def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Pl
     return place
 
 
-def _wrong_parts(worlds: Worlds, found: Answer, outcome: Outcome) -> list[str]:
+def _wrong_parts(worlds: Worlds, found: Answer, result: CheckResult) -> list[str]:
     """Name the answers to other exercises that this one calls and that are wrong themselves.
 
-    outcome: of this answer. If it was attempted, the check has lent it what is still a stub.
+    They are tried on cases of the world size that is shown. result: of this answer. If it was attempted, the
+    check has lent it the answers that are still stubs.
     """
     said = []
-    own = worlds.exercise.name
+    own, size = worlds.exercise.name, result.run.world_size if result.run is not None else 0
     others = [name for name in defined_in(found) if name in exercises() and name != own]
     for name in others[:_MOST_PARTS]:
         part = exercises()[name]
         own_worlds = replace(worlds, exercise=part, watched=False)
         check = _Check(own_worlds, VISIBLE_SECRET, every_case=False)
-        part_outcome = _checked(check, replace(found, name=name)).outcome
-        is_lent = part_outcome is Outcome.NOT_ATTEMPTED and outcome is not part_outcome
+        left_out = [k for k, case in enumerate(part.draw()) if case.world_size != size]
+        outcome = _checked(check, replace(found, name=name), left_out).outcome
+        is_lent = outcome is Outcome.NOT_ATTEMPTED and result.outcome is not outcome
         # a fault says nothing about the part: a grader has not run its reference yet
-        if part_outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_lent:
+        if outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_lent:
             said.append(
                 f"`{name}` ({part.number}), which this answer calls, does not pass its own check: "
                 "begin there."
