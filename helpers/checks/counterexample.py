@@ -15,21 +15,18 @@ import torch
 
 from helpers.checks.case import Case
 from helpers.checks.case_runs import CaseRun, judged, run_isolated, run_together
-from helpers.checks.draw import low_plan
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.explain import Matches, behave_alike, broken_rules, explain
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Tried
 from helpers.checks.kinds import Kind
-from helpers.checks.oracle import LOW_CASES, fill
+from helpers.checks.oracle import fill
 from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
 
 # Of the cases that fail, so many are drawn again with small numbers. If they and the small cases, at least
 # the second number altogether, all pass, it is the numbers that make the difference.
 _TWINS, _ENOUGH_SMALL = 3, 3
-# A pure function is called in no time, so more cases are drawn for it.
-_LOW_CALLS = 60
 MOVES = (
     "Until wait() has returned, the check fills the tensors that an irecv or an asynchronous call writes to "
     "with poison values, and new tensors of torch.empty, too. Your numbers change with those values: "
@@ -142,12 +139,9 @@ def _smaller(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Tur
 
 def _low(how: Shown, ranks: int) -> list[Turn]:
     """Draw cases that are small altogether."""
-    exercise = how.exercise
-    count = _LOW_CALLS if exercise.kind is Kind.LOCAL else LOW_CASES
-    low = [exercise.case(each) for each in low_plan(ranks, count, f"low/{exercise.name}")]
     own_server = how.worlds.connection is None
-    filled = fill(exercise, (VISIBLE_SECRET, str(ranks)), low, own_server=own_server)
-    return [Turn(case, number) for number, case in enumerate(filled)]
+    low = fill(how.exercise, (VISIBLE_SECRET, f"low {ranks}"), own_server=own_server)
+    return [Turn(case, number) for number, case in enumerate(low)]
 
 
 def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]) -> CaseVerdict:

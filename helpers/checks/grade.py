@@ -24,7 +24,7 @@ from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.explain import Matches
 from helpers.checks.fault import CheckFault
 from helpers.checks.kinds import Kind
-from helpers.checks.oracle import draw
+from helpers.checks.oracle import draw, fill
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
@@ -189,9 +189,11 @@ def _shown(
     def twin(case: Case) -> Case | None:
         if not has_hard_numbers(case):
             return None
-        exercise = check.worlds.exercise
-        drawn = draw(exercise, check.secret, small=True, own_server=check.own_server)
-        small = next(two for one, two in zip(cases, drawn, strict=True) if one is case)
+        size = case.world_size
+        alike = [each for each in cases if each.world_size == size]
+        drawn = (check.secret, f"small {size}")
+        others = fill(check.worlds.exercise, drawn, own_server=check.own_server)
+        small = next(two for one, two in zip(alike, others, strict=True) if one is case)
         # where a size depends on a number that was drawn, it is another case
         return small if small.label == case.label else None
 

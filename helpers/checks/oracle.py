@@ -22,6 +22,7 @@ from helpers.checks.draw import low_plan
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Tried
+from helpers.checks.kinds import Kind
 from helpers.checks.mistakes import path_of, solution_of
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
@@ -31,8 +32,13 @@ ADVICE_SECRET = "to tell mistakes apart"
 SEALED_REFERENCE = ".reference"
 LOW_CASES = 8
 """How many small cases of one world size a check tries once an answer has failed."""
+LOW_CALLS = 60
+"""How many of a pure function, which is called in no time."""
 Set = tuple[str, str]
-"""A set of cases: the secret, and "", "small" for small numbers, or the world size of cases that are low."""
+"""A set of cases: the secret and a kind.
+
+The kinds are "" for all cases, "small 2" for those of two ranks with small numbers, "low 2" for small cases.
+"""
 _kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
 _needing: dict[tuple[str, Callable[..., Case]], bool] = {}
 
@@ -65,22 +71,18 @@ class Reference:
         return right.same(one, other, 0) if isinstance(right, ByName) else same(one, other)
 
 
-def draw(
-    exercise: Exercise, secret: str, *, small: bool = False, own_server: bool = True
-) -> tuple[Case, ...]:
+def draw(exercise: Exercise, secret: str, *, own_server: bool = True) -> tuple[Case, ...]:
     """Draw the cases that belong to a secret, and fill in what the reference returns. Raise CheckFault.
 
     own_server: the reference may run here, on this process's rank server. Otherwise `prepare` has to come
     first.
     """
-    cases = exercise.draw(secret, small=small)
-    return fill(exercise, (secret, "small" if small else ""), cases, own_server=own_server)
+    return fill(exercise, (secret, ""), own_server=own_server)
 
 
-def fill(
-    exercise: Exercise, drawn: Set, cases: Sequence[Case], *, own_server: bool = True
-) -> tuple[Case, ...]:
-    """Fill what the reference returns into the cases of a set, as `draw` does."""
+def fill(exercise: Exercise, drawn: Set, *, own_server: bool = True) -> tuple[Case, ...]:
+    """Draw the cases of a set, and fill in what the reference returns, as `draw` does."""
+    cases = _cases(exercise, drawn)
     if not any(isinstance(case.right, Reference) for case in cases):
         return tuple(cases)
     key = _key(exercise, drawn)
@@ -95,8 +97,9 @@ def sets_of(exercise: Exercise, secret: str) -> list[Set]:
     """Return all sets of cases that a check with this secret may draw."""
     if secret != VISIBLE_SECRET:  # results do not say which hidden case failed
         return [(secret, "")]
-    low = [(secret, str(size)) for size in sorted({c.world_size for c in exercise.draw()})]
-    return [(secret, ""), (secret, "small"), (ADVICE_SECRET, ""), *low]
+    sizes = sorted({case.world_size for case in exercise.draw()})
+    easier = [(secret, f"{kind} {size}") for kind in ("small", "low") for size in sizes]
+    return [(secret, ""), (ADVICE_SECRET, ""), *easier]
 
 
 def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
@@ -119,10 +122,13 @@ def prepare(exercise: Exercise, sets: Iterable[Set], connection: Servers | None 
 
 def _cases(exercise: Exercise, drawn: Set) -> Sequence[Case]:
     secret, kind = drawn
-    if kind.isdigit():
-        draws = low_plan(int(kind), LOW_CASES, f"low/{exercise.name}")
+    name, _, size = kind.partition(" ")
+    if name == "low":
+        count = LOW_CALLS if exercise.kind is Kind.LOCAL else LOW_CASES
+        draws = low_plan(int(size), count, f"low/{exercise.name}")
         return [exercise.case(each) for each in draws]
-    return exercise.draw(secret, small=kind == "small")
+    cases = exercise.draw(secret, small=name == "small")
+    return [case for case in cases if not size or case.world_size == int(size)]
 
 
 def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
