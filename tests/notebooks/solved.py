@@ -20,22 +20,6 @@ from helpers.course.workspace import find_workspace
 
 SOLVED = sorted(find_workspace().solutions.glob("*.ipynb"))
 each_solved = pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-# Every time, some notebooks are run again, which also tries their reference solutions. Of most others the
-# solutions are graded; those of 18 and 20 start torchrun again and again. `make soak` does both with all.
-RUN_AGAIN = ("00", "02", "06", "09", "17")
-GRADED = tuple(
-    path.name[:2] for path in SOLVED if not path.name.startswith((*RUN_AGAIN, "18", "20"))
-)
-
-
-def often(numbers: tuple[str, ...]) -> list[object]:
-    """Return all solved notebooks as parameters of a test, those with other numbers for `make soak` only."""
-    return [
-        pytest.param(
-            path, id=path.stem, marks=() if path.name.startswith(numbers) else pytest.mark.soak
-        )
-        for path in SOLVED
-    ]
 
 
 def code_cells(notebook: Notebook) -> list[dict[str, Any]]:

@@ -12,9 +12,13 @@ import pytest
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
 from helpers.course.progress_format import decode
-from tests.notebooks.solved import code_cells, environment, exercises_in, often
+from tests.notebooks.solved import SOLVED, code_cells, environment, exercises_in
 
 DEADLINE_S = 200
+EACH = [
+    pytest.param(path, id=path.stem, marks=() if path is SOLVED[0] else pytest.mark.soak)
+    for path in SOLVED
+]
 
 
 def run_all(notebook: Path, env: dict[str, str], python: str) -> Notebook:
@@ -29,7 +33,7 @@ def run_all(notebook: Path, env: dict[str, str], python: str) -> Notebook:
 
 
 @pytest.mark.timeout(DEADLINE_S + 20)
-@pytest.mark.parametrize("path", often(("00",)))
+@pytest.mark.parametrize("path", EACH)
 def test_a_blank_copy_runs_whole_and_says_not_attempted(
     path: Path, tmp_path: Path, forking_python: str
 ) -> None:

@@ -21,11 +21,9 @@ from helpers.course.notebook_file import (
     write_notebook,
 )
 from tests.notebooks.solved import (
-    RUN_AGAIN,
     code_cells,
     each_solved,
     environment,
-    often,
     read_solved,
 )
 
@@ -71,7 +69,7 @@ def without_needless_excuses(notebook: Notebook) -> Notebook:
 
 
 @pytest.mark.timeout(DEADLINE_S + 20)
-@pytest.mark.parametrize("path", often(RUN_AGAIN))
+@each_solved
 def test_a_second_run_gives_what_is_stored(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / path.name
     write_notebook(copy, without_needless_excuses(read_solved(path)))
