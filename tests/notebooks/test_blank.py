@@ -11,7 +11,7 @@ import pytest
 
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
-from helpers.course.progress_format import decode
+from helpers.course.progress import decode
 from tests.notebooks.solved import code_cells, environment, exercises_in, often
 
 DEADLINE_S = 200
