@@ -47,11 +47,9 @@ if TYPE_CHECKING:
     from helpers.views.curve import curves as curves
     from helpers.views.divergence import divergence as divergence
     from helpers.views.memory_bars import memory_bars as memory_bars
-    from helpers.views.mesh_groups import mesh_groups as mesh_groups
     from helpers.views.one_port import count_rounds as count_rounds
-    from helpers.views.plan_bars import plan_bars as plan_bars
+    from helpers.views.rank_grid import mesh_groups as mesh_groups
     from helpers.views.rank_grid import rank_grid as rank_grid
-    from helpers.views.rendezvous import rendezvous as rendezvous
     from helpers.views.restarts import restart_timeline as restart_timeline
     from helpers.views.rounds import rounds as rounds
     from helpers.views.sample_raster import sample_raster as sample_raster

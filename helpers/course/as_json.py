@@ -16,7 +16,7 @@ import msgspec
 
 from helpers.checks.headings import Heading
 from helpers.course.doctor import Finding
-from helpers.course.progress_format import Progress
+from helpers.course.progress import Progress
 
 FORMAT = 1
 

@@ -192,18 +192,17 @@ def doctor(as_json: bool) -> None:
 @main.command()
 @_as_json
 def progress(as_json: bool) -> None:
-    """Show the map of the course, and which exercises and quizzes are done."""
+    """Show the map of the course: which notebooks are done, begun and next."""
+    if not as_json:
+        from helpers.course.home import home
+
+        click.echo(repr(home()))
+        return
     from helpers.checks.headings import headings
-    from helpers.course.home import home, progress_table
+    from helpers.course.as_json import progress_data, write
     from helpers.course.progress import read
 
-    if as_json:
-        from helpers.course.as_json import progress_data, write
-
-        write(progress_data(read(), headings().values()))
-        return
-    click.echo(f"{home()!r}\n")
-    click.echo(progress_table(read(), list(headings().values())))
+    write(progress_data(read(), headings().values()))
 
 
 @main.command()

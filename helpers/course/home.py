@@ -10,7 +10,7 @@ Without that server, the one cell draws it again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks.headings import Heading, headings
-from helpers.course.notebook_file import notebook_metadata, source_of, write_notebook
+from helpers.course.notebook_file import notebook_metadata, write_notebook
 from helpers.course.page import page
-from helpers.course.progress import read
-from helpers.course.progress_format import Attempts, Progress, Score
+from helpers.course.progress import Progress, read
 from helpers.course.quizzes import quizzes_of_notebooks
-from helpers.course.workspace import cells_of, file_of, trusted
+from helpers.course.workspace import cells_with, file_of, trusted
 from helpers.views.live import live_page
 
 FILE = "home.ipynb"
@@ -237,20 +236,9 @@ def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
         answers = progress.quizzes.get(quiz)
         return "open" if answers is None else "right" if answers.correct else "tried"
 
-    cells = _cells_of_quizzes(notebook)
+    cells = cells_with(notebook, r'predict\("([^"]+)"\)')
     ids = quizzes_of_notebooks().get(notebook, ())
     return tuple(Asked(quiz, state(quiz), cells.get(quiz, "")) for quiz in ids)
-
-
-@cache
-def _cells_of_quizzes(notebook: str) -> Mapping[str, str]:
-    """Return the id of the cell that asks each quiz: JupyterLab opens a notebook at a cell by it."""
-    asks = re.compile(r'predict\("([^"]+)"\)')
-    return {
-        quiz: cell.get("id", "")
-        for cell in cells_of(notebook)
-        for quiz in asks.findall(source_of(cell))
-    }
 
 
 @cache
@@ -262,60 +250,3 @@ def _title(notebook: str) -> str:
     with path.open(encoding="utf-8") as file:
         match = re.search(r'"# (\d\d · [^"\\]+)', file.read(20_000))
     return match[1] if match else notebook
-
-
-# --- the table below the map, in `course progress` ---------------------------------------------------
-
-
-def progress_table(progress: Progress, exercises: Sequence[Heading] = ()) -> str:
-    """Show every exercise, by parts, with its best score, tries and hints, then quizzes and totals.
-
-    Exercises that were tried but are not among `exercises` come last, under their own name.
-    """
-    known = {exercise.name for exercise in exercises}
-    others = [Heading(name) for name in sorted({*progress.exercises} - known)]
-    rows: list[tuple[str, ...]] = [("exercise", "", "best", "last", "tries", "hints")]
-    listed = [*exercises, *others]
-    for part, own in groupby(listed, _part):
-        rows.append((part, "", "", "", "", ""))
-        rows += [_row(exercise, progress) for exercise in own]
-    lines = _aligned(rows) if listed else ["No exercise has been checked yet."]
-    return "\n".join([*lines, "", *_totals(progress, len(listed)), *filter(None, [progress.note])])
-
-
-def _part(exercise: Heading) -> str:
-    return part_of(int(exercise.number.partition(".")[0])) if exercise.number else "Others"
-
-
-def _row(exercise: Heading, progress: Progress) -> tuple[str, ...]:
-    label = f"{exercise.number} {exercise.title}".strip()
-    attempts = progress.exercises.get(exercise.name)
-    hints = progress.hints.get(exercise.name, 0)
-    return label, exercise.name, *_scores(attempts), str(hints or "")
-
-
-def _scores(attempts: Attempts | None) -> tuple[str, str, str]:
-    if attempts is None:
-        return "", "", ""
-    return _score(attempts.best), _score(attempts.last), str(attempts.tries)
-
-
-def _score(score: Score) -> str:
-    return f"{score.outcome} {score.points:g}/{score.out_of:g}"
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
-def _totals(progress: Progress, count: int) -> list[str]:
-    full = sum(map(progress.has_passed, progress.exercises))
-    right = sum(answers.correct for answers in progress.quizzes.values())
-    return [
-        f"{full} of {count} exercises with full points, {len(progress.exercises)} tried.",
-        f"{right} of {len(progress.quizzes)} quizzes answered right in the end.",
-    ]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 
 from helpers.checks.headings import Heading, headings, notebook_called
 from helpers.course.home import FILE, Asked, Place, home
-from helpers.course.notebook_file import source_of
-from helpers.course.workspace import cells_of
+from helpers.course.workspace import cells_with
 
-_SOLVED = re.compile(r"^check\((\w+)\)|= check\((\w+)\)", re.MULTILINE)
+_CHECKED = r"^(?:.*= )?check\((\w+)\)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,19 +78,9 @@ def next_steps(notebook: str) -> NextSteps:
     return NextSteps(
         place,
         tuple(own),
-        _cells(name),
+        cells_with(name, _CHECKED),
         places[index + 1] if index + 1 < len(places) else None,
     )
-
-
-@cache
-def _cells(notebook: str) -> Mapping[str, str]:
-    """Return the id of the cell that checks each exercise."""
-    return {
-        first or second: cell.get("id", "")
-        for cell in cells_of(notebook)
-        for first, second in _SOLVED.findall(source_of(cell))
-    }
 
 
 def _words(heading: Heading) -> str:

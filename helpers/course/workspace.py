@@ -12,13 +12,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from helpers.course.notebook_file import Notebook, read_notebook
+from helpers.course.notebook_file import Notebook, read_notebook, source_of
 
 LOOK = ("--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True")
 """Options of JupyterLab that let pictures follow its theme and the home page follow the work."""
@@ -149,6 +151,16 @@ def cells_of(notebook: str) -> list[Notebook]:
     """Return the cells of a notebook of the course, by its name; none where the file is not at hand."""
     path = file_of(notebook)
     return [] if path is None else read_notebook(path)["cells"]
+
+
+@cache
+def cells_with(notebook: str, pattern: str) -> Mapping[str, str]:
+    """Return ids of cells, at which JupyterLab opens a notebook, by what the pattern's group finds there."""
+    return {
+        found: cell.get("id", "")
+        for cell in cells_of(notebook)
+        for found in re.findall(pattern, source_of(cell), re.MULTILINE)
+    }
 
 
 def file_of(notebook: str) -> Path | None:

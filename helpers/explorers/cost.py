@@ -12,12 +12,12 @@ from typing import Any
 from helpers.explorers.form import Control, choice, steps
 from helpers.plan.cluster import Cluster
 from helpers.plan.model_size import Model
-from helpers.plan.presets import CLUSTERS, MODELS, cluster_of, model_called
-from helpers.plan.search import MICROBATCHES, Plan, fastest, one_for_each_mesh, smallest
+from helpers.plan.presets import CLUSTERS, MODELS
+from helpers.plan.search import MICROBATCHES, Plan, best_of_each_mesh, plans
 from helpers.views.memory_bars import LOOKS
 from helpers.views.palette import COLLECTIVE, FAINT, SEND, WAIT
-from helpers.views.plan_bars import SHOWN
 
+SHOWN = 6
 CUSTOM = "your own"
 TITLE = "Layouts of a training run"
 CONTROLS: tuple[Control, ...] = (
@@ -74,15 +74,16 @@ def plan(batch: int, microbatch: int, **setting: Any) -> dict[str, Any]:
     """Return the best layouts, one for each DP x TP x PP, and what training with the first would mean."""
     model, cluster = sizes(setting)
     microbatches = (microbatch,) if microbatch else ()
-    plans = one_for_each_mesh(fastest(model, cluster, batch, microbatches))[:SHOWN]
-    rows = [*map(_row, plans)]
+    tried = plans(model, cluster, batch, microbatches)
+    best = best_of_each_mesh(tried)[:SHOWN]
+    rows = [*map(_row, best)]
     values = {"billions": model.parameters / 1e9, "rows": rows}
-    if plans:
-        seconds = 1e12 / (batch * model.sequence / plans[0].time.total_s)
+    if best:
+        seconds = 1e12 / (batch * model.sequence / best[0].time.total_s)
         return rows[0] | values | {"days": seconds / 86_400, "says": ["size", "best"]}
-    least = smallest(model, cluster, batch, microbatches)
-    if least is None:
+    if not tried:
         return values | {"says": ["size", "uneven"]}
+    least = min(tried, key=lambda plan: plan.memory.total)
     return values | _row(least) | {"says": ["size", "nothing"]}
 
 
@@ -103,16 +104,14 @@ def sizes(setting: Mapping[str, Any]) -> tuple[Model, Cluster]:
     """Return the model and the cluster that the controls describe."""
     own = setting["model"] == CUSTOM
     cluster = replace(
-        cluster_of(setting["gpu"], setting["gpus"]),
+        CLUSTERS[setting["gpu"]](setting["gpus"]),
         gpus_per_host=setting["gpus_per_host"],
         memory_bytes=setting["memory_gb"] * 10**9,
         host_bandwidth=setting["host_gb_s"] * 1e9,
         network_bandwidth=setting["network_gb_s"] * 1e9,
     )
-    chosen = (
-        _custom(setting["layers"], setting["hidden"]) if own else model_called(setting["model"])
-    )
-    return chosen, cluster
+    model = _custom(setting["layers"], setting["hidden"]) if own else MODELS[setting["model"]]
+    return model, cluster
 
 
 def _custom(layers: int, hidden: int) -> Model:

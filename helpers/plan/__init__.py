@@ -2,6 +2,6 @@
 
     Model, Cluster, Layout  ->  memory.py, step_time.py  ->  search.py  ->  explorers/cost.py
 
-All of it is arithmetic on published formulas; nothing here starts a rank. `published.py` holds the
-configurations against which the formulas are checked.
+All of it is arithmetic on published formulas; nothing here starts a rank. Notebook 23 compares it with
+published runs.
 """

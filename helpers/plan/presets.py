@@ -47,19 +47,3 @@ MODELS: Mapping[str, Model] = {
     model.name: model for model in (LLAMA_8B, LLAMA_70B, GPT_175B, LLAMA_405B, GPT_1T)
 }
 CLUSTERS: Mapping[str, Callable[[int], Cluster]] = {"H100": h100, "A100": a100}
-
-
-def model_called(name: str) -> Model:
-    """Return a model by its name. Raises ValueError with the names that there are."""
-    if name not in MODELS:
-        raise ValueError(f"no model is called {name!r}. There are {', '.join(MODELS)}.")
-    return MODELS[name]
-
-
-def cluster_of(gpu: str, gpus: int) -> Cluster:
-    """Return a cluster of that many GPUs. Raises ValueError with the names that there are."""
-    if gpu not in CLUSTERS:
-        raise ValueError(f"no GPU is called {gpu!r}. There are {', '.join(CLUSTERS)}.")
-    if gpus < 1:
-        raise ValueError(f"a cluster needs at least 1 GPU, not {gpus}.")
-    return CLUSTERS[gpu](gpus)

@@ -1,11 +1,8 @@
-"""Try all layouts of a model on a cluster, and give those that fit, the fastest first.
-
-views/plan_bars.py and the cost explorer draw what it gives.
-"""
+"""Try all layouts of a model on a cluster, the fastest first. The cost explorer draws those that fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -81,30 +78,21 @@ def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
     return [v for v in (1, 2, 4, 8) if stage_layers(model.layers, mesh) % v == 0]
 
 
-def fastest(
+def plans(
     model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
 ) -> list[Plan]:
-    """Return the plans that fit, the fastest first; of equal ones, the one with less machinery."""
+    """Return a plan for every layout, the fastest first; of equal ones, the one with less machinery."""
     tried = layouts(model, cluster, batch, microbatches)
-    plans = (plan_of(model, cluster, layout, batch) for layout in tried)
-    return sorted((plan for plan in plans if plan.fits), key=_order)
+    return sorted((plan_of(model, cluster, layout, batch) for layout in tried), key=_order)
 
 
-def one_for_each_mesh(plans: list[Plan]) -> list[Plan]:
-    """Keep the first plan of each DP x TP x PP."""
+def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
+    """Keep the first plan that fits of each DP x TP x PP."""
     kept: dict[tuple[int, int, int], Plan] = {}
-    for plan in plans:
-        kept.setdefault((plan.layout.dp, plan.layout.tp, plan.layout.pp), plan)
+    for plan in tried:
+        if plan.fits:
+            kept.setdefault((plan.layout.dp, plan.layout.tp, plan.layout.pp), plan)
     return list(kept.values())
-
-
-def smallest(
-    model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
-) -> Plan | None:
-    """Return the plan with the least memory, fitting or not; None if nothing divides."""
-    tried = layouts(model, cluster, batch, microbatches)
-    plans = (plan_of(model, cluster, layout, batch) for layout in tried)
-    return min(plans, key=lambda plan: plan.memory.total, default=None)
 
 
 def _order(plan: Plan) -> tuple[float, int, bool, int, int, int]:

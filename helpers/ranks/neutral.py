@@ -5,7 +5,8 @@ A check draws its cases and what is right in the process of the notebook. After 
 it would expect other values than `course check`, which runs no cell. Its ranks begin with the environment,
 folder and path of the kernel, which cells can set as well.
 
-Not covered: functions of torch or Python that a cell has replaced.
+Not covered: functions of torch or Python that a cell has replaced, and settings that `setting_kinds` does
+not know.
 """
 
 from __future__ import annotations
@@ -27,30 +28,12 @@ from helpers.ranks.seeds import all_states, restore_states
 from helpers.ranks.setting_kinds import SETTINGS, forget_filters
 
 _COURSE = str(Path(__file__).parents[2])
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
-_OF_PYTHON = (
-    "limits of the interpreter",
-    "numpy's error handling",
-    "numpy's print options",
-    "the decimal context",
-    "the recursion limit",
-    "the umask",
-    "the locale",
-    "the start method",
-)
 # What a new process has. A kernel may import torch only after a cell, so it cannot be read there.
-_OF_TORCH: dict[str, Callable[[Any], Any]] = {
+_FRESH: dict[str, Callable[[Any], Any]] = {
     "the default dtype": lambda torch: torch.float32,
     "grad mode": lambda torch: True,
-    "float32 matmul precision": lambda torch: "highest",
-    "warn_always": lambda torch: False,
     "deterministic algorithms": lambda torch: (False, False),
-    "anomaly detection": lambda torch: (False, True),
     "print options of torch": lambda torch: vars(type(torch._tensor_str.PRINT_OPTS)()),
-    "attention backends": lambda torch: [True] * 4,
-    "flushing of denormals": lambda torch: False,
-    "autocast": lambda torch: [(False, torch.bfloat16), (False, torch.float16)],
-    "hooks of all modules": lambda torch: {},
 }
 
 
@@ -61,7 +44,6 @@ class _Start:
     environment: Mapping[str, str]
     cwd: str
     path: Sequence[str]
-    settings: Mapping[str, Any]
 
 
 _start: list[_Start] = []
@@ -69,8 +51,7 @@ _start: list[_Start] = []
 
 def remember_start() -> None:
     """Note what this kernel has now, for the checks to come."""
-    settings = {name: _BY_NAME[name].read() for name in _OF_PYTHON}
-    _start[:] = [_Start(dict(os.environ), os.getcwd(), list(sys.path), settings)]
+    _start[:] = [_Start(dict(os.environ), os.getcwd(), list(sys.path))]
 
 
 def environment_at_start() -> Mapping[str, str]:
@@ -85,22 +66,21 @@ def as_in_a_new_process() -> Iterator[None]:
     What a check draws must not be what a launch after it begins with.
     """
     torch = sys.modules["torch"]
-    fresh = {name: make(torch) for name, make in _OF_TORCH.items()}
     with ExitStack() as stack:
         stack.callback(restore_states, all_states())
         for start in _start:
             stack.enter_context(_place_of(start))
-            fresh |= start.settings
         stack.enter_context(warnings.catch_warnings())
         forget_filters()
         stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.autocast("cpu", enabled=False))
         if torch.get_default_device().type != "cpu":
             # Not set_default_device(None): it does not end the `with torch.device(...)` of a cell.
             stack.enter_context(torch.device("cpu"))
-        for name, value in fresh.items():
-            setting = _BY_NAME[name]
-            before = setting.read()
-            if str(before) != str(value):  # a decimal context is equal to itself only
+        for setting in SETTINGS:
+            if setting.name in _FRESH and (before := setting.read()) != (
+                value := _FRESH[setting.name](torch)
+            ):
                 stack.callback(setting.apply, before)
                 setting.apply(value)
         yield

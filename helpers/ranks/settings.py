@@ -4,7 +4,7 @@ Under mp.spawn and torchrun the module level of a script runs on every rank, and
 rank has not run the cells. So the launching process reads what may have been set (`read_settings`), and each
 rank sets what differs there (`apply_settings`):
 
-    SETTINGS          one line for each kind, in `setting_kinds`
+    SETTINGS          one entry for each kind, in `setting_kinds`
     names of modules  `module.NAME = value` in a cell: the value that the name has now
     random numbers    if a cell has seeded them: ranks go on from where the cells have come
 
@@ -14,19 +14,17 @@ Only `launch` and `%%ranks` carry settings. Checks do not: what they find must n
 from __future__ import annotations
 
 import ast
-import decimal
 import functools
 import importlib
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from helpers.ranks import own_modules
-from helpers.ranks.own_modules import is_own
 from helpers.ranks.seeds import seeded_states, set_states
-from helpers.ranks.setting_kinds import SETTINGS, torch_here
+from helpers.ranks.setting_kinds import NOT_CARRIED, SETTINGS, torch_here
 
 _NOTHING = object()
 
@@ -51,40 +49,26 @@ _TOLD: set[str] = set()
 
 @dataclass(frozen=True)
 class _Scope:
-    """What a piece of code may set, all dotted: names of modules, items of dicts there; calls it makes."""
+    """What a piece of code may set: names of modules that it assigns, and calls that it makes, all dotted."""
 
     names: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
-    items: frozenset[str] = frozenset()
 
     def __or__(self, other: _Scope) -> _Scope:
-        return _Scope(self.names | other.names, self.calls | other.calls, self.items | other.items)
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """A cell's own code, and that of each function that it defines, which may never be called here."""
-
-    top: _Scope = _Scope()
-    functions: Mapping[str, _Scope] = field(default_factory=dict)
-
-    @property
-    def all_calls(self) -> frozenset[str]:
-        return self.top.calls.union(*(scope.calls for scope in self.functions.values()))
-
-
-# --- the table ------------------------------------------------------------------------------------
+        return _Scope(self.names | other.names, self.calls | other.calls)
 
 
 def _open_contexts() -> Iterator[str]:
     """Name the `with` blocks around a launch that hold in this process only: objects that no other has.
 
-    `no_grad`, `autocast` and the like are in SETTINGS, and the context of a device is the default device.
+    `no_grad` is in SETTINGS, and the context of a device is the default device.
     """
     torch = torch_here()
     dispatch = importlib.import_module("torch.utils._python_dispatch")
     if torch.is_inference_mode_enabled():
         yield "inference mode"
+    if torch.is_autocast_enabled("cpu"):
+        yield "autocast"
     if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
         yield "hooks of saved tensors"
     modes = torch.overrides._get_current_function_mode_stack()
@@ -93,32 +77,24 @@ def _open_contexts() -> Iterator[str]:
             yield type(mode).__name__
 
 
-# Calls that set what no process can read.
-_NOT_CARRIED = {
-    "seterrcall": "numpy's error callback",
-    "showwarning": "warnings.showwarning",
-}
-
-
-# --- what the cells say ---------------------------------------------------------------------------
-
-
 @functools.lru_cache(maxsize=4096)
-def _scan(text: str) -> _Cell:
-    """Read from a cell's text what it may set. Never raises: a cell may hold anything."""
+def _scan(text: str) -> tuple[_Scope, Mapping[str, _Scope]]:
+    """Read what a cell may set: its own code, and each function that it defines, which may never be called.
+
+    Never raises: a cell may hold anything.
+    """
     try:
         tree = ast.parse(text)
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        return _Cell(_scope(tree.body), {each.name: _scope(each.body) for each in functions})
+        return _scope(tree.body), {each.name: _scope(each.body) for each in functions}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _Cell()
+        return _Scope(), {}
 
 
 def _scope(body: Iterable[ast.stmt]) -> _Scope:
     """Read what these statements set themselves, without the functions that they define."""
     names: set[str] = set()
     calls: set[str] = set()
-    items: set[str] = set()
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -127,26 +103,12 @@ def _scope(body: Iterable[ast.stmt]) -> _Scope:
             continue
         if isinstance(node, ast.Assign):
             names |= {_dotted(t) for t in node.targets if isinstance(t, ast.Attribute)}
-            items |= {_dotted(t.value) for t in node.targets if isinstance(t, ast.Subscript)}
-        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and isinstance(
-            node.target, ast.Attribute
-        ):
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
             names.add(_dotted(node.target))
         elif isinstance(node, ast.Call):
             calls.add(_dotted(node.func))
-            names.add(_by_setattr(node))
         waiting += ast.iter_child_nodes(node)
-    return _Scope(
-        frozenset(names - {""}), frozenset(calls - {""}), frozenset(i for i in items if "." in i)
-    )
-
-
-def _by_setattr(call: ast.Call) -> str:
-    if isinstance(call.func, ast.Name) and call.func.id == "setattr" and len(call.args) == 3:
-        owner, name = call.args[:2]
-        if isinstance(name, ast.Constant) and isinstance(name.value, str) and _dotted(owner):
-            return f"{_dotted(owner)}.{name.value}"
-    return ""
+    return _Scope(frozenset(names - {""}), frozenset(calls - {""}))
 
 
 def _dotted(node: ast.AST) -> str:
@@ -157,14 +119,7 @@ def _dotted(node: ast.AST) -> str:
         node = node.value
     if isinstance(node, ast.Call):  # logging.getLogger("x").setLevel: its last word counts
         return ".".join(["()", *reversed(parts)])
-    if not isinstance(node, ast.Name):
-        return ""
-    return ".".join([node.id, *reversed(parts)])
-
-
-def _resolved(name: str, namespace: Mapping[str, Any]) -> Any:
-    first, _, rest = name.partition(".")
-    return _within(namespace.get(first, _NOTHING), rest) if rest else namespace.get(first, _NOTHING)
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _within(owner: Any, path: str) -> Any:
@@ -196,47 +151,42 @@ def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterato
             yield owner.__name__, ".".join(path)
 
 
-# --- both sides -----------------------------------------------------------------------------------
-
-
 def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried:
     """Read what has been set in this process. texts: of the cells that ran; namespace: their variables."""
     if "torch" not in sys.modules:
         return Carried()
     cells = [_scan(text) for text in texts]
-    functions = {name: scope for cell in cells for name, scope in cell.functions.items()}
-    run = functools.reduce(_Scope.__or__, (cell.top for cell in cells), _Scope())
+    functions = {name: scope for _, defined in cells for name, scope in defined.items()}
+    run = functools.reduce(_Scope.__or__, (top for top, _ in cells), _Scope())
     for name in run.calls & functions.keys():
         run |= functions[name]
+    words = {name.rpartition(".")[2] for name in run.calls}
+    unread = [*(f"{word}()" for word in sorted(NOT_CARRIED & words)), *_open_contexts()]
     # A function of the learner's own module may make any of its calls: what they set is read then.
-    calls = run.calls.union(*(_scan(text).all_calls for text in own_modules.sources()))
-    words = {name.rpartition(".")[2] for name in calls}
-    unread = [said for word, said in _NOT_CARRIED.items() if word in words]
-    unread += _open_contexts()
-    found = {}
-    for setting in SETTINGS:
-        if setting.calls is None or setting.calls & words:
-            try:
-                found[setting.name] = setting.read()
-            except Exception:  # torch refuses to tell what was set in two ways
-                if setting.calls is not None:
-                    unread.append(setting.name)
-    assigned = {}
-    for module, path in _module_names(run.names, namespace):
-        if (value := _within(sys.modules[module], path)) is not _NOTHING:
-            assigned[module, path] = value
-    for module, path in _module_names(run.items, namespace):
-        held = _within(sys.modules[module], path)
-        # Of a library's dict only what the learner put there: its own is on the rank as well.
-        if type(held) is dict and (
-            own := {k: v for k, v in held.items() if is_own(k) or is_own(v)}
-        ):
-            assigned[module, path] = own
-    seeds = (_resolved(name, namespace) for name in run.calls if name.endswith("seed"))
+    for top, defined in map(_scan, own_modules.sources()):
+        for scope in (top, *defined.values()):
+            words |= {name.rpartition(".")[2] for name in scope.calls}
+    found = {
+        each.name: each.read() for each in SETTINGS if each.calls is None or each.calls & words
+    }
+    assigned = {
+        (module, path): value
+        for module, path in _module_names(run.names, namespace)
+        if (value := _within(sys.modules[module], path)) is not _NOTHING
+    }
+    seeds = (_called(name, namespace) for name in run.calls if name.endswith("seed"))
     states = seeded_states([each for each in seeds if callable(each)], words)
     assigned |= {(module, name): value for module, name, value in own_modules.changed()}
-    unsent = _sendable(found, assigned)
-    return Carried(((found, assigned, states),), (*unsent, *unread))
+    for key in [key for key, value in assigned.items() if not _can_be_sent(value)]:
+        del assigned[key]
+        unread.append(".".join(key))
+    return Carried(((found, assigned, states),), tuple(unread))
+
+
+def _called(name: str, namespace: Mapping[str, Any]) -> Any:
+    first, _, rest = name.partition(".")
+    owner = namespace.get(first, _NOTHING)
+    return _within(owner, rest) if rest else owner
 
 
 def news(settings: Carried) -> tuple[str, ...]:
@@ -247,20 +197,7 @@ def news(settings: Carried) -> tuple[str, ...]:
     return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 
 
-def _sendable(found: dict[str, Any], assigned: dict[tuple[str, str], Any]) -> list[str]:
-    """Take out what cannot be sent, and return its names."""
-    if _goes((found, assigned)):
-        return []
-    unsent = [name for name, value in found.items() if not _goes(value)]
-    odd = [key for key, value in assigned.items() if not _goes(value)]
-    for name in unsent:
-        del found[name]
-    for key in odd:
-        del assigned[key]
-    return [*unsent, *(".".join(key) for key in odd)]
-
-
-def _goes(value: object) -> bool:
+def _can_be_sent(value: object) -> bool:
     from helpers.ranks.sending import dumps
 
     try:
@@ -276,18 +213,10 @@ def apply_settings(
     """Set in this rank what differs from what was read. Modules are imported if need be."""
     for setting in SETTINGS:
         value = found.get(setting.name, _NOTHING)
-        if value is not _NOTHING and not _same(setting.read(), value):
+        if value is not _NOTHING and setting.read() != value:
             setting.apply(value)
     for (module, path), value in assigned.items():
         *owners, name = path.split(".")
         owner = functools.reduce(getattr, owners, importlib.import_module(module))
-        held = getattr(owner, name, None)
-        if type(held) is dict and type(value) is dict:
-            held.update(value)  # other modules may have imported this very dict
-        else:
-            setattr(owner, name, value)
+        setattr(owner, name, value)
     set_states(states)
-
-
-def _same(mine: Any, other: Any) -> bool:
-    return repr(mine) == repr(other) if isinstance(mine, decimal.Context) else bool(mine == other)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.run import Run
-from helpers.views.palette import COLLECTIVE, FAILURE, FAINT, INK, RECV, SEND, SPAN, WAIT, Look
+from helpers.views.palette import COLLECTIVE, FAILURE, FAINT, INK, RECV, SEND, SPAN, WAIT
 from helpers.views.picture import Picture, new_figure
 from helpers.views.plain import ELLIPSIS, one_line
 from helpers.views.values import short_value
@@ -28,7 +28,7 @@ _MOST_ROWS = 8
 _MOST_COLUMNS = 12
 _GAP = 0.35
 _CELL_WIDTH, _CELL_HEIGHT = 0.46, 0.42
-_NOTHING, _NOT_RETURNED = "nothing", "did not return"
+_NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,9 @@ def before_after(run: Run, *, title: str | None = None) -> Picture:
     """Draw a run in which each rank returned (before, after).
 
     before, after: a tensor or number, a list of them (drawn side by side), or None for "nothing".
-    Hand back a copy (`x.clone()`) as `before`, for most collectives write into their tensor. A
-    rank that did not return is drawn as such, and below stands why the run failed. A number that
-    occurs in the `before` of exactly one rank, or in a rank's own, is drawn as that rank's; others
-    are new. Raises ValueError when a rank returned something else than a pair.
+    Return a copy (`x.clone()`) as `before`, for most collectives write into their tensor. A number
+    that occurs in the `before` of exactly one rank, or in a rank's own, is drawn as that rank's; others
+    are new. Raises ValueError if a rank returned anything but a pair.
     """
     pairs = [_pair(run, rank) for rank in range(min(run.world_size, _MOST_RANKS))]
     homes = _homes([before for before, _ in pairs])
@@ -74,20 +73,13 @@ def before_after(run: Run, *, title: str | None = None) -> Picture:
     widths = [max(3.0, *(_width(pair[i]) for pair in pairs)) for i in (0, 1)]
     figure = new_figure(
         max(4.6, sum(widths) * _CELL_WIDTH + 1.5),
-        (sum(heights) + _GAP * len(pairs)) * _CELL_HEIGHT
-        + 0.5
-        + 0.3 * (title is not None)
-        + 0.3 * (run.failure is not None),
+        (sum(heights) + _GAP * len(pairs)) * _CELL_HEIGHT + 0.5 + 0.3 * (title is not None),
     )
     panels = figure.subplots(1, 2, squeeze=False, width_ratios=widths)[0]
     for axes, name, i in zip(panels, ("before", "after"), (0, 1), strict=True):
-        _draw_side(axes, [pair[i] for pair in pairs], heights, widths[i], homes, run)
+        _draw_side(axes, [pair[i] for pair in pairs], heights, widths[i], homes)
         axes.set_title(name, fontsize=9.5, loc="left")
     panels[0].set_ylabel("rank", fontsize=9)
-    if said := _failure(run):
-        figure.supxlabel(
-            said, fontsize=8.5, x=0.02, ha="left", color=FAILURE.color, parse_math=False
-        )
     if title:
         figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
     return Picture(figure, _text(run, pairs))
@@ -104,8 +96,6 @@ def blocks_of(value: Any) -> Side:
 
 def _pair(run: Run, rank: int) -> tuple[Side, Side]:
     value = run.values[rank]
-    if value is None:
-        return (), ()
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise ValueError(
             f"rank {rank} returned {short_value(value, 60)}; before_after draws pairs. Let every "
@@ -165,7 +155,6 @@ def _draw_side(
     heights: Sequence[int],
     width: float,
     homes: dict[str, set[int]],
-    run: Run,
 ) -> None:
     top, middles = 0.0, []
     for rank, (side, height) in enumerate(zip(sides, heights, strict=True)):
@@ -176,8 +165,7 @@ def _draw_side(
             _draw_block(axes, block, left, start, rank, homes)
             left += block.width + _GAP + 0.5 * block.hidden
         if not side:
-            said = _NOT_RETURNED if _missing(run, rank) else _NOTHING
-            axes.text(0.1, middles[-1], said, va="center", fontsize=8.5, color=FAINT)
+            axes.text(0.1, middles[-1], _NOTHING, va="center", fontsize=8.5, color=FAINT)
         top += height + _GAP
     axes.set_xlim(-0.1, width)
     axes.set_ylim(top - _GAP / 2, -_GAP / 2)
@@ -197,30 +185,22 @@ def _draw_block(
         home = _home(text, rank, homes)
         look = None if home is None else _LOOKS[home % len(_LOOKS)]
         x, y = left + j, top + i
-        axes.add_patch(_frame(x, y, look))
+        frame = Rectangle(
+            (x, y), 1, 1, facecolor=look.tint if look else "white",
+            edgecolor=look.color if look else INK, linewidth=0.9,
+        )  # fmt: skip
+        axes.add_patch(frame)
         if look:  # hatched at the edge only: figures on a hatch are hard to read
-            axes.add_patch(
-                Rectangle(
-                    (x, y),
-                    0.16,
-                    1,
-                    facecolor="white",
-                    edgecolor=look.color,
-                    hatch=look.hatch,
-                    linewidth=0.6,
-                )
-            )
+            edge = Rectangle(
+                (x, y), 0.16, 1, facecolor="white", edgecolor=look.color, hatch=look.hatch,
+                linewidth=0.6,
+            )  # fmt: skip
+            axes.add_patch(edge)
         axes.text(
-            x + (0.58 if look else 0.5),
-            y + 0.5,
-            text,
-            ha="center",
-            va="center",
-            fontsize=9 if len(text) <= 4 else 7,
-            color=INK,
-            weight="normal" if look else "bold",
+            x + (0.58 if look else 0.5), y + 0.5, text, ha="center", va="center",
+            fontsize=9 if len(text) <= 4 else 7, color=INK, weight="normal" if look else "bold",
             parse_math=False,
-        )
+        )  # fmt: skip
     if block.hidden:
         middle = top + len(block.rows) / 2
         axes.text(left + block.width + 0.2, middle, ELLIPSIS, va="center", fontsize=9, color=INK)
@@ -228,37 +208,12 @@ def _draw_block(
         axes.text(left + 0.1, top, "empty", va="center", fontsize=8.5, color=FAINT)
 
 
-def _frame(x: float, y: float, look: Look | None) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle(
-        (x, y),
-        1,
-        1,
-        facecolor=look.tint if look else "white",
-        edgecolor=look.color if look else INK,
-        linewidth=0.9,
-    )
-
-
-def _failure(run: Run) -> str:
-    lines = str(run.failure).splitlines() if run.failure is not None else []
-    return one_line(lines[0], 80) if lines else ""
-
-
-def _missing(run: Run, rank: int) -> bool:
-    return run.values[rank] is None
-
-
 def _text(run: Run, pairs: Sequence[tuple[Side, Side]]) -> str:
     lines = ["before → after"]
     for rank, (before, after) in enumerate(pairs):
-        said = _NOT_RETURNED if _missing(run, rank) else f"{_words(before)} → {_words(after)}"
-        lines.append(f"rank {rank}: {said}")
+        lines.append(f"rank {rank}: {_words(before)} → {_words(after)}")
     if run.world_size > len(pairs):
         lines.append(f"{ELLIPSIS} and {run.world_size - len(pairs)} more ranks")
-    if said := _failure(run):
-        lines.append(said)
     return "\n".join(lines)
 
 

@@ -1,8 +1,6 @@
 """One lane for each rank, in rank order: what it printed, what it returned, how it failed.
 
-`lanes_live_html` is what a notebook shows while a launch runs. Only styles that JupyterLab keeps in a
-notebook it does not trust are used: inline, and of translucent grays in place of theme variables, so
-that light and dark themes both show them.
+`lanes_live_html` is what a notebook shows while a launch runs.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from helpers.ranks.failures import (
 )
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
+from helpers.views.boxes import GREY, RED, div, edge, muted
 from helpers.views.by_host import starts
 from helpers.views.endings import endings
 from helpers.views.plain import clean, clip, lines_of, one_line, plural, with_code
@@ -31,8 +30,6 @@ _FAILURE_LINES = 60
 _LIVE_LINES = 8
 # The view is drawn again every 0.3 s; on a machine that is very busy, less often.
 _FED_S = 10
-_RED = "rgb(200, 74, 0)"
-_GREY = "rgba(128, 128, 128, 0.45)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +127,9 @@ def lanes_html(run: Run) -> str:
     On a live page, a run whose ranks were left waiting is played as well, up to where they stand still.
     """
     lanes = lanes_of(run)
-    notes = "".join(_div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
+    notes = "".join(div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return _box(_muted(_nothing(len(lanes), run.hosts)) + notes)
+        return _box(muted(_nothing(len(lanes), run.hosts)) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
     stuck = isinstance(run.failure, Deadlock | RankTimeout)
     player = player_html(run) if stuck else ""
@@ -171,8 +168,8 @@ def _while_fed(text: str) -> str:
     """
     return (
         "<style>@keyframes rr-late { to { visibility: visible; } }</style>"
-        + _muted(text)
-        + _div(
+        + muted(text)
+        + div(
             escape(f"Interrupted: nothing has been heard of these ranks for {_FED_S} s."),
             f"visibility: hidden; animation: rr-late 0s {_FED_S}s forwards; font-weight: bold",
         )
@@ -188,7 +185,7 @@ def lanes_stopped_html(
 ) -> str:
     """Draw a launch that the reader has stopped: all that each rank printed, and where it was."""
     lanes = _stopped(states, output, doing)
-    head = _muted(_stopped_head(len(states), seconds))
+    head = muted(_stopped_head(len(states), seconds))
     return _box(head + _stack([_lane_html(lane) for lane in lanes], hosts))
 
 
@@ -230,22 +227,20 @@ def _stopped(states: Sequence[str], output: Sequence[str], doing: Sequence[Wait]
 def _live_lane(rank: int, state: str, printed: str, wait: Wait | None) -> str:
     latest = "\n".join(lines_of(printed)[-_LIVE_LINES:])
     if state != "running":
-        doing = _muted("done" if state == "returned" else state)
+        doing = muted("done" if state == "returned" else state)
     else:
-        doing = "" if wait is None else _muted("now: " + one_line(describe_wait(wait), 300))
-    return _row(
-        rank, _pre(latest) + (doing or _muted("running")), edged=state in {"failed", "died"}
-    )
+        doing = "" if wait is None else muted("now: " + one_line(describe_wait(wait), 300))
+    return _row(rank, _pre(latest) + (doing or muted("running")), edged=state in {"failed", "died"})
 
 
 def _lane_html(lane: Lane) -> str:
     body = _pre("\n".join(lane.lines))
     if lane.value is not None:
-        body += _muted("returned None") if _returned_none(lane) else _value(lane.value)
+        body += muted("returned None") if _returned_none(lane) else _value(lane.value)
     if lane.ending:
         text = one_line(lane.ending, 300)
-        body += _div(_mark(lane.mark) + escape(text)) if lane.mark else _muted(text)
-    return _row(lane.rank, body or _muted("printed nothing"), edged=bool(lane.mark))
+        body += div(_mark(lane.mark) + escape(text)) if lane.mark else muted(text)
+    return _row(lane.rank, body or muted("printed nothing"), edged=bool(lane.mark))
 
 
 def _banner(failure: RankFailure) -> str:
@@ -253,24 +248,23 @@ def _banner(failure: RankFailure) -> str:
     head = f"<b>{escape(type(failure).__name__)}</b>: {with_code(clip(first, 400))}"
     if isinstance(failure, Deadlock | HostLost | RankTimeout):
         # Each lane says what its own rank waits for: what is left here is advice.
-        rest = "".join(_div(with_code(x)) for x in others if not x.startswith("  rank "))
+        rest = "".join(div(with_code(x)) for x in others if not x.startswith("  rank "))
     else:
         rest = _pre("\n".join(others), whole=True)  # its last line says where, or what to do
-    return _div(
-        _div(head) + rest,
-        f"border-left: 6px double {_RED}; padding: 4px 10px; margin-bottom: 6px",
+    return div(
+        div(head) + rest,
+        f"border-left: 6px double {RED}; padding: 4px 10px; margin-bottom: 6px",
     )
 
 
 def _row(rank: int, body: str, *, edged: bool) -> str:
-    edge = f"6px double {_RED}" if edged else f"2px solid {_GREY}"
     wide = "4.5em" if rank < 100 else "5.5em"
-    name = _div(f"rank {rank}", f"flex: 0 0 {wide}; opacity: 0.7; font-weight: bold")
-    rest = _div(body, "flex: 1 1 0px; min-width: 0px")
+    name = div(f"rank {rank}", f"flex: 0 0 {wide}; opacity: 0.7; font-weight: bold")
+    rest = div(body, "flex: 1 1 0px; min-width: 0px")
     pad = "6px" if edged else "10px"
-    return _div(
+    return div(
         name + rest,
-        f"display: flex; border-left: {edge}; padding: 1px 0px 1px {pad}; margin: 3px 0px",
+        f"display: flex; border-left: {edge(edged)}; padding: 1px 0px 1px {pad}; margin: 3px 0px",
     )
 
 
@@ -281,11 +275,11 @@ def _stack(rows: list[str], hosts: Sequence[str]) -> str:
         (_host_html(first[number]) if number in first else "") + row
         for number, row in enumerate(rows)
     ]
-    return _div("".join(rows), "max-height: 60em; overflow-y: auto")
+    return div("".join(rows), "max-height: 60em; overflow-y: auto")
 
 
 def _host_html(host: str) -> str:
-    return _div(escape(one_line(host)), f"margin: 8px 0px 3px; border-bottom: 1px solid {_GREY}")
+    return div(escape(one_line(host)), f"margin: 8px 0px 3px; border-bottom: 1px solid {GREY}")
 
 
 def _under_hosts_text(lanes: list[list[str]], hosts: Sequence[str]) -> list[str]:
@@ -301,7 +295,7 @@ def _under_hosts_text(lanes: list[list[str]], hosts: Sequence[str]) -> list[str]
 
 
 def _box(content: str) -> str:
-    return _div(content, "line-height: 1.45; max-width: 70em; text-align: left")
+    return div(content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
 # What a box of 14em surely shows: rows, and letters in each on a narrow page.
@@ -329,16 +323,7 @@ def _value(text: str) -> str:
 
 def _mark(word: str) -> str:
     style = (
-        f"background-color: {_RED}; color: white; font-weight: bold; font-size: 85%; "
+        f"background-color: {RED}; color: white; font-weight: bold; font-size: 85%; "
         "padding: 0px 6px; margin-right: 8px"
     )
     return f'<span style="{style}">{word}</span>'
-
-
-def _muted(text: str) -> str:
-    return _div(escape(text), "opacity: 0.7; font-size: 90%")
-
-
-def _div(content: str, style: str = "") -> str:
-    attribute = f' style="{style}"' if style else ""
-    return f"<div{attribute}>{content}</div>"

@@ -1,32 +1,31 @@
-"""Draw the ranks of a world as a grid, each cell in the color, hatch and letter of its group.
+"""Draw the ranks of a world as grids of cells, each in the color, hatch and letter of its group.
 
-    Run | Trace | groups -> groups_of() -> panels_of() (groups that share no rank) -> rank_grid() -> Picture
-
-Notebooks call `rank_grid` with the groups themselves, or with a run: then they are the groups in
-which its ranks talked.
+groups | Run | Trace -> groups_of() -> panels_of() (groups that share no rank)  -> rank_grid()
+Run in which each rank returned {dimension: ranks of its group} -> lines_of()   -> mesh_groups()
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 from helpers.views.by_host import starts
 from helpers.views.palette import COLLECTIVE, FAILURE, FAINT, INK, RECV, SEND, SPAN, WAIT, Look
 from helpers.views.picture import Picture, new_figure, trace_of
-from helpers.views.plain import one_line
+from helpers.views.plain import one_line, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Group = tuple[int, ...]
 Panel = tuple[Group, ...]
 
 _LOOKS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
-_CELL = 0.86
+_CELL = 0.72
 _NO_GROUP = "no group"
 
 
@@ -45,23 +44,44 @@ def rank_grid(
     `cols` is not positive.
     """
     groups = groups_of(what)
-    world_size = _world_size(what, groups)
-    hosts = _hosts_as_rows(what, cols)
-    if hosts:
-        cols = world_size // len(hosts)
-    cols = _row_length(groups, world_size) if cols is None else cols
+    trace = trace_of(what) if isinstance(what, (Run, Trace)) else None
+    last = max((rank for group in groups for rank in group), default=0)
+    world_size = trace.world_size if trace is not None else last + 1
+    hosts = _hosts_as_rows(trace, cols) if trace is not None else []
+    if cols is None:
+        cols = world_size // len(hosts) if hosts else _row_length(groups, world_size)
     if cols < 1:
         raise ValueError(f"a grid has at least one column; got cols={cols}")
     panels = panels_of(groups) or ((),)
-    rows = -(-world_size // cols)
-    figure = new_figure(
-        max(4.0, (cols * _CELL + 0.7) * len(panels)), rows * _CELL + (1.1 if title else 0.8)
+    rows = [one_line(host, 60) for host in hosts] or [
+        f"row {row}" for row in range(-(-world_size // cols))
+    ]
+    figure = _figure([("", panel) for panel in panels], world_size, cols, rows, title)
+    by_host = f", a row for each host: {', '.join(rows)}" if hosts else ""
+    lines = [f"groups: {_named(panel) or 'none'}" for panel in panels]
+    return Picture(
+        figure, "\n".join([f"{world_size} ranks in {len(rows)} x {cols}{by_host}", *lines])
     )
-    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        _draw(axes, panel, world_size, rows, cols, hosts)
-    if title:
-        figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
-    return Picture(figure, _text(panels, world_size, rows, cols, hosts))
+
+
+def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture:
+    """Draw, for each dimension of a mesh, which ranks form a group; a row is a host.
+
+    run.values[rank]: the ranks of its group for each dimension, {"tp": [4, 5], ...}, or for each
+    dimension a tuple that holds such a list. per_host: ranks on a host. Below each rank stand its
+    group's letter and its place in the group. Raises ValueError for other values.
+    """
+    if per_host < 1:
+        raise ValueError(f"a host has at least one rank; got per_host={per_host}")
+    lines = lines_of(run)
+    panels, words = [], [f"groups of each dimension, {plural(per_host, 'rank')} on a host:"]
+    for name, groups in lines.items():
+        sizes = " and ".join(map(str, sorted({len(group) for group in groups})))
+        panels.append((f"{one_line(name, 12)}: {plural(len(groups), 'group')} of {sizes}", groups))
+        across = sum(len({rank // per_host for rank in group}) > 1 for group in groups)
+        words.append(f"  {one_line(name)}: {_named(groups)}; {across} of {len(groups)} cross hosts")
+    hosts = [f"host {host}" for host in range(-(-run.world_size // per_host))]
+    return Picture(_figure(panels, run.world_size, per_host, hosts, title), "\n".join(words))
 
 
 def groups_of(what: Run | Trace | Sequence[Sequence[int]]) -> tuple[Group, ...]:
@@ -84,17 +104,28 @@ def panels_of(groups: Sequence[Group]) -> tuple[Panel, ...]:
     return tuple(tuple(panel) for panel in panels)
 
 
-def _world_size(what: Run | Trace | Sequence[Sequence[int]], groups: Sequence[Group]) -> int:
-    if isinstance(what, (Run, Trace)):
-        return what.world_size
-    return 1 + max((rank for group in groups for rank in group), default=0)
+def lines_of(run: Run) -> dict[str, Panel]:
+    """Return the groups of each dimension, each once, in the order of their ranks."""
+    found: dict[str, set[Group]] = {}
+    for value in run.values:
+        if not isinstance(value, Mapping) or not value:
+            raise ValueError("each rank must return its groups: {'tp': [0, 1], 'dp': [0, 2]}.")
+        for name, given in value.items():
+            found.setdefault(str(name), set()).add(_ranks(given))
+    return {name: tuple(sorted(groups)) for name, groups in found.items()}
 
 
-def _hosts_as_rows(what: Run | Trace | Sequence[Sequence[int]], cols: int | None) -> list[str]:
+def _ranks(given: Any) -> Group:
+    if isinstance(given, tuple):
+        given = next((part for part in given if isinstance(part, list)), given)
+    if isinstance(given, Sequence) and all(isinstance(rank, int) for rank in given):
+        return tuple(given)
+    raise ValueError(f"the ranks of a group are a list of numbers, not {type(given).__name__}.")
+
+
+def _hosts_as_rows(trace: Trace, cols: int | None) -> list[str]:
     """Return the hosts, where each can be a row: all have as many ranks, one host after another."""
-    if not isinstance(what, (Run, Trace)) or not (trace := trace_of(what)).hosts:
-        return []
-    sizes = {len(ranks) for ranks in trace.by_host.values()}
+    sizes = {len(ranks) for ranks in trace.by_host.values()} if trace.hosts else set()
     in_turn = len(starts(trace.hosts)) == len(trace.by_host)
     return list(trace.by_host) if in_turn and len(sizes) == 1 and cols in {None, *sizes} else []
 
@@ -104,71 +135,66 @@ def _row_length(groups: Sequence[Group], world_size: int) -> int:
     return max(map(len, rows), default=world_size)
 
 
-def _draw(
-    axes: Axes, panel: Panel, world_size: int, rows: int, cols: int, hosts: Sequence[str]
-) -> None:
-    for rank in range(world_size):
-        index = next((i for i, group in enumerate(panel) if rank in group), None)
-        row, column = divmod(rank, cols)
-        label = _NO_GROUP
-        if index is not None:
-            label = f"{_letter(index)} · {panel[index].index(rank)}"
-        _draw_cell(axes, column, row, None if index is None else _LOOKS[index % len(_LOOKS)])
-        axes.text(column, row - 0.06, str(rank), ha="center", va="center", fontsize=14, color=INK)
-        axes.text(column, row + 0.29, label, ha="center", va="center", fontsize=8.5, color=INK)
-    axes.set_xlim(-0.5, cols - 0.5)
-    axes.set_ylim(rows - 0.5, -0.5)
-    axes.set_aspect("equal")
-    axes.set_xticks(range(cols))
-    axes.set_yticks(range(rows))
-    if hosts:
-        axes.set_yticklabels([one_line(host, 20) for host in hosts], parse_math=False)
-    axes.set_xlabel("column (below each rank: group · rank in it)", fontsize=8)
-    axes.set_ylabel("host" if hosts else "row", fontsize=8.5)
-    axes.tick_params(length=0, labelsize=8.5)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+def _figure(
+    panels: Sequence[tuple[str, Panel]],
+    world_size: int,
+    cols: int,
+    rows: Sequence[str],
+    title: str | None,
+) -> Figure:
+    """Draw the same ranks once for each panel, which has a heading and its groups."""
+    width = max(2.4, cols * _CELL + 0.3) * len(panels) + 0.5
+    figure = new_figure(width, len(rows) * _CELL + 0.4 + 0.25 * bool(title))
+    figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
+    grid = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (heading, groups) in zip(grid, panels, strict=True):
+        for rank in range(world_size):
+            _draw_rank(axes, rank, *divmod(rank, cols), groups)
+        axes.set_xlim(-0.5, cols - 0.5)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_aspect("equal")
+        axes.set_xticks([])
+        axes.set_yticks(range(len(rows)), [])
+        axes.tick_params(length=0, labelsize=8.5)
+        axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+        axes.set_title(heading, fontsize=9.5, parse_math=False)
+    grid[0].set_yticklabels([one_line(row, 20) for row in rows], parse_math=False)
+    if title:
+        figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
+    return figure
 
 
-def _draw_cell(axes: Axes, column: int, row: int, look: Look | None) -> None:
+def _draw_rank(axes: Axes, rank: int, row: int, column: int, groups: Panel) -> None:
+    """Draw a cell: the rank, and below it its group's letter and its rank within the group."""
     from matplotlib.patches import Rectangle
 
-    frame = Rectangle(
-        (column - 0.46, row - 0.46),
-        0.92,
-        0.92,
-        facecolor=look.tint if look else "white",
-        edgecolor=look.color if look else FAINT,
-        linewidth=1.6,
-        linestyle="-" if look else ":",
-    )
-    axes.add_patch(frame)
-    if look:  # hatched at the edge only: figures on a hatch are hard to read
-        band = Rectangle(
-            (column - 0.46, row - 0.46),
-            0.92,
-            0.14,
-            facecolor="white",
-            edgecolor=look.color,
-            hatch=look.hatch,
-            linewidth=0.8,
+    index = next((i for i, group in enumerate(groups) if rank in group), None)
+    look: Look | None = None
+    label = _NO_GROUP
+    if index is not None:
+        look = _LOOKS[index % len(_LOOKS)]
+        label = f"{_letter(index)} · {groups[index].index(rank)}"
+    corner = column - 0.46, row - 0.46
+    axes.add_patch(
+        Rectangle(
+            corner, 0.92, 0.92, facecolor=look.tint if look else "white", linewidth=1.6,
+            edgecolor=look.color if look else FAINT, linestyle="-" if look else ":",
         )
-        axes.add_patch(band)
+    )  # fmt: skip
+    if look:  # hatched at the edge only: figures on a hatch are hard to read
+        axes.add_patch(
+            Rectangle(
+                corner, 0.92, 0.14, facecolor="white", edgecolor=look.color, hatch=look.hatch,
+                linewidth=0.8,
+            )
+        )  # fmt: skip
+    axes.text(column, row - 0.05, str(rank), ha="center", va="center", fontsize=13, color=INK)
+    axes.text(column, row + 0.3, label, ha="center", va="center", fontsize=8, color=INK)
 
 
 def _letter(index: int) -> str:
     return ascii_uppercase[index] if index < len(ascii_uppercase) else f"G{index}"
 
 
-def _text(
-    panels: Sequence[Panel], world_size: int, rows: int, cols: int, hosts: Sequence[str]
-) -> str:
-    names = ", ".join(one_line(host, 60) for host in hosts)
-    lines = [
-        f"{world_size} ranks in {rows} x {cols}"
-        + (f", a row for each host: {names}" if hosts else "")
-    ]
-    for panel in panels:
-        named = [f"{_letter(i)} {' '.join(map(str, group))}" for i, group in enumerate(panel)]
-        lines.append(f"groups: {' | '.join(named) or 'none'}")
-    return "\n".join(lines)
+def _named(groups: Panel) -> str:
+    return " | ".join(f"{_letter(i)} {' '.join(map(str, g))}" for i, g in enumerate(groups))

@@ -58,48 +58,43 @@ class _Panel:
 def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) -> Picture:
     """Draw each plan with the times it would have, and each run so and as it was.
 
-    A run's stages must have recorded spans called F0, B0, F1, ...; one without them is left out. Where
-    a rank has several stages ("0F0", "4F0"), those of its second one bear a prime, and so on.
+    A run's stages must have recorded spans called F0, B0, F1, ... Where a rank has several stages
+    ("0F0", "4F0"), those of its second one bear a prime, and so on.
     backward: how many times as long as a forward it takes. A stage "holds" that many microbatches at
     most, gone forward and not yet backward. The text has no measured times. Raises ValueError for a
-    plan that never ends.
+    plan that never ends, and for a run without such spans.
     """
     panels: list[_Panel] = []
     lines: list[str] = []
-    for name, plan in plans.items():
-        made, ideal = _panels(one_line(name, 50), plan, backward)
+    for given, plan in plans.items():
+        name = one_line(given, 50)
+        made = _panels(name, plan, backward)
         panels += made
-        if made:
-            lines += _text(one_line(name, 50), ideal or made[-1].lanes, bool(ideal))
+        lines += _text(name, made[0].lanes)
     stages = sum(len(panel.lanes) for panel in panels)
-    figure = new_figure(_WIDTH, 0.5 + 0.32 * stages + 0.85 * max(1, len(panels)))
-    ratios = [len(panel.lanes) + 1.5 for panel in panels] or [1.0]
-    grid = figure.subplots(max(1, len(panels)), 1, squeeze=False, height_ratios=ratios)[:, 0]
-    for axes, panel in zip(grid, panels, strict=False):
+    figure = new_figure(_WIDTH, 0.5 + 0.32 * stages + 0.85 * len(panels))
+    ratios = [len(panel.lanes) + 1.5 for panel in panels]
+    grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=ratios)[:, 0]
+    for axes, panel in zip(grid, panels, strict=True):
         _draw(axes, panel)
-    if not panels:
-        grid[0].axis("off")
     _legend(figure, {piece.kind for panel in panels for lane in panel.lanes for piece in lane})
-    return Picture(figure, "\n".join(lines) or "no schedule, so nothing is drawn")
+    return Picture(figure, "\n".join(lines))
 
 
-def _panels(
-    name: str, plan: Run | Trace | Plan, backward: float
-) -> tuple[list[_Panel], tuple[Lane, ...]]:
-    """Return the panels of one plan or run, and its lanes with ideal times (empty if it has none)."""
+def _panels(name: str, plan: Run | Trace | Plan, backward: float) -> list[_Panel]:
+    """Return a plan with ideal times; or a run with ideal times, and as it was."""
     if not isinstance(plan, Run | Trace):
         orders = [stage.split() if isinstance(stage, str) else list(stage) for stage in plan]
         ideal = planned(orders, backward)
-        return [_Panel(f"{name}: {_bubble(ideal)}", ideal, _PLANNED)], ideal
+        return [_Panel(f"{name}: {_bubble(ideal)}", ideal, _PLANNED)]
     real = measured(trace_of(plan))
     if not any(real):
-        return [], ()
-    panels = [_Panel(f"{name}, real: {_bubble(real)}", real, _REAL)]
-    try:
-        ideal = planned(order_of(real), backward)
-    except ValueError:  # a run that was cut off: what it would have been, nobody can say
-        return panels, ()
-    return [_Panel(f"{name}, predicted: {_bubble(ideal)}", ideal, _PLANNED), *panels], ideal
+        raise ValueError(f"{name}: no rank of this run recorded spans called F0, B0, F1, ...")
+    ideal = planned(order_of(real), backward)
+    return [
+        _Panel(f"{name}, predicted: {_bubble(ideal)}", ideal, _PLANNED),
+        _Panel(f"{name}, real: {_bubble(real)}", real, _REAL),
+    ]
 
 
 def _bubble(lanes: Sequence[Lane]) -> str:
@@ -107,12 +102,10 @@ def _bubble(lanes: Sequence[Lane]) -> str:
     return f"bubble {100 * share:.0f} %"
 
 
-def _text(name: str, lanes: Sequence[Lane], complete: bool) -> list[str]:
-    head = f"{name}: {_bubble(lanes)} predicted" if complete else f"{name}: cut off"
-    orders = order_of(lanes)
-    return [head] + [
+def _text(name: str, lanes: Sequence[Lane]) -> list[str]:
+    return [f"{name}: {_bubble(lanes)} predicted"] + [
         clip(f"  {_word(lanes)} {rank} holds {most_held(order)}: {' '.join(order)}", _CHARACTERS)
-        for rank, order in enumerate(orders)
+        for rank, order in enumerate(order_of(lanes))
     ]
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from helpers.checks.result import CheckResult
 from helpers.jobs.run import MpiRun, TorchrunRun
 from helpers.ranks.run import Run
-from helpers.views.agents import agents_html, agents_text
+from helpers.views.job_lanes import agents_html, agents_text, mpi_html, mpi_text
 from helpers.views.lanes import lanes_html, lanes_text
-from helpers.views.mpi_lanes import mpi_html, mpi_text
 from helpers.views.verdict import verdict_html, verdict_text
 
 _VIEWS = {

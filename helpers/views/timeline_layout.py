@@ -59,10 +59,6 @@ class Layout:
         """Return the place of a rank's lane, from the top."""
         return self.ranks.index(rank)
 
-    def end_of(self, bar: Bar) -> float:
-        """Return the bar's end; an open one ends a little after everything else."""
-        return self.length_ns if bar.end_ns is None else bar.end_ns
-
     @property
     def length_ns(self) -> float:
         """The width of the picture: room for open ends is added where there are any."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from helpers.ranks.run import Run
@@ -39,21 +38,24 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
     """Draw the bytes of each pair of ranks, and next to them those handed to collectives.
 
     A message that never arrived moved nothing and is not counted.
-    Raises TypeError for anything but a Run or a Trace.
+    Raises TypeError for anything but a Run or a Trace, and ValueError for imagined ranks.
     """
     trace = trace_of(run_or_trace)
+    if trace.imagined:
+        raise ValueError(
+            "traffic draws all ranks of a world, and these are imagined: use traffic_ledger for one of them."
+        )
     counts, ops = _count_messages(trace), handed_in(trace)
-    ranks = _ranks_shown(trace)
     drawn = dict(list(ops.items())[:_MOST_OPS])
-    cell = _cell(len(ranks)) if _any(counts) else _BAR
-    cells = cell * len(ranks)
+    cell = _cell(trace.world_size) if _any(counts) else _BAR
+    cells = cell * trace.world_size
     widths = ([cells + 2.0] if _any(counts) else []) + ([_ops_width(drawn)] if ops else [])
     figure = new_figure(max(4.0, sum(widths)), min(8.0, max(1.9, cells + 1.2)) if widths else 0.8)
     panels = figure.subplots(1, max(1, len(widths)), squeeze=False, width_ratios=widths or [1])[0]
     if _any(counts):
-        _draw_pairs(panels[0], traffic_matrix(trace), counts, ranks, trace.hosts)
+        _draw_pairs(panels[0], traffic_matrix(trace), counts, trace.hosts)
     if ops:
-        _draw_handed_in(panels[-1], drawn, trace.ranks, trace.hosts)
+        _draw_handed_in(panels[-1], drawn, trace.world_size, trace.hosts)
     if not widths:
         panels[0].axis("off")
         panels[0].text(0.5, 0.5, _NOTHING, ha="center", va="center", color=FAINT)
@@ -61,51 +63,27 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
 
 
 def traffic_matrix(trace: Trace) -> list[list[int]]:
-    """Return the bytes of the messages that arrived: row is the source, column the destination.
-
-    Where the world is imagined, rows and columns are only the ranks that were run and their peers.
-    """
-    ranks = _ranks_shown(trace)
-    matrix = _zeros(len(ranks))
+    """Return the bytes of the messages that arrived: row is the source, column the destination."""
+    matrix = _zeros(trace.world_size)
     for message in _arrived(trace):
-        matrix[ranks.index(message.src)][ranks.index(message.dst)] += _bytes(message.send)
+        matrix[message.src][message.dst] += _bytes(message.send)
     return matrix
 
 
 def handed_in(trace: Trace) -> dict[str, list[int]]:
-    """Give, for each collective that occurs, the bytes that each rank that was run handed in to it."""
-    ops: dict[str, list[int]] = defaultdict(lambda: [0] * len(trace.ranks))
+    """Return, for each collective that occurs, the bytes that each rank handed in to it."""
+    ops: dict[str, list[int]] = defaultdict(lambda: [0] * trace.world_size)
     for event in trace:
-        if event.is_collective and event.rank in trace.ranks:
-            ops[event.op][trace.ranks.index(event.rank)] += _bytes(event)
+        if event.is_collective and event.rank in range(trace.world_size):
+            ops[event.op][event.rank] += _bytes(event)
     return dict(sorted(ops.items()))
 
 
 def _count_messages(trace: Trace) -> list[list[int]]:
-    ranks = _ranks_shown(trace)
-    counts = _zeros(len(ranks))
+    counts = _zeros(trace.world_size)
     for message in _arrived(trace):
-        counts[ranks.index(message.src)][ranks.index(message.dst)] += 1
+        counts[message.src][message.dst] += 1
     return counts
-
-
-def _ranks_shown(trace: Trace) -> Sequence[int]:
-    """Return all ranks; of an imagined world those that were run, and those they exchange messages with."""
-    if not trace.imagined:
-        return range(trace.world_size)
-    peers = {end for message in _arrived(trace) for end in (message.src, message.dst)}
-    return sorted({*trace.imagined, *peers})
-
-
-def _messages(trace: Trace) -> list[Message]:
-    """Return all messages, those included that an imagined world's rank got from one that was not run."""
-    messages = list(trace.messages())
-    if trace.imagined:
-        taken = {id(message.recv) for message in messages}
-        for e in trace:
-            if e.op == "recv" and e.peer is not None and id(e) not in taken:
-                messages.append(Message(replace(e, op="send", rank=e.peer, peer=e.rank), e))
-    return messages
 
 
 def _arrived(trace: Trace) -> list[Message]:
@@ -113,7 +91,7 @@ def _arrived(trace: Trace) -> list[Message]:
     ranks = range(trace.world_size)
     return [
         message
-        for message in _messages(trace)
+        for message in trace.messages()
         if message.src in ranks
         and message.dst in ranks
         and (message.send.finished or (message.recv is not None and message.recv.finished))
@@ -146,12 +124,11 @@ def _draw_pairs(
     axes: Axes,
     matrix: list[list[int]],
     counts: list[list[int]],
-    ranks: Sequence[int],
     hosts: Sequence[str],
 ) -> None:
     image = _heat(axes, matrix, counts)
-    _rank_ticks(axes.xaxis, ranks, hosts, "{rank}\n{host}")
-    _rank_ticks(axes.yaxis, ranks, hosts)
+    _rank_ticks(axes.xaxis, len(matrix), hosts, "{rank}\n{host}")
+    _rank_ticks(axes.yaxis, len(matrix), hosts)
     for first in list(starts(hosts))[
         1:
     ]:  # what is outside the squares on the diagonal is between hosts
@@ -171,13 +148,13 @@ def _draw_pairs(
 
 
 def _draw_handed_in(
-    axes: Axes, ops: dict[str, list[int]], ranks: Sequence[int], hosts: Sequence[str]
+    axes: Axes, ops: dict[str, list[int]], world_size: int, hosts: Sequence[str]
 ) -> None:
     """Draw a column for each collective, a bar in it for each rank, as long as its bytes."""
     for column, nbytes in enumerate(ops.values()):
         most = max(1, *nbytes)
         axes.barh(
-            range(len(ranks)),
+            range(world_size),
             [0.92 * n / most for n in nbytes],
             height=0.8,
             left=column + 0.04,
@@ -185,14 +162,14 @@ def _draw_handed_in(
             edgecolor=COLLECTIVE.color,
             linewidth=0.7,
         )
-        if len(ranks) <= 2 * _NUMBERS_UP_TO:
+        if world_size <= 2 * _NUMBERS_UP_TO:
             for rank, n in enumerate(nbytes):
                 axes.text(column + 0.1, rank, short_bytes(n), va="center", fontsize=8, color=INK)
     names = [one_line(op, 16) for op in ops]
     axes.set_xticks([column + 0.5 for column in range(len(ops))], names, parse_math=False)
     axes.set_xlim(0, len(ops))
-    axes.set_ylim(len(ranks) - 0.5, -0.5)
-    _rank_ticks(axes.yaxis, ranks, hosts)
+    axes.set_ylim(world_size - 0.5, -0.5)
+    _rank_ticks(axes.yaxis, world_size, hosts)
     axes.tick_params(length=0, labelsize=8.5)
     axes.set_ylabel("rank", fontsize=9)
     axes.set_title("collectives: bytes handed in", fontsize=9.5, loc="left")
@@ -218,15 +195,15 @@ def _most(rows: list[list[int]]) -> int:
 
 
 def _rank_ticks(
-    axis: Axis, ranks: Sequence[int], hosts: Sequence[str], form: str = "{host}  {rank}"
+    axis: Axis, world_size: int, hosts: Sequence[str], form: str = "{host}  {rank}"
 ) -> None:
     """Number the ranks; form: of the first one of each host."""
-    each, first = max(1, -(-len(ranks) // 32)), starts(hosts)
+    ranks, first = range(0, world_size, max(1, -(-world_size // 32))), starts(hosts)
     names = [
         form.format(rank=rank, host=one_line(first[rank], 20)) if rank in first else str(rank)
-        for rank in ranks[::each]
+        for rank in ranks
     ]
-    axis.set_ticks(range(0, len(ranks), each), names)
+    axis.set_ticks(ranks, names)
 
 
 def _color_bar(axes: Axes, image: AxesImage, matrix: list[list[int]]) -> None:
@@ -249,13 +226,12 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
     total = sum(map(sum, counts))
     parts = ([plural(total, "message")] if total else []) + list(ops)
     world = plural(trace.world_size, "rank")
-    world = f"{len(trace.imagined)} of {world} (imagined)" if trace.imagined else world
     lines = [f"traffic of {world}: {', '.join(parts) or _NOTHING}", *host_lines(trace)]
-    matrix, ranks = traffic_matrix(trace), _ranks_shown(trace)
+    matrix = traffic_matrix(trace)
     if trace.hosts:
         lines[-1] += _bytes_between(trace, matrix)
     pairs = [
-        f"rank {ranks[src]} → rank {ranks[dst]}: {matrix[src][dst]:,} B in {plural(count, 'message')}"
+        f"rank {src} → rank {dst}: {matrix[src][dst]:,} B in {plural(count, 'message')}"
         for src, row in enumerate(counts)
         for dst, count in enumerate(row)
         if count
@@ -263,9 +239,7 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
     lines += pairs[:_MOST_PAIRS]
     if len(pairs) > _MOST_PAIRS:
         lines.append(f"{ELLIPSIS} and {len(pairs) - _MOST_PAIRS:,} more pairs of ranks")
-    lines += [
-        f"{one_line(op, 28)}: {_handed_in_text(nbytes, trace.ranks)}" for op, nbytes in ops.items()
-    ]
+    lines += [f"{one_line(op, 28)}: {_handed_in_text(nbytes)}" for op, nbytes in ops.items()]
     return "\n".join(lines)
 
 
@@ -285,11 +259,9 @@ def _bytes_between(trace: Trace, matrix: list[list[int]]) -> str:
     return "".join(f"; {part}" for part in parts)
 
 
-def _handed_in_text(nbytes: list[int], ranks: Sequence[int]) -> str:
+def _handed_in_text(nbytes: list[int]) -> str:
     if len(set(nbytes)) == 1:
         return f"each rank handed in {nbytes[0]:,} B"
-    shown = ", ".join(
-        f"rank {r} {n:,} B" for r, n in list(zip(ranks, nbytes, strict=True))[:_MOST_PAIRS]
-    )
+    shown = ", ".join(f"rank {r} {n:,} B" for r, n in enumerate(nbytes[:_MOST_PAIRS]))
     rest = len(nbytes) - _MOST_PAIRS
     return f"handed in by {shown}" + (f", {ELLIPSIS} and {rest} more ranks" if rest > 0 else "")

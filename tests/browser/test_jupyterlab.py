@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from helpers.course.notebook_file import read_notebook
-from helpers.course.progress_format import decode
+from helpers.course.progress import decode
 from tests.browser.lab import Lab
 from tests.browser.notebook_page import NUMBERED, WIDTH, NotebookPage
 

@@ -54,7 +54,7 @@ def keep_settings() -> None:
 
 
 _kept: dict[str, Any] = {}
-_ADDED = {"warning filters", "handlers of logging", "reducers of copyreg", "pytree nodes"}
+_ADDED = {"warnings", "operators"}
 """Settings that add to what is there: they are taken back one by one."""
 
 

@@ -119,7 +119,7 @@ def test_a_solution_that_cannot_be_taken_out_is_named(course: Path) -> None:
 def test_progress_is_shown(course: Path) -> None:
     done = run(course, "progress")
     assert done.returncode == 0, done.stderr
-    assert "0 quizzes" in done.stdout and "Go on with" in done.stdout
+    assert "of 24 notebooks done" in done.stdout and "Go on with" in done.stdout
 
 
 def test_json_alone_is_on_standard_output(course: Path) -> None:

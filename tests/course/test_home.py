@@ -10,8 +10,7 @@ import pytest
 from helpers.checks.headings import Heading, headings
 from helpers.course.home import Home, home, places
 from helpers.course.notebook_file import read_notebook, source_of
-from helpers.course.progress import record, record_hint, record_quiz
-from helpers.course.progress_format import Progress, Score
+from helpers.course.progress import Progress, Score, record, record_hint, record_quiz
 from helpers.course.quizzes import quizzes_of_notebooks
 from helpers.course.workspace import find_workspace
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -13,6 +14,8 @@ from typing import Any
 
 import psutil
 import pytest
+from jupyter_server.base.websocket import WS_PING_INTERVAL
+from tornado.websocket import websocket_connect
 
 from helpers.course.hub import HUB
 from helpers.course.workspace import LOOK, set_up_jupyter
@@ -106,6 +109,27 @@ def test_course_lab_has_the_kernel_and_fills_nothing_twice(folders: tuple[Path, 
     with running_lab(*folders, options=LOOK) as lab:
         assert any("helpers.course.kernel" in word for word in kernel_of(lab))
         assert not [path for path in folders[0].iterdir() if path.suffix == ".ipynb"]
+
+
+@pytest.mark.soak
+def test_a_kernels_connection_stays_open_while_nothing_runs(folders: tuple[Path, Path]) -> None:
+    with running_lab(*folders, options=LOOK) as lab:
+        request = urllib.request.Request(lab.url("api/kernels"), data=b"{}", method="POST")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            kernel = json.loads(answer.read())["id"]
+        url = lab.url(f"api/kernels/{kernel}/channels").replace("http", "ws", 1)
+        assert None not in asyncio.run(_heard(url))
+    assert "ping_timeout" not in (folders[1] / "lab.log").read_text()
+
+
+async def _heard(url: str) -> list[object]:
+    """Return what a kernel's connection brings in two of Jupyter's intervals; None: it was closed."""
+    heard: list[object] = []
+    socket = await websocket_connect(url, on_message_callback=heard.append)
+    await asyncio.sleep(2 * WS_PING_INTERVAL / 1000 + 5)
+    before = list(heard)
+    socket.close()
+    return before
 
 
 def test_jupyter_is_set_up_where_nobody_has(

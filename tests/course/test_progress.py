@@ -17,10 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.checks.headings import Heading
 from helpers.course import progress
-from helpers.course.home import progress_table
-from helpers.course.progress_format import (
+from helpers.course.progress import (
     Progress,
     ProgressFormatError,
     QuizAnswers,
@@ -221,35 +219,3 @@ def test_encode_and_decode_are_inverse(scores: list[tuple[str, Score]], level: i
     for exercise, score in scores:
         done = done.with_score(exercise, score)
     assert decode(encode(done)) == done
-
-
-def test_table_lists_what_is_done_and_what_is_not() -> None:
-    done = (
-        Progress()
-        .with_score("swap", Score("wrong", 1, 2, ""))
-        .with_score("ping_pong", Score("passed", 2, 2, ""))
-        .with_score("zz_mine", Score("crashed", 0, 1, ""))
-        .with_hint("swap", 2)
-        .with_answer("q", 1, True, "")
-    )
-    listed = [Heading("ping_pong", number="2.1", title="Ping-pong")]
-    listed.append(Heading("token_ring", number="2.2", title="Token ring"))
-    listed.append(Heading("swap", number="7.1", title="Swap"))
-    assert progress_table(done, listed).splitlines() == [
-        "exercise                          best         last         tries  hints",
-        "I Communicating",
-        "2.1 Ping-pong         ping_pong   passed 2/2   passed 2/2   1",
-        "2.2 Token ring        token_ring",
-        "II Training together",
-        "7.1 Swap              swap        wrong 1/2    wrong 1/2    1      2",
-        "Others",
-        "                      zz_mine     crashed 0/1  crashed 0/1  1",
-        "",
-        "1 of 4 exercises with full points, 3 tried.",
-        "1 of 1 quizzes answered right in the end.",
-    ]
-
-
-def test_table_before_the_first_check_and_with_a_note() -> None:
-    table = progress_table(Progress(note="The file was damaged."))
-    assert table.startswith("No exercise") and table.endswith("The file was damaged.")

@@ -38,6 +38,7 @@ class Person:
     token: str = ""
     kernel: str = ""
     socket: WebSocketClientConnection | None = None
+    said: asyncio.Queue[str | bytes | None] = field(default_factory=asyncio.Queue)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -115,8 +116,10 @@ class Person:
         self.kernel = json.loads(answer.body)["kernel"]["id"]
         url = f"{self.server.replace('http', 'ws', 1)}/api/kernels/{self.kernel}/channels"
         headers = {"Authorization": f"token {self.token}"}
+        # A queue without a limit: with a full one, tornado would not answer the server's pings.
         self.socket = await websocket_connect(
-            HTTPRequest(url, headers=headers, connect_timeout=SPAWN_S, request_timeout=SPAWN_S)
+            HTTPRequest(url, headers=headers, connect_timeout=SPAWN_S, request_timeout=SPAWN_S),
+            on_message_callback=self.said.put_nowait,
         )
         assert (await self.run("None")).status == "ok"
         self.seconds["open a notebook"] = time.monotonic() - began
@@ -139,7 +142,7 @@ class Person:
         idle = False
         async with asyncio.timeout(CELL_S):
             while not (idle and cell.status):
-                said = await self.socket.read_message()
+                said = await self.said.get()
                 assert isinstance(said, str), "the connection to the kernel has closed"
                 message = json.loads(said)
                 if message["parent_header"].get("msg_id") != sent:
@@ -158,9 +161,9 @@ class Person:
         """Close the page; the server and the kernel go on."""
         if self.socket is not None:
             self.socket.close()
-            with suppress(TimeoutError):  # it may have been closed, and read to its end, before
+            with suppress(TimeoutError):  # None: the connection has closed
                 async with asyncio.timeout(CLOSE_S):
-                    while await self.socket.read_message() is not None:
+                    while await self.said.get() is not None:
                         pass
 
 

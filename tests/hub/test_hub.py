@@ -140,7 +140,7 @@ async def _has_joined_the_room(ana: Person, hub: Hub) -> None:
     """Her check reaches the board, which runs as a user who owns nothing else."""
     if importlib.util.find_spec("uvicorn") is None:
         return
-    assert "passed (" in await ana.value(f"{answer_to(CHECKED)}\nprint(check({CHECKED}))")
+    assert ": passed\n" in await ana.value(f"{answer_to(CHECKED)}\nprint(check({CHECKED}))")
     deadline = time.monotonic() + BOARD_S
     with closing(Store(hub.board)) as store:
         while not (happened := store.happened()):

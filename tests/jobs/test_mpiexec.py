@@ -15,7 +15,7 @@ from helpers.checks.scripts import Source, compose
 from helpers.exercises.nb22_other_roads.in_ranks.mpi import under_mpiexec
 from helpers.jobs.mpiexec import MpiFailed, mpiexec
 from helpers.ranks.failures import LaunchError
-from helpers.views.mpi_lanes import mpi_html, mpi_text
+from helpers.views.job_lanes import mpi_html, mpi_text
 
 
 def _turkish() -> str:

@@ -18,7 +18,7 @@ from helpers.jobs.owned import Owned
 from helpers.jobs.run import TorchrunFailed, TorchrunRun
 from helpers.jobs.torchrun import start_torchrun, torchrun
 from helpers.ranks.failures import LaunchError
-from helpers.views.agents import agents_html, agents_text
+from helpers.views.job_lanes import agents_html, agents_text
 
 QUIET = """
 import os, sys

@@ -14,9 +14,17 @@ READ = "launch(lambda rank, n: torch.get_default_dtype(), 2)"
 
 def test_ranks_that_stay_begin_with_what_was_set(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
-    kernel.value("import sys\ntorch.set_default_dtype(torch.float64)\nsys.setrecursionlimit(4567)")
-    shown = kernel.value("%%ranks 2\nimport sys\ntorch.ones(1).dtype, sys.getrecursionlimit()")
-    assert shown.count("(torch.float64, 4567)") == 2
+    kernel.value("torch.set_default_dtype(torch.float64)\ntorch.set_printoptions(precision=2)")
+    shown = kernel.value("%%ranks 2\ntorch.ones(1).dtype, str(torch.tensor(1 / 3))")
+    assert shown.count("(torch.float64, 'tensor(0.33)')") == 2
+
+
+def test_ranks_that_stay_log_each_line_once(forked_kernel: MakeKernel) -> None:
+    kernel = forked_kernel()
+    kernel.value("import logging\nlogging.basicConfig(level=logging.INFO, format='%(message)s!')")
+    for _ in range(2):
+        shown = kernel.value("%%ranks 1\nimport logging\nlogging.info('hello')")
+        assert shown.count("hello!") == 1
 
 
 def test_a_function_put_into_a_library_is_the_one_that_is_sent(forked_kernel: MakeKernel) -> None:
@@ -28,13 +36,8 @@ def test_a_function_put_into_a_library_is_the_one_that_is_sent(forked_kernel: Ma
 
 def test_what_cannot_be_carried_is_told_once(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
-    kernel.value(
-        "import logging, logging.handlers\nopen('settings.log', 'w').close()\n"
-        "logging.getLogger('a').addHandler(logging.handlers.RotatingFileHandler('settings.log'))"
-    )
-    shown = kernel.value(READ)
-    kernel.value("import os\nos.remove('settings.log')")
-    assert "Set in the kernel, not on the ranks: handlers of logging" in shown
+    kernel.value("import sys\nsys.setrecursionlimit(4567)")
+    assert "Set in the kernel, not on the ranks: setrecursionlimit()" in kernel.value(READ)
     assert "note" not in kernel.value(READ)
 
 
@@ -42,19 +45,17 @@ def test_contexts_that_are_open_around_a_launch_hold_on_ranks_or_are_named(
     forked_kernel: MakeKernel,
 ) -> None:
     kernel = forked_kernel()
-    kernel.value(
-        "def f(rank, n):\n    x = torch.ones(1, 1)\n    return (x @ x).dtype, torch.is_grad_enabled()"
-    )
-    carried = "with torch.autocast('cpu'), torch.no_grad():\n    run = launch(f, 2)\nrun.values, run.notes"
-    assert kernel.value(carried) == "([(torch.bfloat16, False), (torch.bfloat16, False)], ())\n"
-    named = "with torch.inference_mode(), torch.autograd.graph.save_on_cpu():\n"
+    kernel.value("def f(rank, n):\n    return torch.is_grad_enabled()")
+    carried = "with torch.no_grad():\n    run = launch(f, 2)\nrun.values, run.notes"
+    assert kernel.value(carried) == "([False, False], ())\n"
+    named = "with torch.autocast('cpu'), torch.autograd.graph.save_on_cpu():\n"
     named += "    run = launch(f, 2)\nrun.notes"
-    note = "Set in the kernel, not on the ranks: inference mode, hooks of saved tensors."
+    note = "Set in the kernel, not on the ranks: autocast, hooks of saved tensors."
     assert kernel.value(named) == f"({note!r},)\n"
     assert kernel.value(named) == "()\n", "it is not news"
     assert kernel.value(carried).endswith(", ())\n")
     assert kernel.value(named) == f"({note!r},)\n", "it was closed and opened again"
-    assert kernel.value("launch(f, 1).values") == "[(torch.float32, True)]\n"
+    assert kernel.value("launch(f, 1).values") == "[True]\n"
 
 
 def test_a_module_of_ones_own_may_hold_objects_that_refer_to_each_other(
@@ -85,33 +86,24 @@ list(own_modules.changed()), seeds.seeded_states((), ["seed"])"""
 
 
 OTHER_SETTINGS = """
-import decimal, gc, numpy as np, os, random, socket, sys, warnings
+import numpy as np, os, random, sys, warnings
 torch.set_default_dtype(torch.float64)
 torch.set_default_device("meta")
 torch.set_grad_enabled(False)
 torch.use_deterministic_algorithms(True)
 torch.set_printoptions(precision=1)
 torch.set_autocast_enabled("cpu", True)
-torch.set_flush_denormal(True)
-torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 2)
-np.seterr(all="raise")
-np.set_printoptions(precision=1)
 warnings.simplefilter("error")
-decimal.getcontext().prec = 2
-socket.setdefaulttimeout(1e-6)
-sys.setrecursionlimit(300)
 sys.path[:] = [each for each in sys.path if "site-packages" not in each]
 os.environ.update(TORCH_DISTRIBUTED_DEBUG="nothing", GLOO_SOCKET_IFNAME="none", TZ="Asia/Tokyo", MINE="set")
 os.chdir("/")
-before_umask = os.umask(0o777)
 torch.manual_seed(0), random.seed(0), np.random.seed(0)"""
 STATE = """(
     torch.initial_seed(), torch.get_rng_state().sum().item(),
-    random.getstate()[1][::100], np.random.get_state()[1].sum(), np.geterr(),
+    random.getstate()[1][::100], np.random.get_state()[1].sum(),
     torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_default_device(),
     torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled(), len(warnings.filters),
-    decimal.getcontext().prec, socket.getdefaulttimeout(), sys.getrecursionlimit(), list(sys.path),
-    dict(os.environ), os.getcwd(), len(torch.nn.modules.module._global_forward_hooks), os.umask(0o777))"""
+    list(sys.path), dict(os.environ), os.getcwd())"""
 WRONG = """
 import os
 def weighted_average_gradients(*anything):
@@ -134,7 +126,6 @@ def test_a_check_is_that_of_a_grader_whatever_cells_have_set(forked_kernel: Make
     assert kernel.value(STATE) == before and "Asia/Tokyo" in before
     with_blocks = "with torch.inference_mode(), torch.device('meta'), torch.autocast('cpu'):\n    "
     assert kernel.value(with_blocks + "print(check(train_synchronously))") in plainly
-    kernel.value("os.umask(before_umask)")
 
 
 def _run_solved(kernel: Kernel, notebook: str) -> None:

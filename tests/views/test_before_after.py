@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from helpers.ranks.run import RankFailure, Run
+from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 from helpers.views.before_after import before_after
 
@@ -67,19 +66,6 @@ def test_hatches_tell_the_ranks_apart_without_color() -> None:
     assert len({patch.get_hatch() for patch in left.patches} - {None}) == 6
 
 
-def test_a_rank_that_did_not_return_is_drawn_as_such() -> None:
-    run = run_of((t(1), t(1)), None)
-    assert before_after(run).text.splitlines()[2] == "rank 1: did not return"
-    assert cells(run)[1] == ["1", "did not return"]
-
-
-def test_why_a_run_failed_stands_below() -> None:
-    failed = replace(run_of((t(1), t(1)), None), failure=RankFailure("rank 1 raised X\nmore"))
-    picture = before_after(failed)
-    assert picture.text.splitlines()[-1] == "rank 1 raised X"
-    assert picture.figure.get_supxlabel() == "rank 1 raised X"
-
-
 def test_large_tensors_and_worlds_are_cut_and_say_so() -> None:
     run = run_of(*[(torch.arange(100), torch.zeros(50, 3))] * 20)
     text = before_after(run).text
@@ -92,7 +78,7 @@ def test_empty_tensors_have_no_cells() -> None:
     assert cells(run) == [["empty"], ["empty"]]
 
 
-@pytest.mark.parametrize("value", [7, t(1, 2), (t(1),), [t(1), t(2), t(3)]])
+@pytest.mark.parametrize("value", [None, 7, t(1, 2), (t(1),), [t(1), t(2), t(3)]])
 def test_anything_but_a_pair_is_refused_with_what_to_write(value: Any) -> None:
     with pytest.raises(ValueError, match=r"rank 1 returned .* \(before, after\)"):
         before_after(run_of((1, 2), value))

@@ -1,9 +1,13 @@
+"""Ranks as cells: panels of groups that share no rank, or a panel for each dimension of a mesh."""
+
 from __future__ import annotations
 
 import pytest
+import torch
 
+from helpers.ranks.run import Run
 from helpers.trace.events import Trace
-from helpers.views.rank_grid import panels_of, rank_grid
+from helpers.views.rank_grid import lines_of, mesh_groups, panels_of, rank_grid
 from tests.views.builders import event, ping_pong, trace_of_rows
 
 GRID = [[0, 1, 2], [3, 4, 5], [0, 3], [1, 4], [2, 5]]
@@ -30,8 +34,7 @@ def test_rows_and_columns(what: Trace | list[list[int]]) -> None:
     )
     rows, columns = ([t.get_text() for t in axes.texts] for axes in picture.figure.axes)
     assert rows[8:10] == ["4", "B · 1"]
-    assert columns[8:10] == ["4", "B · 1"]
-    assert columns[6:8] == ["3", "A · 1"]
+    assert columns[6:10] == ["3", "A · 1", "4", "B · 1"]
 
 
 def test_a_rank_without_a_group_is_told_apart_without_color() -> None:
@@ -46,14 +49,53 @@ def test_groups_of_one_panel_differ_in_their_hatch() -> None:
     assert len({patch.get_hatch() for patch in axes.patches} - {None}) == 3
 
 
-def test_the_whole_world_is_one_row() -> None:
+def test_a_run_in_one_group_or_without_calls_is_one_row() -> None:
     assert rank_grid(ping_pong()).text == "2 ranks in 1 x 2\ngroups: A 0 1"
-
-
-def test_a_run_without_calls_has_no_groups() -> None:
     assert rank_grid(Trace(3)).text == "3 ranks in 1 x 3\ngroups: none"
 
 
-def test_a_grid_has_columns() -> None:
+def run_of(*values: object) -> Run:
+    return Run(len(values), list(values), [""] * len(values), Trace(len(values)))
+
+
+def two_by_two() -> Run:
+    return run_of(
+        *({"dp": [r % 2, r % 2 + 2], "tp": [r // 2 * 2, r // 2 * 2 + 1]} for r in range(4))
+    )
+
+
+def test_a_mesh_has_a_panel_for_each_dimension_and_a_row_for_each_host() -> None:
+    picture = mesh_groups(two_by_two(), per_host=2, title="a mesh")
+    assert picture.text.splitlines() == [
+        "groups of each dimension, 2 ranks on a host:",
+        "  dp: A 0 2 | B 1 3; 2 of 2 cross hosts",
+        "  tp: A 0 1 | B 2 3; 0 of 2 cross hosts",
+    ]
+    dp, tp = picture.figure.axes
+    assert dp.get_title() == "dp: 2 groups of 2"
+    labels = {text.get_text(): text.get_position() for text in tp.texts}
+    assert labels["3"][:1] == (1,) and round(labels["3"][1]) == 1
+    assert [text.get_text() for text in dp.texts][1::2] == ["A · 0", "B · 0", "A · 1", "B · 1"]
+
+
+def test_a_last_host_may_have_fewer_ranks_and_a_group_one() -> None:
+    run = run_of({"tp": [0]}, {"tp": [1]}, {"tp": [2]})
+    assert mesh_groups(run, per_host=2).text.endswith("tp: A 0 | B 1 | C 2; 0 of 3 cross hosts")
+
+
+def test_ranks_may_stand_in_a_tuple_with_other_things() -> None:
+    run = run_of(*({"tp": (r, [0, 1], 1, torch.ones(2))} for r in range(2)))
+    assert lines_of(run) == {"tp": ((0, 1),)}
+
+
+@pytest.mark.parametrize("value", [None, [0, 1], {}, {"tp": 3}, {"tp": torch.ones(2)}])
+def test_other_values_are_refused_in_words(value: object) -> None:
+    with pytest.raises(ValueError, match="must return its groups|are a list of numbers"):
+        mesh_groups(run_of(value), per_host=2)
+
+
+def test_a_row_has_ranks() -> None:
     with pytest.raises(ValueError, match="at least one column"):
         rank_grid(GRID, cols=0)
+    with pytest.raises(ValueError, match="at least one rank"):
+        mesh_groups(two_by_two(), per_host=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from helpers.jobs.owned import Piece
 from helpers.jobs.run import Agent, TorchrunRun, failure_of
 from helpers.jobs.torchrun_log import Round, Worker, own_words, rounds_of
-from helpers.views.agents import agents_html, agents_text
+from helpers.views.job_lanes import agents_html, agents_text
 from helpers.views.restarts import restart_timeline
 
 COMMAND = ("torchrun", "--nnodes", "2", "--master-port", "41234", "--node-rank", "0", "/a/b/job.py")

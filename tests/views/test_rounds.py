@@ -105,11 +105,8 @@ def test_many_rounds_are_capped() -> None:
     assert picture._repr_png_() == rounds({"long": ping_pong(40)})._repr_png_()
 
 
-def test_no_runs_are_no_error() -> None:
-    picture = rounds({})
-    assert picture.text == "no runs, so nothing is drawn" and picture._repr_png_()
-
-
-def test_only_runs_and_traces_are_drawn() -> None:
+def test_nothing_and_other_things_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one run"):
+        rounds({})
     with pytest.raises(TypeError, match="not from str"):
         rounds({"a": "trace"})  # type: ignore[dict-item]

@@ -25,7 +25,7 @@ def bubble(orders: Sequence[Sequence[str]], backward: float = 2.0) -> float:
     return idle_share([[(piece.start, piece.end) for piece in lane] for lane in lanes])
 
 
-def trace_of(*stages: str, cut: bool = False) -> Trace:
+def trace_of(*stages: str) -> Trace:
     """Return a trace whose ranks ran these actions, each 10 ms long, one after the other."""
     rows: list[list[Event]] = []
     for rank, actions in enumerate(stages):
@@ -33,7 +33,7 @@ def trace_of(*stages: str, cut: bool = False) -> Trace:
             event(rank, seq, "span", 10 * (seq + rank), 10 * (seq + rank) + 10, call=action)
             for seq, action in enumerate(actions.split())
         ]
-        row.append(event(rank, len(row), "span", 500, None if cut else 501, call="something else"))
+        row.append(event(rank, len(row), "span", 500, 501, call="something else"))
         rows.append(row)
     return trace_of_rows(len(stages), rows)
 
@@ -134,16 +134,9 @@ def test_measured_times_begin_with_the_first_forward() -> None:
     assert [(piece.start, piece.end) for piece in second] == [(10, 20), (20, 30)]
 
 
-def test_a_run_that_was_cut_off_is_drawn_as_far_as_it_came() -> None:
-    picture = schedule({"broken": trace_of("F0 F1 F2", "B0", cut=True)})
-    assert len(picture.figure.axes) == 1
-    assert "broken: cut off" in str(picture)
-
-
-def test_a_run_without_stages_and_no_run_at_all_draw_nothing() -> None:
-    assert (
-        str(schedule({"none": Trace(2)})) == str(schedule({})) == "no schedule, so nothing is drawn"
-    )
+def test_a_run_without_stages_is_refused() -> None:
+    with pytest.raises(ValueError, match="none: no rank of this run recorded spans"):
+        schedule({"none": Trace(2)})
 
 
 def test_names_are_made_fit_to_be_shown() -> None:

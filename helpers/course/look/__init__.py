@@ -8,12 +8,12 @@ does not have this extension.
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import Any
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
-from jupyter_server.base.websocket import WS_PING_INTERVAL
 from jupyter_server.utils import url_path_join
 from tornado import web
 
@@ -56,8 +56,9 @@ def _load_jupyter_server_extension(server: Any) -> None:
 def switch_on(server: Any) -> None:
     """Add the map, the style sheet and the course's kernel to a server."""
     settings = server.web_app.settings
-    # Jupyter Server's own timeout is three times its interval, of which tornado warns for each kernel.
-    settings.setdefault("ws_ping_timeout", WS_PING_INTERVAL)
+    # Jupyter closes a kernel's connection after three intervals without a pong. Tornado asks for a timeout of
+    # one interval at most, which would close good connections whenever a ping is a little late.
+    logging.getLogger("tornado.general").addFilter(_is_not_about_pings)
     # Searched in order: a custom.css of the user's own comes first.
     settings["static_custom_path"].append(str(Path(__file__).parent))
     address = url_path_join(settings["base_url"], "real-ranks", "map")
@@ -65,3 +66,7 @@ def switch_on(server: Any) -> None:
     settings.setdefault("page_config_data", {})["realRanksMap"] = address
     specs = server.kernel_spec_manager
     specs.kernel_dirs = [str(KERNELS), *specs.kernel_dirs]
+
+
+def _is_not_about_pings(record: logging.LogRecord) -> bool:
+    return "websocket_ping_timeout" not in str(record.msg)
