@@ -1,7 +1,6 @@
 """Reports on a class: pages, gradebooks, and what other systems read. `course grade` calls `write_reports`.
 
     Record, ... --standing--> Course --+--> learner_page, class_page      learners/*.html, class.html
-                                       +--> matrix                        matrix.html, review/*, players/*
                                        +--> gradebooks (and a Roster)     gradebook.csv, canvas.csv, ...
                                        +--> database                      records.sqlite
                                        +--> junit, github                 junit.xml, summary.md
@@ -25,8 +24,6 @@ from helpers.grading.reports.gradebooks import canvas, changes_csv, gradebook, m
 from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
-from helpers.grading.reports.matrix import Neighbours, matrix_page, player_file, review_page
-from helpers.grading.reports.player import player_page
 from helpers.grading.reports.standing import Course
 from helpers.grading.roster import RosterMatch
 
@@ -60,28 +57,11 @@ def write_reports(
     written or a symbolic link is in the way.
     """
     written = []
-    pages = {standing.page for standing in course.standings}
     with open_folder(out) as folder:
         with open_folder(out / "learners", within=folder) as learners:
             for standing in course.standings:
                 written.append(learners.write(standing.page, learner_page(course, standing)))
-            learners.keep(pages)
-        neighbours = Neighbours(course, similar)
-        players = set()
-        with open_folder(out / "players", within=folder) as played:
-            for standing in course.standings:
-                for each in standing.exercises:
-                    if (page := player_page(each, standing.learner)) is not None:
-                        path = played.write(player_file(standing, each), page)
-                        players.add(path.name)
-                        written.append(path)
-            played.keep(players)
-        with open_folder(out / "review", within=folder) as review:
-            for standing in course.standings:
-                page = review_page(course, standing, neighbours, players)
-                written.append(review.write(standing.page, page))
-            review.keep(pages)
-        written.append(folder.write("matrix.html", matrix_page(course, neighbours)))
+            learners.keep({standing.page for standing in course.standings})
         for name, data in _of_the_class(course, similar, match, changes):
             written.append(folder.write(name, data))
         # an export that the instructor has saved under such a name is not ours to remove

@@ -27,23 +27,11 @@ _MOST_BYTES = 2_000_000
 _MOST_PIXELS = 4_000
 
 
-def render(template: str, script: str = "", policy: str = "", **given: Any) -> bytes:
-    """Fill in a template and give the page as UTF-8. script: the only one that may run in it.
-
-    policy: the page's Content-Security-Policy, by default one that allows this script and style alone.
-    """
+def render(template: str, **given: Any) -> bytes:
+    """Fill in a template and give the page as UTF-8."""
     style = _style()
-    page = (
-        _environment()
-        .get_template(template)
-        .render(
-            style=Markup(style),
-            policy=policy or _policy(style, script),
-            script=script,
-            **given,
-        )
-    )
-    return page.encode("utf-8")
+    page = _environment().get_template(template)
+    return page.render(style=Markup(style), policy=_policy(style), **given).encode("utf-8")
 
 
 def code_marked(text: str) -> Markup:
@@ -84,19 +72,14 @@ def _style() -> str:
     return (_TEMPLATES / "style.css").read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
-    """Allow this style sheet and this script, by their hashes, and pictures inside the page; nothing else."""
-    # By hash, so that nothing runs or is applied that a text smuggles in.
-    scripts = _hash_of(script) if script else "'none'"
+def _policy(style: str) -> str:
+    """Allow this style sheet, by its hash, and pictures inside the page; nothing else."""
+    # By hash, so that no style is applied that a text smuggles in.
+    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     return (
-        f"default-src 'none'; script-src {scripts}; style-src {_hash_of(style)}; img-src data:; "
+        f"default-src 'none'; script-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash_of(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-    return f"'sha256-{digest}'"
 
 
 def checked_png(picture: str) -> tuple[str, int, int] | None:

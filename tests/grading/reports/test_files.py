@@ -14,7 +14,6 @@ from tests.grading.reports.hostile import TEXTS
 
 CLASS_FILES = {
     "class.html",
-    "matrix.html",
     "records.sqlite",
     "gradebook.csv",
     "junit.xml",
@@ -64,7 +63,7 @@ def test_every_report_is_written(tmp_path: Path) -> None:
     written = write_reports(course_of(records, "Autumn"), tmp_path / "new" / "out")
     below = {str(path.relative_to(tmp_path / "new" / "out")) for path in written}
     pages = {name for name in below if name.startswith("learners/")}
-    assert below == CLASS_FILES | pages | {page.replace("learners", "review") for page in pages}
+    assert below == CLASS_FILES | pages
     assert len(pages) == len({each.learner for each in records})
     assert {str(path) for path in written} == {
         str(path) for path in (tmp_path / "new").rglob("*") if path.is_file()
@@ -78,11 +77,7 @@ def test_hostile_records_write_below_out_only(tmp_path: Path) -> None:
     records = [record(name, exercise()) for name in dict.fromkeys(ODD_NAMES)]
     write_reports(course_of(records, "Autumn"), tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
-    assert {path.name for path in (tmp_path / "out").iterdir()} == CLASS_FILES | {
-        "learners",
-        "players",
-        "review",
-    }
+    assert {path.name for path in (tmp_path / "out").iterdir()} == CLASS_FILES | {"learners"}
     assert len(list((tmp_path / "out" / "learners").iterdir())) == len(records)
 
 
@@ -140,10 +135,9 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> Non
 
 
 def test_a_second_run_removes_the_pages_of_who_is_gone(tmp_path: Path) -> None:
-    failed = exercise(trace='{"format": 1}')
-    write_reports(course_of([record("Ada"), record("Bob", failed)], "Autumn"), tmp_path)
+    write_reports(course_of([record("Ada"), record("Bob")], "Autumn"), tmp_path)
     (tmp_path / "learners" / "notes.html").write_text("the instructor's own")
     write_reports(course_of([record("Ada")], "Autumn"), tmp_path)
     left = [path.name for path in tmp_path.rglob("*.html")]
     assert not [name for name in left if name.startswith("bob-")]
-    assert len([name for name in left if name.startswith("ada-")]) == 2 and "notes.html" in left
+    assert len([name for name in left if name.startswith("ada-")]) == 1 and "notes.html" in left
