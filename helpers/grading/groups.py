@@ -11,6 +11,7 @@ which is started again without the answer over which it died. Called by `course 
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import select
@@ -30,7 +31,6 @@ from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.grading.judging import begin_child, confine
 from helpers.grading.record import CaseRecord, ExerciseRecord, Record
 from helpers.grading.sandbox.levels import Plan, Sandbox
-from helpers.grading.similarity import normalized
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.processes import end
@@ -100,6 +100,23 @@ def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[Wrong
         outcome = shown.outcome if shown else first.outcome
         answers.append(WrongAnswer(name, source, outcome, learners, shown))
     return sorted(answers, key=lambda a: (order.index(a.exercise), len(a.source), a.source))
+
+
+def normalized(source: str) -> str:
+    """Return an answer without comments, docstrings and the author's layout; "" if it cannot be read."""
+    try:
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if isinstance(body, list) and body and _is_docstring(body[0]):
+                node.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
+        return ast.unparse(ast.fix_missing_locations(tree)) + "\n" if tree.body else ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def grouped(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]]:

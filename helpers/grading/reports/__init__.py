@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helpers.grading.points.changes import Change
-from helpers.grading.reports.class_page import Alike, Similar, class_page
+from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.database import database
 from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.github import github_annotations, summary
@@ -28,10 +28,8 @@ from helpers.grading.reports.standing import Course
 from helpers.grading.roster import RosterMatch
 
 __all__ = [
-    "Alike",
     "PLATFORM_FILES",
     "ReportError",
-    "Similar",
     "github_annotations",
     "results_json",
     "write_reports",
@@ -47,7 +45,6 @@ def write_reports(
     course: Course,
     out: Path,
     match: RosterMatch | None = None,
-    similar: Sequence[Similar] = (),
     changes: Sequence[Change] = (),
 ) -> list[Path]:
     """Write every report on a class below `out`, each file whole or not at all. Return their paths.
@@ -62,7 +59,7 @@ def write_reports(
             for standing in course.standings:
                 written.append(learners.write(standing.page, learner_page(course, standing)))
             learners.keep({standing.page for standing in course.standings})
-        for name, data in _of_the_class(course, similar, match, changes):
+        for name, data in _of_the_class(course, match, changes):
             written.append(folder.write(name, data))
         # an export that the instructor has saved under such a name is not ours to remove
         roster = Path(match.roster.file).resolve() if match else None
@@ -74,11 +71,10 @@ def write_reports(
 
 def _of_the_class(
     course: Course,
-    similar: Sequence[Similar],
     match: RosterMatch | None,
     changes: Sequence[Change],
 ) -> Iterator[tuple[str, bytes]]:
-    yield "class.html", class_page(course, similar, match, changes)
+    yield "class.html", class_page(course, match, changes)
     if changes:
         yield "changes.csv", changes_csv(changes)
     yield "gradebook.csv", gradebook(course)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
 
 from helpers.grading.points.changes import Change
 from helpers.grading.points.policy import described
@@ -27,30 +26,11 @@ STUCK_BELOW = 0.4
 _MOST_MISTAKES = 25
 _MOST_LOOKS = 300
 _MOST_CHANGES = 100
-_MOST_PAIRS = 40
 # Notebooks that fit next to each other; beyond that the matrix shows them.
 _MOST_COLUMNS = 8
 BINS = 10
 WIDTH, HEIGHT = 640, 190
 _LEFT, _TOP, _GROUND = 34, 22, 150
-
-
-class Alike(NamedTuple):
-    """Two answers to one exercise that are nearly the same.
-
-    share: how much of them, from 0 to 1. learners: how many of the class have written it alike.
-    """
-
-    exercise: str
-    share: float
-    learners: int
-
-
-class Similar(NamedTuple):
-    """Two learners, and the exercises to which they have nearly the same answers, the rarest first."""
-
-    learners: tuple[str, str]
-    alike: tuple[Alike, ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +45,6 @@ class Look:
 
 def class_page(
     course: Course,
-    similar: Sequence[Similar] = (),
     match: RosterMatch | None = None,
     changes: Sequence[Change] = (),
 ) -> bytes:
@@ -73,7 +52,6 @@ def class_page(
     standings = course.standings
     shares = [each.share for each in standings]
     looks = list(_looks(course))
-    pairs = similar_pairs(course, similar)
     mistakes = commonest(course)
     known = {each.learner: each for each in standings}
     return render(
@@ -93,8 +71,6 @@ def class_page(
         stuck_below=percent(STUCK_BELOW),
         looks=looks[:_MOST_LOOKS],
         more_looks=max(0, len(looks) - _MOST_LOOKS),
-        pairs=pairs[:_MOST_PAIRS],
-        more_pairs=max(0, len(pairs) - _MOST_PAIRS),
         match=match,
         changes=[(each, known.get(each.learner)) for each in changes[::-1][:_MOST_CHANGES]],
         overrides=[(s, t) for s in standings for x in s.exercises if (t := override_text(x))],
@@ -178,28 +154,6 @@ def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:
             yield Look("flag", one, numbered(exercise), shown(flag, 300))
     if record.status is Status.HARNESS_FAULT and not any(map(is_fault, record.exercises)):
         yield Look("harness fault", one, line(record.file), shown(record.message, 300))
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two learners with similar answers, and the exercises with their titles."""
-
-    standings: tuple[Standing, Standing]
-    alike: tuple[tuple[Alike, str], ...]
-
-
-def similar_pairs(course: Course, similar: Sequence[Similar]) -> tuple[Pair, ...]:
-    """Return the pairs of which both learners are in the class."""
-    known = {each.learner: each for each in course.standings}
-    titles = {each.name: numbered(each) for one in course.standings for each in one.exercises}
-    return tuple(
-        Pair(
-            (known[pair.learners[0]], known[pair.learners[1]]),
-            tuple((each, titles.get(each.exercise, line(each.exercise))) for each in pair.alike),
-        )
-        for pair in similar
-        if set(pair.learners) <= known.keys()
-    )
 
 
 def _versions(course: Course) -> tuple[tuple[tuple[str, str], ...], ...]:

@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Playwright, Request, sync_playwright
 
-from helpers.grading.reports import Alike, Similar, write_reports
+from helpers.grading.reports import write_reports
 from tests.grading.reports.builders import a_class, course_of
 from tests.grading.reports.hostile import TEXTS, hostile_record, unreadable_record
 
@@ -92,10 +92,7 @@ def test_pages_fit_the_screen_in_both_schemes(
     browser: Browser, tmp_path: Path, shots: Path | None, width: int, scheme: str
 ) -> None:
     records = a_class(12)
-    similar = [Similar(("Ada Lovelace", "Learner 007"), (Alike("ping_pong", 0.97, 2),))]
-    written = write_reports(
-        course_of(records, "Real Ranks, autumn"), tmp_path / "out", similar=similar
-    )
+    written = write_reports(course_of(records, "Real Ranks, autumn"), tmp_path / "out")
     ada = next(path for path in written if path.name.startswith("ada"))
     context = browser.new_context(
         viewport={"width": width, "height": 800},

@@ -7,7 +7,7 @@ from dataclasses import replace
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
 from helpers.grading.record import Record
-from helpers.grading.reports.class_page import Alike, Similar, class_page, histogram, stuck
+from helpers.grading.reports.class_page import class_page, histogram, stuck
 from helpers.grading.reports.mistakes import commonest, hardest, normalized
 from tests.grading.reports.builders import (
     DEADLOCK,
@@ -25,8 +25,8 @@ from tests.grading.reports.builders import (
 from tests.grading.reports.page_tags import Page
 
 
-def text_of(*records: Record, similar: tuple[Similar, ...] = (), title: str = "Autumn") -> str:
-    return " ".join(Page(class_page(course_of(records, title), similar)).text.split())
+def text_of(*records: Record, title: str = "Autumn") -> str:
+    return " ".join(Page(class_page(course_of(records, title))).text.split())
 
 
 def test_an_empty_class_has_a_page() -> None:
@@ -112,17 +112,16 @@ def test_who_is_stuck_and_why() -> None:
     assert "1 file cannot be read" in found["Cleo"] and "Ada" not in found
 
 
-def test_faults_flags_and_similar_answers_are_places_to_look() -> None:
+def test_faults_and_flags_are_places_to_look() -> None:
     flagged = exercise(flags=("traffic does not match: look",))
     text = text_of(
         record("Ada", flagged),
         record("Bob", fault()),
         unreadable("Cleo"),
-        similar=(Similar(("Ada", "Bob"), (Alike("ping_pong", 0.93, 2),)),),
     )
     assert "Look here, no verdict" in text and "traffic does not match: look" in text
     assert "harness fault" in text and "SIGKILL" in text
-    assert "93 % alike" in text and "3 to look at" in text
+    assert "3 to look at" in text
 
 
 def test_every_learner_is_listed_and_linked_to_a_page_of_its_own() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from helpers.grading.record import Record
-from helpers.grading.reports.class_page import Alike, Similar, class_page
+from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.learner_page import learner_page
 from tests.grading.reports.builders import course_of
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
@@ -30,9 +30,8 @@ def records_of(text: str) -> list[Record]:
 
 def pages_of(text: str) -> list[bytes]:
     course = course_of(records_of(text), title=text)
-    similar = [Similar((text, text + "'"), (Alike(text, 0.9, 2),))]
     return [
-        class_page(course, similar),
+        class_page(course),
         *(learner_page(course, each) for each in course.standings),
     ]
 
