@@ -156,7 +156,7 @@ cell("print(help_me(swap))")
     ("program", "words"),
     [
         ("join('http://127.0.0.1:1', 'code')", "RoomError: No board answers at http://127.0.0.1:1"),
-        ("join({url!r}, 'wrong')", "Refused: The board at {url} refused: This is not the code"),
+        ("join({url!r}, 'wrong')", "RoomError: The board at {url} refused: This is not the code"),
         ("help_me()", "RoomError: You have not joined a room: join(url, code) does."),
         ("join('nowhere', 'code')", "RoomError: What answers at nowhere is not a board"),
     ],
@@ -187,7 +187,7 @@ from helpers.room import outbox
 from helpers.room.messages import Checked, Post
 room = outbox.place()
 while True:
-    event = Checked(outbox._new_id(), "swap", "wrong")
+    event = Checked(outbox.new_id(), "swap", "wrong")
     try:
         outbox.post(room.url, "api/events", Post([event]), room.token)
     except outbox.RoomError:
