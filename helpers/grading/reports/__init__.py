@@ -23,7 +23,7 @@ from helpers.grading.reports.github import github_annotations, summary
 from helpers.grading.reports.gradebooks import canvas, changes_csv, gradebook, moodle
 from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
-from helpers.grading.reports.learner_page import learner_page
+from helpers.grading.reports.pages import learner_page
 from helpers.grading.reports.standing import Course
 from helpers.grading.roster import RosterMatch
 

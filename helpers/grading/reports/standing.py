@@ -31,9 +31,10 @@ from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import DEFAULT, Policy
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.copies import by_notebook, is_own, own_text, together
-from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
+from helpers.grading.reports.outcomes import Kind, is_fault, kind_of, override_text
 from helpers.grading.reports.slugs import page_names
-from helpers.grading.reports.text import sound
+from helpers.grading.reports.text import percent, sound
+from helpers.views.plain import plural
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class Lateness:
     days: int
     free: int
     factor: float
+
+
+def late_text(late: Lateness) -> str:
+    """Say by how much a notebook is late, and what that costs."""
+    free = f", of which {late.free} free" if late.free else ""
+    return f"{plural(late.days, 'day')} late{free}: {percent(late.factor)} of its points count."
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,11 @@ class Standing:
     @property
     def unreadable(self) -> tuple[Record, ...]:
         return tuple(each for each in self.records if each.status is Status.UNREADABLE)
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What to say of each exercise whose points a person has given."""
+        return tuple(filter(None, map(override_text, self.exercises)))
 
     @property
     def own_text(self) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import class_page
-from helpers.grading.reports.learner_page import learner_page
+from helpers.grading.reports.pages import learner_page
 from tests.grading.reports.builders import course_of
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 from tests.grading.reports.page_tags import Page
