@@ -24,7 +24,14 @@ from helpers.grading.cache import write_whole
 from helpers.grading.group_work import shared
 from helpers.grading.people import People, read_people
 from helpers.grading.points.changes import FILE as GRADES
-from helpers.grading.points.changes import Change, Grades, as_json, changes_between, read_grades
+from helpers.grading.points.changes import (
+    Change,
+    Grades,
+    as_json,
+    changes_between,
+    grades_of,
+    read_grades,
+)
 from helpers.grading.points.counted import weighted
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record, Status, read_records
@@ -36,7 +43,6 @@ from helpers.grading.reports.standing import (
     Course,
     course_of,
     graded_points,
-    grades_of,
     points_to_reach,
 )
 from helpers.grading.sandbox.levels import Plan, choose, protection_here

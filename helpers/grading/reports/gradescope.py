@@ -21,14 +21,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from helpers.grading.cache import write_whole
 from helpers.grading.points.counted import is_bonus
 from helpers.grading.points.policy import DEFAULT, FILE, Policy, read_policy
 from helpers.grading.record import ExerciseRecord, Record, Status, read_records
 from helpers.grading.reports.class_page import places_to_look
-from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.outcomes import Kind, exercise_text, is_fault, kind_of
 from helpers.grading.reports.standing import course_of
 from helpers.grading.reports.text import line, numbered, shown, sound
+from helpers.grading.setting import CannotGrade
 
 _SCRIPTS = Path(__file__).parent / "gradescope_files"
 _SETTINGS = (
@@ -128,7 +129,7 @@ def write_zip(
     notebooks: Sequence[str] = (),
     policy: Path | None = None,
 ) -> None:
-    """Write the zip to an open file. Raise ReportError if the secret cannot be used.
+    """Write the zip to an open file. Raise CannotGrade if the secret cannot be used.
 
     secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
     notebooks: names of those that count; where there are none, all that a submission holds. policy: a policy
@@ -137,7 +138,7 @@ def write_zip(
     if policy is not None:
         read_policy(policy)
     if len(secret) < _SHORTEST or not secret.isprintable():
-        raise ReportError(
+        raise CannotGrade(
             f"The secret of a Gradescope zip must be one line of at least {_SHORTEST} characters: a "
             "learner who guesses it can draw the hidden cases."
         )
@@ -176,8 +177,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes, mode: int = 0o644)
 def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
     """Read the records that `course grade` wrote below `out`, and write the results file."""
     policy = read_policy(out / FILE) if (out / FILE).exists() else DEFAULT
-    with open_folder(results.parent) as folder:
-        folder.write(results.name, results_json(read_records(out), notebooks, policy))
+    write_whole(results, results_json(read_records(out), notebooks, policy))
 
 
 if __name__ == "__main__":

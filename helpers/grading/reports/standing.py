@@ -18,9 +18,7 @@ from helpers.checks.headings import headings
 from helpers.checks.headings import notebooks as known_notebooks
 from helpers.checks.result import Outcome
 from helpers.grading.owners import notebooks_named
-from helpers.grading.points.changes import Grade, grade_of
 from helpers.grading.points.counted import (
-    Counted,
     is_bonus,
     nothing_handed_in,
     overridden,
@@ -209,21 +207,6 @@ def points_to_reach(record: Record) -> float:
     return sum(sound(each.out_of) for each in counted)
 
 
-def grades_of(course: Course) -> tuple[Grade, ...]:
-    """Return what each exercise counts, to be compared with the next run."""
-    found = []
-    for standing in course.standings:
-        for record in standing.records:
-            late = standing.late.get(record.notebook)
-            dropped = record.notebook in standing.dropped
-            found += [
-                grade_of(record, each, late.factor if late else 1.0, dropped)
-                for each in record.exercises
-                if isinstance(each, Counted) and not is_fault(each)
-            ]
-    return tuple(found)
-
-
 def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
     """Return what a record was graded with, in order; what tells secrets apart is nobody's business."""
     return tuple(sorted((name, each) for name, each in record.versions.items() if name != "secret"))
@@ -279,22 +262,20 @@ def _standing(
         copies.setdefault((record.notebook, "" if record.notebook else record.file), []).append(
             record
         )
-    best, used = dict[tuple[str, str], Record](), list[Record]()
+    final, used = dict[tuple[str, str], Record](), list[Record]()
     for key, each in copies.items():
-        best[key], contributing = together(each, days, policy.late.per_day, graded_points)
+        final[key], contributing = together(each, days, policy.late.per_day, graded_points)
         used += contributing
-    chosen = list(best.values())
     spare = tuple(each for each in records if not any(each is one for one in used))
-    late = _lateness(policy, {each.notebook: days[each.file] for each in chosen})
-    final = {
-        key: reduced(each, late[each.notebook].factor) if each.notebook in late else each
-        for key, each in best.items()
-    }
+    late = _lateness(policy, {each.notebook: days[each.file] for each in final.values()})
+    for key, each in final.items():
+        if each.notebook in late:
+            final[key] = reduced(each, late[each.notebook].factor)
     for override in overrides:
         notebook = headings()[override.exercise].notebook
         if notebook in notebooks:
             before = final.get((notebook, "")) or nothing_handed_in(learner, notebook)
-            final[notebook, ""] = overridden(before, [override], policy)
+            final[notebook, ""] = overridden(before, override, policy)
     counted = tuple(final[key] for key in sorted(final, key=lambda key: (not key[0], *key)))
     present = {record.notebook for record in counted}
     missing = tuple(name for name in notebooks if name not in present)

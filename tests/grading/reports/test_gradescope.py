@@ -16,8 +16,9 @@ import pytest
 
 from helpers.course.workspace import find_workspace
 from helpers.grading.points.policy import PolicyError, read_policy
-from helpers.grading.reports import ReportError, gradescope, write_zip
+from helpers.grading.reports import gradescope, write_zip
 from helpers.grading.reports.gradescope import results_json
+from helpers.grading.setting import CannotGrade
 from tests.grading.reports.builders import exercise, fault, record, results, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 
@@ -119,7 +120,7 @@ def test_a_policy_s_weights_count_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("secret", ["", "abc", f"{SECRET}\n{SECRET}"])
 def test_a_secret_that_cannot_be_used_is_refused(secret: str) -> None:
-    with pytest.raises(ReportError):
+    with pytest.raises(CannotGrade):
         write_zip(io.BytesIO(), find_workspace().root, secret)
 
 
