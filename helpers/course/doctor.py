@@ -247,7 +247,8 @@ def _jupyterlab() -> tuple[bool, str]:
     if not (worked and found):
         raise Missing("it does not run")
     if not re.search(r"@jupyter-widgets/jupyterlab-manager.*enabled.*OK", said):
-        return False, f"{found}, without the widgets extension: quizzes appear as text"
+        enable = "`jupyter labextension enable @jupyter-widgets/jupyterlab-manager`"
+        return False, f"{found}, without widgets, so quizzes appear as text: {enable}"
     return True, f"{found}, with widgets"
 
 
@@ -293,43 +294,17 @@ PROBES: tuple[tuple[str, Probe, str], ...] = (
     ("fork", _fork, "On macOS nothing is to be done: all works, and starts slower."),
     ("Python", _python, ""),  # pip does not install the course with one that is too old
     ("packages", packages, "`make venv`"),
-    (
-        "gloo",
-        _gloo,
-        "Ranks use the loopback network and the temp folder: look at a firewall, at the host's"
-        " name in /etc/hosts, and at the lines below.",
-    ),
-    ("GPUs", _nccl, "Nothing to do. Install a torch with NCCL if you want to use the GPUs."),
+    ("gloo", _gloo, "Look at a firewall, the host's name in /etc/hosts, and the lines below."),
+    ("GPUs", _nccl, "Nothing to do, unless you want to use them: install a torch with NCCL."),
     ("CPUs", _cpus, "Two or more show what the notebooks measure."),
     ("memory", _memory, "Close other programs, or other kernels."),
-    (
-        "shared memory",
-        _shared_memory,
-        "In a container: start it with --shm-size=1g. DataLoader workers may die without.",
-    ),
+    ("shared memory", _shared_memory, "Start a container with --shm-size=1g: DataLoaders need it."),
     ("open files", _open_files, "`ulimit -n 4096` before `make lab`; `ulimit -Hn` is the most."),
     ("temp folder", _temp_folder, "Free some space, or set TMPDIR."),
-    (
-        "JupyterLab",
-        _jupyterlab,
-        "`make venv`, then `.venv/bin/jupyter labextension enable @jupyter-widgets/jupyterlab-manager`",
-    ),
+    ("JupyterLab", _jupyterlab, "`make venv`, or enable the extension as said above."),
     ("MPI", _mpi, f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"),
-    (
-        "sandbox",
-        _bubblewrap,
-        "Only grading other people's notebooks needs it: sudo apt-get install bubblewrap, and allow"
-        " unprivileged user namespaces on this machine.",
-    ),
-    (
-        "Landlock",
-        _landlock,
-        "Only grading uses it, as a second sandbox layer. On Linux: add landlock to the lsm= option.",
-    ),
-    (
-        "browser",
-        _browser,
-        "Learners need no other browser than their own. For `make test`: sudo apt-get install chromium",
-    ),
+    ("sandbox", _bubblewrap, "Only grading uses it: install bubblewrap, allow user namespaces."),
+    ("Landlock", _landlock, "Only grading uses it, as a second layer: add landlock to lsm=."),
+    ("browser", _browser, "Only `make test` uses it: sudo apt-get install chromium"),
 )
 """In the order in which their findings are shown."""
