@@ -75,7 +75,9 @@ def write_reports(
 def _write(path: Path, content: bytes) -> Path:
     write_whole(path, content)
     with writing(path):
-        path.chmod(0o644)  # for whoever may enter the folder of results
+        path.chmod(
+            0o644
+        )  # a folder that several teachers share has pages that all of them can read
     return path
 
 

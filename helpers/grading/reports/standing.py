@@ -268,9 +268,9 @@ def _standing(
         used += contributing
     spare = tuple(each for each in records if not any(each is one for one in used))
     late = _lateness(policy, {each.notebook: days[each.file] for each in final.values()})
-    for key, each in final.items():
-        if each.notebook in late:
-            final[key] = reduced(each, late[each.notebook].factor)
+    for key, record in final.items():
+        if record.notebook in late:
+            final[key] = reduced(record, late[record.notebook].factor)
     for override in overrides:
         notebook = headings()[override.exercise].notebook
         if notebook in notebooks:
