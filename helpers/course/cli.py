@@ -28,7 +28,7 @@ from helpers.views.plain import PLAIN_MARKS
 
 _FOR_WHOM = {
     "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
-    "To teach": ("plan", "slides", "teach", "room", "grade", "release", "gradescope", "nbgrader"),
+    "To teach": ("plan", "slides", "teach", "room", "grade", "release", "gradescope"),
     "To write": ("mistakes", "build", "outputs", "site"),
 }
 """The commands as help lists them; a new one that is not named here comes last."""
@@ -630,29 +630,6 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
         click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
         sys.exit(2)
     click.echo(f"{_short(out)} holds the secret: give it to nobody but Gradescope.")
-
-
-@main.command()
-@click.argument("out", type=click.Path(path_type=Path))
-@click.option("--policy", type=click.Path(path_type=Path), help="A policy.toml: its weights count.")
-def nbgrader(out: Path, policy: Path | None) -> None:
-    """Write a course directory for nbgrader.
-
-    There `nbgrader generate_assignment 02_blocking_p2p` makes what you hand out.
-    """
-    from helpers.grading.nbgrader import write_course
-    from helpers.grading.points.policy import DEFAULT, PolicyError, read_policy
-
-    try:
-        found = DEFAULT if policy is None else read_policy(policy)
-        written = write_course(workspaces.find_workspace().solutions, out, found)
-    except PolicyError as error:
-        click.echo(error, err=True)
-        sys.exit(2)
-    except OSError as error:
-        click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
-        sys.exit(2)
-    click.echo(f"{len(written)} assignments in {_short(out)}/source.")
 
 
 @main.command()

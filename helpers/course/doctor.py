@@ -1,6 +1,6 @@
 """`course doctor`: try what the course needs on this machine, one line for each thing.
 
-probe, probe, ... --examine--> Finding, Finding, ... --report--> text, exit code
+(name, probe, advice), ... --examine--> Finding, Finding, ... --report--> text, exit code
 """
 
 from __future__ import annotations
@@ -22,30 +22,20 @@ from typing import Literal
 
 from helpers.course.workspace import WorkspaceError, find_workspace
 
-GIB = 1 << 30
-MIB = 1 << 20
+GIB, MIB = 1 << 30, 1 << 20
 COURSE_RANKS = 8
 """The largest world that a notebook starts."""
-FILES_PER_RANK = 3
-FILES_OF_A_KERNEL = 100
 RANK_BYTES = 60 * MIB
 """About what a forked rank adds: 58 MB were measured."""
-SMALL_SHM_BYTES = 256 * MIB
-SMALL_DISK_BYTES = 1 * GIB
-SANDBOX_TIMEOUT_S = 20.0
-TOO_OLD = (3, 11)
-GLOO_TIMEOUT_S = 60.0
-COMMAND_TIMEOUT_S = 60.0
+RANK_FILES, KERNEL_FILES = 3, 100
+TIMEOUT_S = 60.0
+_MACOS = "/Applications/{0}.app/Contents/MacOS/{0}"
+BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+BROWSERS += [_MACOS.format("Google Chrome"), _MACOS.format("Chromium")]
 
-BROWSERS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-)
-Status = Literal["ok", "warning", "missing"]
+
+class Missing(Exception):
+    """The course cannot do without something that does not work here."""
 
 
 @dataclass(frozen=True)
@@ -57,27 +47,32 @@ class Finding:
     """
 
     name: str
-    status: Status
+    status: Literal["ok", "warning", "missing"]
     detail: str
     advice: str = ""
 
 
-def examine(probes: Iterable[Callable[[], Finding]] | None = None) -> Iterator[Finding]:
-    """Run each probe and give its finding as soon as it is there."""
-    for probe in PROBES if probes is None else probes:
+Probe = Callable[[], tuple[bool, str]]
+"""Returns whether all is well, and a detail. False is a warning; raises Missing if it is worse."""
+
+
+def examine(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[Finding]:
+    """Run each probe and return its finding as soon as it is known."""
+    for name, probe, advice in PROBES if probes is None else probes:
         try:
-            yield probe()
+            fine, detail = probe()
+        except Missing as error:
+            yield Finding(name, "missing", str(error), advice)
         except Exception as error:  # one broken probe must not hide what the others find
-            yield Finding(
-                probe.__name__,
-                "missing",
-                f"could not be tried: {type(error).__name__}: {error}",
-                "`make venv` installs what the course needs.",
-            )
+            detail = f"could not be tried: {type(error).__name__}: {error}"
+            venv = "`make venv` installs what the course needs."
+            yield Finding(name, "missing", detail, advice or venv)
+        else:
+            yield Finding(name, "ok", detail) if fine else Finding(name, "warning", detail, advice)
 
 
 def report(finding: Finding) -> str:
-    """Say a finding in one line, and what to do in a second one."""
+    """Return a finding as one line, and what to do as a second one."""
     line = f"{finding.status:8} {finding.name}: {finding.detail}"
     return f"{line}\n{'':8} -> {finding.advice}" if finding.advice else line
 
@@ -90,117 +85,70 @@ def exit_code(findings: Iterable[Finding]) -> int:
 # --- the machine ----------------------------------------------------------------------------------
 
 
-def system() -> Finding:
-    """See whether ranks can be forked here, which makes them start in milliseconds."""
+def _fork() -> tuple[bool, str]:
     if sys.platform == "win32":
-        return Finding("system", "missing", "native Windows", "Use WSL: ranks need Linux or macOS.")
+        raise Missing("native Windows, but ranks need Linux or macOS: use WSL")
     if sys.platform == "darwin":
-        detail = "macOS: fork is unsafe here, so ranks are spawned, which takes seconds"
-        return Finding("fork", "warning", detail, "Nothing to do: all works, and starts slower.")
+        return False, "macOS: fork is unsafe here, so ranks are spawned, which takes seconds"
     pid = os.fork()
     if pid == 0:
         os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    if status != 0:
-        return Finding("fork", "missing", f"a forked process ended with status {status}")
-    return Finding("fork", "ok", "works: ranks start in milliseconds")
+    if status := os.waitpid(pid, 0)[1]:
+        raise Missing(f"a forked process ended with status {status}")
+    return True, "works: ranks start in milliseconds"
 
 
-def cpus() -> Finding:
-    """Count the CPUs that this process may use."""
+def _cpus() -> tuple[bool, str]:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if (count or 1) < 2:
-        detail = "1: ranks take turns, so no speed-up or overlap can be seen"
-        return Finding("CPUs", "warning", detail, "Two or more show what the notebooks measure.")
-    return Finding("CPUs", "ok", f"{count}")
+        return False, "1: ranks take turns, so no speed-up or overlap can be seen"
+    return True, f"{count}"
 
 
-def memory() -> Finding:
-    """Compare the memory that is free with what ranks take."""
+def _memory() -> tuple[bool, str]:
     import psutil
 
     free = psutil.virtual_memory().available
-    detail = f"{free / GIB:.1f} GiB free, about {max(0, free - GIB) // RANK_BYTES} ranks"
-    if free < GIB + COURSE_RANKS * RANK_BYTES:
-        return Finding("memory", "warning", detail, "Close other programs, or other kernels.")
-    return Finding("memory", "ok", detail)
+    ranks = max(0, free - GIB) // RANK_BYTES
+    return ranks >= COURSE_RANKS, f"{free / GIB:.1f} GiB free, about {ranks} ranks"
 
 
-def shared_memory() -> Finding:
-    """See how much shared memory is left for DataLoader workers and NCCL."""
+def _shared_memory() -> tuple[bool, str]:
     path = Path("/dev/shm")
     if not path.is_dir():
-        return Finding(
-            "shared memory", "ok", "this system keeps it elsewhere, without a limit here"
-        )
+        return True, "this system keeps it elsewhere, without a limit here"
     free = shutil.disk_usage(path).free
-    detail = f"{free / MIB:.0f} MiB free in {path}"
-    if free < SMALL_SHM_BYTES:
-        advice = "In a container: start it with --shm-size=1g. DataLoader workers may die without."
-        return Finding("shared memory", "warning", detail, advice)
-    return Finding("shared memory", "ok", detail)
+    return free >= 256 * MIB, f"{free / MIB:.0f} MiB free in {path}"
 
 
-def open_files() -> Finding:
-    """See how many ranks the limit on open files allows."""
+def _open_files() -> tuple[bool, str]:
     import resource
 
-    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
-        return Finding("open files", "ok", "no limit")
-    ranks = max(0, limit - FILES_OF_A_KERNEL) // FILES_PER_RANK
-    detail = f"at most {limit}: enough for about {ranks} ranks"
-    if ranks < 2 * COURSE_RANKS:
-        advice = f"`ulimit -n {4096 if most < 0 else min(4096, most)}` before `make lab`"
-        return Finding("open files", "warning", detail, advice)
-    return Finding("open files", "ok", detail)
+        return True, "no limit"
+    ranks = max(0, limit - KERNEL_FILES) // RANK_FILES
+    return ranks >= 2 * COURSE_RANKS, f"at most {limit}: enough for about {ranks} ranks"
 
 
-def temp_folder() -> Finding:
-    """Write a file where ranks meet and keep what they exchange."""
-    folder = tempfile.gettempdir()
-    try:
-        with tempfile.TemporaryFile() as file:
-            file.write(b"x" * MIB)
-            file.flush()
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        detail = f"{folder} cannot be written: {error.strerror or error}"
-        return Finding("temp folder", "missing", detail, "Free some space, or set TMPDIR.")
-    detail = f"{free / GIB:.1f} GiB free in {folder}"
-    if free < SMALL_DISK_BYTES:
-        return Finding("temp folder", "warning", detail, "Free some space, or set TMPDIR.")
-    return Finding("temp folder", "ok", detail)
+def _temp_folder() -> tuple[bool, str]:
+    folder = tempfile.gettempdir()  # where ranks meet and keep what they exchange
+    with tempfile.TemporaryFile() as file:
+        file.write(b"x" * MIB)
+        file.flush()
+    free = shutil.disk_usage(folder).free
+    return free >= GIB, f"{free / GIB:.1f} GiB free in {folder}"
 
 
-def bubblewrap() -> Finding:
-    """Run a program in a sandbox of its own, as a grader does with submissions."""
-    advice = "Only grading other people's notebooks needs it: sudo apt-get install bubblewrap"
+def _bubblewrap() -> tuple[bool, str]:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
-        return Finding("sandbox", "warning", "no bubblewrap (bwrap) here", advice)
-    command = [bwrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=SANDBOX_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("sandbox", "warning", f"{bwrap} does not run: {error}", advice)
-    if done.returncode != 0:
-        detail = f"{bwrap} may not make namespaces: {done.stderr.strip()}"
-        advice = "Only grading needs it. Allow unprivileged user namespaces on this machine."
-        return Finding("sandbox", "warning", detail, advice)
-    return Finding("sandbox", "ok", f"{bwrap} ran a program in namespaces of its own")
-
-
-def landlock() -> Finding:
-    """Ask the kernel for its Landlock version: the second layer of the sandbox around a graded submission."""
-    version = landlock_version()
-    if version > 0:
-        return Finding("Landlock", "ok", f"version {version}")
-    detail = "this kernel has none, or has it switched off"
-    advice = "Only grading uses it, as a second sandbox layer. On Linux: add landlock to the lsm= option."
-    return Finding("Landlock", "warning", detail, advice)
+        return False, "no bubblewrap (bwrap) here"
+    words = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]
+    worked, said = _run(bwrap, *words)
+    if not worked:
+        return False, f"{bwrap} may not make namespaces: {said.strip()}"
+    return True, f"{bwrap} ran a program in namespaces of its own"
 
 
 def landlock_version() -> int:
@@ -216,54 +164,60 @@ def landlock_version() -> int:
     return max(0, int(libc.syscall(create_ruleset, None, ctypes.c_size_t(0), version_flag)))
 
 
+def _landlock() -> tuple[bool, str]:
+    version = landlock_version()
+    return version > 0, f"version {version}" if version else "this kernel has none, or it is off"
+
+
 # --- installed software ---------------------------------------------------------------------------
 
 
-def python() -> Finding:
-    """See whether this Python is new enough."""
-    here = f"{sys.version.split()[0]} at {sys.executable}"
-    if sys.version_info < TOO_OLD:
-        return Finding("Python", "missing", here, "Install Python 3.11 or newer, then `make lab`.")
-    return Finding("Python", "ok", here)
+def _python() -> tuple[bool, str]:
+    return True, f"{sys.version.split()[0]} at {sys.executable}"
 
 
-def packages(root: Path | None = None) -> Finding:
+def packages(root: Path | None = None) -> tuple[bool, str]:
     """Compare the installed versions of what the course uses with those it is tested with."""
     try:
-        pins = read_pins((root or find_workspace().root) / "constraints.txt")
+        text = ((root or find_workspace().root) / "constraints.txt").read_text(encoding="utf-8")
     except (WorkspaceError, OSError) as error:
-        return Finding("packages", "warning", f"versions cannot be compared: {error}")
-    absent, other = [], []
-    for name in sorted(direct_dependencies()):
-        installed = _installed(name)
-        if installed is None:
-            absent.append(name)
-        elif installed != pins.get(name):
-            other.append(f"{name} {installed} (tested: {pins.get(name, 'none')})")
-    if absent:
-        return Finding("packages", "missing", f"not installed: {', '.join(absent)}", "`make venv`")
+        return False, f"versions cannot be compared: {error}"
+    pins = {_plain(pin[1]): pin[2] for pin in re.finditer(r"(?m)^([\w.-]+)==([^\s;]+)", text)}
+    here = {name: _installed(name) for name in sorted(direct_dependencies())}
+    if absent := [name for name, found in here.items() if not found]:
+        raise Missing(f"not installed: {', '.join(absent)}")
+    known = ((name, found, pins.get(name, "none")) for name, found in here.items())
+    other = [f"{name} {found} (tested: {pin})" for name, found, pin in known if found != pin]
     if other:
-        return Finding("packages", "warning", f"other versions: {', '.join(other)}", "`make venv`")
-    return Finding("packages", "ok", f"torch {version('torch')}, and all others as tested")
+        return False, f"other versions: {', '.join(other)}"
+    return True, f"torch {version('torch')}, and all others as tested"
 
 
-def gloo() -> Finding:
-    """Start two real ranks and let them add up their numbers."""
+def direct_dependencies() -> set[str]:
+    """Return the names of what the course itself needs, without its extras."""
+    lines = requires("real-ranks") or []
+    return {_plain(re.split(r"[^\w.-]", line)[0]) for line in lines if "extra ==" not in line}
+
+
+def _plain(name: str) -> str:
+    """Return a package's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name).partition("+")[0]  # "+cpu", "+cu130": builds of the same version
+    except PackageNotFoundError:
+        return ""
+
+
+def _gloo() -> tuple[bool, str]:
     from helpers import launch
 
-    try:
-        run = launch(_sum_of_ranks, 2, timeout=GLOO_TIMEOUT_S, backend="gloo")
-    except Exception as error:
-        return Finding(
-            "gloo",
-            "missing",
-            f"two ranks could not talk to each other: {type(error).__name__}: {error}",
-            "Ranks use the loopback network and the temp folder: look at a firewall, at the host's"
-            " name in /etc/hosts, and at the lines below.",
-        )
+    run = launch(_sum_of_ranks, 2, timeout=TIMEOUT_S, backend="gloo")
     if run.values != [1.0, 1.0]:
-        return Finding("gloo", "missing", f"two ranks gave {run.values}, not [1.0, 1.0]")
-    return Finding("gloo", "ok", f"two ranks started and answered in {run.seconds:.2f} s")
+        raise Missing(f"two ranks gave {run.values}, not [1.0, 1.0]")
+    return True, f"two ranks started and answered in {run.seconds:.2f} s"
 
 
 def _sum_of_ranks(rank: int, world_size: int) -> float:
@@ -275,106 +229,53 @@ def _sum_of_ranks(rank: int, world_size: int) -> float:
     return total.item()
 
 
-def nccl() -> Finding:
-    """Count the GPUs that torch can use."""
+def _nccl() -> tuple[bool, str]:
     import torch
     import torch.distributed as dist
 
     count = torch.cuda.device_count()
     if count == 0:
-        return Finding(
-            "GPUs", "ok", "none: all ranks run on the CPU with gloo, as the course expects"
-        )
+        return True, "none: all ranks run on the CPU with gloo, as the course expects"
     if not dist.is_nccl_available():
-        return Finding("GPUs", "warning", f"{count}, but this torch has no NCCL: gloo is used")
-    name = torch.cuda.get_device_name(0)
-    return Finding("GPUs", "ok", f"{count} ({name}): NCCL is used for up to {count} ranks")
+        return False, f"{count}, but this torch has no NCCL: gloo is used"
+    return True, f"{count} ({torch.cuda.get_device_name(0)}): NCCL is used for up to {count} ranks"
 
 
-def jupyterlab() -> Finding:
-    """Ask JupyterLab whether it runs and has the extension that draws widgets."""
-    said = _run([sys.executable, "-m", "jupyterlab.labextensions", "list"])
-    if said is None or not (found := _installed("jupyterlab")):
-        return Finding("JupyterLab", "missing", "it does not run", "`make venv`")
+def _jupyterlab() -> tuple[bool, str]:
+    worked, said = _run(sys.executable, "-m", "jupyterlab.labextensions", "list")
+    found = _installed("jupyterlab")
+    if not (worked and found):
+        raise Missing("it does not run")
     if not re.search(r"@jupyter-widgets/jupyterlab-manager.*enabled.*OK", said):
-        return Finding(
-            "JupyterLab",
-            "warning",
-            f"{found}, without the widgets extension: quizzes appear as text",
-            "`.venv/bin/jupyter labextension enable @jupyter-widgets/jupyterlab-manager`",
-        )
-    return Finding("JupyterLab", "ok", f"{found}, with widgets")
+        enable = "`jupyter labextension enable @jupyter-widgets/jupyterlab-manager`"
+        return False, f"{found}, without widgets, so quizzes appear as text: {enable}"
+    return True, f"{found}, with widgets"
 
 
-def mpi() -> Finding:
-    """Start two ranks under mpiexec, as notebook 22 does."""
+def _mpi() -> tuple[bool, str]:
     own = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(own) if own.exists() else shutil.which("mpiexec")
-    advice = f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"
-    absent = [] if mpiexec else ["mpiexec"]
-    absent += [] if importlib.util.find_spec("mpi4py") else ["mpi4py"]
-    if not mpiexec or absent:
-        return Finding("MPI", "warning", f"not installed: {', '.join(absent)}", advice)
+    if not mpiexec or not importlib.util.find_spec("mpi4py"):
+        return False, f"not installed: {'mpi4py' if mpiexec else 'mpiexec'}"
     # One write for each rank: what print() writes in pieces comes out mixed.
     program = "import os; from mpi4py import MPI; os.write(1, b'size %d\\n' % MPI.COMM_WORLD.size)"
-    words = [mpiexec, "-n", "2", sys.executable, "-c", program]
-    said = _run(words)
-    if said is None or said.count("size 2") != 2:
-        return Finding(
-            "MPI",
-            "warning",
-            f"{mpiexec} did not run two ranks of mpi4py",
-            f"Only notebook 22 uses it. To see why it failed, run: `{shlex.join(words)}`",
-        )
-    return Finding("MPI", "ok", f"{mpiexec} ran two ranks of mpi4py")
+    words = (mpiexec, "-n", "2", sys.executable, "-c", program)
+    worked, said = _run(*words)
+    if not worked or said.count("size 2") != 2:
+        return False, f"no two ranks of mpi4py ran; to see why, run: `{shlex.join(words)}`"
+    return True, f"{mpiexec} ran two ranks of mpi4py"
 
 
-def browser() -> Finding:
-    """Look for the browser that one of the tests drives."""
-    path = find_browser()
-    said = path and _run([path, "--version"])
-    if not said:
-        return Finding(
-            "browser",
-            "warning",
-            "no Chromium or Chrome that runs: the test that drives JupyterLab is skipped",
-            "Learners need no other browser than their own. For `make test`: sudo apt-get install chromium",
-        )
-    return Finding("browser", "ok", said.strip().splitlines()[-1])
+def _browser() -> tuple[bool, str]:
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    worked, said = _run(path, "--version") if path else (False, "")
+    if not worked:
+        return False, "no Chromium or Chrome that runs: the test that drives JupyterLab is skipped"
+    return True, said.strip().splitlines()[-1]
 
 
-def find_browser() -> str | None:
-    """Find Chromium or Chrome, on the PATH or where macOS keeps them."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-def direct_dependencies() -> set[str]:
-    """Return the names of what the course itself needs, without its extras."""
-    lines = requires("real-ranks") or []
-    return {normal_name(re.split(r"[^\w.-]", line)[0]) for line in lines if "extra ==" not in line}
-
-
-def read_pins(constraints: Path) -> dict[str, str]:
-    """Read `name==version` lines, by normalized name; comments and markers are left out."""
-    lines = constraints.read_text(encoding="utf-8").splitlines()
-    found = (re.match(r"([\w.-]+)==([^\s;]+)", line) for line in lines)
-    return {normal_name(pin[1]): pin[2] for pin in found if pin}
-
-
-def normal_name(name: str) -> str:
-    """Write a package's name as package indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return version(name).partition("+")[0]  # "+cpu", "+cu130": builds of the same version
-    except PackageNotFoundError:
-        return None
-
-
-def _run(command: list[str]) -> str | None:
-    """Return what a command says on either stream; None if it fails, hangs or is not there."""
+def _run(*command: str) -> tuple[bool, str]:
+    """Return whether a command succeeds in time, and what it prints on either stream."""
     try:
         done = subprocess.run(
             command,
@@ -382,29 +283,28 @@ def _run(command: list[str]) -> str | None:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=COMMAND_TIMEOUT_S,
-            check=True,
+            timeout=TIMEOUT_S,
         )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        return False, str(error)
+    return done.returncode == 0, done.stdout
 
 
-PROBES: tuple[Callable[[], Finding], ...] = (
-    system,
-    python,
-    packages,
-    gloo,
-    nccl,
-    cpus,
-    memory,
-    shared_memory,
-    open_files,
-    temp_folder,
-    jupyterlab,
-    mpi,
-    bubblewrap,
-    landlock,
-    browser,
+PROBES: tuple[tuple[str, Probe, str], ...] = (
+    ("fork", _fork, "On macOS nothing is to be done: all works, and starts slower."),
+    ("Python", _python, ""),  # pip does not install the course with one that is too old
+    ("packages", packages, "`make venv`"),
+    ("gloo", _gloo, "Look at a firewall, the host's name in /etc/hosts, and the lines below."),
+    ("GPUs", _nccl, "Nothing to do, unless you want to use them: install a torch with NCCL."),
+    ("CPUs", _cpus, "Two or more show what the notebooks measure."),
+    ("memory", _memory, "Close other programs, or other kernels."),
+    ("shared memory", _shared_memory, "Start a container with --shm-size=1g: DataLoaders need it."),
+    ("open files", _open_files, "`ulimit -n 4096` before `make lab`; `ulimit -Hn` is the most."),
+    ("temp folder", _temp_folder, "Free some space, or set TMPDIR."),
+    ("JupyterLab", _jupyterlab, "`make venv`, or enable the extension as said above."),
+    ("MPI", _mpi, f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"),
+    ("sandbox", _bubblewrap, "Only grading uses it: install bubblewrap, allow user namespaces."),
+    ("Landlock", _landlock, "Only grading uses it, as a second layer: add landlock to lsm=."),
+    ("browser", _browser, "Only `make test` uses it: sudo apt-get install chromium"),
 )
 """In the order in which their findings are shown."""

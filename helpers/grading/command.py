@@ -18,12 +18,20 @@ import msgspec
 from helpers.checks.headings import headings, notebook_called
 from helpers.checks.mistakes import own_folder, read_mistakes
 from helpers.course.workspace import WorkspaceError, find_workspace
+from helpers.grading.answers import reference_answers, write_answers
 from helpers.grading.batch import grade_all, graded, record_paths, secret_of
 from helpers.grading.cache import write_whole
-from helpers.grading.group_work import are_partners, shared
+from helpers.grading.group_work import shared
 from helpers.grading.people import People, read_people
 from helpers.grading.points.changes import FILE as GRADES
-from helpers.grading.points.changes import Change, Grades, as_json, changes_between, read_grades
+from helpers.grading.points.changes import (
+    Change,
+    Grades,
+    as_json,
+    changes_between,
+    grades_of,
+    read_grades,
+)
 from helpers.grading.points.counted import weighted
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record, Status, read_records
@@ -35,14 +43,12 @@ from helpers.grading.reports.standing import (
     Course,
     course_of,
     graded_points,
-    grades_of,
     points_to_reach,
 )
 from helpers.grading.sandbox.levels import Plan, choose, protection_here
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade, Setting
-from helpers.grading.similarity import reference_answers, similar_answers, write_answers
 from helpers.grading.submissions import Job, find_submissions
 from helpers.grading.withdrawn import remove_withdrawn
 from helpers.views.plain import for_log, plural
@@ -217,11 +223,9 @@ def _write(
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     moved = tuple(changes_between(before.grades, grades, now))
     changes = (*before.changes, *moved)
-    similar = similar_answers(counted, reference_answers(course.notebooks, solutions_here()))
-    similar = [pair for pair in similar if not are_partners(*pair.learners, people.groups)]
     platforms = [setting.out / name for name in PLATFORM_FILES]
     earlier = [path for path in platforms if path.exists()]
-    written = write_reports(course, setting.out, people.match, similar, changes)
+    written = write_reports(course, setting.out, people.match, changes)
     for path in earlier:
         if not path.exists():
             words = "removed, because it held the points of an earlier run and this run does not write it"

@@ -59,8 +59,3 @@ def shared(records: Sequence[Record], groups: Groups) -> list[Record]:
         for learner in sorted(members_of.get(record.learner, {record.learner})):
             found[learner, record.file] = replace(record, learner=learner)
     return list(found.values())
-
-
-def are_partners(one: str, other: str, groups: Groups) -> bool:
-    """Return whether two learners are in one group, so that their answers are the same."""
-    return any(one in members and other in members for members in groups.values())

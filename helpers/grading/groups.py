@@ -11,15 +11,15 @@ which is started again without the answer over which it died. Called by `course 
 
 from __future__ import annotations
 
+import ast
 import json
 import os
-import select
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import BinaryIO
+from multiprocessing.connection import Connection, Pipe
 
 from helpers.checks.exercise import Exercise
 from helpers.checks.explain import behave_alike
@@ -30,7 +30,6 @@ from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.grading.judging import begin_child, confine
 from helpers.grading.record import CaseRecord, ExerciseRecord, Record
 from helpers.grading.sandbox.levels import Plan, Sandbox
-from helpers.grading.similarity import normalized
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.processes import end
@@ -102,6 +101,23 @@ def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[Wrong
     return sorted(answers, key=lambda a: (order.index(a.exercise), len(a.source), a.source))
 
 
+def normalized(source: str) -> str:
+    """Return an answer without comments, docstrings and the author's layout; "" if it cannot be read."""
+    try:
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if isinstance(body, list) and body and _is_docstring(body[0]):
+                node.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
+        return ast.unparse(ast.fix_missing_locations(tree)) + "\n" if tree.body else ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 def grouped(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]]:
     """Run all answers and return the groups of each exercise, the largest first.
 
@@ -138,64 +154,39 @@ def _read(
 
     The label of an answer is the index of the first that behaves like it.
     """
-    ours, theirs = os.pipe()
+    ours, theirs = Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
         try:
-            os.close(ours)
             begin_child()
-            with open(theirs, "wb") as lines:
-                _compare(answers, left, plan, lines)
+            _compare(answers, left, plan, theirs)
             os._exit(0)
         finally:
             os._exit(1)
-    os.close(theirs)
+    theirs.close()
     labels: dict[int, int] = {}
     at: int | None = None
-    try:
-        with open(ours, "rb") as pipe:
-            for line in _lines(pipe):
-                at, same = line
-                if same is not None:
-                    labels[at] = same
-        _, status = os.waitpid(pid, 0)
-        return labels, at if status and at is not None else None
-    except TimeoutError:
+    with ours, suppress(EOFError):
+        while ours.poll(_START_S + _ANSWER_S):
+            # By the course's own code, and indices alone: bytes of JSON, never a pickle.
+            at, same = json.loads(ours.recv_bytes())
+            if same is not None:
+                labels[at] = same
         end(pid)
-        os.waitpid(pid, 0)
-        return labels, left[0] if at is None else at
-
-
-def _lines(pipe: BinaryIO) -> Iterator[tuple[int, int | None]]:
-    """Read what the child says; raise TimeoutError where it says nothing for too long."""
-    kept = b""
-    while True:
-        if not select.select([pipe], [], [], _START_S + _ANSWER_S)[0]:
-            raise TimeoutError
-        chunk = os.read(pipe.fileno(), 1 << 16)
-        if not chunk:
-            return
-        *whole, kept = (kept + chunk).split(b"\n")
-        for line in whole:
-            at, same = json.loads(line)  # by the course's own code: indices alone
-            yield at, same
+    _, status = os.waitpid(pid, 0)
+    return labels, at if status else None
 
 
 def _compare(
-    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, lines: BinaryIO
+    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, said: Connection
 ) -> None:
     """Run each answer and say which it is like: in the child."""
-
-    def say(index: int, same: int | None) -> None:
-        lines.write(json.dumps([index, same]).encode() + b"\n")
-        lines.flush()
-
     with plan:
         for name, own in groupby(left, key=lambda index: answers[index].exercise):
             exercise = exercises()[name]
             firsts: list[tuple[int, _Seen]] = []
             for index in own:
-                say(index, None)
+                said.send_bytes(json.dumps([index, None]).encode())
                 confine()
                 seen = _seen(exercise, answers[index].source, plan)
                 # the outcomes differ where a rule was broken or a hidden case failed
@@ -203,7 +194,7 @@ def _compare(
                 same = next(alike, index)
                 if same == index:
                     firsts.append((index, seen))
-                say(index, same)
+                said.send_bytes(json.dumps([index, same]).encode())
 
 
 def _seen(exercise: Exercise, source: str, plan: Plan) -> _Seen:

@@ -8,7 +8,7 @@ from typing import Any
 from helpers.checks.headings import find_heading
 from helpers.course.told import Told
 from helpers.room import outbox
-from helpers.room.messages import MOST_CODE, Join, Joined
+from helpers.room.messages import MOST_CODE, Hand, Join, Joined
 from helpers.room.outbox import RoomError
 
 WHAT_IS_SENT = (
@@ -47,7 +47,7 @@ def help_me(answer: Any = "", *, done: bool = False) -> Told:
         exercise, code = _answer(answer)
     else:
         exercise, code = find_heading(answer).name if answer else "", ""
-    outbox.raise_hand(not done, exercise, code)
+    outbox.put(Hand(outbox.new_id(), not done, exercise, code))
     if done:
         return Told("Your hand is down.")
     sent = f"The code of `{exercise}` is sent with it." if code else "No code is sent with it."

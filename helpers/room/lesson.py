@@ -45,10 +45,6 @@ class Cell:
         return match[1] if match else ""
 
     @property
-    def first_line(self) -> str:
-        return self.source.strip().partition("\n")[0]
-
-    @property
     def is_check(self) -> bool:
         return self.is_code and bool(re.match(r"result = check\(|next_steps\(", self.source))
 

@@ -15,32 +15,22 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from http.client import HTTPException
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from helpers.course.progress import locked, progress_file
-from helpers.room.messages import (
-    MOST_AT_ONCE,
-    Checked,
-    Event,
-    Hand,
-    Join,
-    Joined,
-    Post,
-)
+from helpers.room.messages import MAX_BYTES, MOST_AT_ONCE, Checked, Event, Join, Joined, Post
 
 TIMEOUT_S = 5.0
-PAUSES_S = (1.0, 5.0, 15.0, 60.0)
-"""How long a sender waits before it tries again; the last one from then on."""
-MOST_KEPT = 4 << 20
-"""Bytes of the file. More checks than anyone makes without a board: what comes after is not sent."""
+PAUSE_S = 10.0
+"""How long the sender waits before it tries again, unless there is something new to send."""
 _MAX_REPLY = 64 << 10
-_SENDING = threading.Lock()
 _WAKE = threading.Event()
 
 
@@ -60,32 +50,23 @@ class Line(msgspec.Struct):
 
 
 class RoomError(Exception):
-    """The board cannot be reached, or has refused. One line: why, and what to do."""
+    """The board cannot be reached, or has refused. One line: why, and what to do.
+
+    status: of the board's answer, as in HTTP; 0 if there was none.
+    """
+
+    status = 0
 
     # IPython shows this in place of a traceback through the course's own files.
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
-class Refused(RoomError):
-    """The board's answer is no. status: as in HTTP."""
-
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
-        self.status = status
-
-
 def note(exercise: str, outcome: str, mistake: str = "") -> None:
     """Keep how a check ended for the board, if there is one. Never fails, and never waits for the board."""
-    if not has_joined():
-        return
-    with suppress(OSError):  # a full disk: the check is worth more than the board
-        put(Checked(_new_id(), exercise, outcome, mistake))
-
-
-def raise_hand(up: bool, exercise: str, code: str) -> None:
-    """Keep a hand that goes up or down for the board. Raise OSError if the file cannot be written."""
-    put(Hand(_new_id(), up, exercise, code))
+    if has_joined():
+        with suppress(OSError):  # a full disk: the check is worth more than the board
+            put(Checked(new_id(), exercise, outcome, mistake))
 
 
 def put(event: Event) -> None:
@@ -93,35 +74,29 @@ def put(event: Event) -> None:
     path = _outbox_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path), _private(path, "ab") as file:
-        if file.tell() < MOST_KEPT:
-            file.write(msgspec.json.encode(Line(time.time(), event)) + b"\n")
+        file.write(_as_line(Line(time.time(), event)))
     send_soon()
 
 
 def send_soon() -> None:
-    """Have a thread send what the outbox holds, now; start one unless one is at it."""
+    """Wake the thread that sends what the outbox holds."""
+    _start_sender()
     _WAKE.set()
-    if _SENDING.acquire(blocking=False):
-        # A daemon: a kernel that ends does not wait for the board. What is left stays in the file.
-        threading.Thread(target=_send_all, name="room", daemon=True).start()
+
+
+@cache
+def _start_sender() -> None:
+    # A daemon: a kernel that ends does not wait for the board. What is left stays in the file.
+    threading.Thread(target=_send_all, name="room", daemon=True).start()
 
 
 def _send_all() -> None:
-    try:
-        tries = 0
-        while waiting():
-            try:
+    while True:
+        _WAKE.clear()
+        with suppress(RoomError, OSError, msgspec.MsgspecError):
+            while waiting():
                 send_some()
-                tries = 0
-            except (RoomError, OSError, msgspec.MsgspecError):
-                _WAKE.clear()
-                _WAKE.wait(PAUSES_S[min(tries, len(PAUSES_S) - 1)])
-                tries += 1
-    finally:
-        _SENDING.release()
-    # A line may have come after the last look, while its check saw this thread still at work.
-    if waiting():
-        send_soon()
+        _WAKE.wait(PAUSE_S)
 
 
 def waiting() -> list[Line]:
@@ -133,15 +108,11 @@ def waiting() -> list[Line]:
 
 
 def _read(path: Path) -> list[Line]:
-    try:
-        with path.open("rb") as file:
-            lines = file.read(MOST_KEPT + (1 << 20)).splitlines()
-    except FileNotFoundError:  # nothing to send; or another kernel has just sent it
-        return []
     found = []
-    for line in lines:
-        with suppress(msgspec.MsgspecError, RecursionError):  # cut off, or edited
-            found.append(msgspec.json.decode(line, type=Line))
+    with suppress(FileNotFoundError):
+        for line in path.read_bytes().splitlines():
+            with suppress(msgspec.MsgspecError, RecursionError):  # cut off, or edited
+                found.append(msgspec.json.decode(line, type=Line))
     return found
 
 
@@ -150,37 +121,28 @@ def send_some() -> None:
 
     Raise RoomError or OSError if that failed; then they stay.
     """
-    lines = _next(waiting())
+    lines = waiting()[:MOST_AT_ONCE]
     if not lines:
         return
+    # One event always fits; the code of several hands may not.
+    sizes = list(accumulate(len(_as_line(line)) for line in lines))
+    lines = [line for line, size in zip(lines, sizes, strict=True) if size < 0.9 * MAX_BYTES]
     room = place() or join_as_user()
-    now = time.time()
     for line in lines:
-        line.event.minutes = min(1e6, max(0.0, round((now - line.at) / 60, 1)))
+        line.event.minutes = min(1e6, max(0.0, round((time.time() - line.at) / 60, 1)))
     try:
         post(room.url, "api/events", Post([line.event for line in lines]), room.token)
-    except Refused as error:
+    except RoomError as error:
         if error.status == 401 and os.environ.get("REAL_RANKS_ROOM"):
             join_as_user(refused=room.token)  # the room has a new file
         if error.status not in (400, 413):  # these it would refuse each time
             raise
-    _forget({line.event.id for line in lines})
-
-
-def _next(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of one post: of those with code, which may be long, one at a time."""
-    for count, line in enumerate(lines[:MOST_AT_ONCE]):
-        if isinstance(line.event, Hand) and line.event.code:
-            return list(lines[: count + 1])
-    return list(lines[:MOST_AT_ONCE])
-
-
-def _forget(sent: set[str]) -> None:
+    sent = {line.event.id for line in lines}
     path = _outbox_file()
     with locked(path):
         left = [line for line in _read(path) if line.event.id not in sent]
         if left:
-            _replace(path, b"".join(msgspec.json.encode(line) + b"\n" for line in left))
+            _replace(path, b"".join(map(_as_line, left)))
         else:
             path.unlink(missing_ok=True)
 
@@ -215,7 +177,7 @@ def join_as_user(refused: str = "") -> Place:
         raise RoomError(
             "This hub gives its users no token for the room. docs/room.md says how it can."
         )
-    # Of two kernels that join at once the second would make the first one's token invalid.
+    # If two kernels joined at once, the second would make the first one's token invalid.
     with locked(_place_file()):
         room = place()
         if room is None or room.token == refused:
@@ -226,8 +188,7 @@ def join_as_user(refused: str = "") -> Place:
 def keep(url: str, joined: Joined) -> Place:
     """Write down the room that was joined, for this learner's eyes only."""
     room = Place(url, joined.token, joined.name)
-    path = _place_file()
-    _replace(path, msgspec.json.encode(room))
+    _replace(_place_file(), msgspec.json.encode(room))
     return room
 
 
@@ -237,10 +198,18 @@ def leave() -> None:
         path.unlink(missing_ok=True)
 
 
+def new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def _as_line(line: Line) -> bytes:
+    return msgspec.json.encode(line) + b"\n"
+
+
 def _replace(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # A new file takes the old one's name: others can read neither, and a crash leaves the one or the other.
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    partial = path.with_name(f"{path.name}.{new_id()}")
     with _private(partial, "xb") as file:
         file.write(content)
     os.replace(partial, path)
@@ -256,10 +225,6 @@ def _place_file() -> Path:
 
 def _outbox_file() -> Path:
     return progress_file().with_name(".room-outbox.jsonl")
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 # --- HTTP ------------------------------------------------------------------------------------------
@@ -285,7 +250,9 @@ def post(url: str, path: str, message: msgspec.Struct, token: str = "", answer: 
     except urllib.error.HTTPError as error:
         with error:
             said = error.read(500).decode("utf-8", "replace")
-        raise Refused(error.code, f"The board at {url} refused: {said}") from None
+        refused = RoomError(f"The board at {url} refused: {said}")
+        refused.status = error.code
+        raise refused from None
     except (OSError, HTTPException) as error:
         why = getattr(error, "reason", None) or error
         raise RoomError(

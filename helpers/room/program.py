@@ -175,18 +175,5 @@ def left_out(program: Program) -> list[str]:
     return [*lines, "Exercises marked further are optional and not in the program."]
 
 
-def as_table(program: Program) -> str:
-    """Return a program as a Markdown table with a row for each notebook of each session."""
-    rows = ["| session | notebook | exercises |", "|---|---|---|"]
-    for number, session in enumerate(program.sessions, 1):
-        steps = [line.step for line in session if line.step]
-        for lesson, group in groupby(steps, lambda step: step.lesson):
-            own = list(group)
-            done = [step.part.exercise for step in own if step.part.exercise]
-            numbers = ", ".join(heading.number for heading in done) or "explained only"
-            rows.append(f"| {number} | {lesson.title} | {numbers} |")
-    return "\n".join(rows)
-
-
 def _clock(minutes: int) -> str:
     return f"{minutes // 60}:{minutes % 60:02}"

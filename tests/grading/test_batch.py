@@ -94,7 +94,7 @@ def test_what_is_told_of_answers_is_of_the_copy_that_counts(tmp_path: Path) -> N
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "anna" / "02_blocking_p2p.ipynb", RIGHT)
     write_notebook(folder / "anna" / "old 02_blocking_p2p.ipynb", WRONG)
-    stale = out / "answers" / "ping_pong" / "bela-0000000000" / "ping_pong.py"
+    stale = out / "answers" / "bela-0000000000" / "ping_pong.py"
     stale.parent.mkdir(parents=True)
     stale.write_text("def ping_pong(): ...")
     done = grade(folder, out, "--github")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.group_work import GroupError, are_partners, read_groups, shared
+from helpers.grading.group_work import GroupError, read_groups, shared
 from helpers.grading.owners import Source
 from helpers.grading.people import read_people
 from helpers.grading.points.overrides import OverrideError
@@ -62,7 +62,6 @@ def test_the_files_of_a_group_count_for_each_member() -> None:
         ("bob", "bob/c"),
     ]
     assert shared(records, {}) == records
-    assert are_partners("zed", "ann", GROUPS) and not are_partners("zed", "kim", GROUPS)
 
 
 HEAD = "learner,exercise,points,reason,by,when\n"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from pathlib import Path
 
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import lessons
-from helpers.room.program import as_table, left_out, plan
+from helpers.room.program import Program, left_out, plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "instructors.md"
 PROGRAMS = (
@@ -33,6 +34,19 @@ def with_programs(text: str) -> str:
         parts.append(f"### {title}\n\n`{command}`\n\n{as_table(program)}\n\n{said}\n")
     written = "\n" + "\n".join(parts) + "\n"
     return _BLOCK.sub(lambda _: written, text)
+
+
+def as_table(program: Program) -> str:
+    """Return a program as a Markdown table with a row for each notebook of each session."""
+    rows = ["| session | notebook | exercises |", "|---|---|---|"]
+    for number, session in enumerate(program.sessions, 1):
+        steps = [line.step for line in session if line.step]
+        for lesson, group in groupby(steps, lambda step: step.lesson):
+            own = list(group)
+            done = [step.part.exercise for step in own if step.part.exercise]
+            numbers = ", ".join(heading.number for heading in done) or "explained only"
+            rows.append(f"| {number} | {lesson.title} | {numbers} |")
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

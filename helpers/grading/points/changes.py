@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from helpers.grading.points.counted import Counted
-from helpers.grading.record import Record
+from helpers.grading.reports.outcomes import is_fault
+from helpers.grading.reports.standing import Course
 
 FILE = "grades.json"
 FORMAT = 1
@@ -63,23 +64,33 @@ class Grades:
     changes: tuple[Change, ...] = ()
 
 
-def grade_of(record: Record, exercise: Counted, late: float, dropped: bool) -> Grade:
-    """Return what an exercise counts. late: the share that lateness has left."""
-    given = exercise.override
-    return Grade(
-        record.learner,
-        record.notebook,
-        exercise.name,
-        0.0 if dropped else exercise.points,
-        exercise.out_of,
-        exercise.outcome,
-        exercise.share,
-        late,
-        dropped,
-        f"{given.reason} ({given.by})" if given and given.by else given.reason if given else "",
-        record.sha256,
-        record.versions.get("course", ""),
-    )
+def grades_of(course: Course) -> tuple[Grade, ...]:
+    """Return what each exercise counts, to be compared with the next run."""
+    found = []
+    for standing in course.standings:
+        for record in standing.records:
+            late, dropped = standing.late.get(record.notebook), record.notebook in standing.dropped
+            for each in record.exercises:
+                if not isinstance(each, Counted) or is_fault(each):
+                    continue
+                given = each.override
+                found.append(
+                    Grade(
+                        record.learner,
+                        record.notebook,
+                        each.name,
+                        0.0 if dropped else each.points,
+                        each.out_of,
+                        each.outcome,
+                        each.share,
+                        late.factor if late else 1.0,
+                        dropped,
+                        f"{given.reason}{given.by and f' ({given.by})'}" if given else "",
+                        record.sha256,
+                        record.versions.get("course", ""),
+                    )
+                )
+    return tuple(found)
 
 
 def changes_between(before: Iterable[Grade], after: Iterable[Grade], when: str) -> Iterator[Change]:

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from helpers.checks.headings import headings
 from helpers.checks.registry import get
@@ -15,7 +14,6 @@ from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import ExerciseRecord, Record, Status, record_of
 
-_FIELDS = [each.name for each in fields(ExerciseRecord)]
 _DIGITS = 4
 
 
@@ -55,10 +53,9 @@ def _weighted(exercise: ExerciseRecord, policy: Policy) -> Counted:
         own = get(exercise.name).points
     weight = policy.weight_of(exercise.name, own)
     share = exercise.points / exercise.out_of if exercise.out_of else 0.0
-    known = {name: getattr(exercise, name) for name in _FIELDS}
-    points = round(share * weight, _DIGITS)
-    known |= {"points": points, "out_of": weight, "further": policy.is_further(exercise.name)}
-    return Counted(**known, share=share, bonus=policy.is_bonus(exercise.name))
+    further, bonus = policy.is_further(exercise.name), policy.is_bonus(exercise.name)
+    counts = {"points": round(share * weight, _DIGITS), "out_of": weight, "further": further}
+    return Counted(**{**vars(exercise), **counts}, share=share, bonus=bonus)
 
 
 def reduced(record: Record, factor: float) -> Record:
@@ -67,21 +64,16 @@ def reduced(record: Record, factor: float) -> Record:
     return replace(record, exercises=tuple(points))
 
 
-def overridden(record: Record, overrides: Iterable[Override], policy: Policy) -> Record:
-    """Return a record with the points that a person has given; they may be for exercises not found in it."""
-    tries = list(record.exercises)
-    for override in overrides:
-        name = override.exercise
-        if not any(each.name == name for each in tries):
-            tries.append(_weighted(record_of(get(name), Outcome.NOT_ATTEMPTED.value), policy))
-            tries.sort(key=lambda each: list(headings()).index(each.name))
-        tries = [_given(each, override) if each.name == name else each for each in tries]
-    return replace(record, exercises=tuple(tries))
-
-
-def _given(exercise: ExerciseRecord, override: Override) -> ExerciseRecord:
-    assert isinstance(exercise, Counted)
-    return replace(exercise, points=override.points, override=override)
+def overridden(record: Record, override: Override, policy: Policy) -> Record:
+    """Return a record with the points that a person has given, maybe for an exercise that it lacks."""
+    tries = {each.name: each for each in record.exercises if isinstance(each, Counted)}
+    name = override.exercise
+    if name not in tries:
+        tries[name] = _weighted(record_of(get(name), Outcome.NOT_ATTEMPTED.value), policy)
+        order = list(headings())
+        tries = dict(sorted(tries.items(), key=lambda item: order.index(item[0])))
+    tries[name] = replace(tries[name], points=override.points, override=override)
+    return replace(record, exercises=tuple(tries.values()))
 
 
 def nothing_handed_in(learner: str, notebook: str) -> Record:

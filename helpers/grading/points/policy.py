@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -28,13 +28,10 @@ from helpers.views.plain import one_form
 
 FILE = "policy.toml"
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
-_WRITE_DATE = "Write a date as 2026-10-25 or, with a time, as 2026-10-25T18:00:00, without quotes"
-_WRITE_NUMBER = "Write a number with a point and without quotes, for example 0.1"
-# Dates and numbers that TOML does not read: 25.10.2026, 25 October 2026; 0,1, .1, 10 %.
-_LIKE_DATE = re.compile(
-    r"\d+\s*[-./]\s*\d+\s*[-./]\s*\d+|\d+\.?\s+[^\W\d_]{3,}\.?\s+\d{4}|[^\W\d_]{3,}\s+\d+,?\s+\d{4}"
+_WRITE = (
+    "Write a date as 2026-10-25 or, with a time, as 2026-10-25T18:00:00, and a number with a point, as 0.1, "
+    "both without quotes"
 )
-_LIKE_NUMBER = re.compile(r"=\s*[-+]?(?:\d+,\d|\.\d|[\d.]+\s*%|\d+\.(?!\d))")
 _DAY_S = 24 * 60 * 60.0
 T = TypeVar("T")
 
@@ -143,26 +140,25 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r" \(at (?:line (\d+).*|end of document)\)$", str(error))
-        line = int(found[1]) if found and found[1] else len(text.splitlines())
-        what = str(error)[: found.start()] if found else str(error)
-        advice = _advice_on("".join(text.splitlines()[line - 1 : line]))
-        what = f"this is not TOML. {advice}" if advice else f"this is not TOML: {what}"
-        raise PolicyError(f"{path}, line {line}: {what}.") from None
+        what, _, where = str(error).rpartition(" (at ")
+        at = re.match(r"line (\d+)", where)
+        line = int(at[1]) if at else len(text.splitlines())
+        raise PolicyError(f"{path}, line {line}: this is not TOML: {what}. {_WRITE}.") from None
     except (RecursionError, ValueError):  # nested thousands deep; a number of thousands of digits
         raise PolicyError(f"{path} is TOML beyond what a policy needs: it is not one.") from None
     if isinstance(due := given.get("deadlines"), dict):
         given["deadlines"] = {name: _end_of(each) for name, each in due.items()}
-    try:
-        policy = msgspec.convert(given, Policy)
-    except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        key = _key_in(given, where, what)
-        if "datetime" in what:
-            what = f"this is not a date. {_WRITE_DATE}"
-        elif "got `str`" in what and ("`float`" in what or "`int`" in what):
-            what = f"this is a text, not a number. {_WRITE_NUMBER}"
-        raise _error(path, text, key, f"{key}: {what}") from None
+    for key, alone in _entries(
+        given
+    ):  # one at a time, as msgspec does not name a key within a table
+        try:
+            msgspec.convert(alone, Policy)
+        except msgspec.ValidationError as error:
+            what = str(error).partition(" - at ")[0]
+            if re.search("datetime|`(float|int)`, got `str`", what):
+                what = f"expected a {'date' if 'datetime' in what else 'number'}. {_WRITE}"
+            raise _error(path, text, key, f"{key}: {what}") from None
+    policy = msgspec.convert(given, Policy)
 
     def names(found: Callable[[str], str], given: Mapping[str, T]) -> dict[str, T]:
         """Return what was given under the names that the course uses; refuse one that is given twice."""
@@ -201,12 +197,13 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     )
 
 
-def _advice_on(line: str) -> str:
-    """Return how to write the date or the number in a line that is not TOML, or ""."""
-    line = line.partition("#")[0]
-    if _LIKE_DATE.search(line):
-        return _WRITE_DATE
-    return _WRITE_NUMBER if _LIKE_NUMBER.search(line) else ""
+def _entries(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return each key with its value, in the tables in which it stands and without any other."""
+    for key, value in given.items():
+        if isinstance(value, dict) and value:
+            yield from ((inner, {key: alone}) for inner, alone in _entries(value))
+        else:
+            yield key, {key: value}
 
 
 def _end_of(due: Any) -> Any:
@@ -217,29 +214,6 @@ def _end_of(due: Any) -> Any:
 
 def _exercise(asked: str) -> str:
     return find_heading(asked).name
-
-
-def _key_in(given: dict[str, Any], where: str, what: str) -> str:
-    """Return the key that an error of msgspec is about."""
-    if unknown := re.search(r"unknown field `(.*)`", what):
-        return unknown[1]
-    *outer, last = where.strip("`$.").replace("[...]", "[]").split(".")
-    if not last.endswith("[]"):
-        return last.partition("[")[0]
-    # Of a table with names of the class's own, msgspec does not say which: try each alone.
-    tables = [*outer, last.removesuffix("[]")]
-    found: Any = given
-    for table in tables:
-        found = found[table]
-    for key in found if isinstance(found, dict) else ():
-        alone: Any = {key: found[key]}
-        for table in reversed(tables):
-            alone = {table: alone}
-        try:
-            msgspec.convert(alone, Policy)
-        except msgspec.ValidationError:
-            return str(key)
-    return tables[-1]
 
 
 def _error(path: Path, text: str, key: str, what: str) -> PolicyError:

@@ -1,14 +1,13 @@
 """Reports on a class: pages, gradebooks, and what other systems read. `course grade` calls `write_reports`.
 
-    Record, ... --standing--> Course --+--> learner_page, class_page      learners/*.html, class.html
-                                       +--> matrix                        matrix.html, review/*, players/*
+    Record, ... --standing--> Course --+--> pages, class_page             learners/*.html, class.html
                                        +--> gradebooks (and a Roster)     gradebook.csv, canvas.csv, ...
                                        +--> database                      records.sqlite
                                        +--> junit, github                 junit.xml, summary.md
     Record, ... of one learner ----------> gradescope                     results.json
 
-All are pure functions from records to bytes; `files` alone writes. Every text in a record may be hostile:
-`text` cleans it, and each format escapes it in its own way.
+All are pure functions from records to bytes; `write_reports` alone writes. Every text in a record may be
+hostile: `text` cleans it, and each format escapes it in its own way.
 """
 
 from __future__ import annotations
@@ -16,25 +15,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from helpers.grading.cache import write_whole, writing
 from helpers.grading.points.changes import Change
-from helpers.grading.reports.class_page import Alike, Similar, class_page
+from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.database import database
-from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.github import github_annotations, summary
 from helpers.grading.reports.gradebooks import canvas, changes_csv, gradebook, moodle
 from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
-from helpers.grading.reports.learner_page import learner_page
-from helpers.grading.reports.matrix import Neighbours, matrix_page, player_file, review_page
-from helpers.grading.reports.player import player_page
+from helpers.grading.reports.pages import learner_page
+from helpers.grading.reports.slugs import is_page_name
 from helpers.grading.reports.standing import Course
 from helpers.grading.roster import RosterMatch
+from helpers.grading.setting import CannotGrade
 
 __all__ = [
-    "Alike",
     "PLATFORM_FILES",
-    "ReportError",
-    "Similar",
     "github_annotations",
     "results_json",
     "write_reports",
@@ -50,55 +46,53 @@ def write_reports(
     course: Course,
     out: Path,
     match: RosterMatch | None = None,
-    similar: Sequence[Similar] = (),
     changes: Sequence[Change] = (),
 ) -> list[Path]:
     """Write every report on a class below `out`, each file whole or not at all. Return their paths.
 
     Remove the pages of learners who are no longer in the class, and files for a platform that this run does
-    not write, because their points are those of an earlier run. Raise ReportError if something cannot be
-    written or a symbolic link is in the way.
+    not write, because their points are those of an earlier run. A link in a file's place is replaced, never
+    followed. Raise CannotGrade if something cannot be written.
     """
-    written = []
-    pages = {standing.page for standing in course.standings}
-    with open_folder(out) as folder:
-        with open_folder(out / "learners", within=folder) as learners:
-            for standing in course.standings:
-                written.append(learners.write(standing.page, learner_page(course, standing)))
-            learners.keep(pages)
-        neighbours = Neighbours(course, similar)
-        players = set()
-        with open_folder(out / "players", within=folder) as played:
-            for standing in course.standings:
-                for each in standing.exercises:
-                    if (page := player_page(each, standing.learner)) is not None:
-                        path = played.write(player_file(standing, each), page)
-                        players.add(path.name)
-                        written.append(path)
-            played.keep(players)
-        with open_folder(out / "review", within=folder) as review:
-            for standing in course.standings:
-                page = review_page(course, standing, neighbours, players)
-                written.append(review.write(standing.page, page))
-            review.keep(pages)
-        written.append(folder.write("matrix.html", matrix_page(course, neighbours)))
-        for name, data in _of_the_class(course, similar, match, changes):
-            written.append(folder.write(name, data))
-        # an export that the instructor has saved under such a name is not ours to remove
-        roster = Path(match.roster.file).resolve() if match else None
-        for name in PLATFORM_FILES:
-            if out / name not in written and (out / name).resolve() != roster:
-                folder.remove(name)
+    learners = out / "learners"
+    if learners.is_symlink():
+        raise CannotGrade(
+            f"{learners} is a symbolic link; reports do not follow it. Remove it and try again."
+        )
+    written = [_write(learners / x.page, learner_page(course, x)) for x in course.standings]
+    for old in set(learners.glob("*.html")) - set(written):
+        if is_page_name(old.name):
+            _remove(old)
+    written += [_write(out / name, data) for name, data in _of_the_class(course, match, changes)]
+    # an export that the instructor has saved under such a name is not ours to remove
+    roster = Path(match.roster.file).resolve() if match else None
+    for path in (out / name for name in PLATFORM_FILES):
+        if path not in written and path.resolve() != roster:
+            _remove(path)
     return written
+
+
+def _write(path: Path, content: bytes) -> Path:
+    write_whole(path, content)
+    with writing(path):
+        path.chmod(
+            0o644
+        )  # a folder that several teachers share has pages that all of them can read
+    return path
+
+
+def _remove(path: Path) -> None:
+    """Remove a file of an earlier run, if it exists. Raise CannotGrade if it cannot be removed."""
+    with writing(path):
+        path.unlink(missing_ok=True)
 
 
 def _of_the_class(
     course: Course,
-    similar: Sequence[Similar],
     match: RosterMatch | None,
     changes: Sequence[Change],
 ) -> Iterator[tuple[str, bytes]]:
-    yield "class.html", class_page(course, similar, match, changes)
+    yield "class.html", class_page(course, match, changes)
     if changes:
         yield "changes.csv", changes_csv(changes)
     yield "gradebook.csv", gradebook(course)

@@ -6,113 +6,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
 
 from helpers.grading.points.changes import Change
-from helpers.grading.points.policy import described
 from helpers.grading.record import Record, Status
 from helpers.grading.reports.copies import enumerated
-from helpers.grading.reports.learner_page import summary_of
 from helpers.grading.reports.mistakes import commonest, hardest
-from helpers.grading.reports.outcomes import Kind, is_fault, override_text
+from helpers.grading.reports.outcomes import Kind, is_fault
 from helpers.grading.reports.pages import render
-from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
-from helpers.grading.reports.text import line, number, numbered, percent, shown
+from helpers.grading.reports.standing import Course, Standing, versions_of
+from helpers.grading.reports.text import line, number, numbered, shown
 from helpers.grading.roster import RosterMatch
 from helpers.views.plain import plural
 
 STUCK_BELOW = 0.4
-_MOST_MISTAKES = 25
-_MOST_LOOKS = 300
-_MOST_CHANGES = 100
-_MOST_PAIRS = 40
-# Notebooks that fit next to each other; beyond that the matrix shows them.
-_MOST_COLUMNS = 8
 BINS = 10
-WIDTH, HEIGHT = 640, 190
-_LEFT, _TOP, _GROUND = 34, 22, 150
 
-
-class Alike(NamedTuple):
-    """Two answers to one exercise that are nearly the same.
-
-    share: how much of them, from 0 to 1. learners: how many of the class have written it alike.
-    """
-
-    exercise: str
-    share: float
-    learners: int
-
-
-class Similar(NamedTuple):
-    """Two learners, and the exercises to which they have nearly the same answers, the rarest first."""
-
-    learners: tuple[str, str]
-    alike: tuple[Alike, ...]
-
-
-@dataclass(frozen=True)
-class Look:
-    """Something that a person should look at, with whom it concerns (None: nobody in particular)."""
-
-    what: str
-    standings: tuple[Standing, ...]
-    where: str
-    said: str
+# What to look at: a word for it, whom it concerns, where, and why.
+Look = tuple[str, Standing, str, str]
 
 
 def class_page(
-    course: Course,
-    similar: Sequence[Similar] = (),
-    match: RosterMatch | None = None,
-    changes: Sequence[Change] = (),
+    course: Course, match: RosterMatch | None = None, changes: Sequence[Change] = ()
 ) -> bytes:
     """Return the class's page as HTML in UTF-8."""
-    standings = course.standings
-    shares = [each.share for each in standings]
-    looks = list(_looks(course))
-    pairs = similar_pairs(course, similar)
-    mistakes = commonest(course)
-    known = {each.learner: each for each in standings}
+    shares = [each.share for each in course.standings]
+    records = [record for each in course.standings for record in each.records]
     return render(
         "class.html",
-        title=line(course.title),
         course=course,
         notebooks=_short_names(course),
-        most_columns=_MOST_COLUMNS,
-        out_of=sum(course.notebooks.values()),
-        median_share=percent(median(shares)) if shares else "-",
-        all_passed=sum(_passed_all(each) for each in standings),
-        chart=histogram(shares),
+        median=median(shares) if shares else None,
+        counts=histogram(shares),
+        all_passed=sum(_passed_all(each) for each in course.standings),
         hardest=hardest(course),
-        mistakes=mistakes[:_MOST_MISTAKES],
-        more_mistakes=max(0, len(mistakes) - _MOST_MISTAKES),
+        mistakes=commonest(course),
         stuck=stuck(course),
-        stuck_below=percent(STUCK_BELOW),
-        looks=looks[:_MOST_LOOKS],
-        more_looks=max(0, len(looks) - _MOST_LOOKS),
-        pairs=pairs[:_MOST_PAIRS],
-        more_pairs=max(0, len(pairs) - _MOST_PAIRS),
+        stuck_below=STUCK_BELOW,
+        looks=list(places_to_look(course)),
         match=match,
-        changes=[(each, known.get(each.learner)) for each in changes[::-1][:_MOST_CHANGES]],
-        overrides=[(s, t) for s in standings for x in s.exercises if (t := override_text(x))],
-        more_changes=max(0, len(changes) - _MOST_CHANGES),
-        summary_of=summary_of,
-        points_in=_points_in,
-        protection=tuple(
-            {record.protection: None for each in standings for record in each.records}
-        ),
-        versions=_versions(course),
-        policy_says=described(course.policy),
+        changes=changes[::-1],
+        known={each.learner: each for each in course.standings},
+        protection=list(dict.fromkeys(record.protection for record in records)),
+        versions=list(dict.fromkeys(versions_of(record) for record in records)),
     )
 
 
-def stuck(course: Course) -> tuple[tuple[Standing, str], ...]:
+def histogram(shares: Sequence[float]) -> list[int]:
+    """Count shares from 0 to 1 in ten bins, the last with 100 % in it.
+
+    The template draws them, not matplotlib: so they follow the page's colors, and no text is ever mathtext.
+    """
+    bins = [min(BINS - 1, int(BINS * share + 1e-9)) for share in shares]
+    return [bins.count(each) for each in range(BINS)]
+
+
+def stuck(course: Course) -> list[tuple[Standing, str]]:
     """Return the learners who need somebody, and why; those with the fewest points first."""
     found = [(each, _why_stuck(each)) for each in course.standings]
-    return tuple(sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share))
+    return sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share)
 
 
 def _why_stuck(standing: Standing) -> str:
@@ -124,10 +76,10 @@ def _why_stuck(standing: Standing) -> str:
         reasons.append(f"{not_attempted} of {count} not attempted")
     if standing.unreadable:
         reasons.append(f"{plural(len(standing.unreadable), 'file')} cannot be read")
-    if standing.missing:
-        reasons.append(f"{plural(len(standing.missing), 'notebook')} not handed in")
     # a notebook that is not here yet is listed with other reasons, and is none on its own
-    return "; ".join(reasons) if reasons[: -1 if standing.missing else None] else ""
+    if standing.missing and reasons:
+        reasons.append(f"{plural(len(standing.missing), 'notebook')} not handed in")
+    return "; ".join(reasons)
 
 
 def _short_names(course: Course) -> list[tuple[str, str]]:
@@ -138,128 +90,38 @@ def _short_names(course: Course) -> list[tuple[str, str]]:
     return short if len(names) > 3 and one_each else names
 
 
-def _points_in(standing: Standing, notebook: str) -> str:
-    record = standing.record_of(notebook)
-    return "-" if record is None else number(graded_points(record))
-
-
 def _passed_all(standing: Standing) -> bool:
     graded = [each for each in standing.exercises if not is_fault(each)]
     return bool(graded) and not standing.missing and standing.count(Kind.PASSED) == len(graded)
 
 
-def _looks(course: Course) -> Iterator[Look]:
+def places_to_look(course: Course) -> Iterator[Look]:
     for standing in course.standings:
         for record in standing.records:
-            yield from _looks_of(standing, record)
+            for what, where, why in _looks_of(record):
+                yield what, standing, where, shown(why, 300)
         strays = [line(each.file) for each in standing.spare if each.notebook in course.stray]
         if strays:
             why = "Few learners attempted it, or --notebooks does not name it: it gives no points."
-            yield Look("another notebook", (standing,), enumerated(strays), why)
+            yield "another notebook", standing, enumerated(strays), why
         for spare in standing.spare:
             if spare.notebook not in course.stray:
                 why = "The same notebook; the better one counts."
-                yield Look("further copy", (standing,), line(spare.file), why)
+                yield "further copy", standing, line(spare.file), why
         if standing.own:
             files = enumerated(line(each.file) for each in standing.own)
-            yield Look("the course's own file", (standing,), files, standing.own_text)
+            yield "the course's own file", standing, files, standing.own_text
 
 
-def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:
-    one = (standing,)
+def _looks_of(record: Record) -> Iterator[tuple[str, str, str]]:
     if record.status is Status.UNREADABLE:
-        yield Look("cannot be read", one, line(record.file), shown(record.message, 300))
+        yield "cannot be read", line(record.file), record.message
     for note in record.notes:
-        yield Look("several files or notebooks", one, line(record.file), shown(note, 300))
+        yield "several files or notebooks", line(record.file), note
     for exercise in record.exercises:
         if is_fault(exercise):
-            yield Look("harness fault", one, numbered(exercise), shown(exercise.message, 300))
+            yield "harness fault", numbered(exercise), exercise.message
         for flag in exercise.looks:
-            yield Look("flag", one, numbered(exercise), shown(flag, 300))
+            yield "flag", numbered(exercise), flag
     if record.status is Status.HARNESS_FAULT and not any(map(is_fault, record.exercises)):
-        yield Look("harness fault", one, line(record.file), shown(record.message, 300))
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two learners with similar answers, and the exercises with their titles."""
-
-    standings: tuple[Standing, Standing]
-    alike: tuple[tuple[Alike, str], ...]
-
-
-def similar_pairs(course: Course, similar: Sequence[Similar]) -> tuple[Pair, ...]:
-    """Return the pairs of which both learners are in the class."""
-    known = {each.learner: each for each in course.standings}
-    titles = {each.name: numbered(each) for one in course.standings for each in one.exercises}
-    return tuple(
-        Pair(
-            (known[pair.learners[0]], known[pair.learners[1]]),
-            tuple((each, titles.get(each.exercise, line(each.exercise))) for each in pair.alike),
-        )
-        for pair in similar
-        if set(pair.learners) <= known.keys()
-    )
-
-
-def _versions(course: Course) -> tuple[tuple[tuple[str, str], ...], ...]:
-    found = (versions_of(record) for each in course.standings for record in each.records)
-    return tuple(dict.fromkeys(found))
-
-
-# --- the distribution of totals ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar, in the drawing's units, with its count and the range of shares that it covers."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    count: int
-    label: str
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """A drawing of WIDTH x HEIGHT; `middle` is where the median stands, `text` what it shows."""
-
-    bars: tuple[Bar, ...]
-    ground: int
-    left: int
-    width: int
-    height: int
-    middle: float
-    text: str
-
-
-def histogram(shares: Sequence[float]) -> Histogram | None:
-    """Count shares from 0 to 1 in ten bins, the last with 100 % in it. None for an empty class.
-
-    The template draws it, not matplotlib: it follows the page's colors, and no text in it is ever mathtext.
-    """
-    if not shares:
-        return None
-    counts = [0] * BINS
-    for share in shares:
-        counts[min(BINS - 1, int(BINS * share + 1e-9))] += 1
-    step = (WIDTH - _LEFT) / BINS
-    scale = (_GROUND - _TOP) / max(counts)
-    bars = tuple(
-        Bar(
-            x=round(_LEFT + at * step + 2, 1),
-            y=round(_GROUND - count * scale, 1),
-            width=round(step - 4, 1),
-            height=round(count * scale, 1),
-            count=count,
-            label=f"{at * 10}-{at * 10 + 10}",
-        )
-        for at, count in enumerate(counts)
-    )
-    half = median(shares)
-    told = ", ".join(f"{bar.label} %: {bar.count}" for bar in bars if bar.count)
-    text = f"Learners by share of the points. {told}. The median is {100 * half:.0f} %."
-    middle = round(_LEFT + half * (WIDTH - _LEFT), 1)
-    return Histogram(bars, _GROUND, _LEFT, WIDTH, HEIGHT, middle, text)
+        yield "harness fault", line(record.file), record.message

@@ -15,11 +15,16 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from helpers.grading.points.changes import Change
-from helpers.grading.points.counted import is_bonus, override_of
+from helpers.grading.points.counted import is_bonus
 from helpers.grading.record import Record, Status
-from helpers.grading.reports.learner_page import late_text
-from helpers.grading.reports.outcomes import is_fault, override_text
-from helpers.grading.reports.standing import Course, Standing, graded_points, has_fault
+from helpers.grading.reports.outcomes import is_fault
+from helpers.grading.reports.standing import (
+    Course,
+    Standing,
+    graded_points,
+    has_fault,
+    late_text,
+)
 from helpers.grading.reports.text import line, number, shown
 from helpers.grading.roster import RosterMatch
 
@@ -228,7 +233,7 @@ def _remarks(standing: Standing) -> str:
     found |= {"not handed in: " + line(name) for name in standing.missing}
     found |= {f"{line(name)}: {late_text(late)}" for name, late in standing.late.items()}
     found |= {f"{line(name)} is dropped" for name in standing.dropped}
-    found |= {override_text(each) for each in standing.exercises if override_of(each)}
+    found |= set(standing.overrides)
     return "; ".join(sorted(found))
 
 

@@ -16,18 +16,20 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from helpers.grading.cache import write_whole
 from helpers.grading.points.counted import is_bonus
 from helpers.grading.points.policy import DEFAULT, FILE, Policy, read_policy
 from helpers.grading.record import ExerciseRecord, Record, Status, read_records
-from helpers.grading.reports.files import ReportError, open_folder
+from helpers.grading.reports.class_page import places_to_look
 from helpers.grading.reports.outcomes import Kind, exercise_text, is_fault, kind_of
 from helpers.grading.reports.standing import course_of
 from helpers.grading.reports.text import line, numbered, shown, sound
+from helpers.grading.setting import CannotGrade
 
 _SCRIPTS = Path(__file__).parent / "gradescope_files"
 _SETTINGS = (
@@ -38,11 +40,9 @@ _SETTINGS = (
     "LICENSE",
     "Makefile",
 )
-_SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ""}
+_SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ".md", ""}
 # Characters of a secret: shorter ones can be tried out, as the cases that they give are known.
 _SHORTEST = 12
-# Of every file in the zip, so that the same course gives the same zip.
-_SAME_TIME = (2020, 1, 1, 0, 0, 0)
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
 
@@ -61,12 +61,12 @@ def results(
     spare = [each for standing in course.standings for each in standing.spare]
     unreadable = [each for each in spare if each.status is Status.UNREADABLE]
     tests = [_test(each) for record in counted for each in record.exercises]
-    looks = "\n".join([*_looks(counted), *(_spare(each, course.notebooks) for each in spare)])
+    looks = [f"{where}: {what}: {why}" for what, _, where, why in places_to_look(course)]
     if looks:
         tests.append(
             {
                 "name": "Look here, no verdict",
-                "output": looks,
+                "output": "\n".join(looks),
                 "output_format": "text",
                 "visibility": "hidden",
             }
@@ -114,34 +114,9 @@ def _file_text(record: Record) -> str:
     head = line(record.notebook or record.file)
     if record.status is Status.UNREADABLE:
         return f"{head}: cannot be read, so nothing in it was graded. {shown(record.message)}"
-    notes = [f"Note: {shown(note, 400)}" for note in record.notes[:20]]
-    protection = f"Answers ran in this sandbox: {line(record.protection.level)}."
-    return "\n".join(
-        [
-            f"{head}: graded.",
-            *([shown(record.message)] if record.message else []),
-            *notes,
-            protection,
-        ]
-    )
-
-
-def _spare(record: Record, notebooks: Container[str]) -> str:
-    copy = f"a further copy of {line(record.notebook)}"
-    what = copy if record.notebook in notebooks else "none of the class's notebooks"
-    return f"{line(record.file)}: {what}, not counted"
-
-
-def _looks(records: Sequence[Record]) -> Iterator[str]:
-    for record in records:
-        if record.status is Status.HARNESS_FAULT:
-            yield f"{line(record.file)}: harness fault. {shown(record.message, 400)}"
-        for exercise in record.exercises:
-            if is_fault(exercise):
-                said = shown(exercise.message, 400)
-                yield f"{numbered(exercise)}: harness fault, full points given. {said}"
-            for flag in exercise.looks:
-                yield f"{numbered(exercise)}: {shown(flag, 400)}"
+    lines = [f"{head}: graded.", *filter(None, [shown(record.message)])]
+    lines += [f"Note: {shown(note, 400)}" for note in record.notes[:20]]
+    return "\n".join([*lines, f"Answers ran in this sandbox: {line(record.protection.level)}."])
 
 
 # --- the zip ----------------------------------------------------------------------------------------
@@ -154,7 +129,7 @@ def write_zip(
     notebooks: Sequence[str] = (),
     policy: Path | None = None,
 ) -> None:
-    """Write the zip to an open file. Raise ReportError if the secret cannot be used.
+    """Write the zip to an open file. Raise CannotGrade if the secret cannot be used.
 
     secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
     notebooks: names of those that count; where there are none, all that a submission holds. policy: a policy
@@ -163,31 +138,26 @@ def write_zip(
     if policy is not None:
         read_policy(policy)
     if len(secret) < _SHORTEST or not secret.isprintable():
-        raise ReportError(
+        raise CannotGrade(
             f"The secret of a Gradescope zip must be one line of at least {_SHORTEST} characters: a "
             "learner who guesses it can draw the hidden cases."
         )
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w") as archive:
         for name in ("setup.sh", "run_autograder"):
             _add(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)
-        _add(archive, "notebooks", " ".join(notebooks).encode("ascii"), 0o644)
+        _add(archive, "notebooks", " ".join(notebooks).encode("ascii"))
         if policy is not None:
-            _add(archive, FILE, policy.read_bytes(), 0o644)
+            _add(archive, FILE, policy.read_bytes())
         _add(archive, "secret", secret.encode("utf-8"), 0o600)
-        for path in _course_files(root):
-            _add(archive, f"course/{path.relative_to(root).as_posix()}", _data(path), 0o644)
+        found = [root / name for name in _SETTINGS]
+        found += (each for each in (root / "helpers").rglob("*") if each.suffix in _SUFFIXES)
+        found += (x for name in ("solutions", "notebooks") for x in (root / name).glob("*.ipynb"))
+        for path in sorted(found):
+            if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+                _add(archive, f"course/{path.relative_to(root).as_posix()}", _content(path))
 
 
-def _course_files(root: Path) -> Iterator[Path]:
-    found = [root / name for name in _SETTINGS]
-    found += [path for path in (root / "helpers").rglob("*") if path.suffix in _SUFFIXES]
-    found += [path for name in ("solutions", "notebooks") for path in (root / name).glob("*.ipynb")]
-    for path in sorted(found):
-        if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
-            yield path
-
-
-def _data(path: Path) -> bytes:
+def _content(path: Path) -> bytes:
     if path.suffix != ".ipynb":
         return path.read_bytes()
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -197,19 +167,17 @@ def _data(path: Path) -> bytes:
     return json.dumps(notebook, indent=1).encode("utf-8")
 
 
-def _add(archive: zipfile.ZipFile, name: str, data: bytes, mode: int) -> None:
-    entry = zipfile.ZipInfo(name, _SAME_TIME)
+def _add(archive: zipfile.ZipFile, name: str, content: bytes, mode: int = 0o644) -> None:
+    entry = zipfile.ZipInfo(name)  # of 1980, so that the same course gives the same zip
     entry.create_system = 3  # Unix, whose permissions follow
     entry.external_attr = (0o100000 | mode) << 16
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(entry, data)
+    archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
 
 
 def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
     """Read the records that `course grade` wrote below `out`, and write the results file."""
     policy = read_policy(out / FILE) if (out / FILE).exists() else DEFAULT
-    with open_folder(results.parent) as folder:
-        folder.write(results.name, results_json(read_records(out), notebooks, policy))
+    write_whole(results, results_json(read_records(out), notebooks, policy))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ that fits several mistakes does not join them.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +16,8 @@ from statistics import median
 
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
-from helpers.grading.record import ExerciseRecord
-from helpers.grading.reports.outcomes import Kind, first_failed, is_fault, kind_of
+from helpers.grading.record import CaseRecord, ExerciseRecord
+from helpers.grading.reports.outcomes import Kind, failed, is_fault, kind_of
 from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import line, numbered, shown, sound
 
@@ -34,7 +35,6 @@ class Hardness:
     """How an exercise went, over those who handed its notebook in and could be graded."""
 
     title: str
-    notebook: str
     graded: int
     passed: int
     not_attempted: int
@@ -43,7 +43,7 @@ class Hardness:
 
     @property
     def share_passed(self) -> float:
-        return self.passed / self.graded if self.graded else 0.0
+        return self.passed / self.graded
 
 
 @dataclass(frozen=True)
@@ -60,56 +60,72 @@ class Mistake:
     learners: tuple[Standing, ...]
 
 
-def hardest(course: Course) -> tuple[Hardness, ...]:
+def hardest(course: Course) -> list[Hardness]:
     """Return every exercise, those first that the smallest share of the class passed."""
-    tries: dict[tuple[str, str], list[ExerciseRecord]] = {}
+    tries = defaultdict[tuple[str, str], list[ExerciseRecord]](list)
     for _, notebook, exercise in _graded(course):
-        tries.setdefault((notebook, exercise.name), []).append(exercise)
-    found = [_hardness(notebook, each) for (notebook, _), each in tries.items()]
-    return tuple(
-        sorted(found, key=lambda one: (one.share_passed, one.median_points / (one.out_of or 1)))
-    )
+        tries[notebook, exercise.name].append(exercise)
+    found = [
+        Hardness(
+            title=numbered(each[0]),
+            graded=len(each),
+            passed=sum(kind_of(x.outcome) is Kind.PASSED for x in each),
+            not_attempted=sum(kind_of(x.outcome) is Kind.OPEN for x in each),
+            median_points=median(sound(x.points) for x in each),
+            out_of=max(sound(x.out_of) for x in each),
+        )
+        for each in tries.values()
+    ]
+    return sorted(found, key=lambda one: (one.share_passed, one.median_points / (one.out_of or 1)))
 
 
-def commonest(course: Course) -> tuple[Mistake, ...]:
+def commonest(course: Course) -> list[Mistake]:
     """Return groups of answers that failed alike, the largest first."""
-    groups: dict[tuple[str, str, str, str], list[tuple[Standing, str, ExerciseRecord]]] = {}
+    groups = defaultdict[tuple[str, ...], list[tuple[Standing, ExerciseRecord]]](list)
     for standing, notebook, exercise in _graded(course):
         if kind_of(exercise.outcome) is Kind.FAILED:
             mistake = known_mistake(exercise) or normalized(what_happened(exercise))
             key = (notebook, exercise.name, exercise.outcome, mistake)
-            groups.setdefault(key, []).append((standing, what_was_said(exercise), exercise))
-    found = [_mistake(group) for group in groups.values()]
-    return tuple(sorted(found, key=lambda one: -len(one.learners)))
+            groups[key].append((standing, exercise))
+    found = []
+    for group in groups.values():
+        first = group[0][1]
+        known = known_mistake(first)
+        learners = tuple({standing.learner: standing for standing, _ in group}.values())
+        outcome, said = line(first.outcome, 40), what_was_said(first)
+        found.append(Mistake(numbered(first), known and line(known), outcome, said, learners))
+    return sorted(found, key=lambda one: -len(one.learners))
 
 
 def what_was_said(exercise: ExerciseRecord) -> str:
     """Return the words that explain a mistake best: advice, broken rule, wrong value, or message."""
-    return _words(exercise, advice_first=True)
+    return _words(exercise, "advice", "message")
 
 
 def what_happened(exercise: ExerciseRecord) -> str:
     """Return what tells one mistake from another where no known mistake explains it."""
-    return _words(exercise, advice_first=False)
+    return _words(exercise, "message", "advice")
 
 
-def _words(exercise: ExerciseRecord, *, advice_first: bool) -> str:
-    case = first_failed(exercise.cases)
+def _words(exercise: ExerciseRecord, first: str, last: str) -> str:
+    case = _first_failed(exercise)
     if case is None:
         return shown(exercise.message, _SAID)
     if case.hidden:
         return _HIDDEN_ONLY
-    first, last = case.message, case.advice
-    if advice_first:
-        first, last = last, first
-    problem = next((row[4] for row in case.rows if row[4]), "")
-    said = first or (case.broken[0] if case.broken else "") or problem or last
-    return shown(said or exercise.message, _SAID)
+    problems = [row[4] for row in case.rows if row[4]]
+    said = [getattr(case, first), *case.broken[:1], *problems[:1], getattr(case, last)]
+    return shown(next(filter(None, said), exercise.message), _SAID)
+
+
+def _first_failed(exercise: ExerciseRecord) -> CaseRecord | None:
+    """Return the first case that did not pass, a visible one if there is any."""
+    return min(failed(exercise.cases), key=lambda case: case.hidden, default=None)
 
 
 def known_mistake(exercise: ExerciseRecord) -> str:
     """Return the title of the known mistake whose sentence the first failed case shows, "" if none."""
-    case = first_failed(exercise.cases)
+    case = _first_failed(exercise)
     if case is None or case.hidden or not 0 < len(case.advice) < _MOST_ADVICE:
         return ""
     found = (title for title, said in _sentences(exercise.name) if said.fullmatch(case.advice))
@@ -120,11 +136,9 @@ def known_mistake(exercise: ExerciseRecord) -> str:
 def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return an exercise's known mistakes: titles, and what their sentences look like once filled in."""
     known = exercises().get(name)
-    if known is None:
-        return ()
     return tuple(
         (each.title, re.compile(_FACT.sub("[^\\n]{0,80}?", re.escape(each.words))))
-        for each in known_mistakes(known)
+        for each in (known_mistakes(known) if known else ())
     )
 
 
@@ -140,25 +154,3 @@ def _graded(course: Course) -> Iterator[tuple[Standing, str, ExerciseRecord]]:
             for exercise in record.exercises:
                 if not is_fault(exercise):
                     yield standing, record.notebook, exercise
-
-
-def _hardness(notebook: str, tries: list[ExerciseRecord]) -> Hardness:
-    kinds = [kind_of(each.outcome) for each in tries]
-    return Hardness(
-        title=numbered(tries[0]),
-        notebook=line(notebook),
-        graded=len(tries),
-        passed=kinds.count(Kind.PASSED),
-        not_attempted=kinds.count(Kind.OPEN),
-        median_points=median(sound(each.points) for each in tries),
-        out_of=max(sound(each.out_of) for each in tries),
-    )
-
-
-def _mistake(group: list[tuple[Standing, str, ExerciseRecord]]) -> Mistake:
-    _, said, exercise = group[0]
-    known = known_mistake(exercise)
-    learners = tuple({each.learner: each for each, _, _ in group}.values())
-    return Mistake(
-        numbered(exercise), line(known) if known else "", line(exercise.outcome, 40), said, learners
-    )

@@ -7,18 +7,20 @@ it likes could say so what a hidden case was given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from enum import Enum
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
 
 from helpers.checks.result import Outcome
 from helpers.grading.points.counted import override_of
 from helpers.grading.record import CaseRecord, ExerciseRecord
 from helpers.grading.reports.text import line, number, numbered, shown
+from helpers.views.plain import plural
 
 MOST_CASES = 60
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """What an outcome comes to; the value is also the class of its mark in a page."""
 
     PASSED = "passed"
@@ -28,7 +30,7 @@ class Kind(Enum):
 
     @property
     def mark(self) -> str:
-        return {"passed": "✓", "failed": "✗", "open": "○", "fault": "!"}[self.value]
+        return {"passed": "✓", "failed": "✗", "open": "○", "fault": "!"}[self]
 
 
 _KINDS = {
@@ -52,14 +54,33 @@ def kind_of(outcome: str) -> Kind:
     return _KINDS.get(outcome, Kind.FAILED)
 
 
+def outcome_of(exercise: ExerciseRecord) -> str:
+    return exercise.outcome
+
+
 def told_outcome(exercise: ExerciseRecord) -> str:
     """Return the outcome that its author may read: of hidden cases not how they failed.
 
     An answer could crash for one input and hang for another, and so say what a hidden case was given.
     """
-    shown = [kind_of(case.outcome) for case in exercise.cases if not case.hidden]
-    hidden = kind_of(exercise.outcome) is Kind.FAILED and set(shown) == {Kind.PASSED}
+    shown = {kind_of(case.outcome) for case in exercise.cases if not case.hidden}
+    hidden = kind_of(exercise.outcome) is Kind.FAILED and shown == {Kind.PASSED}
     return _HIDDEN if hidden else exercise.outcome
+
+
+def summary_of(
+    exercises: Sequence[ExerciseRecord], outcome: Callable[[ExerciseRecord], str] = outcome_of
+) -> str:
+    """Return in a line what became of a learner's exercises: `7 of 10 exercises passed, ...`.
+
+    outcome: what is shown of each; for the learner's own eyes `told_outcome`.
+    """
+    counts = Counter(map(outcome, exercises))
+    if not counts:
+        return "nothing was graded"
+    passed = counts.pop(Outcome.PASSED.value, 0)
+    rest = [f"{count} {line(name, 40)}" for name, count in counts.items()]
+    return ", ".join([f"{passed} of {plural(len(exercises), 'exercise')} passed", *rest])
 
 
 def is_fault(exercise: ExerciseRecord) -> bool:
@@ -77,10 +98,34 @@ def override_text(exercise: ExerciseRecord) -> str:
     return f"{said}{f' ({who})' if who else ''}: {shown(override.reason, 400)}"
 
 
-def first_failed(cases: Sequence[CaseRecord]) -> CaseRecord | None:
-    """Return the first case that did not pass, a visible one if there is any."""
-    failed = [case for case in cases if kind_of(case.outcome) is not Kind.PASSED]
-    return next((case for case in failed if not case.hidden), failed[0] if failed else None)
+def visible(exercise: ExerciseRecord) -> list[CaseRecord]:
+    """Return the cases that the learner's own check has as well."""
+    return [case for case in exercise.cases[:MOST_CASES] if not case.hidden]
+
+
+def failed(cases: Sequence[CaseRecord]) -> list[CaseRecord]:
+    """Return the cases that did not pass."""
+    return [case for case in cases if kind_of(case.outcome) is not Kind.PASSED]
+
+
+def hidden_text(exercise: ExerciseRecord) -> str:
+    """Tell how many hidden cases passed; "" where none was tried, or visible ones come first."""
+    hidden = [case for case in exercise.cases if case.hidden]
+    if not hidden or failed(visible(exercise)):
+        return ""
+    passed = len(hidden) - len(failed(hidden))
+    told = f"{passed} of {len(hidden)} hidden cases passed."
+    return told if passed == len(hidden) else f"{told} {_OTHERS}"
+
+
+def looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
+    """Return the visible cases that failed and have something to say: each thing once."""
+    seen: set[tuple[str, tuple[str, ...], str]] = set()
+    for case in failed(visible(exercise)):
+        said = (case.message, case.broken, case.advice)
+        if said not in seen and (any(said) or (not seen and any(row[4] for row in case.rows))):
+            yield case
+        seen.add(said)
 
 
 # --- as plain text, for JUnit, Gradescope and GitHub ------------------------------------------------
@@ -91,44 +136,21 @@ def exercise_text(exercise: ExerciseRecord) -> str:
     if is_fault(exercise):
         return FAULT_SAYS
     lines = [shown(exercise.message)] if exercise.message else []
-    for case in visible(exercise.cases):
-        lines.append(f"{line(case.outcome, 40)}: {line(case.label)}")
+    lines += [f"{line(case.outcome, 40)}: {line(case.label)}" for case in visible(exercise)]
     lines += filter(None, [hidden_text(exercise)])
-    worst = first_visible(exercise)
-    lines += _worst(worst) if worst else []
+    for case in failed(visible(exercise))[:1]:
+        lines += _worst(case)
     lines += [f"Note: {shown(note, 400)}" for note in exercise.notes[:20]]
     return "\n".join(lines)
 
 
-def visible(cases: Sequence[CaseRecord]) -> Iterator[CaseRecord]:
-    """Return the cases that the learner's own check has as well."""
-    return (case for case in cases[:MOST_CASES] if not case.hidden)
-
-
-def hidden_text(exercise: ExerciseRecord) -> str:
-    """Tell how many hidden cases passed; "" where none was tried, or visible ones come first."""
-    hidden = [kind_of(case.outcome) is Kind.PASSED for case in exercise.cases if case.hidden]
-    visible_failed = any(
-        kind_of(case.outcome) is not Kind.PASSED for case in visible(exercise.cases)
-    )
-    if not hidden or visible_failed:
-        return ""
-    told = f"{sum(hidden)} of {len(hidden)} hidden cases passed."
-    return told if all(hidden) else f"{told} {_OTHERS}"
-
-
-def first_visible(exercise: ExerciseRecord) -> CaseRecord | None:
-    """Return the first visible case that did not pass."""
-    cases = exercise.cases[:MOST_CASES]
-    return next((c for c in cases if not c.hidden and kind_of(c.outcome) is not Kind.PASSED), None)
-
-
-def _worst(case: CaseRecord) -> list[str]:
-    lines = ["", f"In the case {line(case.label)}:"]
+def _worst(case: CaseRecord) -> Iterator[str]:
+    yield f"\nIn the case {line(case.label)}:"
     for rank, given, expected, got, problem in [row for row in case.rows if row[4]][:8]:
         parts = (("given", given), ("expected", expected), ("got", got))
         said = ", ".join(f"{name} {shown(text, 200)}" for name, text in parts if text)
-        lines.append(f"    rank {rank}: {said}{': ' if said else ''}{shown(problem, 200)}")
-    lines += [shown(case.message)] if case.message else []
-    lines += [f"How the ranks communicated: {shown(rule, 400)}" for rule in case.broken[:10]]
-    return lines + ([f"Start here: {shown(case.advice)}"] if case.advice else [])
+        yield f"    rank {rank}: {said}{': ' if said else ''}{shown(problem, 200)}"
+    yield from filter(None, [shown(case.message)])
+    yield from (f"How the ranks communicated: {shown(rule, 400)}" for rule in case.broken[:10])
+    if case.advice:
+        yield f"Start here: {shown(case.advice)}"

@@ -1,6 +1,9 @@
-"""What lets hostile texts and pictures into a page: escaping that no template can forget, and no scripts.
+"""From records to pages: a template gets the class, and reads the rest of it with filters.
 
-`learner_page` and `class_page` call `render`. Pages are self-contained: no script, no outside resource.
+    Course --render--> class.html        Course, Standing --render--> learner.html
+
+Hostile texts and pictures are let in by escaping that no template can forget. Pages are self-contained: no
+script, no outside resource.
 """
 
 from __future__ import annotations
@@ -17,8 +20,28 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from helpers.grading.points.counted import is_bonus
-from helpers.grading.reports.outcomes import is_fault, kind_of, override_text
-from helpers.grading.reports.text import line, number, numbered, percent, shown
+from helpers.grading.points.policy import described
+from helpers.grading.reports.outcomes import (
+    FAULT_SAYS,
+    failed,
+    hidden_text,
+    is_fault,
+    kind_of,
+    looks,
+    override_text,
+    summary_of,
+    told_outcome,
+    visible,
+)
+from helpers.grading.reports.standing import (
+    Course,
+    Standing,
+    graded_points,
+    late_text,
+    points_to_reach,
+)
+from helpers.grading.reports.text import line, number, numbered, percent, plain, shown
+from helpers.views.plain import plural
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -27,23 +50,15 @@ _MOST_BYTES = 2_000_000
 _MOST_PIXELS = 4_000
 
 
-def render(template: str, script: str = "", policy: str = "", **given: Any) -> bytes:
-    """Fill in a template and give the page as UTF-8. script: the only one that may run in it.
+def learner_page(course: Course, standing: Standing) -> bytes:
+    """Return one learner's page as HTML in UTF-8: flags are the instructor's and are not shown there."""
+    return render("learner.html", course=course, standing=standing)
 
-    policy: the page's Content-Security-Policy, by default one that allows this script and style alone.
-    """
-    style = _style()
-    page = (
-        _environment()
-        .get_template(template)
-        .render(
-            style=Markup(style),
-            policy=policy or _policy(style, script),
-            script=script,
-            **given,
-        )
-    )
-    return page.encode("utf-8")
+
+def render(template: str, **given: Any) -> bytes:
+    """Fill in a template and return the page as UTF-8. What ends in .md is Markdown, anything else HTML."""
+    page = _environment(template.endswith(".md")).get_template(template)
+    return page.render(style=Markup(_style()), policy=_policy(_style()), **given).encode("utf-8")
 
 
 def code_marked(text: str) -> Markup:
@@ -59,18 +74,24 @@ def code_marked(text: str) -> Markup:
 
 
 @cache
-def _environment() -> Environment:
+def _environment(markdown: bool) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
+        autoescape=not markdown,
         undefined=StrictUndefined,
-        finalize=_fit_to_be_shown,
+        # Jinja has no escaping for Markdown, so whatever is printed is escaped at the end.
+        finalize=_plain if markdown else _fit_to_be_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(line=line, number=number, percent=percent, shown=shown)
-    environment.filters.update(override=override_text, bonus=is_bonus, fault=is_fault)
-    environment.filters.update(code=code_marked, numbered=numbered, kind=kind_of)
+    filters = (
+        (line, number, percent, plural, shown, numbered, checked_png, described, late_text)
+        + (failed, hidden_text, is_bonus, is_fault, looks, override_text, summary_of, visible)
+        + (graded_points, points_to_reach)
+    )
+    environment.filters.update({each.__name__: each for each in filters})
+    environment.filters.update(code=code_marked, kind=kind_of)
+    environment.globals.update(told_outcome=told_outcome, fault_says=FAULT_SAYS)
     return environment
 
 
@@ -79,24 +100,23 @@ def _fit_to_be_shown(value: Any) -> Any:
     return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def _plain(value: Any) -> Any:
+    return plain(value) if isinstance(value, str) else value
+
+
 @cache
 def _style() -> str:
     return (_TEMPLATES / "style.css").read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
-    """Allow this style sheet and this script, by their hashes, and pictures inside the page; nothing else."""
-    # By hash, so that nothing runs or is applied that a text smuggles in.
-    scripts = _hash_of(script) if script else "'none'"
+def _policy(style: str) -> str:
+    """Allow this style sheet, by its hash, and pictures inside the page; nothing else."""
+    # By hash, so that no style is applied that a text smuggles in.
+    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     return (
-        f"default-src 'none'; script-src {scripts}; style-src {_hash_of(style)}; img-src data:; "
+        f"default-src 'none'; script-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash_of(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-    return f"'sha256-{digest}'"
 
 
 def checked_png(picture: str) -> tuple[str, int, int] | None:

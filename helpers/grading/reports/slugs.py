@@ -33,14 +33,7 @@ def page_names(learners: Iterable[str]) -> dict[str, str]:
 
 def is_page_name(name: str) -> bool:
     """Return whether a file is called as these functions call pages, and so may be one of an earlier run."""
-    return re.fullmatch(r"[a-z0-9-]+-[0-9a-f]{10,64}(?:-[a-z0-9_]+)?\.html", name) is not None
-
-
-def plain_name(name: str) -> str:
-    """Return a name as part of an address: itself where it is plain, a part of its SHA-256 where not."""
-    if re.fullmatch(r"[a-z][a-z0-9_]{0,60}", name):
-        return name
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return re.fullmatch(r"[a-z0-9-]+-[0-9a-f]{10,64}\.html", name) is not None
 
 
 def _name(learner: str, digits: int) -> str:

@@ -18,9 +18,7 @@ from helpers.checks.headings import headings
 from helpers.checks.headings import notebooks as known_notebooks
 from helpers.checks.result import Outcome
 from helpers.grading.owners import notebooks_named
-from helpers.grading.points.changes import Grade, grade_of
 from helpers.grading.points.counted import (
-    Counted,
     is_bonus,
     nothing_handed_in,
     overridden,
@@ -31,9 +29,10 @@ from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import DEFAULT, Policy
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.copies import by_notebook, is_own, own_text, together
-from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
+from helpers.grading.reports.outcomes import Kind, is_fault, kind_of, override_text
 from helpers.grading.reports.slugs import page_names
-from helpers.grading.reports.text import sound
+from helpers.grading.reports.text import percent, sound
+from helpers.views.plain import plural
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,12 @@ class Lateness:
     days: int
     free: int
     factor: float
+
+
+def late_text(late: Lateness) -> str:
+    """Say by how much a notebook is late, and what that costs."""
+    free = f", of which {late.free} free" if late.free else ""
+    return f"{plural(late.days, 'day')} late{free}: {percent(late.factor)} of its points count."
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,11 @@ class Standing:
     @property
     def unreadable(self) -> tuple[Record, ...]:
         return tuple(each for each in self.records if each.status is Status.UNREADABLE)
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What to say of each exercise whose points a person has given."""
+        return tuple(filter(None, map(override_text, self.exercises)))
 
     @property
     def own_text(self) -> str:
@@ -197,21 +207,6 @@ def points_to_reach(record: Record) -> float:
     return sum(sound(each.out_of) for each in counted)
 
 
-def grades_of(course: Course) -> tuple[Grade, ...]:
-    """Return what each exercise counts, to be compared with the next run."""
-    found = []
-    for standing in course.standings:
-        for record in standing.records:
-            late = standing.late.get(record.notebook)
-            dropped = record.notebook in standing.dropped
-            found += [
-                grade_of(record, each, late.factor if late else 1.0, dropped)
-                for each in record.exercises
-                if isinstance(each, Counted) and not is_fault(each)
-            ]
-    return tuple(found)
-
-
 def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
     """Return what a record was graded with, in order; what tells secrets apart is nobody's business."""
     return tuple(sorted((name, each) for name, each in record.versions.items() if name != "secret"))
@@ -267,22 +262,20 @@ def _standing(
         copies.setdefault((record.notebook, "" if record.notebook else record.file), []).append(
             record
         )
-    best, used = dict[tuple[str, str], Record](), list[Record]()
+    final, used = dict[tuple[str, str], Record](), list[Record]()
     for key, each in copies.items():
-        best[key], contributing = together(each, days, policy.late.per_day, graded_points)
+        final[key], contributing = together(each, days, policy.late.per_day, graded_points)
         used += contributing
-    chosen = list(best.values())
     spare = tuple(each for each in records if not any(each is one for one in used))
-    late = _lateness(policy, {each.notebook: days[each.file] for each in chosen})
-    final = {
-        key: reduced(each, late[each.notebook].factor) if each.notebook in late else each
-        for key, each in best.items()
-    }
+    late = _lateness(policy, {each.notebook: days[each.file] for each in final.values()})
+    for key, record in final.items():
+        if record.notebook in late:
+            final[key] = reduced(record, late[record.notebook].factor)
     for override in overrides:
         notebook = headings()[override.exercise].notebook
         if notebook in notebooks:
             before = final.get((notebook, "")) or nothing_handed_in(learner, notebook)
-            final[notebook, ""] = overridden(before, [override], policy)
+            final[notebook, ""] = overridden(before, override, policy)
     counted = tuple(final[key] for key in sorted(final, key=lambda key: (not key[0], *key)))
     present = {record.notebook for record in counted}
     missing = tuple(name for name in notebooks if name not in present)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 
 from helpers.grading.record import ExerciseRecord
 from helpers.views.plain import clean, clip
@@ -20,6 +21,8 @@ _INVISIBLE = re.compile(
 _ACCENTS = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u20d0-\u20f0]{3})[\u0300-\u20f0]*"
 )
+_SAFE = set(" ,;()+-")
+_ESCAPED = {ord(mark): f"&#{ord(mark)};" for mark in string.punctuation if mark not in _SAFE}
 _HEADING = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ min, [^()]*\))?")
 
 
@@ -36,6 +39,11 @@ def shown(text: str, limit: int = MOST) -> str:
 def line(text: str, limit: int = NAME) -> str:
     """Clean a name or label, on one line, at most `limit` characters; `(no name)` for nothing."""
     return clip(" ".join(shown(text, 4 * limit).split()), limit) or "(no name)"
+
+
+def plain(text: str, limit: int = 200) -> str:
+    """Return a text that Markdown shows letter by letter, in a table as well."""
+    return line(text, limit).translate(_ESCAPED)
 
 
 def number(value: float) -> str:

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.points.changes import FILE, Grades, as_json, changes_between, read_grades
+from helpers.grading.points.changes import (
+    FILE,
+    Grades,
+    as_json,
+    changes_between,
+    grades_of,
+    read_grades,
+)
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.gradebooks import changes_csv
-from helpers.grading.reports.standing import course_of, grades_of
+from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import EQUAL, exercise, record
 from tests.grading.reports.page_tags import Page
 

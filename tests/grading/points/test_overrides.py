@@ -12,7 +12,7 @@ from helpers.grading.points.policy import DEFAULT
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.gradebooks import grade_of, gradebook
-from helpers.grading.reports.learner_page import learner_page
+from helpers.grading.reports.pages import learner_page
 from helpers.grading.reports.standing import Course, course_of
 from tests.grading.reports.builders import exercise, fault, record, unreadable
 from tests.grading.reports.hostile import TEXTS

@@ -182,6 +182,7 @@ WRONG = {
     '[weight]\nping_pong = 1\n"2.1" = 2\n': 3,
     "[weight]\ntoken_ring = 1\nping_pong = nan\n": 3,
     "as_core = [1]\n": 1,
+    'as_core = "2.1"\n': 1,
     "deadlines = 1\n": 1,
     "drop_lowest = 1.5\n": 1,
     "drop_lowest = 1\ndrop_lowest = 2\n": 2,
@@ -215,10 +216,10 @@ def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
             )
         ),
         *(
-            (f"[late]\nper_day = {number}\n", "Write a number with a point")
+            (f"[late]\nper_day = {number}\n", "and a number with a point")
             for number in ("0,1", '"0.1"', ".1", "10%", "10 %", "1.", "-0,5")
         ),
-        ('drop_lowest = 1\n[late]\nfree_days = "3"\n', "Write a number with a point"),
+        ('drop_lowest = 1\n[late]\nfree_days = "3"\n', "and a number with a point"),
     ],
 )  # fmt: skip
 def test_a_date_or_number_that_is_not_toml_is_told_how_to_write_it(

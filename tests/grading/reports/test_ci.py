@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 import mistune
 import pytest
 
-from helpers.grading.reports.github import github_annotations, plain, summary
+from helpers.grading.reports.github import github_annotations, summary
 from helpers.grading.reports.junit import junit
+from helpers.grading.reports.text import plain
 from tests.grading.reports.builders import course_of, exercise, fault, record, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 from tests.grading.reports.page_tags import Page

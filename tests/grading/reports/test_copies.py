@@ -11,7 +11,7 @@ from helpers.grading.record import Record
 from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.copies import by_notebook, is_own
 from helpers.grading.reports.gradebooks import gradebook
-from helpers.grading.reports.learner_page import learner_page
+from helpers.grading.reports.pages import learner_page
 from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import EQUAL, exercise, fault, record
 from tests.grading.reports.page_tags import Page

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from typing import Any
 
 import pytest
 
+from helpers.course.workspace import find_workspace
 from helpers.grading.points.changes import Change
 from helpers.grading.points.overrides import Override
 from helpers.grading.reports.database import database
 from helpers.grading.reports.standing import course_of as weighted_course
-from tests.grading.reports.builders import EQUAL, a_class, course_of, exercise, record
+from tests.grading.reports.builders import EQUAL, a_class, course_of, exercise, fault, record
 from tests.grading.reports.hostile import TEXTS, hostile_record, unreadable_record
 
 
@@ -45,3 +47,18 @@ def test_hostile_texts_are_values(name: str) -> None:
     text = TEXTS[name]
     data = database(course_of([hostile_record(text), unreadable_record(text + "!")], text), [])
     assert asked(data, "select count(*) from exercises") == [(6,)]
+
+
+def test_the_documented_queries_give_a_matrix_and_an_answer_with_its_cases() -> None:
+    text = (find_workspace().root / "docs" / "json.md").read_text(encoding="utf-8")
+    matrix, answer = re.findall("```sql\n(.*?)```", text, re.DOTALL)
+    ada = record("Ada Lovelace", exercise(outcome="wrong", answer="def ping_pong(): ..."))
+    bob = record("Bob", exercise(), fault("token_ring"), exercise("tagged_mail", "not attempted"))
+    data = database(course_of([ada, bob], "Autumn"), [])
+    assert asked(data, matrix) == [("Ada Lovelace", 0, "2.1 ✗"), ("Bob", 1, "2.1 ✓  2.2 !  2.4 ○")]
+    rows = asked(data, answer)
+    assert [(row[0], row[4], row[5]) for row in rows] == [
+        ("def ping_pong(): ...", 0, "passed"),
+        ("def ping_pong(): ...", 0, "wrong"),
+        ("def ping_pong(): ...", 1, "wrong"),
+    ]

@@ -14,9 +14,8 @@ from helpers.grading.record import Record
 from helpers.grading.reports.github import github_annotations, summary
 from helpers.grading.reports.gradescope import results_json
 from helpers.grading.reports.junit import junit
-from helpers.grading.reports.learner_page import learner_page
 from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, kind_of
-from helpers.grading.reports.pages import checked_png
+from helpers.grading.reports.pages import checked_png, learner_page
 from tests.grading.reports.builders import (
     DEADLOCK,
     LOOK,
