@@ -42,7 +42,6 @@ from helpers.checks.pass_all import pass_all
 from helpers.checks.registry import get
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.grading.cells import mark
-from helpers.grading.explained import mismatch
 from helpers.grading.record import CaseRecord, ExerciseRecord, record_of
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import Connection
@@ -376,7 +375,7 @@ def written_down(
         cases=cases,
         message=(result.unjudged or result.message)[:_MOST_TEXT],
         notes=tuple(note[:_MOST_TEXT] for note in result.notes),
-        flags=_flags(exercise, result),
+        flags=_flags(result),
         picture=picture,
         trace=trace,
     )
@@ -405,15 +404,11 @@ def hidden_label(number: int) -> str:
     return f"hidden case {number}"
 
 
-def _flags(exercise: Exercise, result: CheckResult) -> tuple[str, ...]:
+def _flags(result: CheckResult) -> tuple[str, ...]:
     """Return what a person should look at in the worlds of the cases that have brought points."""
     runs = (case.world or case.run for case in result.cases if case.credit)
-    worlds = {id(run): run for run in runs if run is not None}.values()
-    names = sorted({name[:_SHOWN] for run in worlds for name in run.replaced})
-    flags = [REPLACED.format(names=", ".join(names[:_MOST_NAMES]))] if names else []
-    if not exercise.own_network and exercise.kind in {Kind.RANKS, Kind.MODULE}:
-        flags += [*filter(None, map(mismatch, worlds))][:1]
-    return tuple(flags)
+    names = sorted({name[:_SHOWN] for run in runs if run is not None for name in run.replaced})
+    return (REPLACED.format(names=", ".join(names[:_MOST_NAMES])),) if names else ()
 
 
 @cache

@@ -11,7 +11,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -21,7 +21,6 @@ from helpers.grading.sandbox.bubblewrap import LIBRARIES, SETTINGS, python_folde
 from helpers.grading.sandbox.guard import threads_of
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.ranks.run import Traffic
 from helpers.ranks.scratch import remove_tree
 from helpers.ranks.site import Process, Spawned, server_program
 
@@ -49,7 +48,7 @@ DOES_NOT_STOP = (
     "reading and writing what others have in /dev/shm, filling it or the disk; what answers leave there is "
     "removed after each, but those that run at the same time find it",
     "memory that no process has mapped: buffers of sockets, the files of /dev/shm",
-    "talking past a rule on traffic, behind a show of the right calls: no bytes are counted here",
+    "communicating past a rule on traffic, behind a show of the right calls",
 )
 
 
@@ -89,12 +88,6 @@ class Landlocked:
 
     def outside(self, pid: int) -> int:
         return pid
-
-    def starting(self) -> None:
-        pass
-
-    def traffic(self, pids: Sequence[int]) -> Traffic | None:
-        return None  # the network is this machine's: others use it too
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
         return {}, []  # ranks in a sandbox hear nothing of the grader's
