@@ -52,8 +52,7 @@ def test_a_group_ends_what_takes_too_much_and_goes() -> None:
 @pytest.mark.soak
 @pytest.mark.skipif(not can_bound("memory"), reason="no memory cgroup can be had here")
 def test_memory_that_no_process_shows_is_bounded(plan: Plan, tmp_path: Path) -> None:
-    with grader_of(replace(plan, limits=SMALL)) as grader:
-        record = graded(grader, tmp_path, AREAS)
+    record = graded(grader_of(replace(plan, limits=SMALL)), tmp_path, AREAS)
     found = next(each for each in record.exercises if each.name == "broadcast_from")
     assert (found.outcome, found.points) == ("out of memory", 0.0), found
     assert "with the kernel's memory for them" in found.message

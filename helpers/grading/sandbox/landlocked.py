@@ -99,8 +99,8 @@ class Landlocked:
         shown = (*python_folders(), *_SYSTEM)
         return [self.root, *(folder for folder in sys.path if folder.startswith(shown))]
 
-    def sweep(self) -> int:
-        """Remove what ranks have left in /dev/shm; give how many files and folders an answer has made.
+    def sweep(self) -> None:
+        """Remove what ranks have left in /dev/shm.
 
         Whatever a sandbox makes there is for nobody else to read (its umask, which it cannot change), or a
         link. What was there before stays, what others may read, and what a process is seen to have open:
@@ -108,7 +108,7 @@ class Landlocked:
         what libraries make stays until nobody can be about to open it.
         """
         if not _private() - self._before:
-            return 0
+            return
         # A semaphore has a name only while it is made: removing it then would break its maker.
         time.sleep(_SETTLE_S)
         left = {name for name, _ in _private() - self._before}
@@ -121,7 +121,6 @@ class Landlocked:
                 remove_tree(path)
             else:
                 path.unlink(missing_ok=True)
-        return sum(not name.startswith(_OF_LIBRARIES) for name in left)
 
     def _has_neighbors(self) -> bool:
         own = Path(self.scratch)

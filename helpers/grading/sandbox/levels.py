@@ -1,7 +1,6 @@
 """Which sandboxes this machine has, and a rank server behind them.
 
-`grader` opens a `Sandbox` for each set of cases, or where one takes seconds for a submission; `choose` is
-asked once for a batch.
+`grader` opens a `Sandbox` for each attempt at an exercise; `choose` is called once for a batch.
 """
 
 from __future__ import annotations
@@ -191,18 +190,9 @@ class Sandbox:
         return self.guard.cpu_s if self.guard else 0.0
 
     @property
-    def gone(self) -> bool:
-        return self.connection.gone or not self.connection.alive()
-
-    @property
     def lost(self) -> bool:
         """It was ended from outside, by nothing that an answer can do."""
         return bool(getattr(self.connection.site, "lost", False))
-
-    def sweep(self) -> int:
-        """Remove what ranks have left where others can find it; give how many files that were."""
-        site = self.connection.site
-        return site.sweep() if isinstance(site, Landlocked) else 0
 
     def close(self) -> None:
         if self.guard:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -71,16 +71,14 @@ def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lenient(plan: Plan) -> Iterator[Grader]:
-    with grader_of(plan) as grader:
-        yield grader
+def lenient(plan: Plan) -> Grader:
+    return grader_of(plan)
 
 
 @pytest.fixture
-def frugal(plan: Plan) -> Iterator[Grader]:
+def frugal(plan: Plan) -> Grader:
     """A grader with small limits, for bombs."""
-    with grader_of(replace(plan, limits=SMALL)) as grader:
-        yield grader
+    return grader_of(replace(plan, limits=SMALL))
 
 
 @pytest.fixture

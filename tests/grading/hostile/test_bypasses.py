@@ -10,9 +10,8 @@ import pytest
 from helpers.answers.build import Answer, build_answer
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
-from helpers.grading.grader import joined
-from helpers.grading.judging import written_down
 from helpers.grading.record import ExerciseRecord
+from helpers.grading.results import record_of_results
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from tests.grading.hostile.attack import text_of
 from tests.grading.hostile.bypasses import BYPASSES, SHOW
@@ -65,8 +64,7 @@ def tried(sandbox: Sandbox, name: str) -> ExerciseRecord:
     assert isinstance(answer, Answer), answer
     exercise = get(EXERCISE)
     result = grade(exercise, answer, str, connection=sandbox.connection)
-    visible = written_down(result, exercise, False, "none")
-    return joined(exercise, answer, visible, visible)
+    return record_of_results(exercise, answer, result, result)
 
 
 def test_every_bypass_has_a_known_fate() -> None:

@@ -153,8 +153,7 @@ def sandboxed(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
         level = choose(request.param, plan.staged)
     except NoSandbox as error:
         pytest.skip(str(error))
-    with grader_of(replace(plan, level=level)) as grader:
-        yield grader
+    yield grader_of(replace(plan, level=level))
     if plan.level != "bubblewrap":  # else its template was there before, and stays for other tests
         plan.__exit__()
 
@@ -184,8 +183,7 @@ def test_the_kernel_is_asked_for_nothing_odd(sandboxed: Grader, tmp_path: Path) 
 def test_these_attacks_are_real(plan: Plan, tmp_path: Path, around: dict[str, str]) -> None:
     """Without a sandbox those that do no harm go through: it is the sandbox that stops them."""
     attacks = [each for each in filled(files.READING, around) if each.bare]
-    with grader_of(replace(plan, level="none")) as grader:
-        records = hand_in(grader, tmp_path / "handed-in", attacks)
+    records = hand_in(grader_of(replace(plan, level="none")), tmp_path / "handed-in", attacks)
     assert all(TOUCHED in text_of(record) for record in records.values())
 
 

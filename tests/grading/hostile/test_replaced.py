@@ -9,8 +9,8 @@ import pytest
 from helpers.answers.build import Answer, build_answer
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
-from helpers.grading.judging import written_down
 from helpers.grading.record import ExerciseRecord
+from helpers.grading.results import record_of_results
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from tests.grading.hostile.attack import text_of
 from tests.submission_files import PRELUDE
@@ -142,7 +142,7 @@ def tried(sandbox: Sandbox, name: str, source: str, secret: str = "hidden") -> E
     answer = build_answer([PRELUDE, source], name)
     assert isinstance(answer, Answer), answer
     result = grade(get(name), answer, str, secret, connection=sandbox.connection)
-    return written_down(result, get(name), True, "none")
+    return record_of_results(get(name), answer, result)
 
 
 @pytest.mark.parametrize(("reported", "lines"), WAYS.values(), ids=WAYS)
