@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
@@ -87,6 +88,11 @@ class Plan:
         while self._templates:
             self._templates.pop().close()
 
+    @property
+    def does_not_stop(self) -> tuple[str, ...]:
+        """What these sandboxes do not stop, as every result says."""
+        return protection_here(self.level).does_not_stop
+
     def begin(self) -> None:
         """Start what takes a while, without waiting for it."""
         if self.level == "bubblewrap":
@@ -129,6 +135,11 @@ def choose(asked: str, staged: Staged) -> str:
         f"no sandbox: {why}. Install bubblewrap, or give --sandbox none if you trust everybody "
         "who hands in: their code then runs as you."
     )
+
+
+def plan_here(asked: str, staged: Staged, out: Path) -> Plan:
+    """Return how a batch whose results go to `out` makes its sandboxes. Raise NoSandbox."""
+    return Plan(choose(asked, staged), staged, turns=Turns(str(out / ".turns")))
 
 
 class Sandbox:
