@@ -39,7 +39,7 @@ from helpers.grading.judging import Attempt, attempt
 from helpers.grading.record import ExerciseRecord, Record, Status, record_of
 from helpers.grading.references import References
 from helpers.grading.reports.copies import by_notebook, is_own
-from helpers.grading.results import preload, record_of_results
+from helpers.grading.results import failed, preload, record_of_results
 from helpers.grading.sandbox.levels import Plan, Sandbox, protection_here
 from helpers.grading.submissions import Job
 from helpers.ranks.connection import ServerGone
@@ -228,30 +228,20 @@ class Grader:
                 f"{limits.submission_s:,} s, or {limits.submission_cpu_s:,} s of processor time, and one of "
                 "them half of what is left."
             )
-            late = record_of(exercise, Outcome.TIMED_OUT.value, message=message)
-            return Attempt(late, Doubt.CHECK)
-        secrets = VISIBLE_SECRET, self.secret
+            return Attempt(failed(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
         with self.plan.turns.with_others():
-            self.references.prepare(
-                exercise, secrets
-            )  # a judge that is forked now knows what is right
+            # before a judge is forked, which has to know what is right
+            self.references.prepare(exercise, (VISIBLE_SECRET, self.secret))
             for _ in range(_LOST_AGAIN):
                 began = time.monotonic()
                 try:
                     with Sandbox(self.plan, self.slot, exercise.notebook >= "09") as sandbox:
                         sandbox.end_after(budget.wall_s, budget.cpu_s)
-                        found = attempt(
-                            exercise,
-                            answer,
-                            self.secret,
-                            sandbox.connection,
-                            budget.wall_s,
-                            self.pictures,
-                            at_once,
-                        )
+                        parts = exercise, answer, self.secret, sandbox.connection, budget.wall_s
+                        found = attempt(*parts, self.pictures, at_once)
                         found, is_lost = _as_ended(found, sandbox), sandbox.lost
                 except (LaunchError, ServerGone) as error:
-                    crashed = record_of(exercise, Outcome.CRASHED.value, message=str(error)[:200])
+                    crashed = failed(exercise, answer, Outcome.CRASHED, str(error)[:200])
                     return Attempt(crashed, Doubt.MACHINE)
                 budget.spend(time.monotonic() - began, sandbox.cpu_s)
                 if not is_lost:

@@ -36,8 +36,8 @@ from helpers.checks.pass_all import pass_all
 from helpers.checks.result import CheckResult, Outcome
 from helpers.grading.cells import mark
 from helpers.grading.doubt import Doubt, doubt_about
-from helpers.grading.record import ExerciseRecord, record_of
-from helpers.grading.results import record_of_results
+from helpers.grading.record import ExerciseRecord
+from helpers.grading.results import failed, record_of_results
 from helpers.ranks.connection import Connection
 from helpers.ranks.processes import end, end_with_parent
 
@@ -78,7 +78,7 @@ def attempt(
     def together() -> Attempt:
         confine()
         if (both := pass_all(exercise, answer, [VISIBLE_SECRET, secret], connection)) is None:
-            return Attempt(record_of(exercise, Outcome.WRONG.value))
+            return Attempt(failed(exercise, answer, Outcome.WRONG, ""))
         return Attempt(record_of_results(exercise, answer, both[0], both[1]))
 
     def apart() -> Attempt:
@@ -88,11 +88,16 @@ def attempt(
         doubt = max(doubt_about(exercise, each) for each in (visible, hidden) if each is not None)
         return Attempt(record_of_results(exercise, answer, visible, hidden, pictures), doubt)
 
-    return _judged(exercise, together if at_once else apart, connection, within_s)
+    judge = together if at_once else apart
+    return _judged(exercise, answer, judge, connection, within_s)
 
 
 def _judged(
-    exercise: Exercise, judge: Callable[[], Attempt], connection: Connection, within_s: float
+    exercise: Exercise,
+    answer: Answer,
+    judge: Callable[[], Attempt],
+    connection: Connection,
+    within_s: float,
 ) -> Attempt:
     """Let a child judge; whatever becomes of it, return an attempt."""
     ours, theirs = os.pipe()
@@ -118,10 +123,9 @@ def _judged(
         return msgspec.convert(json.loads(said), Attempt)
     if number == -signal.SIGXCPU:
         message = f"It gave back more than can be read in {_CPU_S} s of processor time."
-        return Attempt(record_of(exercise, Outcome.FLOODED.value, message=message))
+        return Attempt(failed(exercise, answer, Outcome.FLOODED, message))
     why = "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
-    crashed = record_of(exercise, Outcome.CRASHED.value, message=_could_not(why))
-    return Attempt(crashed, Doubt.MACHINE)
+    return Attempt(failed(exercise, answer, Outcome.CRASHED, _could_not(why)), Doubt.MACHINE)
 
 
 def _read(fd: int, deadline: float) -> bytes:

@@ -75,6 +75,12 @@ def record_of_results(
     )
 
 
+def failed(exercise: Exercise, answer: Answer, outcome: Outcome, message: str) -> ExerciseRecord:
+    """Return the record of an answer of which nothing but this is known."""
+    result = CheckResult(exercise.name, exercise.heading, outcome, message=message)
+    return record_of_results(exercise, answer, result)
+
+
 def _visible(case: CaseVerdict) -> CaseRecord:
     most = _MOST_TEXT
     return CaseRecord(

@@ -5,23 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from helpers.checks import exercise
-from helpers.checks.draw import Draw
-from helpers.checks.draw import plan as plan_draws
 from helpers.grading.sandbox.cgroup import can_bound
 from helpers.grading.sandbox.levels import NoSandbox, Plan, Sandbox, choose
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.submissions import Job
 from tests.grading.hostile.attack import Attack, hand_in, text_of
 from tests.grading.hostile.conftest import grader_of
-from tests.grading.notebooks import RIGHT, write_notebook
 
 SETTLE_S = 20.0
 
@@ -105,14 +98,6 @@ def test_what_is_left_in_shared_memory_is_gone_before_the_next_answer(
 
 
 @pytest.fixture
-def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    def few(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
-        return plan_draws(sizes, min(count, 2), seed, small=small)
-
-    monkeypatch.setattr(exercise, "plan", few)
-
-
-@pytest.fixture
 def behind_landlock(staged: Staged) -> Plan:
     try:
         return Plan(choose("landlock", staged), staged)
@@ -145,26 +130,3 @@ def test_who_leaves_its_session_ends_with_its_sandbox(
     assert "contained" in text_of(record)
     commands = [p.info["cmdline"] for p in psutil.process_iter(["cmdline"])]
     assert ["sleep", f"{os.getpid()}.5"] not in commands
-
-
-NOTEBOOK = "02_blocking_p2p"
-SPINS = """
-def token_ring(rank, world_size, token):
-    import signal
-    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
-    while True:
-        pass
-"""
-
-
-@pytest.mark.usefixtures("few_cases")
-def test_an_exercise_that_uses_up_its_time_leaves_the_rest_to_the_others(
-    behind_landlock: Plan, tmp_path: Path
-) -> None:
-    limits = replace(behind_landlock.limits, submission_s=40, cpu_s=200)
-    path = write_notebook(tmp_path / f"{NOTEBOOK}.ipynb", RIGHT, SPINS)
-    grader = grader_of(replace(behind_landlock, limits=limits))
-    record = grader.grade(Job("anna", path, path.name))
-    found = {each.name: (each.outcome, each.points) for each in record.exercises}
-    assert found["ping_pong"] == ("passed", 10.0)
-    assert found["token_ring"] == ("timed out", 0.0)

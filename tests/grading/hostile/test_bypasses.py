@@ -71,7 +71,19 @@ def test_every_bypass_has_a_known_fate() -> None:
     assert set(FATES) == set(BYPASSES)
 
 
-@pytest.mark.parametrize("name", FATES)
+# One or two of each fate are tried each time; long runs have all.
+OFTEN = (
+    "torch.ops.c10d",
+    "a case's end told too early, in its caller's frame",
+    "a key-value store",
+    "the recorder switched off",
+    "a shared file, named at run time",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in OFTEN else pytest.mark.soak) for n in FATES]
+)
 def test_what_happens_to_a_bypass(sandbox: Sandbox, name: str) -> None:
     fate = FATES[name]
     if name == "shared memory" and sandbox.plan.level != "bubblewrap":

@@ -32,7 +32,7 @@ from tests.submission_files import all_samples
 _PR_SET_NAME = 15
 HOLDS = f"holds-{os.getpid()}"
 """What the rank calls itself when it has all that it can get: so one sees it from outside."""
-HOLD_S, WITHIN_S = 15.0, 120.0
+HOLD_S, WITHIN_S = 6.0, 120.0
 CHECKPOINT = "checkpoint_and_resume"
 
 pytestmark = pytest.mark.timeout(600)
