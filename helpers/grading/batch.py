@@ -29,7 +29,7 @@ from typing import Any
 from helpers.answers.notebook import UnreadableNotebook, bytes_of
 from helpers.grading.cache import Cache, CannotWrite, versions_here, write_whole, writing
 from helpers.grading.grader import Grader
-from helpers.grading.record import Record, Status, from_json
+from helpers.grading.record import Record, Status, from_json, read_records
 from helpers.grading.references import References, solutions_here
 from helpers.grading.reports.slugs import page_names
 from helpers.grading.sandbox.levels import Plan, protection_here
@@ -97,6 +97,33 @@ def graded(
         for job in suspects:
             alone = next(_until_broken([job], setting, plan, secret), None)
             yield alone or (job, _fault(job, plan.level, "The process that graded it died."))
+
+
+def differences(jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str) -> Iterator[str]:
+    """Grade the jobs once more, without what was kept; return a line for each difference."""
+    before = {(record.learner, record.file): record for record in read_records(setting.out)}
+    for _, record in graded(jobs, setting, plan, secret):
+        for line in _differences(before.get((record.learner, record.file)), record):
+            yield f"Differs: {record.learner}, {record.file}: {line}"
+
+
+def _differences(old: Record | None, new: Record) -> Iterator[str]:
+    """Say where two records of one submission differ in outcome or points."""
+    if old is None:
+        yield "was not graded before"
+        return
+    if old.status is not new.status:
+        yield f"{old.status.value} before, {new.status.value} now"
+    now = {exercise.name: exercise for exercise in new.exercises}
+    for exercise in old.exercises:
+        other = now.get(exercise.name)
+        if other is None:
+            yield f"{exercise.name} is missing now"
+        elif (exercise.outcome, exercise.points) != (other.outcome, other.points):
+            yield (
+                f"{exercise.name}: {exercise.outcome}, {exercise.points:g} points before; "
+                f"{other.outcome}, {other.points:g} now"
+            )
 
 
 def _until_broken(

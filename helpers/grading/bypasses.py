@@ -2,21 +2,15 @@
 
 Functions that an answer replaces are compared in its ranks, however it does so: `checks.replaced`.
 
-`grader` asks `flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule, and tries each:
-its call is recorded and the rule speaks, its name is flagged here, its bytes do not match (`explained`), or
-nobody can tell. Rules on traffic are teaching rules: they look at what ranks record of themselves, in
-processes that the answer shares.
+`grader` calls `flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule, and tries
+them: the call is recorded and breaks the rule, its name is flagged here, or it goes unnoticed. Rules on
+traffic are there to teach: they read what ranks record of themselves, in processes that the answer shares.
 
-A connection of an answer's own is one too many, however little it carries. Not so where the record is made
-to hold a group as well that explains it: then what the framing of collectives may take (some kilobytes)
-hides what it carries (tests/grading/test_traffic.py).
-
-Where a case begins and ends is not believed (`grade`). Whatever else Python in a rank tells of itself is,
-and an answer that reaches for it, by frames or by the garbage collector, can forge it: the order
-and the times of its calls and what they were handed, as far as bytes on the wire do not belie them; that
-its inputs were left as they were; what makes a world hard (sleeps, late ranks, poison values until `wait()`);
-what a program of the course's own counts next to the answer, such as memory held, steps taken, hooks
-called. All of these are there to teach, as rules on traffic are. Values are held against what no rank has.
+Where a case begins and ends is not believed (`checks.grade`). All else that Python in a rank reports of
+itself is, and an answer that reaches for it, by frames or by the garbage collector, can forge it: the order,
+the times and the arguments of its calls; that its inputs were left as they were; what makes a world hard
+(sleeps, late ranks, poison values until `wait()`); and what the course's own code counts next to the answer,
+such as memory held, steps taken, hooks called. Values are compared with expected ones that no rank has.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from helpers.grading.setting import CannotGrade
 
 _COURSE = Path(__file__).parents[1]
 _MAX_BYTES = 8 << 20
-_VISIBLE = "-visible.json"
 
 
 @dataclass(frozen=True)
@@ -45,36 +44,25 @@ class Cache:
 
     def get(self, key: str) -> ExerciseRecord | None:
         """Return what was kept under a key; None if there is nothing, or nothing that can be read."""
-        return self._read(f"{key}.json")
-
-    def put(self, key: str, record: ExerciseRecord) -> None:
-        """Keep a record. Somebody who kills the process at any moment leaves the old file or the new."""
-        self._write(f"{key}.json", record)
-        if self.folder is not None:  # what came of the visible cases is in the record
-            (self.folder / key[:2] / f"{key}{_VISIBLE}").unlink(missing_ok=True)
-
-    def get_visible(self, key: str) -> ExerciseRecord | None:
-        """Return what came of the visible cases, where the hidden ones were not tried any more."""
-        return self._read(f"{key}{_VISIBLE}")
-
-    def put_visible(self, key: str, record: ExerciseRecord) -> None:
-        self._write(f"{key}{_VISIBLE}", record)
-
-    def _read(self, name: str) -> ExerciseRecord | None:
         if self.folder is None or self.again:
             return None
         # A file that was cut off, edited, or written by another version counts as absent: trying an answer
         # again costs seconds, a wrong record costs somebody points.
         with suppress(OSError, ValueError):
-            path = self.folder / name[:2] / name
+            path = self._path(key)
             if path.stat().st_size <= _MAX_BYTES:
                 return msgspec.convert(json.loads(path.read_text(encoding="utf-8")), ExerciseRecord)
         return None
 
-    def _write(self, name: str, record: ExerciseRecord) -> None:
+    def put(self, key: str, record: ExerciseRecord) -> None:
+        """Keep a record. Somebody who kills the process at any moment leaves the old file or the new."""
         if self.folder is not None:
             text = json.dumps(msgspec.to_builtins(record))
-            write_whole(self.folder / name[:2] / name, text.encode())
+            write_whole(self._path(key), text.encode())
+
+    def _path(self, key: str) -> Path:
+        assert self.folder is not None
+        return self.folder / key[:2] / f"{key}.json"
 
 
 def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:

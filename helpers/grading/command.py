@@ -7,51 +7,26 @@ or --verify found a difference. 2: nothing could be done; one line says why.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 import msgspec
 
-from helpers.checks.headings import headings, notebook_called
-from helpers.checks.mistakes import own_folder, read_mistakes
-from helpers.course.workspace import WorkspaceError, find_workspace
-from helpers.grading.answers import reference_answers, write_answers
-from helpers.grading.batch import grade_all, graded, record_paths, secret_of
-from helpers.grading.cache import write_whole
-from helpers.grading.group_work import shared
-from helpers.grading.people import People, read_people
-from helpers.grading.points.changes import FILE as GRADES
-from helpers.grading.points.changes import (
-    Change,
-    Grades,
-    as_json,
-    changes_between,
-    grades_of,
-    read_grades,
-)
+from helpers.grading.batch import differences, grade_all
+from helpers.grading.inputs import read_inputs
+from helpers.grading.outputs import write_outputs
+from helpers.grading.points.changes import Change
 from helpers.grading.points.counted import weighted
 from helpers.grading.points.policy import Policy
-from helpers.grading.record import Record, Status, read_records
-from helpers.grading.references import solutions_here
-from helpers.grading.release import differences as differences_from
-from helpers.grading.reports import PLATFORM_FILES, github_annotations, write_reports
-from helpers.grading.reports.copies import enumerated
-from helpers.grading.reports.standing import (
-    Course,
-    course_of,
-    graded_points,
-    points_to_reach,
-)
-from helpers.grading.sandbox.levels import Plan, choose, protection_here
+from helpers.grading.record import Record, Status
+from helpers.grading.reports.standing import Course, graded_points, points_to_reach
+from helpers.grading.sandbox.levels import plan_here
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.turns import Turns
-from helpers.grading.setting import CannotGrade, Setting
-from helpers.grading.submissions import Job, find_submissions
-from helpers.grading.withdrawn import remove_withdrawn
-from helpers.views.plain import for_log, plural
+from helpers.grading.setting import Setting
+from helpers.grading.submissions import Job
+from helpers.views.plain import for_log
 
 
 @dataclass(frozen=True)
@@ -63,134 +38,37 @@ class Graded:
     moved: tuple[Change, ...] = ()
 
 
-def graded_data(graded: Graded) -> dict[str, Any]:
-    """Return what `course grade --json` prints: the points that count in the end, of every learner."""
-    standings = graded.course.standings if graded.course else ()
-    return {
-        "exit_code": graded.exit_code,
-        "learners": [
-            {
-                "learner": each.learner,
-                "points": each.points,
-                "out_of": each.out_of,
-                "notebooks": {x.notebook or x.file: graded_points(x) for x in each.records},
-                "missing": list(each.missing),
-                "dropped": list(each.dropped),
-                "unreadable": [x.file for x in each.unreadable],
-            }
-            for each in standings
-        ],
-        "moved": msgspec.to_builtins(graded.moved),
-    }
-
-
 def grade_folder(setting: Setting) -> Graded:
-    """Grade what was handed in, write records and reports; give the exit code.
+    """Grade what was handed in, write records and reports; return the exit code.
 
     Raise CannotGrade where nothing can be done.
     """
-    folder, out = setting.folder, setting.out
-    if out.resolve().is_relative_to(folder.resolve()):
-        raise CannotGrade(
-            f"{out} is inside {folder}, among what was handed in: name another place."
-        )
-    files = (setting.roster, setting.policy, setting.overrides, setting.groups)
-    aside = [path for path in files if path is not None]
-    submissions = find_submissions(folder, aside)
-    found, notices = submissions.jobs, list(submissions.notices)
-    _try_own_mistakes()
-    try:
-        if setting.release is not None:
-            notices += differences_from(setting.release, find_workspace())
-        named = [notebook_called(name) for name in setting.notebooks.replace(",", " ").split()]
-    except (WorkspaceError, LookupError) as error:
-        raise CannotGrade(str(error.args[0])) from None
-    people = read_people(setting, submissions.sources)
-    notices += people.notices
-    secret = _secret(setting)
-    for notice in notices:
-        click.echo(for_log(f"Note: {notice}"))
+    inputs = read_inputs(setting)
+    _print(f"Note: {notice}" for notice in inputs.notices)
     with Staged() as staged:
-        level = choose(setting.sandbox, staged)
-        beyond = "; ".join(protection_here(level).does_not_stop)
-        click.echo(f"Sandbox: {level}. It does not stop: {beyond}.")
-        plan = Plan(level, staged, turns=Turns(str(out / ".turns")))
+        plan = plan_here(setting.sandbox, staged, setting.out)
+        _print([f"Sandbox: {plan.level}. It does not stop: {'; '.join(plan.does_not_stop)}."])
         if setting.verify:
-            return Graded(_verify(found, setting, plan, secret))
-        records = _with_progress(found, grade_all(found, setting, plan, secret), people.policy)
-    if gone := remove_withdrawn(out / "records", record_paths(found, out).values()):
-        words = "removed what earlier runs kept of files that are no longer handed in"
-        click.echo(for_log(f"Note: {', '.join(gone)}: {words}."))
-    course = _course(records, found, people, setting, named)
-    counted, moved = _write(course, setting, people, named)
-    for notice in _override_notices(course, people):
-        click.echo(for_log(f"Note: {notice}"))
-    for line in github_annotations(counted, str(folder)) if setting.github else ():
+            found = _print(differences(inputs.jobs, setting, plan, inputs.secret))
+            _print([f"Graded {len(inputs.jobs)} submissions again: {found} differences."])
+            return Graded(int(found > 0))
+        results = grade_all(inputs.jobs, setting, plan, inputs.secret)
+        records = _with_progress(inputs.jobs, results, inputs.people.policy)
+    outputs = write_outputs(records, inputs, setting)
+    _print(outputs.lines)
+    for line in outputs.annotations:
         click.echo(line)
-    return Graded(_summary(records) or int(bool(people.unknown)), course, moved)
+    exit_code = _summary(records) or int(bool(inputs.people.unknown))
+    return Graded(exit_code, outputs.course, outputs.moved)
 
 
-def _course(
-    records: Sequence[Record],
-    jobs: Sequence[Job],
-    people: People,
-    setting: Setting,
-    named: Sequence[str],
-) -> Course:
-    records = shared(records, people.groups)
-    tried = {each.name for record in records for each in record.exercises}
-    of_class = {known.notebook for name, known in headings().items() if name in tried}
-    # A file's time is asked for only if there are deadlines.
-    times = {job.file: job.path.lstat().st_mtime for job in jobs if people.policy.deadlines}
-    return course_of(
-        records,
-        setting.title or setting.folder.resolve().name,
-        named,
-        people.policy,
-        people.overrides,
-        {(each.learner, each.file): times[each.file] for each in records if each.file in times},
-        reference_answers(of_class, solutions_here()),
-        people.members,
-    )
-
-
-def _override_notices(course: Course, people: People) -> Iterator[str]:
-    """Return a line for each override that gives no points, or more than its exercise is worth."""
-    worth = {
-        (standing.learner, each.name): each.out_of
-        for standing in course.standings
-        for each in standing.exercises
-    }
-    for override in people.overrides:
-        what = f"{override.learner}, {override.exercise}"
-        if headings()[override.exercise].notebook not in course.notebooks:
-            yield f"{what}: its notebook is not the class's, so the override gives no points."
-        elif override.points > (out_of := worth[override.learner, override.exercise]):
-            yield (
-                f"{what}: the override gives {override.points:g} points, but the exercise is worth "
-                f"{out_of:g}. All of them count."
-            )
-
-
-def _try_own_mistakes() -> None:
-    """Read the instructor's own mistakes once, so that a slip in one is not met in the middle of a class."""
-    for path in sorted(own_folder().glob("*.py")):
-        try:
-            read_mistakes(path.read_text(encoding="utf-8"), str(path))
-        except (OSError, ValueError) as error:
-            raise CannotGrade(str(error)) from None
-
-
-def _secret(setting: Setting) -> str:
-    out = setting.out
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise CannotGrade(f"{out} is not a folder: name one for the results.")
-    try:
-        # a class's answers and points: on a hub, teacher and learners share a machine
-        out.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return secret_of(out)
-    except OSError as error:
-        raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None
+def _print(lines: Iterable[str]) -> int:
+    """Print lines that may hold what strangers wrote; return how many these were."""
+    count = 0
+    for line in lines:
+        click.echo(for_log(line))
+        count += 1
+    return count
 
 
 def _with_progress(
@@ -213,51 +91,6 @@ def _with_progress(
     return [records[job] for job in jobs]
 
 
-def _write(
-    course: Course, setting: Setting, people: People, named: Sequence[str]
-) -> tuple[list[Record], tuple[Change, ...]]:
-    """Write reports and answers; give the records that count, and whose points moved."""
-    counted = [record for standing in course.standings for record in standing.records]
-    write_answers(counted, setting.out)
-    before, grades = read_grades(setting.out), grades_of(course)
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    moved = tuple(changes_between(before.grades, grades, now))
-    changes = (*before.changes, *moved)
-    platforms = [setting.out / name for name in PLATFORM_FILES]
-    earlier = [path for path in platforms if path.exists()]
-    written = write_reports(course, setting.out, people.match, changes)
-    for path in earlier:
-        if not path.exists():
-            words = "removed, because it held the points of an earlier run and this run does not write it"
-            click.echo(for_log(f"Note: {path}: {words}."))
-    if people.match and not any(path in written for path in platforms):
-        words = (
-            f"has none of the columns by which {' or '.join(PLATFORM_FILES)} is written. If it comes from "
-            "Canvas or Moodle, set the platform's language to English and export it again"
-        )
-        click.echo(for_log(f"Note: {people.match.roster.file} {words}."))
-    # Last: who finds it knows that all else was written, as `run_autograder` for Gradescope does.
-    write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
-    if moved:
-        click.echo(f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why.")
-    if course.stray:
-        why = "--notebooks does not name them" if named else "few learners attempted them"
-        words = (
-            f"Answers to these notebooks give no points, because {why}: {enumerated(course.stray)}."
-        )
-        click.echo(for_log(f"Note: {words}"))
-    for name in course.rare:
-        words = "counts for everybody, although most have not handed it in: --notebooks says which count"
-        click.echo(for_log(f"Note: {name} {words}."))
-    for standing in course.standings:
-        if standing.own:
-            click.echo(for_log(f"Note: {standing.learner}: {standing.own_text}"))
-    for path in written:
-        if path.parent == setting.out:  # not every learner's page
-            click.echo(for_log(f"Wrote {path}"))
-    return counted, moved
-
-
 def _summary(records: Sequence[Record]) -> int:
     """Say in a line what became of the batch; give the exit code."""
     counts = {status: sum(r.status is status for r in records) for status in Status}
@@ -275,32 +108,22 @@ def _summary(records: Sequence[Record]) -> int:
     return 0 if counts[Status.GRADED] == len(records) else 1
 
 
-def _verify(found: Sequence[Job], setting: Setting, plan: Plan, secret: str) -> int:
-    """Grade all once more, without what was kept, and report each difference."""
-    before = {(record.learner, record.file): record for record in read_records(setting.out)}
-    different = 0
-    for _, record in graded(found, setting, plan, secret):
-        for line in differences(before.get((record.learner, record.file)), record):
-            different += 1
-            click.echo(for_log(f"Differs: {record.learner}, {record.file}: {line}"))
-    click.echo(f"Graded {len(found)} submissions again: {different} differences.")
-    return 1 if different else 0
-
-
-def differences(old: Record | None, new: Record) -> Iterator[str]:
-    """Say where two records of one submission differ in outcome or points."""
-    if old is None:
-        yield "was not graded before"
-        return
-    if old.status is not new.status:
-        yield f"{old.status.value} before, {new.status.value} now"
-    now = {exercise.name: exercise for exercise in new.exercises}
-    for exercise in old.exercises:
-        other = now.get(exercise.name)
-        if other is None:
-            yield f"{exercise.name} is missing now"
-        elif (exercise.outcome, exercise.points) != (other.outcome, other.points):
-            yield (
-                f"{exercise.name}: {exercise.outcome}, {exercise.points:g} points before; "
-                f"{other.outcome}, {other.points:g} now"
-            )
+def graded_data(graded: Graded) -> dict[str, Any]:
+    """Return what `course grade --json` prints: the points that count in the end, of every learner."""
+    standings = graded.course.standings if graded.course else ()
+    return {
+        "exit_code": graded.exit_code,
+        "learners": [
+            {
+                "learner": each.learner,
+                "points": each.points,
+                "out_of": each.out_of,
+                "notebooks": {x.notebook or x.file: graded_points(x) for x in each.records},
+                "missing": list(each.missing),
+                "dropped": list(each.dropped),
+                "unreadable": [x.file for x in each.unreadable],
+            }
+            for each in standings
+        ],
+        "moved": msgspec.to_builtins(graded.moved),
+    }

@@ -61,15 +61,14 @@ class References:
             self._worked.add(exercise.name)
         return result.passed
 
-    def prepare(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
+    def prepare(self, exercise: Exercise, secrets: Sequence[str]) -> None:
         """Find out what is right in the cases of these secrets, if only the reference says so.
 
-        The reference runs in a sandbox of its own. Return whether it had to: a process that was forked before
-        does not know what is right.
+        The reference runs in a sandbox of its own. A process that was forked before does not know what is
+        right.
         """
-        needed = _missing(exercise, secrets)
-        if not needed:
-            return False
+        if not (needed := _missing(exercise, secrets)):
+            return
         late = exercise.notebook >= "09"
         with (
             suppress(CheckFault, LaunchError, ServerGone),
@@ -77,7 +76,6 @@ class References:
             Sandbox(self.plan, self.slot, preload=late) as sandbox,
         ):
             prepare(exercise, needed, sandbox.connection)
-        return True
 
     def lacks(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
         """Whether the reference has failed where only it says what is right."""

@@ -112,9 +112,9 @@ def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:
         turns = Turns(str(shared / "turns"))
         plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits, turns))
         references = References(solutions_here(), plan, slot)
-        grader = Grader(plan, secret, Cache(shared), versions_here(level, secret), references, slot)
+        cache, versions = Cache(shared), versions_here(level, secret)
         _here.asked, _here.stack = asked, stack
-        _here.grader = stack.enter_context(grader)
+        _here.grader = Grader(plan, secret, cache, versions, references, slot)
     grader = _here.grader
     assert isinstance(grader, Grader)
     return grader

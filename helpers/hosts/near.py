@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from msgspec import json, msgpack
@@ -37,7 +37,6 @@ from helpers.hosts.streams import (
 from helpers.hosts.versions import boot
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
-from helpers.ranks.run import Traffic
 from helpers.ranks.site import Beside
 from helpers.trace.log import put
 
@@ -275,12 +274,6 @@ class Far:
 
     def outside(self, pid: int) -> int:
         return pid
-
-    def starting(self) -> None:
-        pass
-
-    def traffic(self, pids: Sequence[int]) -> Traffic | None:
-        return None
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
         """Return what cells have set here, and the interface for the ranks' connections.

@@ -38,7 +38,7 @@ from helpers.ranks.settings import NONE, Carried, news, read_settings
 from helpers.ranks.site import Beside, Site
 from helpers.ranks.stop import one_stop
 from helpers.ranks.wanted import wanted_by
-from helpers.ranks.world import World, unique
+from helpers.ranks.world import World
 from helpers.trace.clocks import aligned
 
 
@@ -206,15 +206,10 @@ def carry_out(
     try:
         try:
             if not world.members:
-                for site in unique(world.sites):
-                    site.starting()
                 world.start()
             world.give(task, bodies)
             failure = follow(world, timeout, display)
-            if failure is None:
-                if len(unique(world.sites)) == 1:
-                    world.traffic = world.sites[0].traffic([m.pid for m in world.members])
-                well = True
+            well = failure is None
             keeps = stays and (well or world.only_lacks_names())
             return failure
         finally:
@@ -240,8 +235,7 @@ def make_run(
         world.options.backend if world.options.init else "",
         seconds,
         notes,
-        world.traffic,
-        tuple(sorted({name for member in world.members for name in member.replaced})),
+        replaced=tuple(sorted({name for member in world.members for name in member.replaced})),
     )
     if failure is not None:
         failure.run = run

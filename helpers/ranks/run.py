@@ -11,22 +11,6 @@ from helpers.trace.chrome import chrome_trace
 from helpers.trace.events import Trace
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """What ranks have sent to each other over TCP, as the kernel counted it.
-
-    sent: (from, to) -> bytes, framing included, on all connections that are open at both ends. open: how
-    many those are. opened: how many connections were made since the ranks were started. datagrams: sent
-    since then. problem: why nothing of this could be read, although the kernel allows it, or "".
-    """
-
-    sent: dict[tuple[int, int], int] = field(default_factory=dict)
-    open: int = 0
-    opened: int = 0
-    datagrams: int = 0
-    problem: str = ""
-
-
 class PlainError(Exception):
     """An error of which IPython shows the message alone: the frames of the engine teach nothing."""
 
@@ -54,7 +38,6 @@ class Run:
     lines are, each cut to 500 characters (the cut marked by an ellipsis); output[r] has the lines whole.
     trace: every communication call. failure: None, or why the launch did not end well.
     seconds: call to result in the launching process. notes: what else the reader should know.
-    traffic: what was seen from outside of the ranks, where they ran in a sandbox and all answered.
     replaced: functions of torch and of the course that a grader's ranks reported as replaced.
     """
 
@@ -66,7 +49,7 @@ class Run:
     backend: str = "gloo"
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
-    traffic: Traffic | None = None
+    traffic: None = None  # no longer filled; `checks.worlds` names it
     replaced: tuple[str, ...] = ()
 
     @property

@@ -15,14 +15,13 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from helpers.ranks import wire
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.processes import PR_SET_NAME, end_family, prctl
-from helpers.ranks.run import Traffic
 
 
 class Process(Protocol):
@@ -130,15 +129,6 @@ class Site(Protocol):
     def outside(self, pid: int) -> int:
         """Return the process id out here of what the server calls `pid`; 0 if there is none."""
 
-    def starting(self) -> None:
-        """Hear that ranks are about to be started."""
-
-    def traffic(self, pids: Sequence[int]) -> Traffic | None:
-        """Return what the ranks with these process ids have sent; None where nobody can tell from outside.
-
-        Asked for when all of them have answered, and before they are ended.
-        """
-
     def environment(self) -> tuple[dict[str, str], list[str]]:
         """Return what of the launcher's environment ranks must have beyond their server's, and must not.
 
@@ -179,12 +169,6 @@ class Beside:
 
     def outside(self, pid: int) -> int:
         return pid
-
-    def starting(self) -> None:
-        pass
-
-    def traffic(self, pids: Sequence[int]) -> Traffic | None:
-        return None
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
         now = dict(os.environ)

@@ -25,7 +25,6 @@ from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerGone, Servers
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.options import Caller, Identity, Options, Task
 from helpers.ranks.raised import Raised
-from helpers.ranks.run import Traffic
 from helpers.ranks.site import Site
 from helpers.ranks.status import Status
 from helpers.ranks.stop import raise_if_stopped
@@ -169,7 +168,6 @@ class World:
         # Modules of torch that ranks had to import: a server of their own can do it for the next.
         self.imported: list[str] = []
         self.ended = False
-        self.traffic: Traffic | None = None
         self.collector = Collector(options.world_size, caller.place_of, options.imagined)
         self.logs = Logs(options.world_size)
         self._selector = selectors.DefaultSelector()

@@ -27,14 +27,13 @@ def in_the_sandbox() -> Iterator[Figure]:
         level = choose("auto", staged)
         plan = Plan(level, staged)
         versions = versions_here(level)
-        with Grader(
-            plan, "a secret", Cache(None), versions, References(SOLUTIONS, plan), pictures="none"
-        ) as grader:
-            for path in sorted(SOLUTIONS.glob("*.ipynb")):
-                record = grader.grade(Job("bench", path, path.name))
-                whole[path.stem] = record.seconds
-                for each in record.exercises:
-                    by_kind[get(each.name).kind].append(each.seconds)
+        references = References(SOLUTIONS, plan)
+        grader = Grader(plan, "a secret", Cache(None), versions, references, pictures="none")
+        for path in sorted(SOLUTIONS.glob("*.ipynb")):
+            record = grader.grade(Job("bench", path, path.name))
+            whole[path.stem] = record.seconds
+            for each in record.exercises:
+                by_kind[get(each.name).kind].append(each.seconds)
     quick = sum((by_kind[kind] for kind in (Kind.RANKS, Kind.MODULE, Kind.LOCAL)), [])
     slow = by_kind[Kind.SCRIPT] + by_kind[Kind.MEASUREMENT]
     yield _spread(f"grading, an exercise (ranks, module, local), {level}", quick, "≤ 0.4 s, median")

@@ -37,9 +37,7 @@ def plan(staged: Staged) -> Iterator[Plan]:
 
 
 @pytest.fixture
-def grader(plan: Plan) -> Iterator[Grader]:
+def grader(plan: Plan) -> Grader:
     references = References(SOLUTIONS, plan, slot=2)
-    with Grader(
-        plan, "a secret of the tests", Cache(None), versions_here(plan.level), references, 1
-    ) as grader:
-        yield grader
+    versions = versions_here(plan.level)
+    return Grader(plan, "a secret of the tests", Cache(None), versions, references, 1)

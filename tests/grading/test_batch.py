@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
-from helpers.grading.record import Status, read_records
+from helpers.grading.record import read_records
 from tests.grading.notebooks import HANGS, RIGHT, WRONG, write_notebook
 
 pytestmark = pytest.mark.usefixtures("plan")
@@ -68,28 +64,6 @@ def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: 
 
 
 @pytest.mark.soak
-def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
-    folder, out = tmp_path / "class", tmp_path / "out"
-    for number in range(4):
-        write_notebook(folder / f"learner{number}" / "02_blocking_p2p.ipynb", RIGHT)
-    command = [*COURSE, "grade", str(folder), "--out", str(out), "--jobs", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while not list((out / "records").glob("*.json")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    before = len(list((out / "records").glob("*.json")))
-    assert 1 <= before < 4
-    done = grade(folder, out)
-    assert done.returncode == 0, done.stderr
-    assert set(points(out).values()) == {10.0}
-    assert all(record.status is Status.GRADED for record in read_records(out))
-    lines = (out / "log.jsonl").read_text().splitlines()
-    assert len(lines) in {4, 5}  # 5: the kill came between a line and its record
-
-
-@pytest.mark.soak
 def test_what_is_told_of_answers_is_of_the_copy_that_counts(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "anna" / "02_blocking_p2p.ipynb", RIGHT)
@@ -107,27 +81,6 @@ def test_what_is_told_of_answers_is_of_the_copy_that_counts(tmp_path: Path) -> N
     told = json.loads(again.stdout)
     assert [each["learner"] for each in told["learners"]] == ["anna"] and told["exit_code"] == 0
     assert len((out / "log.jsonl").read_text().splitlines()) == 4
-
-
-@pytest.mark.soak
-def test_a_process_that_dies_costs_nobody_anything(tmp_path: Path) -> None:
-    folder, out = tmp_path / "class", tmp_path / "out"
-    for number in range(4):
-        write_notebook(folder / f"learner{number}" / "02_blocking_p2p.ipynb", RIGHT)
-    command = [*COURSE, "grade", str(folder), "--out", str(out), "--jobs", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    workers: list[psutil.Process] = []
-    while not workers and time.monotonic() < deadline:
-        time.sleep(0.02)
-        workers = [
-            child
-            for child in psutil.Process(process.pid).children()
-            if child.status() != psutil.STATUS_ZOMBIE and child.children()
-        ]
-    workers[0].kill()  # while it has a sandbox
-    assert process.wait(100) == 0
-    assert set(points(out).values()) == {10.0}
 
 
 @pytest.mark.parametrize(

@@ -63,15 +63,6 @@ def assert_as_expected(out: Path, expected: list[Expected]) -> None:
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("plan")
-@pytest.mark.timeout(400)
-def test_a_small_class(tmp_path: Path) -> None:
-    expected = make_class(tmp_path / "class", 4)
-    graded(tmp_path / "class", tmp_path / "out", 390)
-    assert_as_expected(tmp_path / "out", expected)
-
-
-@pytest.mark.soak
-@pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(4 * 3600)
 def test_a_class_of_a_thousand(tmp_path: Path) -> None:
     """Killed three times on the way, with all that it has started, and run again."""

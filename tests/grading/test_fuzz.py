@@ -1,6 +1,6 @@
 """Whatever bytes come from ranks: a value or an error, a trace, a verdict, and no points.
 
-A few examples in every run, a hundred times as many in long ones.
+A few examples in every run, three hundred times as many in long ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from helpers.ranks.run import Run
 from helpers.trace.collector import Collector
 from helpers.trace.events import COLLECTIVES, Place, Trace
 
-FEW, MANY = 30, 3_000
+FEW, MANY = 10, 3_000
 
 Test = Callable[..., None]
 

@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ from helpers.checks import oracle
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.reference import reference_of
 from helpers.checks.registry import get
+from helpers.grading import grader as grader_module
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import FAULT, Grader
-from helpers.grading.judging import Judge, Judged
+from helpers.grading.judging import attempt
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.references import References
 from helpers.grading.sandbox.levels import Plan
@@ -101,13 +101,13 @@ def test_equal_answers_are_tried_once_whatever_cells_they_are_in(
 ) -> None:
     cache = Cache(tmp_path / "cache")
     versions = versions_here(plan.level)
-    with Grader(plan, "secret", cache, versions, References(SOLUTIONS, plan)) as grader:
-        first = ping_pong(handed_in(grader, tmp_path / "1", HANGS))
-        moved = ping_pong(handed_in(grader, tmp_path / "2", "x = 1", HANGS))
-        passed = ping_pong(handed_in(grader, tmp_path / "3", RIGHT))
-        said = RIGHT.replace("    for _", "    # to and fro\n\n    for _")
-        commented = ping_pong(handed_in(grader, tmp_path / "4", "y = 2", said))
-        other = ping_pong(handed_in(grader, tmp_path / "5", RIGHT.replace("rank > 1", "rank >= 2")))
+    grader = Grader(plan, "secret", cache, versions, References(SOLUTIONS, plan))
+    first = ping_pong(handed_in(grader, tmp_path / "1", HANGS))
+    moved = ping_pong(handed_in(grader, tmp_path / "2", "x = 1", HANGS))
+    passed = ping_pong(handed_in(grader, tmp_path / "3", RIGHT))
+    said = RIGHT.replace("    for _", "    # to and fro\n\n    for _")
+    commented = ping_pong(handed_in(grader, tmp_path / "4", "y = 2", said))
+    other = ping_pong(handed_in(grader, tmp_path / "5", RIGHT.replace("rank > 1", "rank >= 2")))
     assert [each.cached for each in (first, moved, passed, commented, other)] == [
         False,
         True,
@@ -126,27 +126,23 @@ CRASHES = RIGHT.replace("if rank > 1", "if ball.dtype in CRASH: raise OSError\n 
 
 
 @pytest.mark.parametrize("is_cause", [True, False], ids=["machine", "answer"])
-def test_only_what_crashed_and_what_came_after_is_tried_again(
+def test_an_answer_that_crashed_is_tried_again_in_a_new_sandbox(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cause: bool
 ) -> None:
-    """Where it passes then, the record is that of an answer that has passed at once."""
-    cases = get("ping_pong").draw()
-    dtypes = [case.given[0][0].dtype for case in cases]
+    """If it passes then, its record is that of an answer that has passed at once."""
+    dtypes = [case.given[0][0].dtype for case in get("ping_pong").draw()]
     bad = next(dtype for dtype in dtypes if dtype is not dtypes[0])
-    tried, judge = [], Judge.judge
+    tries: list[object] = []
 
-    def spy(
-        self: Judge, exercise: Exercise, answer: Answer, *args: Any, settled: Sequence[int] = ()
-    ) -> Judged:
-        tried.append(list(settled))
-        if settled and is_cause:
+    def spy(exercise: Exercise, answer: Answer, secret: str, connection: object, *rest: Any) -> Any:
+        tries.append(connection)
+        if is_cause and len(tries) == 3:
             answer = replace(answer, source=answer.source.replace("raise OSError", "pass"))
-        return judge(self, exercise, answer, *args, settled=settled)
+        return attempt(exercise, answer, secret, connection, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Judge, "judge", spy)
+    monkeypatch.setattr(grader_module, "attempt", spy)
     record = ping_pong(handed_in(grader, tmp_path, f"CRASH = [{bad}]\n{CRASHES}"))
-    first = list(range(dtypes.index(bad)))
-    assert tried[:2] == [[], first], "the first that crashed ended the first try"
+    assert len(tries) == len(set(map(id, tries))) == 3, "all cases at once, apart, and alone"
     if is_cause:
         assert (record.outcome, record.points, record.message) == ("passed", 10.0, "")
         monkeypatch.undo()
@@ -154,8 +150,34 @@ def test_only_what_crashed_and_what_came_after_is_tried_again(
         assert [astuple(case) for case in record.cases] == [astuple(case) for case in at_once.cases]
     else:
         shown = [case.outcome for case in record.cases if not case.hidden]
-        assert shown == ["passed"] * len(first) + ["crashed"]
+        assert shown == ["passed"] * dtypes.index(bad) + ["crashed"]
         assert record.outcome == "crashed" and 0 <= record.points < 10
+
+
+class EndsAfterOne(Cache):
+    """A cache whose process is killed as soon as one exercise was kept."""
+
+    def put(self, key: str, record: ExerciseRecord) -> None:
+        super().put(key, record)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_grader_that_is_killed_loses_no_exercise_that_was_tried(
+    plan: Plan, tmp_path: Path
+) -> None:
+    references = References(None, plan)
+    parts = plan, "a secret", Cache(tmp_path / "cache"), versions_here(plan.level), references
+    with_one = Grader(*parts[:2], EndsAfterOne(tmp_path / "cache"), *parts[3:])
+    pid = os.fork()
+    if pid == 0:
+        try:
+            handed_in(with_one, tmp_path, RIGHT, "def token_ring(*args):\n    return 1")
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    record = handed_in(Grader(*parts), tmp_path, RIGHT, "def token_ring(*args):\n    return 1")
+    found = {each.name: (each.outcome, each.cached) for each in record.exercises}
+    assert (found["ping_pong"], found["token_ring"]) == (("passed", True), ("wrong", False))
 
 
 def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> None:
@@ -168,7 +190,8 @@ def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> No
 
 def test_where_the_reference_fails_too_nobody_loses_points(grader: Grader, tmp_path: Path) -> None:
     write_notebook(tmp_path / "solutions" / "02_blocking_p2p.ipynb", HANGS)
-    grader.references = References(tmp_path / "solutions", grader.plan, slot=3)
+    references = References(tmp_path / "solutions", grader.plan, slot=3)
+    grader = replace(grader, references=references)
     record = handed_in(grader, tmp_path, HANGS)
     exercise = ping_pong(record)
     assert record.status is Status.HARNESS_FAULT
@@ -239,8 +262,8 @@ def test_an_endless_loop_is_not_tried_again_alone_and_waiting_is_announced(
     references = References(SOLUTIONS, plan, slot=2)
     versions = versions_here(plan.level)
     secret = "a secret of the tests"
-    with Grader(plan, secret, Cache(None), versions, references, 1, "none", lines.append) as grader:
-        exercise = ping_pong(grader.grade(Job("anna", path, path.name)))
+    grader = Grader(plan, secret, Cache(None), versions, references, 1, "none", lines.append)
+    exercise = ping_pong(grader.grade(Job("anna", path, path.name)))
     assert exercise.points == 0
     if exercise.outcome == "too slow":
         pytest.skip("this machine was too busy to give the loop its processor time")
@@ -287,21 +310,17 @@ def test_a_template_that_is_killed_costs_nobody_points(plan: Plan, tmp_path: Pat
         mine.begin()
         references = References(SOLUTIONS, mine, slot=2)
         versions = versions_here(mine.level)
-        with Grader(mine, "a secret of the tests", Cache(None), versions, references, 1) as grader:
-            begun = threading.Event()
-            killer = threading.Thread(target=_kill_template, args=(mine, begun))
-            killer.start()
-            path = write_notebook(tmp_path / "02_blocking_p2p.ipynb", slow)
-            record = grader.grade(Job("anna", path, path.name), told=lambda name: begun.set())
-            killer.join()
+        grader = Grader(mine, "a secret of the tests", Cache(None), versions, references, 1)
+        killer = threading.Thread(target=_kill_template, args=(mine,))
+        killer.start()
+        record = handed_in(grader, tmp_path, slow)
+        killer.join()
     assert (ping_pong(record).outcome, ping_pong(record).points) == ("passed", 10.0)
 
 
-def _kill_template(plan: Plan, begun: threading.Event) -> None:
+def _kill_template(plan: Plan) -> None:
     """Do what the kernel may do where memory is short, while an answer runs."""
-    assert begun.wait(60)
     template = plan._templates[-1]
-    assert template is not None
     deadline = time.monotonic() + 60
     while not list(children_of(template._first)) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,19 +1,18 @@
-"""The child that judges: it serves one set of cases after another, and its death is one answer's outcome."""
+"""The child that judges: what it says of an answer, and what its own death says."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks.exercise import VISIBLE_SECRET
 from helpers.checks.registry import get
-from helpers.grading.judging import Judge
-from helpers.grading.sandbox.levels import Plan
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading import judging
+from helpers.grading.doubt import Doubt
+from helpers.grading.judging import Attempt, attempt
+from helpers.grading.sandbox.levels import Plan, Sandbox
 from tests.grading.notebooks import RIGHT
 from tests.submission_files import PRELUDE
 
@@ -26,47 +25,52 @@ def answer(source: str = RIGHT) -> Answer:
     return found
 
 
-@pytest.fixture
-def judge(staged: Staged) -> Iterator[Judge]:
-    judge = Judge(Plan("none", staged), 1, False, "none", {})
-    try:
-        yield judge
-    finally:
-        judge.close()
+def tried(plan: Plan, source: str = RIGHT, within_s: float = 200, at_once: bool = False) -> Attempt:
+    with Sandbox(plan) as sandbox:
+        parts = EXERCISE, answer(source), "a secret", sandbox.connection
+        return attempt(*parts, within_s, at_once=at_once)
 
 
-def test_one_judge_serves_several_sets_of_cases(judge: Judge) -> None:
-    visible, hidden = (
-        judge.judge(EXERCISE, answer(), secret, 200).record
-        for secret in (VISIBLE_SECRET, "a secret")
-    )
-    assert visible.passed and hidden.passed and not judge.gone
-    assert all(case.label.startswith("hidden case") for case in hidden.cases)
-    assert judge.seen == {VISIBLE_SECRET, "a secret"}
+@pytest.mark.parametrize("at_once", [False, True])
+def test_visible_cases_come_first_and_hidden_ones_have_no_names(plan: Plan, at_once: bool) -> None:
+    found = tried(plan, at_once=at_once)
+    assert (found.record.outcome, found.record.points, found.doubt) == ("passed", 10, Doubt.NONE)
+    labels = [case.label for case in found.record.cases]
+    hidden = [label.startswith("hidden case") for label in labels]
+    assert hidden == [case.hidden for case in found.record.cases] == sorted(hidden)
+    assert any(hidden) and not all(hidden)
 
 
-def test_what_fails_of_itself_is_told_from_what_the_machine_may_have_caused(judge: Judge) -> None:
+def test_what_an_answer_does_of_itself_is_distinguished_from_what_a_machine_may_cause(
+    plan: Plan,
+) -> None:
     lines = {
-        "return missing": True,
-        "os._exit(3)": True,
-        "dist.recv(ball)": True,  # all ranks receive, nobody sends
-        "while rank == 0: rank = 0": True,  # it computes until its time is up
-        "raise RuntimeError('Connection closed by peer')": False,
-        "open('/tmp/is/not/there')": False,
-        "os.kill(os.getpid(), 9)": False,
+        "return missing": Doubt.CHECK,
+        "os._exit(3)": Doubt.CHECK,
+        "dist.recv(ball)": Doubt.CHECK,  # all ranks receive, none sends
+        "return 1": Doubt.NONE,
+        "raise RuntimeError('Connection closed by peer')": Doubt.MACHINE,
+        "open('/tmp/is/not/there')": Doubt.MACHINE,
+        "os.kill(os.getpid(), 9)": Doubt.MACHINE,
     }
-    for line, is_own in lines.items():
+    for line, doubt in lines.items():
         source = f"import os\n\ndef ping_pong(rank, world_size, ball, rounds):\n    {line}\n"
-        judged = judge.judge(EXERCISE, answer(source), VISIBLE_SECRET, 200)
-        assert not judged.record.passed and judged.is_own is is_own, (line, judged.record.message)
+        found = tried(plan, source)
+        assert not found.record.passed and found.doubt is doubt, (line, found.record.message)
 
 
 @pytest.mark.parametrize(
     ("number", "outcome"), [(signal.SIGKILL, "crashed"), (signal.SIGXCPU, "flooded")]
 )
 def test_a_judge_that_dies_is_the_outcome_of_its_answer(
-    judge: Judge, number: int, outcome: str
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, number: int, outcome: str
 ) -> None:
-    os.kill(judge._pid, number)
-    found = judge.judge(EXERCISE, answer(), "a secret", 200).record
-    assert (found.outcome, found.points, found.cases) == (outcome, 0.0, ()) and judge.gone
+    monkeypatch.setattr(judging, "grade", lambda *of, **more: os.kill(os.getpid(), number))
+    found = tried(plan).record
+    assert (found.outcome, found.points, found.cases) == (outcome, 0.0, ())
+
+
+def test_a_judge_that_takes_too_long_is_ended(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "grade", lambda *of, **more: signal.pause())
+    found = tried(plan, within_s=0.2)
+    assert (found.record.outcome, found.doubt) == ("crashed", Doubt.MACHINE)

@@ -19,7 +19,6 @@ import pytest
 
 from helpers.grading.record import Status, read_records
 from tests.grading.generated import Expected, make_class
-from tests.grading.notebooks import RIGHT, WRONG, write_notebook
 from tests.grading.test_class import assert_as_expected
 
 COURSE = [sys.executable, "-m", "helpers.course.cli"]
@@ -205,27 +204,6 @@ def left_in(folder: Path) -> dict[str, int]:
         path.name: sum(p.lstat().st_size for p in (path, *path.rglob("*")))
         for path in folder.iterdir()
     }
-
-
-@pytest.mark.soak
-@pytest.mark.usefixtures("plan")
-@pytest.mark.timeout(300)
-def test_after_two_kills_nothing_is_lost_or_done_twice(batch: Batch) -> None:
-    expected = []
-    for learner, cell, right in (
-        ("anna", RIGHT, True),
-        ("bela", WRONG, False),
-        ("cyd", RIGHT, True),
-    ):
-        write_notebook(batch.folder / learner / "02_blocking_p2p.ipynb", cell)
-        expected.append(Expected(learner, "02_blocking_p2p", {"ping_pong": right}))
-    moments = Moment(1, 0.01), Moment(2, 0.01)
-    kept = [each for each in map(batch.kill_at, moments) if each is not None]
-    assert kept
-    assert batch.finish(110) == 0
-    batch.wait_until_gone()
-    assert_one_record_each(batch, expected)
-    assert_nothing_was_done_twice(batch, kept)
 
 
 @pytest.mark.soak

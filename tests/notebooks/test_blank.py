@@ -11,13 +11,8 @@ import pytest
 
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
-<<<<<<< HEAD
-from helpers.course.progress_format import decode
-from tests.notebooks.solved import SOLVED, code_cells, environment, exercises_in
-=======
 from helpers.course.progress import decode
-from tests.notebooks.solved import code_cells, environment, exercises_in, often
->>>>>>> d6f4b1576c06da1e17b832722608c363631ed159
+from tests.notebooks.solved import SOLVED, code_cells, environment, exercises_in
 
 DEADLINE_S = 200
 EACH = [

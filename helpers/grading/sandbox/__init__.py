@@ -2,5 +2,5 @@
 
 levels --which level--> bubblewrapped --fork--> template_inside, inside, seccomp | ranks
                     `-> landlocked ----------> inside, landlock, seccomp         | ranks
-                        guard, cgroup: watch and end it; traffic: what its ranks have sent
+                        guard, cgroup: watch and end it
 """

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any
 
@@ -31,12 +31,10 @@ from helpers.grading.sandbox.bubblewrap import (
 )
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.traffic import Counters, counters, traffic_of
 from helpers.ranks.connection import rank_settings
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import Messages
 from helpers.ranks.processes import children_of, end, inner_pid
-from helpers.ranks.run import Traffic
 from helpers.ranks.site import Process
 
 # How long a template may take to answer: its first import of torch on a busy machine included.
@@ -56,7 +54,7 @@ STOPS = (
 )
 DOES_NOT_STOP = (
     "an attack on the kernel itself",
-    "talking past a rule on traffic by files or memory, behind a show of the right calls",
+    "communicating past a rule on traffic, behind a show of the right calls",
     "seeing by which names this machine knows the folders that it shows (/proc/self/mountinfo)",
     "signs between sandboxes that run at the same time, by locks on files that all may read",
 )
@@ -79,7 +77,6 @@ class Bubblewrapped:
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
         """The process id, out here, of the first process within."""
-        self._before = Counters()
 
     @property
     def lost(self) -> bool:
@@ -105,18 +102,6 @@ class Bubblewrapped:
                 if inner_pid(child) == pid:
                     return child
         return 0
-
-    def starting(self) -> None:
-        with suppress(OSError):
-            self._before = counters(self.first)
-
-    def traffic(self, pids: Sequence[int]) -> Traffic | None:
-        try:
-            return traffic_of(pids, self._before, self.limits.open_files)
-        except PermissionError:  # some systems let nobody look but root
-            return None
-        except OSError as error:
-            return Traffic(problem=str(error.strerror or error))
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
         return {}, []  # ranks in a sandbox hear nothing of the grader's

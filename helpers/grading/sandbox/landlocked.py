@@ -11,7 +11,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -21,7 +21,6 @@ from helpers.grading.sandbox.bubblewrap import LIBRARIES, SETTINGS, python_folde
 from helpers.grading.sandbox.guard import threads_of
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.ranks.run import Traffic
 from helpers.ranks.scratch import remove_tree
 from helpers.ranks.site import Process, Spawned, server_program
 
@@ -49,7 +48,7 @@ DOES_NOT_STOP = (
     "reading and writing what others have in /dev/shm, filling it or the disk; what answers leave there is "
     "removed after each, but those that run at the same time find it",
     "memory that no process has mapped: buffers of sockets, the files of /dev/shm",
-    "talking past a rule on traffic, behind a show of the right calls: no bytes are counted here",
+    "communicating past a rule on traffic, behind a show of the right calls",
 )
 
 
@@ -90,12 +89,6 @@ class Landlocked:
     def outside(self, pid: int) -> int:
         return pid
 
-    def starting(self) -> None:
-        pass
-
-    def traffic(self, pids: Sequence[int]) -> Traffic | None:
-        return None  # the network is this machine's: others use it too
-
     def environment(self) -> tuple[dict[str, str], list[str]]:
         return {}, []  # ranks in a sandbox hear nothing of the grader's
 
@@ -106,8 +99,8 @@ class Landlocked:
         shown = (*python_folders(), *_SYSTEM)
         return [self.root, *(folder for folder in sys.path if folder.startswith(shown))]
 
-    def sweep(self) -> int:
-        """Remove what ranks have left in /dev/shm; give how many files and folders an answer has made.
+    def sweep(self) -> None:
+        """Remove what ranks have left in /dev/shm.
 
         Whatever a sandbox makes there is for nobody else to read (its umask, which it cannot change), or a
         link. What was there before stays, what others may read, and what a process is seen to have open:
@@ -115,7 +108,7 @@ class Landlocked:
         what libraries make stays until nobody can be about to open it.
         """
         if not _private() - self._before:
-            return 0
+            return
         # A semaphore has a name only while it is made: removing it then would break its maker.
         time.sleep(_SETTLE_S)
         left = {name for name, _ in _private() - self._before}
@@ -128,7 +121,6 @@ class Landlocked:
                 remove_tree(path)
             else:
                 path.unlink(missing_ok=True)
-        return sum(not name.startswith(_OF_LIBRARIES) for name in left)
 
     def _has_neighbors(self) -> bool:
         own = Path(self.scratch)

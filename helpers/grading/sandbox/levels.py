@@ -1,13 +1,13 @@
 """Which sandboxes this machine has, and a rank server behind them.
 
-`grader` opens a `Sandbox` for each set of cases, or where one takes seconds for a submission; `choose` is
-asked once for a batch.
+`grader` opens a `Sandbox` for each attempt at an exercise; `choose` is called once for a batch.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
@@ -88,6 +88,11 @@ class Plan:
         while self._templates:
             self._templates.pop().close()
 
+    @property
+    def does_not_stop(self) -> tuple[str, ...]:
+        """What these sandboxes do not stop, as every result says."""
+        return protection_here(self.level).does_not_stop
+
     def begin(self) -> None:
         """Start what takes a while, without waiting for it."""
         if self.level == "bubblewrap":
@@ -130,6 +135,11 @@ def choose(asked: str, staged: Staged) -> str:
         f"no sandbox: {why}. Install bubblewrap, or give --sandbox none if you trust everybody "
         "who hands in: their code then runs as you."
     )
+
+
+def plan_here(asked: str, staged: Staged, out: Path) -> Plan:
+    """Return how a batch whose results go to `out` makes its sandboxes. Raise NoSandbox."""
+    return Plan(choose(asked, staged), staged, turns=Turns(str(out / ".turns")))
 
 
 class Sandbox:
@@ -191,18 +201,9 @@ class Sandbox:
         return self.guard.cpu_s if self.guard else 0.0
 
     @property
-    def gone(self) -> bool:
-        return self.connection.gone or not self.connection.alive()
-
-    @property
     def lost(self) -> bool:
         """It was ended from outside, by nothing that an answer can do."""
         return bool(getattr(self.connection.site, "lost", False))
-
-    def sweep(self) -> int:
-        """Remove what ranks have left where others can find it; give how many files that were."""
-        site = self.connection.site
-        return site.sweep() if isinstance(site, Landlocked) else 0
 
     def close(self) -> None:
         if self.guard:

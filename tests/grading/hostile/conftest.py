@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from helpers.checks import exercise
+from helpers.checks import exercise, worlds
+from helpers.checks.case import Case
 from helpers.checks.draw import Draw
 from helpers.checks.draw import plan as plan_draws
+from helpers.checks.exercise import Exercise
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
@@ -19,6 +22,7 @@ from helpers.grading.sandbox.limits import Limits
 
 SLOT = 3000 + os.getpid() % 1300
 """Of this run alone: another one beside it on this machine must not count our processes as its own."""
+CASE_S = 1.0
 SMALL = Limits(
     processes=120, world_bytes=1 << 30, cpu_s=1, sockets=300, files=5_000, data_bytes=700 << 20
 )
@@ -60,27 +64,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw two cases of few ranks where a class has two dozen: with more an attack reaches no more."""
+def few_cases(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw two cases of few ranks where a class has two dozen: with more an attack reaches no more.
+
+    Except in long runs, a case has a second: an answer that waits costs no more of it than of ten.
+    """
 
     def few(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
         few_sizes = [n for n in sizes if n in (2, 3)] or sizes
         return plan_draws(few_sizes, min(count, 2), seed, small=small)
 
+    def short(self: Exercise, *of: Any, **more: Any) -> tuple[Case, ...]:
+        return tuple(replace(case, seconds=CASE_S) for case in draw(self, *of, **more))
+
     monkeypatch.setattr(exercise, "plan", few)
+    if request.node.get_closest_marker("soak") is None:
+        draw = Exercise.draw
+        monkeypatch.setattr(Exercise, "draw", short)
+        monkeypatch.setattr(worlds, "_TOGETHER_S", CASE_S)
 
 
 @pytest.fixture
-def lenient(plan: Plan) -> Iterator[Grader]:
-    with grader_of(plan) as grader:
-        yield grader
+def lenient(plan: Plan) -> Grader:
+    return grader_of(plan)
 
 
 @pytest.fixture
-def frugal(plan: Plan) -> Iterator[Grader]:
+def frugal(plan: Plan) -> Grader:
     """A grader with small limits, for bombs."""
-    with grader_of(replace(plan, limits=SMALL)) as grader:
-        yield grader
+    return grader_of(replace(plan, limits=SMALL))
 
 
 @pytest.fixture

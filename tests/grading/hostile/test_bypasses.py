@@ -10,13 +10,11 @@ import pytest
 from helpers.answers.build import Answer, build_answer
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
-from helpers.grading.explained import LOOK
-from helpers.grading.grader import joined
-from helpers.grading.judging import written_down
 from helpers.grading.record import ExerciseRecord
+from helpers.grading.results import record_of_results
 from helpers.grading.sandbox.levels import Plan, Sandbox
-from tests.grading.hostile import traffic
 from tests.grading.hostile.attack import text_of
+from tests.grading.hostile.bypasses import BYPASSES, SHOW
 from tests.submission_files import PRELUDE
 
 EXERCISE = "ring_all_reduce"
@@ -25,17 +23,14 @@ EXERCISE = "ring_all_reduce"
 class Fate(Enum):
     """What happens to a bypass.
 
-    CONTAINED: the call is recorded, and the rule speaks. FLAGGED: the call is not recorded, but the
-    answer's source names what it uses, and the record says where to look. COUNTED: the source hides the
-    name too, but the bytes that the kernel counted are not those of the recorded calls (`explained`;
-    where nobody can count them it is undetectable). UNDETECTABLE: none of these; where the answer also
-    makes the calls that the rule wants, for show, it passes.
+    CONTAINED: the call is recorded, and breaks the rule. FLAGGED: the call is not recorded, but the answer's
+    source names what it uses, and the record says where to look. UNNOTICED: the source hides the name, too.
+    If the answer also makes the calls that the rule wants, for show, it passes.
     """
 
     CONTAINED = "contained"
     FLAGGED = "flagged"
-    COUNTED = "flagged by its bytes"
-    UNDETECTABLE = "undetectable"
+    UNNOTICED = "unnoticed"
 
 
 FATES = {
@@ -51,15 +46,9 @@ FATES = {
     "a shared file": Fate.FLAGGED,
     "shared memory": Fate.FLAGGED,
     "the recorder switched off": Fate.FLAGGED,
-    "the backend's methods, named at run time": Fate.COUNTED,
-    "a new gloo group, made below torch's own": Fate.COUNTED,
-    "a connection over TCP, named at run time": Fate.COUNTED,
-    "datagrams, named at run time": Fate.COUNTED,
-    "a call made up in the record": Fate.COUNTED,
-    "a record that is none": Fate.COUNTED,
     "a case's end told too early, in its caller's frame": Fate.CONTAINED,
     "a sparse tensor": Fate.CONTAINED,
-    "a shared file, named at run time": Fate.UNDETECTABLE,
+    "a shared file, named at run time": Fate.UNNOTICED,
 }
 
 
@@ -71,23 +60,32 @@ def sandbox(plan: Plan) -> Iterator[Sandbox]:
 
 
 def tried(sandbox: Sandbox, name: str) -> ExerciseRecord:
-    answer = build_answer([PRELUDE, traffic.BYPASSES[name], traffic.SHOW], EXERCISE)
+    answer = build_answer([PRELUDE, BYPASSES[name], SHOW], EXERCISE)
     assert isinstance(answer, Answer), answer
     exercise = get(EXERCISE)
     result = grade(exercise, answer, str, connection=sandbox.connection)
-    visible = written_down(result, exercise, False, "none")
-    return joined(exercise, answer, visible, visible)
+    return record_of_results(exercise, answer, result, result)
 
 
-def test_every_road_that_is_told_of_is_gone_here() -> None:
-    assert set(FATES) == set(traffic.BYPASSES)
+def test_every_bypass_has_a_known_fate() -> None:
+    assert set(FATES) == set(BYPASSES)
 
 
-@pytest.mark.parametrize("name", FATES)
+# One or two of each fate are tried each time; long runs have all.
+OFTEN = (
+    "torch.ops.c10d",
+    "a case's end told too early, in its caller's frame",
+    "a key-value store",
+    "the recorder switched off",
+    "a shared file, named at run time",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in OFTEN else pytest.mark.soak) for n in FATES]
+)
 def test_what_happens_to_a_bypass(sandbox: Sandbox, name: str) -> None:
     fate = FATES[name]
-    if fate is Fate.COUNTED and sandbox.plan.level != "bubblewrap":
-        pytest.skip("only bubblewrap's network can be counted from outside")
     if name == "shared memory" and sandbox.plan.level != "bubblewrap":
         pytest.skip("what one case leaves in this machine's /dev/shm is in the way of the next")
     record = tried(sandbox, name)
@@ -95,5 +93,4 @@ def test_what_happens_to_a_bypass(sandbox: Sandbox, name: str) -> None:
         assert (record.outcome, record.points) == ("forbidden call", 0.0), text_of(record)
         return
     assert record.outcome == "passed", text_of(record)
-    assert any(flag.startswith(LOOK) for flag in record.flags) or fate is not Fate.COUNTED
-    assert bool(record.flags) is (fate is not Fate.UNDETECTABLE), record.flags
+    assert bool(record.flags) is (fate is Fate.FLAGGED), record.flags

@@ -30,17 +30,58 @@ pytestmark = pytest.mark.timeout(400)
 """Each hands in ten and more submissions, some of which take all the time that they are given."""
 
 
+# One attack of each kind is tried each time; long runs have all.
+OFTEN = {
+    "equal to everything",
+    "patched torch.equal, allclose, isclose",
+    "the values of wire made of nothing",
+    "an error that cannot be shown",
+    "a list inside itself",
+    "ranges without end, and lists of them",
+    "a frame of gigantic length",
+    "half a frame, then the end",
+    "a pickle in a value's place",
+    "events of nonsense",
+    "a result, and then silence with the channel open",
+    "a log that says to be longer than it is",
+    "os._exit",
+    "a fault in C",
+    "all signals to everybody else",
+    "limits and rights of the rank server",
+    "a fault file that is a pipe without end",
+    "a daemon",
+    "threads for which its end must wait",
+    "state for the next exercise",
+    "state of the exercise before",
+    "3 GB in one piece",
+    "output without end",
+    "descriptors without end",
+    "a fork bomb",
+    "a loop without end in C",
+}
+
+
+def often(attacks: Sequence[Attack]) -> pytest.MarkDecorator:
+    """Parametrize a test with one attack of each kind, and in long runs with all."""
+    some = [each for each in attacks if each.name in OFTEN]
+    everything = pytest.param(attacks, marks=pytest.mark.soak)
+    return pytest.mark.parametrize("attacks", [some, everything], ids=["some", "all"])
+
+
 def contained(grader: Grader, folder: Path, attacks: Sequence[Attack]) -> None:
     """Hand the attacks in; tell of all that were not contained."""
     records = hand_in(grader, folder, attacks)
     problems = []
     for attack in attacks:
         record, text = records[attack.name], text_of(records[attack.name])
-        if record.points or record.outcome not in attack.outcomes or TOUCHED in text:
+        # on a busy machine an attack may get too little time to do what it does
+        is_late = record.outcome == "too slow"
+        is_expected = record.outcome in attack.outcomes or is_late
+        if record.points or not is_expected or TOUCHED in text:
             problems.append(f"{attack.name}: {record.outcome}, {record.points}: {text[:500]}")
         elif "root:x:" in text:
             problems.append(f"{attack.name}: shows a file of this machine")
-        elif attack.says not in text:
+        elif attack.says not in text and not is_late:
             problems.append(f"{attack.name}: no {attack.says!r} in {text[:500]}")
     assert not problems, "\n".join(problems)
 
@@ -66,12 +107,24 @@ def nobody_left() -> Iterator[None]:
         time.sleep(0.02)
 
 
-def test_lies_about_values_give_no_points(lenient: Grader, tmp_path: Path) -> None:
-    contained(lenient, tmp_path, values.VALUES)
+def test_attacks_that_are_tried_often_exist() -> None:
+    groups = values.VALUES, wire.WIRE, processes.ENDINGS, processes.REMAINS
+    names = {a.name for group in (*groups, processes.FLOODS, processes.BOMBS) for a in group}
+    assert names >= OFTEN
 
 
-def test_forged_frames_cost_their_own_exercise(lenient: Grader, tmp_path: Path) -> None:
-    contained(lenient, tmp_path, wire.WIRE)
+@often(values.VALUES)
+def test_lies_about_values_give_no_points(
+    lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
+) -> None:
+    contained(lenient, tmp_path, attacks)
+
+
+@often(wire.WIRE)
+def test_forged_frames_cost_their_own_exercise(
+    lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
+) -> None:
+    contained(lenient, tmp_path, attacks)
 
 
 @pytest.mark.soak
@@ -79,34 +132,38 @@ def test_a_flood_of_events_costs_its_own_exercise(lenient: Grader, tmp_path: Pat
     contained(lenient, tmp_path, wire.EVENTS)
 
 
-def test_an_answer_that_ends_ends_alone(lenient: Grader, tmp_path: Path) -> None:
-    contained(lenient, tmp_path, processes.ENDINGS)
-
-
-@pytest.mark.usefixtures("enclosed")
-def test_nothing_is_left_for_the_next_exercise(lenient: Grader, tmp_path: Path) -> None:
-    contained(lenient, tmp_path, processes.REMAINS)
-
-
-@pytest.mark.usefixtures("enclosed")
-def test_what_is_too_much_is_told_apart(lenient: Grader, tmp_path: Path) -> None:
-    contained(lenient, tmp_path, processes.FLOODS)
-
-
-@pytest.mark.parametrize(
-    "bombs",
-    [processes.BOMBS[::6], pytest.param(processes.BOMBS, marks=pytest.mark.soak)],
-    ids=["some", "all"],
-)
-def test_bombs_end_within_small_limits(
-    frugal: Grader, tmp_path: Path, bombs: Sequence[Attack]
+@often(processes.ENDINGS)
+def test_an_answer_that_ends_ends_alone(
+    lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
-    if (
-        frugal.plan.level != "bubblewrap"
-    ):  # sockets and files are counted there: here others' limits hold
+    contained(lenient, tmp_path, attacks)
+
+
+@pytest.mark.usefixtures("enclosed")
+@often(processes.REMAINS)
+def test_nothing_is_left_for_the_next_exercise(
+    lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
+) -> None:
+    contained(lenient, tmp_path, attacks)
+
+
+@pytest.mark.usefixtures("enclosed")
+@often(processes.FLOODS)
+def test_what_is_too_much_is_told_apart(
+    lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
+) -> None:
+    contained(lenient, tmp_path, attacks)
+
+
+@often(processes.BOMBS)
+def test_bombs_end_within_small_limits(
+    frugal: Grader, tmp_path: Path, attacks: Sequence[Attack]
+) -> None:
+    if frugal.plan.level != "bubblewrap":
+        # sockets and files are counted there: here other limits hold
         held = ("crashed", "out of memory")
-        bombs = [replace(each, says="", outcomes=(*each.outcomes, *held)) for each in bombs]
-    contained(frugal, tmp_path, bombs)
+        attacks = [replace(each, says="", outcomes=(*each.outcomes, *held)) for each in attacks]
+    contained(frugal, tmp_path, attacks)
 
 
 # --- reading, writing, talking --------------------------------------------------------------------
@@ -153,8 +210,7 @@ def sandboxed(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
         level = choose(request.param, plan.staged)
     except NoSandbox as error:
         pytest.skip(str(error))
-    with grader_of(replace(plan, level=level)) as grader:
-        yield grader
+    yield grader_of(replace(plan, level=level))
     if plan.level != "bubblewrap":  # else its template was there before, and stays for other tests
         plan.__exit__()
 
@@ -184,8 +240,7 @@ def test_the_kernel_is_asked_for_nothing_odd(sandboxed: Grader, tmp_path: Path) 
 def test_these_attacks_are_real(plan: Plan, tmp_path: Path, around: dict[str, str]) -> None:
     """Without a sandbox those that do no harm go through: it is the sandbox that stops them."""
     attacks = [each for each in filled(files.READING, around) if each.bare]
-    with grader_of(replace(plan, level="none")) as grader:
-        records = hand_in(grader, tmp_path / "handed-in", attacks)
+    records = hand_in(grader_of(replace(plan, level="none")), tmp_path / "handed-in", attacks)
     assert all(TOUCHED in text_of(record) for record in records.values())
 
 
@@ -237,6 +292,9 @@ def listeners(tmp_path: Path) -> Iterator[Listeners]:
     made.close()
 
 
+@pytest.mark.parametrize(
+    "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
+)
 def test_nobody_outside_is_talked_to(
     sandboxed: Grader, tmp_path: Path, listeners: Listeners
 ) -> None:
@@ -269,7 +327,7 @@ def attack(rank, world_size, *inputs):
         thread.join()
     return f"pid {{os.getpid()}}"
 """
-    records = hand_in(lenient, tmp_path, [Attack(f"number {n}", leak) for n in range(3)])
+    records = hand_in(lenient, tmp_path, [Attack(f"number {n}", leak) for n in range(2)])
     assert any(case.hidden for record in records.values() for case in record.cases)
     text = "".join(text_of(record) for record in records.values())
     assert max(int(part.split("'")[0]) for part in text.split("pid ")[1:]) < 1000

@@ -42,7 +42,10 @@ def test_an_answer_among_hostile_cells_is_found(lenient: Grader, tmp_path: Path)
         assert isinstance(found, Answer), (what, found)
 
 
-@pytest.mark.parametrize("what", ["half a surrogate", "thousands of shell lines"])
+@pytest.mark.parametrize(
+    "what",
+    ["half a surrogate", pytest.param("thousands of shell lines", marks=pytest.mark.soak)],
+)
 def test_it_is_graded_too(lenient: Grader, tmp_path: Path, what: str) -> None:
     path = tmp_path / NAME
     path.write_bytes(READABLE[what]())

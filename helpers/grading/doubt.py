@@ -1,0 +1,103 @@
+"""What, besides an answer, may be the cause of its outcome? One question, asked wherever an answer fails.
+
+`judging` asks it, as the runs are known there. `grader` acts on it: it tries the answer again alone, runs the
+reference solution, or does not keep the record.
+"""
+
+from __future__ import annotations
+
+import builtins
+from enum import IntEnum
+
+from helpers.checks.exercise import Exercise
+from helpers.checks.kinds import Kind
+from helpers.checks.result import CheckResult, Outcome
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
+from helpers.ranks.run import Run
+from helpers.ranks.server import NOT_A_RANK
+
+
+class Doubt(IntEnum):
+    """The possible causes, in the order of what is done about them."""
+
+    NONE = 0
+    """The answer alone: the outcome is the same on any machine."""
+    CHECK = 1
+    """The check, if it does not work on this machine: the reference solution must have passed here."""
+    MACHINE = 2
+    """A busy machine: the answer is tried again alone, and the reference solution must pass now."""
+    CLOCK = 3
+    """As MACHINE, and nothing but the clock speaks against the answer: its record is never kept."""
+
+
+# Outcomes after which the reference solution is asked.
+_BROKEN = {
+    Outcome.TIMED_OUT,
+    Outcome.CRASHED,
+    Outcome.DEADLOCKED,
+    Outcome.OUT_OF_MEMORY,
+    Outcome.FAULT,
+}
+# Those of them that come and go with what else happens on a machine. A deadlock is proven.
+_SHAKY = _BROKEN - {Outcome.DEADLOCKED, Outcome.FAULT}
+# Errors that a program makes by itself. Not here: OSError with its timeouts, MemoryError, and RuntimeError,
+# by which torch also says that a peer has gone or that it has waited for too long.
+_OWN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    SyntaxError,
+    SystemExit,
+    TypeError,
+    ValueError,
+)
+# Errors of the course's own, each of which says what an answer must not do.
+_MISUSES = frozenset(
+    {"BufferInUse", "CannotReturn", "NotAllowed", "StageMisused", "WaitedTwice", "WireError"}
+)
+
+
+def doubt_about(exercise: Exercise, result: CheckResult) -> Doubt:
+    """Return what besides the answer may be the cause of a result."""
+    outcomes = {result.outcome, *(case.outcome for case in result.cases)}
+    if Outcome.TOO_SLOW in outcomes:
+        return Doubt.CLOCK
+    if outcomes & _SHAKY and not _fails_anywhere(exercise, result):
+        return Doubt.MACHINE
+    return Doubt.CHECK if outcomes & _BROKEN or result.unjudged else Doubt.NONE
+
+
+def _fails_anywhere(exercise: Exercise, result: CheckResult) -> bool:
+    """Whether the runs that did not end well would end so on any machine, however busy it is.
+
+    Scripts and measurements have clocks of their own, so only an endless loop is certain there.
+    """
+    if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
+        failed = [case.run for case in result.cases if not case.passed]
+        return bool(failed) and all(run is not None and _used_up(run) for run in failed)
+    runs = [case.run for case in result.cases]
+    return bool(runs) and all(run is not None and _fails_of_itself(run) for run in runs)
+
+
+def _fails_of_itself(run: Run) -> bool:
+    match run.failure:
+        case None | Deadlock():
+            return True
+        case RankFailed(error=error):
+            kind = getattr(builtins, error.kind, None)
+            own = isinstance(kind, type) and issubclass(kind, _OWN)
+            return own or error.kind in _MISUSES
+        case RankDied(signal="", exitcode=code):  # it has called os._exit
+            return code != NOT_A_RANK
+    return _used_up(run)
+
+
+def _used_up(run: Run) -> bool:
+    """Whether the ranks used up their processor time, as an endless loop does on any machine."""
+    match run.failure:
+        case RankTimeout(was_computing=True, by_the_clock=False) | RankDied(signal="SIGXCPU"):
+            return True
+    return False

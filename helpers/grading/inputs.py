@@ -1,0 +1,73 @@
+"""All that `course grade` reads before it runs an answer, so that a wrong line in any file costs no time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers.checks.headings import notebook_called
+from helpers.checks.mistakes import own_folder, read_mistakes
+from helpers.course.workspace import WorkspaceError, find_workspace
+from helpers.grading.batch import secret_of
+from helpers.grading.people import People, read_people
+from helpers.grading.release import differences
+from helpers.grading.setting import CannotGrade, Setting
+from helpers.grading.submissions import Job, find_submissions
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What was handed in, and by whom.
+
+    notebooks: those that count, as the command line names them. secret: of the hidden cases. notices: what
+    the instructor should know before anything is graded, a line each.
+    """
+
+    jobs: tuple[Job, ...]
+    people: People
+    notebooks: tuple[str, ...]
+    secret: str
+    notices: tuple[str, ...]
+
+
+def read_inputs(setting: Setting) -> Inputs:
+    """Read the folder and the files about its class. Raise CannotGrade where nothing can be done."""
+    folder, out = setting.folder, setting.out
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise CannotGrade(
+            f"{out} is inside {folder}, among what was handed in: name another place."
+        )
+    files = (setting.roster, setting.policy, setting.overrides, setting.groups)
+    submissions = find_submissions(folder, [path for path in files if path is not None])
+    notices = list(submissions.notices)
+    _read_own_mistakes()
+    try:
+        if setting.release is not None:
+            notices += differences(setting.release, find_workspace())
+        named = [notebook_called(name) for name in setting.notebooks.replace(",", " ").split()]
+    except (WorkspaceError, LookupError) as error:
+        raise CannotGrade(str(error.args[0])) from None
+    people = read_people(setting, submissions.sources)
+    notices += people.notices
+    jobs, secret = tuple(submissions.jobs), _secret(out)
+    return Inputs(jobs, people, tuple(named), secret, tuple(notices))
+
+
+def _read_own_mistakes() -> None:
+    """Read the instructor's own mistakes once, so that a slip in one is not met in the middle of a class."""
+    for path in sorted(own_folder().glob("*.py")):
+        try:
+            read_mistakes(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, ValueError) as error:
+            raise CannotGrade(str(error)) from None
+
+
+def _secret(out: Path) -> str:
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise CannotGrade(f"{out} is not a folder: name one for the results.")
+    try:
+        # a class's answers and points: on a hub, teacher and learners share a machine
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return secret_of(out)
+    except OSError as error:
+        raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None

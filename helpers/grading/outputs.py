@@ -1,0 +1,137 @@
+"""All that `course grade` writes once a class is graded: points that count, reports, answers, moved
+grades."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from helpers.checks.headings import headings
+from helpers.grading.answers import reference_answers, write_answers
+from helpers.grading.batch import record_paths
+from helpers.grading.cache import write_whole
+from helpers.grading.group_work import shared
+from helpers.grading.inputs import Inputs
+from helpers.grading.people import People
+from helpers.grading.points.changes import FILE as GRADES
+from helpers.grading.points.changes import (
+    Change,
+    Grades,
+    as_json,
+    changes_between,
+    grades_of,
+    read_grades,
+)
+from helpers.grading.record import Record
+from helpers.grading.references import solutions_here
+from helpers.grading.reports import PLATFORM_FILES, github_annotations, write_reports
+from helpers.grading.reports.copies import enumerated
+from helpers.grading.reports.standing import Course, course_of
+from helpers.grading.setting import Setting
+from helpers.grading.withdrawn import remove_withdrawn
+from helpers.views.plain import plural
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What was written, and what is to be printed. moved: grades that changed since the run before."""
+
+    course: Course
+    moved: tuple[Change, ...]
+    lines: tuple[str, ...]
+    annotations: tuple[str, ...]
+
+
+def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -> Outputs:
+    """Write reports and answers of a class; remove what earlier runs kept of files that have gone."""
+    lines = []
+    kept = record_paths(inputs.jobs, setting.out).values()
+    if gone := remove_withdrawn(setting.out / "records", kept):
+        words = "removed what earlier runs kept of files that are no longer handed in"
+        lines.append(f"Note: {', '.join(gone)}: {words}.")
+    people, course = inputs.people, _course(records, inputs, setting)
+    counted = [record for standing in course.standings for record in standing.records]
+    write_answers(counted, setting.out)
+    before, grades = read_grades(setting.out), grades_of(course)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    moved = tuple(changes_between(before.grades, grades, now))
+    changes = (*before.changes, *moved)
+    platforms = [setting.out / name for name in PLATFORM_FILES]
+    earlier = [path for path in platforms if path.exists()]
+    written = write_reports(course, setting.out, people.match, changes)
+    # Last: who finds it knows that all else was written, as `run_autograder` for Gradescope does.
+    write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
+    for path in earlier:
+        if not path.exists():
+            words = "removed, because it held the points of an earlier run and this run does not write it"
+            lines.append(f"Note: {path}: {words}.")
+    if people.match and not any(path in written for path in platforms):
+        words = (
+            f"has none of the columns by which {' or '.join(PLATFORM_FILES)} is written. If it comes from "
+            "Canvas or Moodle, set the platform's language to English and export it again"
+        )
+        lines.append(f"Note: {people.match.roster.file} {words}.")
+    if moved:
+        lines.append(
+            f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why."
+        )
+    lines += _course_notes(course, bool(inputs.notebooks))
+    # not every learner's page
+    lines += [f"Wrote {path}" for path in written if path.parent == setting.out]
+    lines += _override_notes(course, people)
+    annotations = github_annotations(counted, str(setting.folder)) if setting.github else ()
+    return Outputs(course, moved, tuple(lines), tuple(annotations))
+
+
+def _course(records: Sequence[Record], inputs: Inputs, setting: Setting) -> Course:
+    people = inputs.people
+    records = shared(records, people.groups)
+    tried = {each.name for record in records for each in record.exercises}
+    of_class = {known.notebook for name, known in headings().items() if name in tried}
+    # A file's time is asked for only if there are deadlines.
+    times = {job.file: job.path.lstat().st_mtime for job in inputs.jobs if people.policy.deadlines}
+    return course_of(
+        records,
+        setting.title or setting.folder.resolve().name,
+        inputs.notebooks,
+        people.policy,
+        people.overrides,
+        {(each.learner, each.file): times[each.file] for each in records if each.file in times},
+        reference_answers(of_class, solutions_here()),
+        people.members,
+    )
+
+
+def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
+    """Return a line for each notebook that counts, or does not, although one may not expect it."""
+    if course.stray:
+        why = "--notebooks does not name them" if are_named else "few learners attempted them"
+        words = (
+            f"Answers to these notebooks give no points, because {why}: {enumerated(course.stray)}"
+        )
+        yield f"Note: {words}."
+    for name in course.rare:
+        words = "counts for everybody, although most have not handed it in: --notebooks says which count"
+        yield f"Note: {name} {words}."
+    for standing in course.standings:
+        if standing.own:
+            yield f"Note: {standing.learner}: {standing.own_text}"
+
+
+def _override_notes(course: Course, people: People) -> Iterator[str]:
+    """Return a line for each override that gives no points, or more than its exercise is worth."""
+    worth = {
+        (standing.learner, each.name): each.out_of
+        for standing in course.standings
+        for each in standing.exercises
+    }
+    for override in people.overrides:
+        what = f"Note: {override.learner}, {override.exercise}"
+        if headings()[override.exercise].notebook not in course.notebooks:
+            yield f"{what}: its notebook is not the class's, so the override gives no points."
+        elif override.points > (out_of := worth[override.learner, override.exercise]):
+            yield (
+                f"{what}: the override gives {override.points:g} points, but the exercise is worth "
+                f"{out_of:g}. All of them count."
+            )

@@ -1,0 +1,135 @@
+"""From what the checks found to what is written down: the results of one answer as an `ExerciseRecord`.
+
+Learners read of the visible cases; of hidden ones only outcome and credit are kept, which also give the
+points.
+"""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from importlib import import_module
+
+import msgspec
+
+from helpers.answers.build import Answer, Problem
+from helpers.checks.exercise import Exercise
+from helpers.checks.result import CaseVerdict, CheckResult, Outcome
+from helpers.grading import bypasses
+from helpers.grading.record import CaseRecord, ExerciseRecord, record_of
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+
+_MOST_TEXT = 4_000
+# Of replaced functions in one flag, and characters of each name.
+_MOST_NAMES, _SHOWN = 8, 200
+# Of a run that is drawn.
+_MOST_EVENTS, _MOST_TRACE = 400, 300_000
+REPLACED = "has replaced {names} in a rank, on which its own reports may depend: look at what for"
+NEWER = "written with a newer Python than the grader's: grade it with that version"
+UNJUDGED = (
+    "What your function gave back is of a kind that cannot be judged. What does the task ask for?"
+)
+
+
+def record_of_results(
+    exercise: Exercise,
+    found: Answer | Problem,
+    visible: CheckResult,
+    hidden: CheckResult | None = None,
+    pictures: str = "none",
+) -> ExerciseRecord:
+    """Return the record of an answer's visible and hidden cases (None: not tried).
+
+    pictures: draw the visible run "all" times, only if it "failed", or in "none" of them.
+    """
+    results = [visible] if hidden is None else [visible, hidden]
+    worst = next((each for each in results if not each.passed), results[-1])
+    outcome, message = worst.outcome, visible.message
+    # an answer that fails a visible case does not have all points, even if no hidden one finds it
+    points = round(min(each.points for each in results), 4) if hidden is not None else 0.0
+    if any(each.unjudged or each.outcome is Outcome.FAULT for each in results):
+        # `grader` finds out whether the reference can be judged here: if so, it is the answer that cannot
+        where = visible.unjudged or "So it was in a hidden case."
+        outcome, message, points = Outcome.WRONG, f"{UNJUDGED} {where}", 0.0
+    drawn = pictures == "all" or (pictures == "failed" and not visible.passed)
+    picture, trace = _drawn(visible.run) if drawn else ("", "")
+    cases = [_visible(case) for case in visible.cases]
+    cases += [_hidden(k, case) for k, case in enumerate(hidden.cases, 1)] if hidden else []
+    source = found.source if isinstance(found, Answer) else ""
+    flags = [*bypasses.flags(exercise, source), *(flag for r in results for flag in _replaced(r))]
+    if isinstance(found, Problem) and found.kind == "newer_syntax":
+        flags.append(NEWER)
+    return record_of(
+        exercise,
+        outcome.value,
+        points,
+        cases=tuple(cases),
+        message=message[:_MOST_TEXT],
+        notes=tuple(note[:_MOST_TEXT] for note in visible.notes),
+        flags=tuple(dict.fromkeys(flags)),
+        reported=exercise.reported,
+        picture=picture,
+        trace=trace,
+        answer=source,
+    )
+
+
+def failed(exercise: Exercise, answer: Answer, outcome: Outcome, message: str) -> ExerciseRecord:
+    """Return the record of an answer of which nothing but this is known."""
+    result = CheckResult(exercise.name, exercise.heading, outcome, message=message)
+    return record_of_results(exercise, answer, result)
+
+
+def _visible(case: CaseVerdict) -> CaseRecord:
+    most = _MOST_TEXT
+    return CaseRecord(
+        case.label,
+        False,
+        case.outcome.value,
+        case.credit,
+        tuple((r.rank, r.given, r.expected, r.got[:most], r.problem[:most]) for r in case.rows),
+        tuple(text[:most] for text in case.broken),
+        case.message[:most],
+        case.advice[:most],
+    )
+
+
+def _hidden(number: int, case: CaseVerdict) -> CaseRecord:
+    """Leave out the label too: some name what the case hands out."""
+    return CaseRecord(f"hidden case {number}", True, case.outcome.value, case.credit)
+
+
+def _replaced(result: CheckResult) -> list[str]:
+    """Return a flag with the functions that the answer replaced in worlds that have brought points."""
+    runs = (case.world or case.run for case in result.cases if case.credit)
+    names = sorted({name[:_SHOWN] for run in runs if run is not None for name in run.replaced})
+    return [REPLACED.format(names=", ".join(names[:_MOST_NAMES]))] if names else []
+
+
+@cache
+def preload(pictures: bool) -> None:
+    """Do once in the grader what each judge would have to: import what sends cases, and what draws."""
+    for name in ("helpers.ranks.sending", "helpers.ranks.unsendable"):
+        import_module(name)
+    if pictures:
+        from helpers.views.timeline import timeline
+
+        timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
+
+
+def _drawn(run: Run | None) -> tuple[str, str]:
+    """Draw a run from its trace alone, as a PNG in base64, and write the trace as JSON.
+
+    Two empty texts if there is nothing to see, and no trace if it would be too long.
+    """
+    if run is None or not 0 < len(run.trace) <= _MOST_EVENTS:
+        return "", ""
+    from helpers.views.timeline import timeline
+
+    try:
+        picture = base64.b64encode(timeline(run)._repr_png_()).decode()
+        trace = msgspec.json.encode(run.trace).decode()
+    except Exception:  # a trace that cannot be drawn must not cost anybody a grade
+        return "", ""
+    return picture, trace if len(trace) <= _MOST_TRACE else ""
