@@ -11,18 +11,9 @@ from helpers.grading.record import Status
 from helpers.grading.submissions import Job
 from tests.grading.conftest import SOLUTIONS
 
-NOTEBOOKS = sorted(SOLUTIONS.glob("*.ipynb"))
-SHORT = ("02",)
-"""Looked at each time. A small class has some answers of the others, a soak test has all."""
-
-
-def by_name(path: Path) -> object:
-    often = path.name.startswith(SHORT)
-    return pytest.param(path, id=path.stem, marks=() if often else pytest.mark.soak)
-
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", [by_name(path) for path in NOTEBOOKS])
+@pytest.mark.parametrize("path", sorted(SOLUTIONS.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_solved_notebook_has_all_points(grader: Grader, path: Path) -> None:
     record = grader.grade(Job("anna", path, path.name))
     assert record.status is Status.GRADED, record.message
