@@ -1,4 +1,4 @@
-"""Try all layouts of a model on a cluster, the fastest first. The cost explorer draws those that fit."""
+"""Try all layouts of a model on a cluster. The cost explorer draws the fastest of those that fit."""
 
 from __future__ import annotations
 
@@ -81,15 +81,15 @@ def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
 def plans(
     model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
 ) -> list[Plan]:
-    """Return a plan for every layout, the fastest first; of equal ones, the one with less machinery."""
+    """Return a plan for every layout, whether it fits or not."""
     tried = layouts(model, cluster, batch, microbatches)
-    return sorted((plan_of(model, cluster, layout, batch) for layout in tried), key=_order)
+    return [plan_of(model, cluster, layout, batch) for layout in tried]
 
 
 def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
-    """Keep the first plan that fits of each DP x TP x PP."""
+    """Return the fastest plan that fits of each DP x TP x PP; of equal ones, that with less machinery."""
     kept: dict[tuple[int, int, int], Plan] = {}
-    for plan in tried:
+    for plan in sorted(tried, key=_order):
         if plan.fits:
             kept.setdefault((plan.layout.dp, plan.layout.tp, plan.layout.pp), plan)
     return list(kept.values())
