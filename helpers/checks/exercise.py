@@ -37,10 +37,9 @@ class Exercise:
     driver: for kind MODULE, called on each rank as driver(answer, rank, world_size, *given); it
     is in the folder's in_ranks.py. sizes: the world sizes that the text allows. last: one more
     case, which takes seconds, as real agents do, and is tried only if all others have passed. keeps_input:
-    the text says that what was given stays as it was. own_network: its ranks make connections other than
-    those of the groups that they were given, or close some. reported: parts of what the driver gives back
-    that nothing but the rank vouches for, such as counts and what it saw. observe: of a script's run that
-    failed, the names of what was observed, by which `known_outcomes` recognizes a mistake.
+    the text says that what was given stays as it was. reported: parts of what the driver returns that
+    nothing but the rank vouches for, such as counts and what it saw. observe: of a script's run that failed,
+    the names of what was observed, by which `known_outcomes` recognizes a mistake.
     """
 
     case: Callable[[Draw], Case]
@@ -52,7 +51,6 @@ class Exercise:
     count: int = 24
     last: Callable[[Draw], Case] | None = None
     keeps_input: bool = False
-    own_network: bool = False
     reported: tuple[str, ...] = ()
     observe: Callable[[Case, Run], Iterable[str]] | None = None
     points: int = 10

@@ -142,7 +142,7 @@ class Worlds:
             values = [each.returned for each in reported]
             if turn.case.timings is not None:
                 values = [Measured(found, timings[k]) for found in values]
-            part = replace(run, values=values, trace=trace, traffic=run.traffic if alone else None)
+            part = replace(run, values=values, trace=trace)
             changed = [each.changed for each in reported] if self.exercise.keeps_input else ()
             parts.append(Tried(turn.case, part, changed, turn.number))
         return parts

@@ -49,7 +49,6 @@ class Run:
     backend: str = "gloo"
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
-    traffic: None = None  # no longer filled; `checks.worlds` names it
     replaced: tuple[str, ...] = ()
 
     @property

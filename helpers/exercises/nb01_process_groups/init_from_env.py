@@ -50,6 +50,5 @@ EXERCISE = Exercise(
     driver=from_env,
     sizes=(2, 3, 4, 5),
     count=12,
-    own_network=True,
     reported=("group", "met"),
 )

@@ -48,6 +48,5 @@ EXERCISE = Exercise(
     driver=from_file,
     sizes=(2, 3, 4, 5),
     count=12,
-    own_network=True,
     reported=("job 1", "job 2"),
 )

@@ -43,6 +43,5 @@ EXERCISE = Exercise(
     driver=from_tcp,
     sizes=(3, 4, 5, 6),
     count=12,
-    own_network=True,
     reported=("start 1", "start 2"),
 )

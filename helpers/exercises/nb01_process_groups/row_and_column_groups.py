@@ -63,6 +63,5 @@ EXERCISE = Exercise(
     driver=in_a_grid,
     sizes=(1, 2, 4, 6, 8),
     count=16,
-    own_network=True,
     reported=("pair", "x"),
 )

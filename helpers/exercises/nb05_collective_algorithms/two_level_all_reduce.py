@@ -91,5 +91,4 @@ EXERCISE = Exercise(
     reported=("x",),
     sizes=(1, 2, 4, 6, 8),
     count=20,
-    own_network=True,
 )

@@ -119,5 +119,4 @@ EXERCISE = Exercise(
     kind=Kind.MODULE,
     driver=with_absent_ranks,
     reported=("asked",),
-    own_network=True,
 )

@@ -77,5 +77,4 @@ EXERCISE = Exercise(
     reported=("weights",),
     sizes=(1, 2, 4, 6),
     count=16,
-    own_network=True,
 )

@@ -111,5 +111,4 @@ EXERCISE = Exercise(
     reported=("elements read",),
     sizes=(1, 2, 3, 4),
     count=12,
-    own_network=True,
 )

@@ -102,5 +102,4 @@ EXERCISE = Exercise(
     reported=("asked", "alone", "unlike", "changed", "kept"),
     sizes=(2, 3, 4),
     count=12,
-    own_network=True,
 )

@@ -104,5 +104,4 @@ EXERCISE = Exercise(
     reported=("dict",),
     sizes=(4, 5, 6, 8, 8),
     count=16,
-    own_network=True,
 )

@@ -165,5 +165,4 @@ EXERCISE = Exercise(
     reported=("list",),
     sizes=(1, 2, 4, 4, 6, 8),
     count=12,
-    own_network=True,
 )
