@@ -78,7 +78,7 @@ REPLACES = (
 )
 
 HANDED_OUT = frozenset({"dist.distributed_c10d._world.group_count"})
-"""What code of the notebooks, which answers call, replaces: numbering groups anew has no effect on reports."""
+"""What code of the notebooks, which answers call, replaces: numbering groups anew changes no report."""
 
 INNER_IMPORT = "imports `{name}`, which is not the door that answers use: look at what for"
 
