@@ -1,6 +1,6 @@
 """Every file of answers is true: right answers pass, and wrong ones fail as it says.
 
-`make prove` tries all answers on visible and on hidden cases, `.ci/run` a third of the exercises each day, on
+`make prove` tries all answers on visible and on hidden cases, `.ci/run` half of the exercises each day, on
 visible cases, and `make test` one known mistake of each exercise.
 """
 
@@ -27,7 +27,7 @@ RARE = ("secret 2", "secret 3")
 pytestmark = pytest.mark.usefixtures("preloaded")
 
 PART, PARTS = map(int, os.environ.get("PROVE_PART", "0/1").split("/"))
-"""Which part of the exercises to try: `.ci/run` has an hour, and tries another third of them each day."""
+"""Which part of the exercises to try: `.ci/run` has an hour, and tries the other half of them each day."""
 ALL = [
     (exercise, known)
     for number, exercise in enumerate(exercises().values())
