@@ -107,7 +107,8 @@ def _match(
         more = [*failing[1:], *passing] if _can_share(shown) else passing[:1]
         left = _alike(answer, left, failing[:1], more)
     if not others or len({mistake.words for mistake in left}) > 1:
-        left = _alike(answer, left, [*near[1:_MOST_OTHERS], *right[1:-1][-_MOST_OTHERS:]])
+        more = [*near[_MOST_OTHERS:], *right[1:-1]]
+        left = _alike(answer, left, near[1:_MOST_OTHERS], more)
     if len({mistake.words for mistake in left}) > 1:
         left = _alike(answer, left, list(_drawn(answer, shown)))
     sentences = {mistake.words for mistake in left}
