@@ -78,7 +78,7 @@ REPLACES = (
 )
 
 HANDED_OUT = frozenset({"dist.distributed_c10d._world.group_count"})
-"""Names that a notebook's own code replaces, which answers call. No report depends on the number of groups."""
+"""What a notebook's own code replaces, which answers call. No report depends on the number of groups."""
 
 INNER_IMPORT = "imports `{name}`, which is not the door that answers use: look at what for"
 
