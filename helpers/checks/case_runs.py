@@ -67,7 +67,7 @@ def run_all(
     """Run groups of cases until all are judged, or one ends the check. Raise CheckFault, LaunchError.
 
     every_case: continue after a case that failed. look_ahead: if not, run one more group, since advice on
-    the failing case must agree with cases of another size, too.
+    the failing case must agree with cases of a different size, too.
     """
     runs: list[CaseRun] = []
     for group in groups:
@@ -163,7 +163,7 @@ def judged(
     passed: Sequence[Tried] = (),
     names: Sequence[str] = (),
 ) -> CaseVerdict:
-    """Judge what came of a case; raise CheckFault where the exercise's own functions fail over it."""
+    """Judge the run of a case. Raise CheckFault if the exercise's own functions fail on it."""
     try:
         return judge(exercise, tried, others, passed, names)
     except Unjudged as error:

@@ -24,8 +24,8 @@ from helpers.checks.oracle import fill
 from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
 
-# Of the cases that fail, so many are drawn again with small numbers. If they and the small cases, at least
-# the second number altogether, all pass, it is the numbers that make the difference.
+# _TWINS failing cases are drawn again with small numbers. If these and the other small cases all pass, and
+# are at least _ENOUGH_SMALL, the numbers make the difference.
 _TWINS, _ENOUGH_SMALL = 3, 3
 MOVES = (
     "Until wait() has returned, the check fills the tensors that an irecv or an asynchronous call writes to "
@@ -164,7 +164,7 @@ def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]
 
 
 def _poison_advice(worlds: Worlds, tried: Tried) -> str:
-    """Say so if the wrong values come from poison: other poison values give others, twice the same."""
+    """Return advice if the wrong values come from poison: they change with it, and are the same twice."""
     if not worlds.exercise.kind.is_hard:
         return ""
     turn = Turn(tried.case, tried.number)

@@ -101,7 +101,7 @@ def _match(
     # a mistake that is wrong where the answer is right is another mistake
     right = [each for each in passed if each.case.world_size == size]
     left = _alike(answer, known, [shown, *near[:1], *right[:1], *right[1:][-1:]])
-    # Cases of another size say more than further ones of the same size.
+    # Cases of a different size say more than further ones of the same size.
     others = _other_sizes(size, wrong, passed)
     for failing, passing in others:
         more = [*failing[1:], *passing] if _can_share(shown) else passing[:1]
