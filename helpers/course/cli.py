@@ -23,6 +23,7 @@ import click
 
 from helpers.course import workspace as workspaces
 from helpers.course.notebook_file import NotebookError
+from helpers.course.paths import names as path_names
 from helpers.course.workspace import Workspace, WorkspaceError
 from helpers.views.plain import PLAIN_MARKS
 
@@ -433,52 +434,62 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
 
 
 @main.command()
-@click.option("--hours", type=click.FloatRange(0.5, 200), required=True, help="Breaks included.")
+@click.option("--path", type=click.Choice(path_names()), required=True, help="Which path.")
 @click.option(
-    "--sessions",
-    type=click.IntRange(1, 100),
-    help="Days or evenings of equal length; by default one for each 7 hours begun.",
+    "--hours", type=click.FloatRange(0.5, 24), default=8, help="Of a session, with breaks."
 )
-def plan(hours: float, sessions: int | None) -> None:
-    """Propose what to teach in a number of hours.
+def plan(path: str, hours: float) -> None:
+    """Divide a path into sessions for a class.
 
-    Says what is explained, which exercises fit, when to have breaks, and what is left out.
-    For example: course plan --hours 15 --sessions 5
+    Says what is explained, when each exercise begins, and when to have breaks. For example, in evenings:
+    course plan --path ddp --hours 2
     """
+    from helpers.course.paths import paths
     from helpers.room.lesson import lessons
     from helpers.room.program import as_text
-    from helpers.room.program import plan as propose
+    from helpers.room.program import plan as divided
 
-    known = lessons(workspaces.find_workspace())
-    program = propose(known, hours, sessions or -int(-hours // 7))
-    if not any(program.sessions):
-        raise click.ClickException(
-            "no notebook fits into a session of this length: give more --hours or fewer --sessions."
-        )
-    click.echo(as_text(program))
+    known, chosen = lessons(workspaces.find_workspace()), paths()[path]
+    try:
+        sessions = divided(known, chosen, int(60 * hours))
+    except ValueError as error:
+        raise click.ClickException(f"{error} Give more --hours.") from error
+    click.echo(as_text(chosen, sessions))
 
 
 @main.command()
 @click.argument("notebooks", nargs=-1)
+@click.option(
+    "--path", type=click.Choice(path_names()), help="One file: a slide for each heading of a path."
+)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("slides"), help="A folder.")
 @click.option("--stored", is_flag=True, help="Do not run them: pictures stand still, as stored.")
 @click.option("--further", is_flag=True, help="With the optional exercises.")
 @click.option("--solutions", is_flag=True, help="With the solution after each exercise.")
-def slides(notebooks: tuple[str, ...], out: Path, **options: bool) -> None:
-    """Make slides of notebooks.
+def slides(notebooks: tuple[str, ...], path: str | None, out: Path, **options: bool) -> None:
+    """Make slides of notebooks, or of a path.
 
-    One file for each, with speaker notes (press S), which needs no network. Of all notebooks, or those named:
-    course slides 02 04
+    One file for each notebook, with speaker notes (press S), which needs no network. Of all notebooks, those
+    named, or a path: course slides 02 04, course slides --path ddp
     """
     workspace = workspaces.find_workspace()
     run = not options.pop("stored")
     with _extra_slides():
+        from helpers.course.paths import Stop, paths
         from helpers.room.lesson import solved
         from helpers.room.slides import write_slides
 
         solved(workspace)  # reports a copy without solutions
-        for path in _solved(workspace, notebooks):
-            click.echo(_short(write_slides(path, out, run=run, **options)))
+        if path is not None:
+            chosen = paths()[path]
+            sources = [(workspace.solutions / f"{s.notebook}.ipynb", s) for s in chosen.stops]
+            file = out / f"{path}.html"
+            written = write_slides(sources, file, chosen.title, brief=True, run=run, **options)
+            click.echo(_short(written))
+            return
+        for source in _solved(workspace, notebooks):
+            sources, file = [(source, Stop(source.stem))], out / f"{source.stem}.html"
+            click.echo(_short(write_slides(sources, file, "", run=run, **options)))
 
 
 @main.command()

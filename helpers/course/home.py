@@ -1,6 +1,6 @@
-"""Where a learner is: the map of the course, what is done, begun and next, and the minutes that are left.
+"""Where a learner is: the next step, the paths with what is done of them, and the map of the course.
 
-    progress + headings + quizzes -> places() -> Home -> home(), work/home.ipynb, `course progress`
+    progress + headings + quizzes -> places() -> ways() -> Home -> home(), work/home.ipynb, `course progress`
 
 `course lab` writes work/home.ipynb again each time and opens it, so that the map stands there before anything
 was run. While it is on screen, look/home.js asks the server (look/__init__.py) for the map as it is now.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -20,6 +21,7 @@ from typing import Any
 from helpers.checks.headings import Heading, headings
 from helpers.course.notebook_file import notebook_metadata, write_notebook
 from helpers.course.page import page
+from helpers.course.paths import LearningPath, Stop, hours, is_reference, paths
 from helpers.course.progress import Progress, read
 from helpers.course.quizzes import quizzes_of_notebooks
 from helpers.course.workspace import cells_with, file_of, trusted
@@ -38,6 +40,11 @@ _PARTS = {
     22: "V All together",
 }
 """The parts of the course, by the number of the notebook with which each begins."""
+_DOCS = (
+    ("How ranks work", "docs/engine.md"),
+    ("Several machines", "docs/hosts.md"),
+    ("Speed and memory, measured", "docs/results.md"),
+)
 _SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
 
 
@@ -85,21 +92,81 @@ class Place:
         return f"{self.notebook}.ipynb"
 
 
+@dataclass(frozen=True)
+class Leg:
+    """A stop of a path and what is done of it. left: the exercises that are to do."""
+
+    stop: Stop
+    place: Place
+    left: tuple[Heading, ...]
+
+    @property
+    def state(self) -> str:
+        """ "done", "begun" or "to come"; a stop without exercises is done with the one before it."""
+        if not self.left:
+            return "done"
+        return "begun" if len(self.left) < len(self.stop.exercises) else "to come"
+
+    @property
+    def step(self) -> str:
+        """The first exercise that is to do; in a notebook that was not begun, the notebook."""
+        if self.place.state != "begun" or not self.left:
+            return self.place.title
+        return f"{self.left[0].number} {self.left[0].title} ({self.left[0].minutes} min)"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A path and what is done of it."""
+
+    path: LearningPath
+    legs: tuple[Leg, ...]
+
+    @property
+    def next(self) -> Leg | None:
+        """The first stop that is not done."""
+        return next((leg for leg in self.legs if leg.left), None)
+
+    @property
+    def minutes(self) -> int:
+        """What is left: as much of the path's time as exercises are left, by their minutes."""
+        own = [(leg.stop.exercises, leg.left) for leg in self.legs]
+        whole = sum(each.minutes for exercises, _ in own for each in exercises)
+        left = sum(each.minutes for _, rest in own for each in rest)
+        return round(self.path.minutes * left / whole)
+
+
 @dataclass(frozen=True, repr=False)
 class Home:
-    """The map, which shows itself as text or as a page with links."""
+    """The home page, which shows itself as text or as a page with links."""
 
     places: tuple[Place, ...]
+    ways: tuple[Way, ...] = ()
     note: str = ""
 
     @property
-    def here(self) -> Place | None:
-        """The notebook to go on with: the last that was begun, else the first that is not done."""
-        begun = [place for place in self.places if place.state == "begun"]
-        return begun[-1] if begun else next((p for p in self.places if p.state == "next"), None)
+    def way(self) -> Way | None:
+        """The path to go on with: the first with a notebook that was begun, else the first not done."""
+        begun = {place.notebook for place in self.places if place.state == "begun"}
+        to_do = [way for way in self.ways if way.next]
+        on_it = (way for way in to_do if way.next and way.next.stop.notebook in begun)
+        tried = (way for way in to_do if any(leg.state != "to come" for leg in way.legs))
+        return next(on_it, None) or next(tried, None) or next(iter(to_do), None)
+
+    @property
+    def here(self) -> Leg | None:
+        """The stop to go on with."""
+        return self.way.next if self.way else None
 
     def __repr__(self) -> str:
-        lines = []
+        lines = [*self._words(), ""]
+        for way in self.ways:
+            done = sum(leg.state == "done" for leg in way.legs)
+            left = f", {hours(way.minutes)} left" if way.minutes else ""
+            lines += [
+                f"{way.path.title}: {done} of {len(way.legs)} stops done{left}",
+                f"  {way.path.goal}",
+            ]
         width = max((len(place.title) for place in self.places), default=0)
         for part, own in groupby(self.places, lambda each: each.part):
             lines += ["", part]
@@ -109,31 +176,30 @@ class Home:
                     f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {place.passed}/"
                     f"{place.core} exercises, {place.right}/{len(place.quizzes)} quizzes{left}"
                 )
-        return "\n".join([*lines[1:], "", *self._words()])
+        return "\n".join(lines)
 
     def _words(self) -> list[str]:
-        done = sum(place.state == "done" for place in self.places)
-        left = sum(place.minutes for place in self.places)
-        words = [
-            f"{done} of {len(self.places)} notebooks done. Core exercises left: about {_hours(left)}."
-        ]
-        if self.here is not None:
-            words.append(f"Go on with {self.here.title}{_task(self.here)}.")
+        words = ["Every core exercise has passed."]
+        if self.way and self.here:
+            words = [
+                f"Next: {self.here.step}.",
+                f"Path: {self.way.path.title}, about {hours(self.way.minutes)} left.",
+            ]
         return [*words, *([self.note] if self.note else [])]
 
     def _repr_html_(self) -> str:
         return live_page(_PAGE, {}, self.map_html())
 
     def map_html(self) -> str:
-        """Return the map alone, which does not change while it is shown."""
-        first, *_ = self._words()
-        task = _task(self.here) if self.here is not None else ""
+        """Return the page alone, which does not change while it is shown."""
+        parts = [(part, list(own)) for part, own in groupby(self.places, lambda each: each.part)]
         return page(
             "home.html",
             home=self,
-            first=first,
-            task=task,
-            parts=[(part, list(own)) for part, own in groupby(self.places, lambda each: each.part)],
+            parts=parts,
+            hours=hours,
+            is_reference=is_reference,
+            docs=_DOCS if docs_folder() else (),
             signs=_SIGNS,
             answers=_ANSWERS,
             answered=_ANSWERED,
@@ -141,9 +207,27 @@ class Home:
 
 
 def home() -> Home:
-    """Show the map of the course: what is done, begun and next, with a link to each notebook."""
+    """Show the next step, the paths, and the map of the course, with a link to each notebook."""
     progress = read()
-    return Home(places(progress, list(headings().values())), progress.note)
+    found = places(progress, list(headings().values()))
+    return Home(found, ways(progress, found), progress.note)
+
+
+def ways(progress: Progress, found: Sequence[Place]) -> tuple[Way, ...]:
+    """Return what is done of each path. found: the places of all notebooks."""
+    by_name = {place.notebook: place for place in found}
+
+    def leg(stop: Stop) -> Leg:
+        left = (each for each in stop.exercises if not progress.has_passed(each.name))
+        return Leg(stop, by_name[stop.notebook], tuple(left))
+
+    return tuple(Way(path, tuple(map(leg, path.stops))) for path in paths().values())
+
+
+def docs_folder() -> Path | None:
+    """Return the folder with the documentation; None in a copy of the course without it."""
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    return docs if docs.is_dir() else None
 
 
 def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
@@ -191,13 +275,13 @@ def write_home(work: Path) -> Path:
         "metadata": {},
         "data": {"text/html": home()._repr_html_(), "text/plain": repr(home())},
     }
+    if (docs := docs_folder()) and not (shown := work / "docs").exists():
+        with suppress(OSError):  # JupyterLab opens only what is below its own folder
+            shown.symlink_to(docs, target_is_directory=True)
     words = (
-        "# Where you are\n\nClick a notebook to open it. The map follows your work while it is open. If it "
-        "stands still, run the cell below (Shift+Enter)."
+        "# Where you are\n\nThis page follows your work while it is open. If it stands still, run the cell "
+        "below (Shift+Enter)."
     )
-    docs = Path(__file__).resolve().parents[2] / "docs"
-    if docs.is_dir():
-        words += f" How ranks work, and more: the folder `{docs}`."
     cells: list[dict[str, Any]] = [
         {"cell_type": "markdown", "id": "home-1", "metadata": {}, "source": words},
         {
@@ -219,16 +303,6 @@ def write_home(work: Path) -> Path:
     write_notebook(path, notebook)
     trusted(path)
     return path
-
-
-def _task(place: Place) -> str:
-    if place.next is None:
-        return ""
-    return f": exercise {place.next.number}, {place.next.title} ({place.next.minutes} min)"
-
-
-def _hours(minutes: int) -> str:
-    return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.0f} h"
 
 
 def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:

@@ -1,4 +1,4 @@
-"""`next_steps("05")`, the last cell of each notebook: what is done here, what is left, and where to go on."""
+"""`next_steps("05")`, the last cell of each notebook: what is done here, and the next stop of each path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 from helpers.checks.headings import Heading, headings, notebook_called
-from helpers.course.home import FILE, Asked, Place, home
+from helpers.course.home import FILE, Asked, Place, Way, home
+from helpers.course.paths import is_reference
 from helpers.course.workspace import cells_with
 
 _CHECKED = r"^(?:.*= )?check\((\w+)\)"
@@ -15,12 +16,15 @@ _CHECKED = r"^(?:.*= )?check\((\w+)\)"
 
 @dataclass(frozen=True, repr=False)
 class NextSteps:
-    """One notebook's exercises and quizzes, with links to their cells. cells: of exercises, by name."""
+    """One notebook's exercises and quizzes, with links to their cells, and where to go on.
+
+    cells: of exercises, by name. ways: the paths on which the notebook is.
+    """
 
     place: Place
     exercises: tuple[Heading, ...]
     cells: Mapping[str, str]
-    following: Place | None
+    ways: tuple[Way, ...]
 
     @property
     def _open(self) -> list[Asked]:
@@ -31,8 +35,27 @@ class NextSteps:
         lines += [f"  {self._sign(heading)[0]} {_words(heading)}" for heading in self.exercises]
         if self._open:
             lines.append("Predictions to make: " + ", ".join(quiz.id for quiz in self._open))
-        lines.append(f"Next: {self.following.title}" if self.following else "This is the last one.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(words for words, _, _ in self._onward())])
+
+    def _onward(self) -> list[tuple[str, str, str]]:
+        """Return, for each path, the text form, what is before the link, and the link."""
+        found = []
+        if is_reference(self.place.notebook):
+            said = "This notebook is a reference work: it is on none of the short paths."
+            found.append((said, said, ""))
+        for way in self.ways:
+            stop = way.path.after(self.place.notebook)
+            if stop is None:
+                said = f"{way.path.title} ends here. {way.path.end}"
+                found.append((said, said, ""))
+                continue
+            place = next(leg.place for leg in way.legs if leg.stop is stop)
+            part = f", “{stop.parts[0]}”" if stop.parts else ""
+            said = f"{way.path.title}: next is "
+            words = f"{place.title}{part}"
+            link = f'<a href="{escape(stop.link)}"><b>{escape(words)}</b></a>'
+            found.append((f"{said}{words}", said, link))
+        return found
 
     def _repr_html_(self) -> str:
         rows = []
@@ -43,13 +66,11 @@ class NextSteps:
             rows.append(f'<li style="list-style: none">{signed} {link}</li>')
         asked = ", ".join(self._link(quiz.cell, quiz.id) for quiz in self._open)
         asked = f"<p>Predictions to make: {asked}</p>" if asked else ""
-        go = f'<a href="{FILE}">Where you are</a>'
-        if self.following:
-            title = f"<b>{escape(self.following.title)}</b>"
-            go = f'Next: <a href="{escape(self.following.file)}">{title}</a> · {go}'
+        onward = "".join(f"<p>{escape(said)}{link}</p>" for _, said, link in self._onward())
         return (
             f"<p><b>{self._count()}</b></p>"
-            f'<ul style="padding-left: 0">{"".join(rows)}</ul>{asked}<p>{go}</p>'
+            f'<ul style="padding-left: 0">{"".join(rows)}</ul>{asked}{onward}'
+            f'<p><a href="{FILE}">Where you are</a></p>'
         )
 
     def _count(self) -> str:
@@ -71,16 +92,11 @@ def next_steps(notebook: str) -> NextSteps:
     notebook: its number, such as "05". Raises UnknownExercise if there is no such notebook.
     """
     name = notebook_called(notebook)
-    places = home().places
-    index = next(i for i, place in enumerate(places) if place.notebook == name)
-    place = places[index]
+    shown = home()
+    place = next(place for place in shown.places if place.notebook == name)
     own = [heading for heading in headings().values() if heading.notebook == name]
-    return NextSteps(
-        place,
-        tuple(own),
-        cells_with(name, _CHECKED),
-        places[index + 1] if index + 1 < len(places) else None,
-    )
+    ways = (way for way in shown.ways if any(leg.place is place for leg in way.legs))
+    return NextSteps(place, tuple(own), cells_with(name, _CHECKED), tuple(ways))
 
 
 def _words(heading: Heading) -> str:

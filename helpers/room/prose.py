@@ -1,8 +1,6 @@
-"""A notebook's prose as points on a slide, and as HTML that needs nothing from the network.
+"""A notebook's prose as HTML that needs nothing from the network.
 
-Of a long paragraph a slide shows the first sentence, each with words in bold, each question with the sentence
-after it, and what leads to the program below; then others, as far as there is room. Speaker notes have
-all of it. Formulas become MathML; a diagram is a stored picture (`diagrams/`), drawn by
+Formulas become MathML; a diagram is a stored picture (`diagrams/`), drawn by
 `python -m tests.room.draw_diagrams`.
 """
 
@@ -18,14 +16,10 @@ from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 DIAGRAMS = Path(__file__).parent / "diagrams"
-WORDS = 50
-"""Of one paragraph on a slide."""
 
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LITERAL = re.compile(r"`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\be\.g\.|\bi\.e\.", re.DOTALL)
 _END = re.compile(r"(?<!\b[A-Z])[.?!][*\")]*\s+")
-_LEANS = re.compile(r"(?:And|But|He|Here|It|Its|Otherwise|So|That|Then|These|They|This|Those)\b")
-_ITEM = re.compile(r"^(?:[-*]|\d+\.) +", re.MULTILINE)
 
 
 class _Renderer(IPythonRenderer):
@@ -84,28 +78,6 @@ def _paragraphs(markdown: str) -> Iterator[str]:
 def is_prose(block: str) -> bool:
     """Whether a block is a paragraph or a list: a table, a formula or a fenced text stays as it is."""
     return not block.startswith(("```", "|", "$$", "<", ">"))
-
-
-def points(block: str) -> list[str]:
-    """Return the points of one paragraph or list, as Markdown, in their order."""
-    if _ITEM.match(block):
-        return [" ".join(item.split()) for item in _ITEM.split(block) if item.strip()]
-    found = sentences(block)
-    first = [
-        i
-        for i, each in enumerate(found)
-        if not i or "**" in each or "?" in each or "?" in found[i - 1] or each.endswith(":")
-    ]
-    # "It ..." says nothing without the sentence before
-    first += [i - 1 for i in first if i and _LEANS.match(found[i])]
-    kept: set[int] = set()
-    room = WORDS
-    for i in dict.fromkeys([*first, *range(len(found))]):
-        room -= len(found[i].split())
-        if room < 0 and kept:
-            break
-        kept.add(i)
-    return [found[i] for i in sorted(kept)]
 
 
 def sentences(paragraph: str) -> list[str]:

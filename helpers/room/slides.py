@@ -1,10 +1,11 @@
-"""`course slides NN`: a notebook as reveal.js slides in one file that needs no network.
+"""`course slides`: a notebook or a path as reveal.js slides in one file that needs no network.
 
     solutions/NN -> run -> sources as handed out, outputs of the run -> parts -> slides with notes -> HTML
 
-Rules over the notebook's own structure decide: each heading begins a column; prose becomes points; a program
-and what it gave share a slide where both are legible; an exercise is its task and its stub. Quizzes and known
-mistakes supply the questions and the usual wrong answers of the notes.
+Slides show, the speaker says: prose is in the notes of the slide after it. Each heading begins a column; a
+program and what it gave share a slide where both are legible; an exercise is its task and its stub. Quizzes
+and known mistakes supply the questions and the usual wrong answers of the notes. The slides of a path are for
+a room that has the notebooks open: one slide for each heading.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import groupby, takewhile
-from math import ceil
+from itertools import takewhile
 from pathlib import Path
 from struct import unpack
 
@@ -27,11 +27,12 @@ from helpers.checks.result import Outcome
 from helpers.course.build import BEGIN, END
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 from helpers.course.outputs import executed
+from helpers.course.paths import Stop
 from helpers.course.quizzes import Quiz, load_quizzes
 from helpers.course.site import as_shown
-from helpers.room.lesson import Cell, Lesson, Part, lesson
+from helpers.room.lesson import Cell, Part, lesson
 from helpers.room.pages import page
-from helpers.room.prose import blocks, code_html, is_prose, points, questions, to_html
+from helpers.room.prose import blocks, code_html, is_prose, questions, sentences, to_html
 from helpers.room.reveal import reveal
 from helpers.room.usual import usual_wrong_answers
 
@@ -43,12 +44,6 @@ PLAYER_LINES = 19
 PICTURE_LINES = 40
 """The height of a picture as wide as a slide that is as high as it is wide, in lines of a program."""
 TEXT_LINES = 20
-POINTS = 5
-"""On one slide."""
-LEAD_LINES = 5
-"""What points above a program take of its slide, in lines of the program."""
-LEAD_WORDS = 45
-"""Points of up to that many words are shown above the program that follows."""
 _STOPS = (Outcome.DEADLOCKED, Outcome.CRASHED, Outcome.TIMED_OUT)
 
 
@@ -87,9 +82,9 @@ class Slide:
 
 @dataclass(frozen=True)
 class Deck:
-    """The slides of one notebook, in columns."""
+    """The slides of a notebook or of a path, in columns."""
 
-    lesson: Lesson
+    title: str
     columns: tuple[tuple[Slide, ...], ...]
 
     @property
@@ -98,37 +93,55 @@ class Deck:
 
 
 def write_slides(
-    source: Path, out: Path, *, run: bool = True, further: bool = False, solutions: bool = False
+    sources: Sequence[tuple[Path, Stop]],
+    path: Path,
+    title: str = "",
+    *,
+    brief: bool = False,
+    run: bool = True,
+    further: bool = False,
+    solutions: bool = False,
 ) -> Path:
-    """Write the slides of one solved notebook into the folder `out`; return the file.
+    """Write the slides of solved notebooks, or of parts of them, into the file `path`; return it.
 
-    run: run the notebook first, so that timelines play; otherwise pictures are the stored, still ones.
-    further: with the optional exercises. solutions: each exercise ends with its solution.
+    title: by default that of the first notebook. brief: one slide for each heading. run: run the
+    notebooks first, so that timelines play; otherwise pictures are the stored, still ones. further: with the
+    optional exercises. solutions: each exercise ends with its solution.
     """
-    assets = reveal()  # before the notebook runs: what is missing is reported at once
-    solved = read_notebook(source)
-    solved = executed(solved, source.name, live=True) if run else solved
-    made = deck(source.stem, solved, further=further, solutions=solutions)
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{source.stem}.html"
+    assets = reveal()  # before the notebooks run: what is missing is reported at once
+    read = [(stop, read_notebook(source)) for source, stop in sources]
+    solved = [(s, executed(n, f"{s.notebook}.ipynb", live=True) if run else n) for s, n in read]
+    made = deck(solved, title, brief=brief, further=further, solutions=solutions)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page("slides.html", deck=made, reveal=assets), encoding="utf-8")
     return path
 
 
-def deck(name: str, solved: Notebook, *, further: bool = False, solutions: bool = False) -> Deck:
-    """Make the slides of a solved notebook; `name` is its file's, without ".ipynb"."""
-    shown = as_shown(solved, f"{name}.ipynb", {})
-    answers = {
-        source_of(stub): source_of(answer)
-        for stub, answer in zip(shown["cells"], solved["cells"], strict=True)
-        if BEGIN in source_of(answer)
-    }
-    whole = lesson(name, shown)
-    taught = [part for part in whole.parts if part.is_taught and (further or not part.is_further)]
+def deck(
+    solved: Sequence[tuple[Stop, Notebook]],
+    title: str = "",
+    *,
+    brief: bool = False,
+    further: bool = False,
+    solutions: bool = False,
+) -> Deck:
+    """Make the slides of solved notebooks, of each the parts that belong to its stop."""
+    taught: list[Part] = []
+    answers: dict[str, str] = {}
+    for stop, notebook in solved:
+        shown = as_shown(notebook, f"{stop.notebook}.ipynb", {})
+        if solutions:
+            pairs = zip(shown["cells"], notebook["cells"], strict=True)
+            answers |= {source_of(a): source_of(b) for a, b in pairs if BEGIN in source_of(b)}
+        whole = lesson(stop.notebook, shown)
+        title = title or whole.title
+        parts = (part for part in whole.parts if part.is_taught and stop.has(part.title))
+        taught += [part for part in parts if further or not part.is_further]
     total, start = sum(part.minutes for part in taught), 0
     columns = []
     for part in taught:
-        made = _slides_of(part, answers if solutions else {})
+        made = _slides_of(part, answers)
+        made = [_chosen(part, made)] if brief and made else made
         first = start + 1
         start += part.minutes
         time = f"{part.minutes} min for this part: minute {first} to {start} of {total}."
@@ -136,12 +149,7 @@ def deck(name: str, solved: Notebook, *, further: bool = False, solutions: bool 
         column = tuple(replace(slide, notes=(clock, *slide.notes)) for slide in made)
         if column:
             columns.append(column)
-    asked = next((p for p in whole.parts if p.title == "Questions people ask"), None)
-    if asked is not None and columns:
-        people = Note("Questions people ask", _html(cell.source for cell in asked.cells))
-        *others, last = columns[-1]
-        columns[-1] = (*others, replace(last, notes=(*last.notes, people)))
-    return Deck(whole, tuple(columns))
+    return Deck(title, tuple(columns))
 
 
 def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
@@ -151,65 +159,48 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
         task = tuple(takewhile(lambda cell: not cell.is_code, part.cells))
         made += _task(part, part.exercise, task, part.cells[len(task)])
         rest = part.cells[len(task) + 1 :]
-    lead: tuple[str, ...] = ()
     said = ""
-    for cell, following in zip(rest, [*rest[1:], None], strict=True):
+    for cell in rest:
         if not cell.is_code:
-            lead = _lead(cell, following)
-            said = cell.source if lead else ""
-            made += [] if lead else _prose(part.title, cell.source)
+            said = f"{said}\n\n{cell.source}".strip()
+            drawn = [block for block in blocks(cell.source) if not is_prose(block)]
+            if drawn:
+                made.append(Slide(part.title, "points", _html(drawn), tuple(_spoken(said))))
+                said = ""
         elif not _is_left_out(cell):
-            made += _code(part, cell, lead, said)
-            lead, said = (), ""
+            made += _code(part, cell, said)
+            said = ""
+    if said and made:
+        made[-1] = replace(made[-1], notes=(*made[-1].notes, *_spoken(said)))
+    elif said:
+        made.append(Slide(part.title, "points", _html(_gist(said)), tuple(_spoken(said))))
     for cell in part.cells:
         if cell.source in answers:
             made += _solution(part, answers[cell.source])
     return made
 
 
+def _chosen(part: Part, made: Sequence[Slide]) -> Slide:
+    """Return the one slide of a part: its task, its question, or its last picture or output."""
+    if part.exercise is not None:
+        return made[0]
+    asked = [slide for slide in made if slide.kind == "quiz"]
+    shown = [slide for slide in made if 'class="shown"' in slide.body]
+    best = [*asked[:1], *shown[-1:], made[0]][0]
+    return replace(best, notes=tuple(note for slide in made for note in slide.notes))
+
+
+def _gist(markdown: str) -> list[str]:
+    """Return what a slide shows of a part that is nothing but prose: lists, and first sentences."""
+    return [
+        block if block.startswith(("-", "*", "1.")) else sentences(block)[0]
+        for block in blocks(markdown)
+    ]
+
+
 def _is_left_out(cell: Cell) -> bool:
     """Whether a cell says nothing to a room."""
     return cell.is_check or cell.is_imports
-
-
-def _lead(cell: Cell, following: Cell | None) -> tuple[str, ...]:
-    """Return prose as points that are short enough to stand above the program after it; else ()."""
-    found = list(blocks(cell.source))
-    if (
-        following is None
-        or not following.is_code
-        or following.quiz
-        or _is_left_out(following)
-        or _shown_source(following.source).count("\n") >= CODE_LINES - LEAD_LINES
-        or not all(map(is_prose, found))
-    ):
-        return ()
-    lead = tuple(point for block in found for point in points(block))
-    return lead if sum(len(point.split()) for point in lead) <= LEAD_WORDS else ()
-
-
-def _prose(title: str, markdown: str) -> list[Slide]:
-    """Return one slide for each few points, and one for each table or diagram."""
-    notes = _spoken(markdown)
-    bodies: list[list[str]] = []
-    for large, group in groupby(_shapes(markdown), key=lambda shape: shape[0]):
-        html = [shape[1] for shape in group]
-        slides = len(html) if large else ceil(len(html) / POINTS)
-        bodies += [
-            html[len(html) * i // slides : len(html) * (i + 1) // slides] for i in range(slides)
-        ]
-    return [Slide(title, "points", Markup("\n".join(body)), tuple(notes)) for body in bodies]
-
-
-def _shapes(markdown: str) -> Iterator[tuple[bool, str]]:
-    """Return what prose becomes, as HTML, and whether it needs a slide of its own."""
-    for block in blocks(markdown):
-        if is_prose(block):
-            yield from (
-                (False, f'<div class="point">{to_html(point)}</div>') for point in points(block)
-            )
-        else:
-            yield block.startswith(("```mermaid", "|")), to_html(block)
 
 
 def _spoken(markdown: str) -> list[Note]:
@@ -219,10 +210,11 @@ def _spoken(markdown: str) -> list[Note]:
     return [Note("Say", _html(text)), *([Note("Ask", _html(asked))] if asked else [])]
 
 
-def _code(part: Part, cell: Cell, lead: tuple[str, ...], said: str) -> list[Slide]:
-    if cell.quiz:
-        return [_quiz(load_quizzes()[cell.quiz])]
+def _code(part: Part, cell: Cell, said: str) -> list[Slide]:
     notes = _spoken(said) if said else []
+    if cell.quiz:
+        asked = _quiz(load_quizzes()[cell.quiz])
+        return [replace(asked, notes=(*notes, *asked.notes))]
     if "on_failure=" in cell.source:
         notes.append(
             Note("Break it live", Markup("Run this cell in the notebook: it fails on purpose."))
@@ -238,7 +230,6 @@ def _code(part: Part, cell: Cell, lead: tuple[str, ...], said: str) -> list[Slid
         part.title,
         _shown_source(source),
         _outputs(cell),
-        lead,
         tuple(notes),
         label,
     )
@@ -252,23 +243,19 @@ def _program(
     title: str,
     source: str,
     outputs: list[Output],
-    lead: tuple[str, ...],
     notes: tuple[Note, ...],
     label: str,
 ) -> list[Slide]:
     """Put a program and its outputs on one slide, or on several where one would be too small to read."""
     lines = source.splitlines()
-    above = "".join(f'<div class="point lead">{to_html(point)}</div>' for point in lead)
     shown = "".join(f'<div class="shown">{each.html}</div>' for each in outputs)
     narrow = max(map(len, lines), default=0) <= SIDE_COLUMNS
-    room = CODE_LINES - (LEAD_LINES if lead else 0)
-    if len(lines) <= room and len(lines) + sum(each.lines for each in outputs) <= room:
-        bodies = [above + code_html(source) + shown]
-    elif len(lines) <= room and narrow and len(outputs) == 1 and outputs[0].is_narrow:
-        bodies = [f'<div class="sides"><div>{above}{code_html(source)}</div>{shown}</div>']
+    if len(lines) + sum(each.lines for each in outputs) <= CODE_LINES:
+        bodies = [code_html(source) + shown]
+    elif len(lines) <= CODE_LINES and narrow and len(outputs) == 1 and outputs[0].is_narrow:
+        bodies = [f'<div class="sides"><div>{code_html(source)}</div>{shown}</div>']
     else:
-        first, *others = (code_html(piece) for piece in cut(source, room))
-        bodies = [above + first, *others]
+        bodies = [code_html(piece) for piece in cut(source, CODE_LINES)]
         bodies += [f'<div class="shown">{each.html}</div>' for each in outputs]
     return [Slide(title, "code", Markup(body), notes, label) for body in bodies]
 
@@ -357,7 +344,7 @@ def _task(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> 
     label += " · optional" if exercise.further else ""
     body = Markup("\n".join(to_html(block) for block in text))
     first = Slide(part.title, "task", body, tuple(notes), label)
-    return [first, *(replace(each, label=label) for each in _code(part, stub, (), ""))]
+    return [first, *(replace(each, label=label) for each in _code(part, stub, ""))]
 
 
 def _to_break(known: Iterable[KnownMistake]) -> KnownMistake | None:

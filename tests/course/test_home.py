@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from helpers.checks.headings import Heading, headings
-from helpers.course.home import Home, home, places
+from helpers.course.home import Home, home, places, ways
 from helpers.course.notebook_file import read_notebook, source_of
+from helpers.course.paths import paths
 from helpers.course.progress import Progress, Score, record, record_hint, record_quiz
 from helpers.course.quizzes import quizzes_of_notebooks
 from helpers.course.workspace import find_workspace
@@ -49,14 +50,32 @@ def test_minutes_and_counts_are_of_core_exercises() -> None:
 
 
 def test_one_goes_on_where_one_was_last() -> None:
-    progress = Progress().with_score("one", FULL).with_hint("three", 1)
-    here = Home(places(progress, EXERCISES)).here
-    assert here is not None and here.notebook == "03_nonblocking_p2p"
+    course = list(headings().values())
+
+    def shown(progress: Progress) -> Home:
+        found = places(progress, course)
+        return Home(found, ways(progress, found))
+
+    def stop(progress: Progress) -> tuple[str, str]:
+        now = shown(progress)
+        assert now.way is not None and now.here is not None
+        return now.way.path.name, now.here.stop.notebook[:2]
+
+    assert stop(Progress()) == ("ddp", "00")
+    started = Progress()
+    for exercise in paths()["ddp"].stops[0].exercises:
+        started = started.with_score(exercise.name, FULL)
+    # the path leads past notebook 01
+    assert stop(started) == ("ddp", "02")
+    # somebody who came for deadlocks goes on there
+    assert stop(started.with_hint("repair_mismatch", 1)) == ("hang", "06")
+    assert stop(Progress().with_score("ring_attention", FULL))[0] == "everything"
     everything = Progress()
-    for exercise in EXERCISES:
+    for exercise in course:
         everything = everything.with_score(exercise.name, FULL)
-    done = Home(places(everything, EXERCISES))
-    assert done.here is None and "Go on" not in repr(done) + done._repr_html_()
+    done = shown(everything)
+    assert done.here is None and "Next: " not in repr(done)
+    assert "Your next step" not in done._repr_html_() and "left" not in repr(done)
 
 
 def test_text_and_page_say_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 from helpers.checks.headings import headings
 from helpers.course.next_steps import next_steps
 from helpers.course.notebook_file import source_of
+from helpers.course.paths import paths
 from helpers.course.progress import record, record_quiz
 from helpers.course.workspace import cells_of
 
@@ -26,10 +27,22 @@ def test_what_is_left_leads_to_its_cell() -> None:
         assert "check(" in by_id[cell]
 
 
-def test_it_leads_to_the_next_notebook_and_home() -> None:
-    page = next_steps("02")._repr_html_()
+def test_it_leads_to_the_next_stop_of_each_path_and_home() -> None:
+    shown = next_steps("02")
+    page = shown._repr_html_()
+    assert "DDP in an evening: next is 04 · Collectives, “One call, made by all ranks”" in repr(
+        shown
+    )
+    assert 'href="04_collectives.ipynb#cell-id=' in page
     assert 'href="03_nonblocking_p2p.ipynb"' in page and 'href="home.ipynb"' in page
+    assert "Why does my job hang" not in repr(shown)
 
 
-def test_after_the_last_notebook_there_is_none() -> None:
-    assert "This is the last one." in repr(next_steps("23"))
+def test_a_path_that_ends_shows_what_one_has_then() -> None:
+    assert paths()["ddp"].end in repr(next_steps("10"))
+    assert paths()["everything"].end in next_steps("23")._repr_html_()
+
+
+def test_a_notebook_on_no_short_path_says_that_it_is_a_reference_work() -> None:
+    assert "reference work" in repr(next_steps("16"))
+    assert "reference work" not in repr(next_steps("02"))

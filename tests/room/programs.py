@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from helpers.course.paths import paths
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import lessons
-from helpers.room.program import Program, left_out, plan
+from helpers.room.program import Session, plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "instructors.md"
 PROGRAMS = (
-    ("Half a day", 4, 1),
-    ("One day", 7, 1),
-    ("Two days", 14, 2),
-    ("Five evenings", 15, 5),
-    ("A semester: 14 times 90 minutes", 21, 14),
+    ("An evening", "ddp", 4),
+    ("An afternoon for those who know DDP", "big", 7),
+    ("Two evenings on failures", "hang", 1.5),
+    ("A semester of 90 minutes a week", "everything", 1.5),
 )
 _BLOCK = re.compile(r"(?<=<!-- programs -->\n).*?(?=<!-- end of programs -->)", re.DOTALL)
 
@@ -25,27 +26,25 @@ def with_programs(text: str) -> str:
     """Return the text of the page with the programs as they are now."""
     known = lessons(find_workspace())
     parts = []
-    for title, hours, sessions in PROGRAMS:
-        program = plan(known, hours, sessions)
-        command = f"course plan --hours {hours} --sessions {sessions}"
-        said = "\n".join(
-            line for line in left_out(program) if line.startswith("Left out, notebooks")
-        )
-        parts.append(f"### {title}\n\n`{command}`\n\n{as_table(program)}\n\n{said}\n")
+    for title, name, hours in PROGRAMS:
+        path = paths()[name]
+        command = f"`course plan --path {name} --hours {hours}`"
+        table = as_table(plan(known, path, int(60 * hours)))
+        parts.append(f"### {title}: {path.title}\n\n{path.goal} {command}\n\n{table}\n")
     written = "\n" + "\n".join(parts) + "\n"
     return _BLOCK.sub(lambda _: written, text)
 
 
-def as_table(program: Program) -> str:
-    """Return a program as a Markdown table with a row for each notebook of each session."""
-    rows = ["| session | notebook | exercises |", "|---|---|---|"]
-    for number, session in enumerate(program.sessions, 1):
+def as_table(sessions: Sequence[Session]) -> str:
+    """Return a program as a Markdown table with a row for each session."""
+    rows = ["| session | notebooks and exercises |", "|---|---|"]
+    for number, session in enumerate(sessions, 1):
         steps = [line.step for line in session if line.step]
+        said = []
         for lesson, group in groupby(steps, lambda step: step.lesson):
-            own = list(group)
-            done = [step.part.exercise for step in own if step.part.exercise]
-            numbers = ", ".join(heading.number for heading in done) or "explained only"
-            rows.append(f"| {number} | {lesson.title} | {numbers} |")
+            done = [s.part.exercise.number for s in group if s.part.exercise]
+            said.append(f"{lesson.title} ({', '.join(done) or 'explained only'})")
+        rows.append(f"| {number} | {'; '.join(said)} |")
     return "\n".join(rows)
 
 

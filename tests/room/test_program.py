@@ -1,4 +1,4 @@
-"""`course plan`: what is proposed fits, is in the course's order, and says what is left out."""
+"""`course plan`: a path in sessions that fit, in its order, with breaks; and the paths themselves."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from helpers.course.cli import main
+from helpers.course.paths import names, paths
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import Lesson, lessons
-from helpers.room.program import BREAK, FIRST, TOO_LATE, UNTIL_BREAK, as_text, plan
+from helpers.room.program import BREAK, TOO_LATE, UNTIL_BREAK, as_text, plan, steps
 from tests.room.programs import PAGE, PROGRAMS, with_programs
 
 
@@ -19,52 +20,38 @@ def known() -> tuple[Lesson, ...]:
     return lessons(find_workspace())
 
 
-@pytest.mark.parametrize(("hours", "sessions"), [(2, 1), (12, 2), (15, 5), (21, 14), (60, 20)])
-def test_a_program_fits_with_its_breaks(hours: int, sessions: int) -> None:
-    program = plan(known(), hours, sessions)
-    assert len(program.sessions) <= sessions
-    for session in program.sessions:
-        assert session[0].start == 0 and session[-1].end <= 60 * hours // sessions
+@pytest.mark.parametrize("name", names())
+def test_a_path_names_parts_that_exist_and_its_true_length(name: str) -> None:
+    path = paths()[name]
+    by_name = {lesson.notebook: lesson for lesson in known()}
+    for stop in path.stops:
+        titles = [part.title for part in by_name[stop.notebook].parts]
+        assert [title for title in stop.parts if title not in titles] == []
+        assert stop.exercises, "a stop has something to do"
+    minutes = sum(step.minutes for step in steps(known(), path))
+    assert abs(minutes - path.minutes) <= max(20, path.minutes // 20)
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("hours", [1.5, 4, 8])
+def test_sessions_have_all_parts_in_order_and_breaks(name: str, hours: float) -> None:
+    sessions = plan(known(), paths()[name], int(60 * hours))
+    found = [line.step for session in sessions for line in session if line.step]
+    assert found == steps(known(), paths()[name])
+    for session in sessions:
+        assert session[0].start == 0 and session[-1].end <= 60 * hours
         since = 0
         for line, after in zip(session, [*session[1:], None], strict=True):
             assert after is None or after.start == line.end
             if line.step is None:
                 assert line.end - line.start == BREAK and since >= UNTIL_BREAK
                 since = 0
-            else:
-                assert line.end - line.start == line.step.minutes
-                assert since < UNTIL_BREAK
-                since += line.step.minutes
-                begins = line.step.part is line.step.lesson.parts[0]
-                assert not begins or line.start + TOO_LATE <= 60 * hours // sessions
-
-
-@pytest.mark.parametrize("hours", [4, 12, 60])
-def test_every_core_exercise_and_notebook_is_in_a_program_or_said_to_be_left_out(
-    hours: int,
-) -> None:
-    program = plan(known(), hours, hours // 4)
-    steps = [line.step for session in program.sessions for line in session if line.step]
-    taught = [each for each in known() if each not in program.left_out]
-    done = [step.part for step in steps if step.part.exercise]
-    assert [*done, *program.fewer] and set(done).isdisjoint(program.fewer)
-    assert {*done, *program.fewer} == {part for each in taught for part in each.core}
-    assert not any(part.is_further for part in done)
-    # the order is the course's, all is explained, and no exercise comes without the one before it
-    chosen = {*done, *(part for each in taught for part in each.explained)}
-    assert [step.part for step in steps] == [p for x in taught for p in x.parts if p in chosen]
-    for each in taught:
-        own = [part for part in done if part in each.parts]
-        assert own == list(each.core[: len(own)]) and own
-
-
-def test_the_whole_course_fits_into_enough_time() -> None:
-    program = plan(known(), 60, 20)
-    assert not program.left_out and not program.fewer
-
-
-def test_each_notebook_has_its_place_in_the_order() -> None:
-    assert sorted(FIRST) == [int(each.number) for each in known()]
+                continue
+            assert line.end - line.start == line.step.minutes
+            assert since < UNTIL_BREAK
+            since += line.step.minutes
+            begins = line.step.part is line.step.lesson.parts[0]
+            assert not begins or line.start + TOO_LATE <= 60 * hours
 
 
 def test_minutes_are_those_of_the_headings_and_estimates_for_the_rest() -> None:
@@ -79,15 +66,16 @@ def test_minutes_are_those_of_the_headings_and_estimates_for_the_rest() -> None:
 
 
 def test_the_command_prints_a_program() -> None:
-    done = CliRunner().invoke(main, ["plan", "--hours", "4"])
+    done = CliRunner().invoke(main, ["plan", "--path", "ddp", "--hours", "4"])
     assert done.exit_code == 0
-    assert done.output == as_text(plan(known(), 4, 1)) + "\n"
-    assert "0:00 to" in done.output and "Left out, notebooks: " in done.output
+    path = paths()["ddp"]
+    assert done.output == as_text(path, plan(known(), path, 240)) + "\n"
+    assert path.goal in done.output and "0:00 to" in done.output
 
 
-def test_too_little_time_is_an_error_that_says_what_to_do() -> None:
-    done = CliRunner().invoke(main, ["plan", "--hours", "0.5"])
-    assert done.exit_code == 1 and "give more --hours" in done.output
+def test_a_part_that_is_longer_than_a_session_is_an_error_that_names_it() -> None:
+    with pytest.raises(ValueError, match="“A rank that never comes” alone takes 20 minutes"):
+        plan(known(), paths()["hang"], 11)
 
 
 def test_the_guide_has_the_programs_as_they_are_now() -> None:

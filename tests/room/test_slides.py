@@ -12,6 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from helpers.course.cli import main
 from helpers.course.notebook_file import Notebook, read_notebook
+from helpers.course.paths import Stop, paths
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import lesson
 from tests.browser.conftest import BROWSERS, QUIET
@@ -21,7 +22,7 @@ from tests.room.measure import HEIGHT, WIDTH, looks
 pytest.importorskip("sphinx_revealjs", reason="the extra `slides` is not installed")
 pytest.importorskip("latex2mathml", reason="the extra `slides` is not installed")
 
-from helpers.room.prose import diagram_file, points, sentences, to_html
+from helpers.room.prose import diagram_file, sentences, to_html
 from helpers.room.slides import Deck, cut, deck, write_slides
 
 SOLVED = sorted(find_workspace().solutions.glob("*.ipynb"))
@@ -49,9 +50,13 @@ def notebook(*cells: tuple[str, str]) -> Notebook:
     return {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def solved(name: str) -> tuple[str, Notebook]:
+def whole(path: Path) -> tuple[Path, Stop]:
+    return path, Stop(path.stem)
+
+
+def solved(name: str) -> list[tuple[Stop, Notebook]]:
     path = next(path for path in SOLVED if path.name.startswith(name))
-    return path.stem, read_notebook(path)
+    return [(Stop(path.stem), read_notebook(path))]
 
 
 def text_of(made: Deck) -> str:
@@ -81,17 +86,6 @@ def test_sentences_do_not_end_in_code_formulas_or_initials() -> None:
     ]
 
 
-def test_points_keep_what_is_bold_questions_with_their_answers_and_what_pronouns_mean() -> None:
-    filler = (
-        "These twenty words are here to fill the room that a slide has for one paragraph, and more."
-    )
-    found = points(
-        f"First things first. {filler} {filler} Why? Because. {filler} A call waits. It is **blocking**."
-    )
-    kept = ["First things first.", "Why?", "Because.", "A call waits.", "It is **blocking**."]
-    assert [each for each in found if each != filler] == kept
-
-
 def test_a_long_program_is_cut_between_statements() -> None:
     functions = [f"def f{i}():\n" + "    pass\n" * 6 for i in range(6)]
     pieces = cut("\n".join(functions), 20)
@@ -110,7 +104,7 @@ def test_formulas_become_mathml_and_diagrams_pictures() -> None:
 
 
 def test_an_exercise_is_its_task_and_its_stub_with_what_to_expect_in_the_notes() -> None:
-    made = deck(*solved("02"))
+    made = deck(solved("02"))
     assert "BEGIN SOLUTION" not in text_of(made)
     (task,) = (
         slide for slide in made.slides if slide.kind == "task" and slide.title == "Ping-pong"
@@ -124,8 +118,8 @@ def test_an_exercise_is_its_task_and_its_stub_with_what_to_expect_in_the_notes()
 
 
 def test_optional_exercises_and_solutions_are_shown_where_they_are_asked_for() -> None:
-    plain = deck(*solved("02"))
-    full = deck(*solved("02"), further=True, solutions=True)
+    plain = deck(solved("02"))
+    full = deck(solved("02"), further=True, solutions=True)
     assert "Tagged mail" not in {slide.title for slide in plain.slides}
     assert "Tagged mail" in {slide.title for slide in full.slides}
     labels = [slide.label for slide in full.slides]
@@ -134,13 +128,12 @@ def test_optional_exercises_and_solutions_are_shown_where_they_are_asked_for() -
 
 
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-def test_each_slide_has_one_title_few_points_and_the_time(path: Path) -> None:
-    made = deck(path.stem, read_notebook(path))
+def test_each_slide_has_one_title_and_the_time(path: Path) -> None:
+    made = deck([(Stop(path.stem), read_notebook(path))])
     assert len(made.slides) > 20
     for slide in made.slides:
         assert slide.title and slide.body.strip()
         assert slide.notes[0].title == "Time"
-        assert slide.body.count('class="point"') <= 5
     assert any(slide.kind == "quiz" for slide in made.slides)
 
 
@@ -149,7 +142,7 @@ def test_nothing_is_cut_off_and_nothing_is_fetched(page: Page, tmp_path: Path) -
     asked, errors = list[str](), list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
-    path = write_slides(next(p for p in SOLVED if p.name.startswith("02")), tmp_path, run=False)
+    path = write_slides([whole(SOLVED[2])], tmp_path / "02.html", run=False)
     found = looks(page, path)
     assert len(found) > 30
     assert [look for look in found if not look.fits] == []
@@ -160,7 +153,7 @@ def test_nothing_is_cut_off_and_nothing_is_fetched(page: Page, tmp_path: Path) -
 
 def test_a_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
     """Notebook 00 is stored with a player, so nothing has to run here."""
-    path = write_slides(SOLVED[0], tmp_path, run=False)
+    path = write_slides([whole(SOLVED[0])], tmp_path / "00.html", run=False)
     page.goto(path.as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
     page.evaluate(
@@ -178,7 +171,7 @@ def test_a_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
 
 
 def test_the_speaker_view_shows_the_notes(page: Page, tmp_path: Path) -> None:
-    path = write_slides(next(p for p in SOLVED if p.name.startswith("02")), tmp_path, run=False)
+    path = write_slides([whole(SOLVED[2])], tmp_path / "02.html", run=False)
     page.goto(path.as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
     with page.context.expect_page() as opened:
@@ -193,6 +186,18 @@ def test_the_command_writes_a_file_for_each_notebook(tmp_path: Path) -> None:
         "02_blocking_p2p.html",
         "04_collectives.html",
     ]
+
+
+def test_a_path_has_a_slide_for_each_heading_whose_notes_have_the_text(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["slides", "--path", "ddp", "--stored", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    sources = [solved(stop.notebook)[0][1] for stop in paths()["ddp"].stops]
+    made = deck(list(zip(paths()["ddp"].stops, sources, strict=True)), brief=True)
+    assert 30 < len(made.slides) < 50
+    assert all(len(column) == 1 for column in made.columns)
+    spoken = [s for s in made.slides if any(note.title == "Say" for note in s.notes)]
+    assert len(spoken) > 20
+    assert "<title>DDP in an evening</title>" in (tmp_path / "ddp.html").read_text(encoding="utf-8")
 
 
 def test_a_missing_package_is_an_error_that_says_what_to_do(

@@ -14,7 +14,9 @@ export default function show(place) {
 
   function draw(map) {
     const focused = place.contains(document.activeElement) && document.activeElement.dataset.to;
+    const wasOpen = place.querySelector("details")?.open;
     place.innerHTML = map;
+    if (wasOpen) place.querySelector("details").open = true;
     for (const link of place.querySelectorAll("a")) {
       const first = links.get(link.dataset.to);
       if (first) link.onclick = (event) => (event.preventDefault(), first.click());

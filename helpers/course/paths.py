@@ -1,0 +1,105 @@
+"""The paths through the course: which notebooks, or parts of them, lead to a goal.
+
+    paths.toml -> paths() -> home(), next_steps(), `course plan --path`, `course slides --path`, the site
+
+A path may leave out parts of a notebook. A notebook on no path but "everything" is a reference work.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from helpers.checks.headings import Heading, headings, notebook_called, notebooks
+from helpers.course.workspace import cells_with
+
+_FILE = Path(__file__).with_name("paths.toml")
+EVERYTHING = "everything"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A notebook on a path. parts: the headings of the parts that belong to it; none: the whole notebook."""
+
+    notebook: str
+    parts: tuple[str, ...] = ()
+
+    def has(self, title: str) -> bool:
+        """Whether the part under a heading belongs to the path."""
+        return not self.parts or title in self.parts
+
+    @property
+    def exercises(self) -> tuple[Heading, ...]:
+        """The core exercises of the notebook that belong to the path."""
+        own = (each for each in headings().values() if each.notebook == self.notebook)
+        return tuple(each for each in own if not each.further and self.has(each.title))
+
+    @property
+    def link(self) -> str:
+        """Where JupyterLab opens the stop: at the cell with its first heading."""
+        cell = cells_with(self.notebook, r"^## (.+)$").get(self.parts[0]) if self.parts else None
+        return f"{self.notebook}.ipynb#cell-id={cell}" if cell else f"{self.notebook}.ipynb"
+
+
+@dataclass(frozen=True)
+class LearningPath:
+    """name: of the command line. goal, end: one sentence each. minutes: reading and core exercises."""
+
+    name: str
+    title: str
+    goal: str
+    end: str
+    minutes: int
+    stops: tuple[Stop, ...]
+
+    def after(self, notebook: str) -> Stop | None:
+        """Return the stop after a notebook; None if it is the last one, or is not on the path."""
+        names = [stop.notebook for stop in self.stops]
+        if notebook not in names[:-1]:
+            return None
+        return self.stops[names.index(notebook) + 1]
+
+
+def names() -> list[str]:
+    """Return the names of all paths, the one for beginners first."""
+    return list(_listed())
+
+
+@cache
+def paths() -> Mapping[str, LearningPath]:
+    """Return all paths by name. Raise UnknownExercise for a wrong notebook."""
+    return {name: _path(name, **entry) for name, entry in _listed().items()}
+
+
+def _listed() -> dict[str, Any]:
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+def _path(
+    name: str,
+    title: str,
+    goal: str,
+    end: str,
+    minutes: int,
+    stops: Sequence[Mapping[str, Any]] = (),
+) -> LearningPath:
+    listed = stops or [{"notebook": each} for each in notebooks()]
+    found = (
+        Stop(notebook_called(each["notebook"]), tuple(each.get("parts", ()))) for each in listed
+    )
+    return LearningPath(name, title, goal, end, minutes, tuple(found))
+
+
+def is_reference(notebook: str) -> bool:
+    """Whether a notebook is on no path but the one through all of them."""
+    short = (path for path in paths().values() if path.name != EVERYTHING)
+    return not any(stop.notebook == notebook for path in short for stop in path.stops)
+
+
+def hours(minutes: int) -> str:
+    """Return a time as people say it: "40 min", "3 h", "3.5 h"."""
+    return f"{minutes} min" if minutes < 90 else f"{round(minutes / 30) / 2:g} h"
