@@ -1,6 +1,7 @@
-"""`make site`: the whole course as static pages, to look through before installing anything.
+"""`make site`: the whole course as static pages, to play with before installing anything.
 
-    solutions/ -> run -> sources as handed out, outputs of the run -> one page a notebook -> index.html
+    solutions/ -> run -> sources as handed out, outputs of the run -> one page a notebook
+    shown_first() -> run -> players and an explorer -> index.html, with the paths
 
 Players and explorers are plain HTML with a script of their own, so they work there too, without a server.
 """
@@ -19,10 +20,18 @@ from helpers.checks.headings import headings
 from helpers.course.build import KEEP_OUTPUT, learner_copy
 from helpers.course.home import part_of
 from helpers.course.links import numbered
-from helpers.course.notebook_file import Notebook, read_notebook, source_of
+from helpers.course.notebook_file import Notebook, notebook_metadata, read_notebook, source_of
 from helpers.course.outputs import executed
 from helpers.course.page import page
+from helpers.course.paths import hours, paths
 
+_VARIANTS = (
+    ("As it is", "Break(4)"),
+    ("Rank 2 is late", "Break(4, late=2)"),
+    ("Messages to rank 3 are slow", "Break(4, slow=3)"),
+    ("Rank 1 leaves out its send", "Break(4, dropped=(1, 1))"),
+)
+"""What the landing page shows of `break_it`: each is a run of the function with which notebook 00 opens."""
 _NOTEBOOK = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
 
 
@@ -49,7 +58,7 @@ def build_site(
     sources = sorted(solutions.glob("*.ipynb"))
     files = numbered(source.name for source in sources)
     exporter = HTMLExporter(template_name="lab", exclude_output_prompt=True)
-    written, pages, opening = [], [], ""
+    written, pages = [], []
     for source in sources:
         if names and source.stem[:2] not in names:
             continue
@@ -59,9 +68,41 @@ def build_site(
         body, _ = exporter.from_notebook_node(nbformat.reads(json.dumps(notebook), as_version=4))
         written.append(_written(out / f"{source.stem}.html", _NOTEBOOK.sub(_to_page, body)))
         pages.append(_page(source.stem, notebook))
-        opening = opening or _opening(notebook)
-    index = page("site.html", pages=pages, opening=opening)
+    first = read_notebook(sources[0])
+    shown = shown_first(first) if run else {_VARIANTS[0][0]: _opening(first)}
+    index = page("site.html", pages=pages, shown=shown, paths=list(paths().values()), hours=hours)
     return [*written, _written(out / "index.html", index)]
+
+
+def shown_first(first: Notebook) -> dict[str, str]:
+    """Run what the landing page shows; return it as HTML, by title. first: notebook 00."""
+    opening = next(cell for cell in first["cells"] if _is_kept(cell))
+    called = (
+        "from helpers import break_it, timeline\nfrom helpers.explorers.break_it import Break\n\n"
+        "timeline(break_it(add_up_by_hand, 4).run({}))"
+    )
+    sources = [source_of(opening), *(called.format(how) for _, how in _VARIANTS)]
+    sources.append('from helpers import explore\n\nexplore("pipeline")')
+    cells: list[Notebook] = [
+        {
+            "cell_type": "code",
+            "id": f"shown-{i}",
+            "metadata": {},
+            "execution_count": None,
+            "outputs": [],
+            "source": source,
+        }
+        for i, source in enumerate(sources)
+    ]
+    notebook = {
+        "cells": cells,
+        "metadata": notebook_metadata(),
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    _, *found = executed(notebook, "shown.ipynb", live=True)["cells"]
+    titles = [*(title for title, _ in _VARIANTS), "A pipeline, with sliders"]
+    return {title: _html(cell) for title, cell in zip(titles, found, strict=True)}
 
 
 def as_shown(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
@@ -86,11 +127,19 @@ def _page(stem: str, notebook: Notebook) -> _Page:
 
 def _opening(notebook: Notebook) -> str:
     """Return the picture that the course opens with, as HTML; "" where the notebook has none."""
-    for cell in notebook["cells"]:
-        if KEEP_OUTPUT in cell["metadata"].get("tags", ()):
-            for output in cell["outputs"]:
-                html = output.get("data", {}).get("text/html", "")
-                return html if isinstance(html, str) else "".join(html)
+    return next((_html(cell) for cell in notebook["cells"] if _is_kept(cell)), "")
+
+
+def _is_kept(cell: Notebook) -> bool:
+    return KEEP_OUTPUT in cell["metadata"].get("tags", ())
+
+
+def _html(cell: Notebook) -> str:
+    """Return what a cell shows, as HTML; "" where it shows nothing of that kind."""
+    for output in cell["outputs"]:
+        html = output.get("data", {}).get("text/html", "")
+        if html:
+            return html if isinstance(html, str) else "".join(html)
     return ""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Playwright
 
+from helpers.course.paths import paths
 from helpers.course.site import build_site
 from helpers.course.workspace import find_workspace
 from tests.browser.conftest import BROWSERS, QUIET
@@ -48,6 +51,29 @@ def test_links_lead_from_the_front_page_to_notebooks_and_between_them(
     first = pages / "00_start_here.html"
     assert 'href="22_other_roads.html"' in first.read_text(encoding="utf-8")
     assert ".ipynb#" not in first.read_text(encoding="utf-8")
+
+
+def test_the_landing_page_plays_what_goes_wrong_before_anything_is_installed(
+    tmp_path: Path, page: Page
+) -> None:
+    # in a process of its own, as a client of a kernel keeps descriptors open
+    program = (
+        "import sys; from pathlib import Path; from helpers.course.site import build_site; "
+        "build_site(Path(sys.argv[1]), Path(sys.argv[2]), ('none',))"
+    )
+    command = [sys.executable, "-c", program, str(find_workspace().solutions), str(tmp_path)]
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    page.goto((tmp_path / "index.html").as_uri())
+    for title in ("As it is", "Rank 1 leaves out its send"):
+        page.get_by_text(title, exact=True).click()
+        shown = page.locator(".shown:visible")
+        assert shown.count() == 1
+        shown.get_by_role("button", name="Play").first.click()
+        shown.get_by_text("rank 0").first.wait_for()
+    shown.get_by_text("waits for").first.wait_for()
+    page.get_by_text("A pipeline, with sliders").click()
+    assert page.locator(".shown:visible").locator("input, select").count() > 1
+    assert all(path.goal in page.locator(".paths").inner_text() for path in paths().values())
 
 
 def test_no_solution_is_shown(pages: Path) -> None:
