@@ -34,17 +34,24 @@ class Trial:
     after: tuple[str, ...] = ()
 
 
-_SIGNATURE = "def threads_per_rank(cores, ranks):\n"
-THREADS = Trial(
+_SIGNATURE = "def pick_backend(gpus, ranks, nccl, device):\n"
+BACKEND = Trial(
     what="a plain function (nbgrader, otter: five asserts)",
-    exercise="threads_per_rank",
-    right=f"{_SIGNATURE}    return max(1, cores // ranks)",
-    wrong=f"{_SIGNATURE}    return max(1, ranks // cores)",
+    exercise="pick_backend",
+    right=f"{_SIGNATURE}    if device == 'cpu' or not nccl or gpus < ranks:\n        return 'gloo'\n"
+    "    return 'nccl' if device == 'cuda' else 'cpu:gloo,cuda:nccl'",
+    wrong=f"{_SIGNATURE}    return 'nccl' if gpus else 'gloo'",
     test="\n".join(
-        f"assert threads_per_rank({cores}, {ranks}) == {threads}"
-        for cores, ranks, threads in ((40, 8, 5), (80, 16, 5), (21, 1, 21), (23, 4, 5), (5, 10, 1))
+        f"assert pick_backend({gpus}, {ranks}, {nccl}, {device!r}) == {backend!r}"
+        for gpus, ranks, nccl, device, backend in (
+            (8, 8, True, "cuda", "nccl"),
+            (8, 8, True, "both", "cpu:gloo,cuda:nccl"),
+            (8, 8, False, "cuda", "gloo"),
+            (4, 8, True, "cuda", "gloo"),
+            (8, 8, True, "cpu", "gloo"),
+        )
     ),
-    names="threads_per_rank",
+    names="pick_backend",
 )
 PING_PONG = Trial(
     what="a function on ranks (nbgrader, otter: our check)",

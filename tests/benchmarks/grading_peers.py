@@ -24,7 +24,7 @@ from helpers.grading.record import read_records
 from tests.benchmarks.grading_notebooks import (
     ASSIGNMENT,
     PING_PONG,
-    THREADS,
+    BACKEND,
     Trial,
     answered,
     nbgrader_source,
@@ -52,7 +52,7 @@ class Grading:
 
 def beside_peers() -> Iterator[Figure]:
     """Grade a class with a plain function, tested by asserts, and one whose ranks talk."""
-    for trial in (THREADS, PING_PONG):
+    for trial in (BACKEND, PING_PONG):
         with TemporaryDirectory() as name:
             yield from _side_by_side(trial, Path(name))
 

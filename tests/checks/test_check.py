@@ -17,10 +17,11 @@ from helpers.checks.result import Outcome
 from helpers.views.verdict import verdict_text
 from tests.grading.notebooks import IMPORTS, RIGHT
 
+BOUNDS = "return n * rank // world_size, n * (rank + 1) // world_size"
 CELLS = [
     "",
-    "def words(rank, world_size):\n    return f'Hello from rank {rank} of {world_size}'\n",
-    "def hello_rank(rank, world_size):\n    return words(rank, world_size)\n",
+    f"def bounds(rank, world_size, n):\n    {BOUNDS}\n",
+    "def my_slice(rank, world_size, n):\n    return bounds(rank, world_size, n)\n",
 ]
 
 
@@ -30,17 +31,17 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
     shell = SimpleNamespace(user_ns={}, history_manager=SimpleNamespace(input_hist_raw=CELLS))
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
-    result = check("hello_rank")
+    result = check("my_slice")
     alone: dict[str, object] = {}
     exec(result.source, alone)
-    assert result.passed and eval("hello_rank(1, 4)", alone) == "Hello from rank 1 of 4"
+    assert result.passed and eval("my_slice(1, 4, 8)", alone) == (2, 4)
     assert check("token_ring").source == ""
 
 
 def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = SimpleNamespace(user_ns={}, history_manager=SimpleNamespace(input_hist_raw=CELLS))
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
-    result = check("hello_rank", where="machines")  # type: ignore[arg-type]
+    result = check("my_slice", where="machines")  # type: ignore[arg-type]
     assert result.outcome is Outcome.UNREADABLE
     assert "where='machines' is not machines: write machines = hosts(...)" in verdict_text(result)
 
@@ -77,9 +78,6 @@ def test_the_run_of_a_case_that_failed_tells_what_tensors_held_to_who_can_step_t
     assert held and all(bool(text) == (live == "1") for text in held), held
 
 
-GREETING = 'return f"Hello from rank {rank} of {world_size}"'
-
-
 @pytest.mark.parametrize(
     ("cell", "file", "advice"),
     [
@@ -95,15 +93,15 @@ def test_what_lies_next_to_the_notebook_is_missing_in_each_kind_of_check(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / file).write_text("words = print\n")
-    answer = f"def hello_rank(rank, world_size):\n    {cell}    {GREETING}\n"
+    answer = f"def my_slice(rank, world_size, n):\n    {cell}    {BOUNDS}\n"
     shell = SimpleNamespace(
         user_ns={}, history_manager=SimpleNamespace(input_hist_raw=["", answer])
     )
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(answer)])
     nbformat.write(notebook, tmp_path / "00_start_here.ipynb")
-    (by_file,) = results_of(tmp_path / "00_start_here.ipynb", only="hello_rank")
-    for result in (check("hello_rank"), by_file):
+    (by_file,) = results_of(tmp_path / "00_start_here.ipynb", only="my_slice")
+    for result in (check("my_slice"), by_file):
         assert result.outcome is Outcome.CRASHED
         assert advice in result.cases[0].advice
     assert Path.cwd() == tmp_path
@@ -120,14 +118,14 @@ def test_an_answer_may_read_its_own_source_and_compile() -> None:
         "    return x + 1\n"
         "def words(x):\n"
         "    return x + 1\n"
-        "def hello_rank(rank, world_size):\n"
+        "def my_slice(rank, world_size, n):\n"
         "    assert 'x + 1' in inspect.getsource(words)\n"
         "    assert scripted(torch.ones(1)) == compiled(torch.ones(1)) == 2\n"
-        f"    {GREETING}\n"
+        f"    {BOUNDS}\n"
     )
-    found = build_answer([source], "hello_rank")
+    found = build_answer([source], "my_slice")
     assert isinstance(found, Answer)
-    result = grade(get("hello_rank"), found, cell_number)
+    result = grade(get("my_slice"), found, cell_number)
     assert result.passed, verdict_text(result)
 
 

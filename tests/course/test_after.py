@@ -17,10 +17,10 @@ def shell() -> Iterator[InteractiveShell]:
     settings.HistoryManager.enabled = False  # it would keep its database open
     shell = InteractiveShell(config=settings)
     after.register(shell)
-    for name in ("hello_rank", "my_slice"):  # which another test may have passed
+    for name in ("count_votes", "my_slice"):  # which another test may have passed
         after.remember(name, passed=False)
     yield shell
-    for name in ("hello_rank", "my_slice"):
+    for name in ("count_votes", "my_slice"):
         after.remember(name, passed=False)
 
 
@@ -31,43 +31,43 @@ def run(shell: InteractiveShell, cell: str) -> object:
 
 
 def test_a_cell_waits_for_its_exercise_in_one_line(shell: InteractiveShell) -> None:
-    shown = run(shell, "%%after hello_rank\nrun_at_once = True")
+    shown = run(shell, "%%after count_votes\nrun_at_once = True")
     assert repr(shown) == (
-        "This cell uses your own answer. It runs once Exercise 0.1 (Hello, rank) has passed."
+        "This cell uses your own answer. It runs once Exercise 0.1 (Count the votes) has passed."
     )
     assert "run_at_once" not in shell.user_ns
 
 
 def test_it_waits_for_all_that_it_names(shell: InteractiveShell) -> None:
-    after.remember("hello_rank", passed=True)
+    after.remember("count_votes", passed=True)
     assert "Exercise 0.2 (My slice) has passed" in repr(
-        run(shell, "%%after hello_rank my_slice\n1")
+        run(shell, "%%after count_votes my_slice\n1")
     )
     after.remember("my_slice", passed=True)
-    assert run(shell, "%%after hello_rank my_slice\n1 + 1") == 2
+    assert run(shell, "%%after count_votes my_slice\n1 + 1") == 2
 
 
 def test_it_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
-    after.remember("hello_rank", passed=True)
-    after.remember("hello_rank", passed=False)
-    assert isinstance(run(shell, "%%after hello_rank\n1"), after.NotYet)
+    after.remember("count_votes", passed=True)
+    after.remember("count_votes", passed=False)
+    assert isinstance(run(shell, "%%after count_votes\n1"), after.NotYet)
 
 
 def test_lines_are_counted_from_the_cells_first(shell: InteractiveShell) -> None:
-    after.remember("hello_rank", passed=True)
+    after.remember("count_votes", passed=True)
     with pytest.raises(ZeroDivisionError) as raised:
-        run(shell, "%%after hello_rank\nx = 1\nx / 0")
+        run(shell, "%%after count_votes\nx = 1\nx / 0")
     assert raised.traceback[-1].lineno == 2  # counted from 0
 
 
 def test_another_magic_may_follow(shell: InteractiveShell) -> None:
-    after.remember("hello_rank", passed=True)
-    run(shell, "%%after hello_rank\n%%capture caught\nprint('hidden')")
+    after.remember("count_votes", passed=True)
+    run(shell, "%%after count_votes\n%%capture caught\nprint('hidden')")
     assert shell.user_ns["caught"].stdout == "hidden\n"
 
 
 def test_an_unknown_exercise_is_named(shell: InteractiveShell) -> None:
     with pytest.raises(
-        NameError, match="no exercise is called 'helo_rank'. Did you mean hello_rank"
+        NameError, match="no exercise is called 'count_vote'. Did you mean count_votes"
     ):
-        run(shell, "%%after helo_rank\n1")
+        run(shell, "%%after count_vote\n1")

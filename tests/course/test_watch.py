@@ -17,8 +17,11 @@ from helpers.course.notebook_file import read_notebook, write_notebook
 from helpers.course.progress import read
 from helpers.course.workspace import find_workspace
 
-RIGHT = '    return f"Hello from rank {rank} of {world_size}"\n'
-STUB = '    raise NotImplementedError("Exercise 0.1: Hello, rank")\n'
+RIGHT = (
+    "    counted = torch.tensor([votes if is_valid else 0])\n"
+    "    dist.all_reduce(counted)\n    return counted.item()\n"
+)
+STUB = '    raise NotImplementedError("Exercise 0.1: Count the votes")\n'
 
 
 @pytest.fixture
@@ -44,9 +47,9 @@ def test_only_what_changed_is_checked(notebook: Path, capsys: pytest.CaptureFixt
     answer(notebook, RIGHT)
     now = watch.look(notebook, blank)
     shown = capsys.readouterr().out
-    assert "Exercise 0.1: Hello, rank (2 min, ●○○○○): passed" in shown
+    assert "Exercise 0.1: Count the votes (5 min, ●○○○○): passed" in shown
     assert "Next: Exercise 0.2, My slice" in shown
-    assert read().exercises["hello_rank"].best.outcome == "passed"
+    assert read().exercises["count_votes"].best.outcome == "passed"
     assert watch.look(notebook, now) == now
     assert not capsys.readouterr().out
 

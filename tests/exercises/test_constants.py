@@ -9,7 +9,6 @@ from helpers.checks.grade import grade
 from helpers.checks.registry import get
 
 ANSWERS = {
-    "threads_per_rank": ("cores, ranks", ["1", "2", "4", "8", "cores", "ranks", "cores // 2"]),
     "pick_backend": (
         "gpus, ranks, nccl, device",
         ["'gloo'", "'nccl'", "'cpu:gloo,cuda:nccl'", "'cuda:nccl'", "device"],

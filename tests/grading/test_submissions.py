@@ -185,7 +185,7 @@ def test_a_notebooks_number_alone_is_its_name_if_the_file_has_that_notebook(tmp_
     write(tmp_path, "anna_03.ipynb", "safe_buffers")
     write(tmp_path, "02-bela.ipynb", "ping_pong")
     for number in ("01", "02", "03"):
-        write(tmp_path, f"student_{number}.ipynb", "hello_rank", "my_slice")
+        write(tmp_path, f"student_{number}.ipynb", "count_votes", "my_slice")
     assert learners_in(tmp_path) == {
         "anna": ["anna_02.ipynb", "anna_03.ipynb"],
         "bela": ["02-bela.ipynb"],

@@ -90,7 +90,7 @@ def unreadable_of_ada() -> Record:
 
 
 def other_of_ada() -> Record:
-    return record("Ada", exercise("hello_rank"), notebook="00_start_here", file="00.ipynb")
+    return record("Ada", exercise("count_votes"), notebook="00_start_here", file="00.ipynb")
 
 
 @pytest.mark.parametrize("name", TEXTS)

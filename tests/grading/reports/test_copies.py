@@ -72,7 +72,7 @@ def test_a_later_part_counts_only_if_it_adds_more_than_it_costs(days: int, expec
 
 
 def test_a_file_with_two_notebooks_counts_for_both() -> None:
-    tries = (exercise("ping_pong"), exercise("hello_rank", "wrong"), exercise("my_slice"))
+    tries = (exercise("ping_pong"), exercise("count_votes", "wrong"), exercise("my_slice"))
     both = record("ada", *tries, notebook="00_start_here", file="ada/all.ipynb")
     assert [each.notebook for each in by_notebook(both)] == ["02_blocking_p2p", "00_start_here"]
     (standing,) = course_of([both], "", (), EQUAL).standings
@@ -128,7 +128,7 @@ def test_blank_notebooks_of_a_whole_folder_change_nobodys_share() -> None:
     blank = [
         record(
             name,
-            exercise("hello_rank", "not attempted"),
+            exercise("count_votes", "not attempted"),
             notebook="00_start_here",
             file=f"{name}/00.ipynb",
         )
@@ -141,7 +141,7 @@ def test_blank_notebooks_of_a_whole_folder_change_nobodys_share() -> None:
 def test_a_notebook_that_counts_although_most_have_not_handed_it_in_is_named() -> None:
     work = [record(f"p{n}", exercise(), file=f"p{n}/02.ipynb") for n in range(6)]
     few = [
-        record(f"p{n}", exercise("hello_rank"), notebook="00_start_here", file=f"p{n}/00.ipynb")
+        record(f"p{n}", exercise("count_votes"), notebook="00_start_here", file=f"p{n}/00.ipynb")
         for n in range(3)
     ]
     assert course_of([*work, *few[:2]], "", (), EQUAL).rare == ("00_start_here",)

@@ -11,7 +11,7 @@ CLASS = [
     record(name, exercise(), notebook="02_blocking_p2p", file=f"{name}/02.ipynb")
     for name in ("ada", "bob", "cleo", "dora", "eve")
 ]
-STRAY = record("eve", exercise("hello_rank"), notebook="00_start_here", file="eve/00.ipynb")
+STRAY = record("eve", exercise("count_votes"), notebook="00_start_here", file="eve/00.ipynb")
 
 
 def rows(records: list[Record], named: tuple[str, ...] = ()) -> dict[str, tuple[float, float]]:
@@ -29,7 +29,7 @@ def test_one_learners_stray_notebook_changes_nobodys_row() -> None:
 
 @pytest.mark.parametrize(("count", "counts"), [(2, True), (3, False), (4, False), (5, False)])
 def test_of_three_learners_and_more_one_alone_adds_no_notebook(count: int, counts: bool) -> None:
-    stray = record(CLASS[0].learner, exercise("hello_rank"), notebook="00_start_here", file="00")
+    stray = record(CLASS[0].learner, exercise("count_votes"), notebook="00_start_here", file="00")
     assert ("00_start_here" in course_of([*CLASS[:count], stray], "").notebooks) is counts
 
 

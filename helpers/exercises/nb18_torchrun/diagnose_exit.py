@@ -1,4 +1,4 @@
-"""0.4 Diagnose an exit (10 min, ●●○○○, further)
+"""18.4 Diagnose an exit (10 min, ●●○○○, further)
 
 - Which of the three arguments can be trusted whatever the other two say? Test that one first.
 - First `timed_out`, then a negative `returncode`: it is minus the signal's number, and
@@ -12,7 +12,7 @@ from textwrap import indent
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb00_start_here.in_ranks import run_and_ask
+from helpers.exercises.nb18_torchrun.in_ranks import run_and_ask
 
 TIMEOUT, PATIENCE_S, SHORT_S = "timeout", 20.0, 0.12
 PLAIN = {
