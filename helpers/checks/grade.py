@@ -53,14 +53,12 @@ def grade(
     connection: Servers | None = None,
     watched: bool = False,
     matches: Matches | None = None,
-    settled: Collection[int] = (),
 ) -> CheckResult:
     """Try an answer, or say why there is none. Never raises on account of the answer.
 
     every_case: continue after a case that failed, so that the points are right. Without it the outcome and
     the advice are the same, and come sooner. connection: the rank server that runs it, by default this
-    process's own. watched: see what tensors hold in each case that is tried alone, as what fails is. settled:
-    the places of cases that are not tried: the result has neither them nor their points.
+    process's own. watched: see what tensors hold in each case that is tried alone, as what fails is.
     """
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind in NO_ATTEMPT else Outcome.UNREADABLE
@@ -72,7 +70,7 @@ def grade(
     advice = {} if is_read else matches
     with one_thread():
         check = _Check(worlds, secret, every_case, advice, is_read)
-        result = _checked(check, found, settled)
+        result = _checked(check, found)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
         return replace(result, notes=(*result.notes, *_wrong_parts(worlds, found, result)))
@@ -146,13 +144,13 @@ class _Check:
         return self.worlds.connection is None
 
 
-def _checked(check: _Check, found: Answer, settled: Collection[int] = ()) -> CheckResult:
+def _checked(check: _Check, found: Answer, left_out: Collection[int] = ()) -> CheckResult:
     exercise = check.worlds.exercise
     try:
         cases = draw(exercise, check.secret, own_server=check.own_server)
         groups, last = in_groups(exercise, cases)
-        if settled:
-            known = {id(cases[k]) for k in settled}
+        if left_out:
+            known = {id(cases[k]) for k in left_out}
             groups, last = _without(known, groups), _without(known, last)
         runs = _runs(check, cases, groups)
         if all(run.passed for run in runs):

@@ -23,8 +23,8 @@ from helpers.checks.registry import get
 from helpers.grading.record import read_records
 from tests.benchmarks.grading_notebooks import (
     ASSIGNMENT,
-    PING_PONG,
     BACKEND,
+    PING_PONG,
     Trial,
     answered,
     nbgrader_source,
