@@ -98,6 +98,7 @@ def grader_with(cache: Path | None, plan: Plan) -> Grader:
     return Grader(plan, "a secret of the tests", Cache(cache), versions, references, 1, "none")
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_points_depend_on_nobody_else(plan: Plan, tmp_path: Path) -> None:
     grader = grader_with(tmp_path / "cache", plan)
