@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from helpers.views.curve import curves as curves
     from helpers.views.divergence import divergence as divergence
     from helpers.views.memory_bars import memory_bars as memory_bars
-    from helpers.views.one_port import count_rounds as count_rounds
+    from helpers.views.one_port import port_rounds as port_rounds
     from helpers.views.rank_grid import mesh_groups as mesh_groups
     from helpers.views.rank_grid import rank_grid as rank_grid
     from helpers.views.restarts import restart_timeline as restart_timeline
