@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from helpers.course.quizzes import predict as predict
     from helpers.course.show_me import show_me as show_me
     from helpers.data.digits import digits as digits
+    from helpers.data.gpu_trace import gpu_trace as gpu_trace
     from helpers.explorers.break_it import break_it as break_it
     from helpers.explorers.explore import explore as explore
     from helpers.imagined.imagine import imagine as imagine
