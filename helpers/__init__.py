@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from helpers.course.quizzes import predict as predict
     from helpers.course.show_me import show_me as show_me
     from helpers.data.digits import digits as digits
+    from helpers.data.gpu_trace import gpu_trace as gpu_trace
     from helpers.explorers.break_it import break_it as break_it
     from helpers.explorers.explore import explore as explore
     from helpers.imagined.imagine import imagine as imagine
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from helpers.views.divergence import divergence as divergence
     from helpers.views.memory_bars import memory_bars as memory_bars
     from helpers.views.one_port import count_rounds as count_rounds
+    from helpers.views.one_port import port_rounds as port_rounds
     from helpers.views.rank_grid import mesh_groups as mesh_groups
     from helpers.views.rank_grid import rank_grid as rank_grid
     from helpers.views.restarts import restart_timeline as restart_timeline

@@ -18,19 +18,13 @@ from helpers.trace.events import Event, Message, Trace
 from helpers.views.picture import trace_of
 
 
-def count_rounds(run_or_trace: Run | Trace) -> int:
-    """Count the rounds that the messages of a run need, one message out and one in at a time.
-
-    Raises TypeError for anything but a Run or a Trace.
-    """
-    return len(port_rounds(trace_of(run_or_trace)))
-
-
-def port_rounds(trace: Trace) -> tuple[tuple[Message, ...], ...]:
+def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
     """Return the messages that were received, round by round, each round in the order of sources.
 
     Greedy: a message goes as soon as its sender has sent and received all that it had to before.
+    Raises TypeError for anything but a Run or a Trace.
     """
+    trace = trace_of(run_or_trace)
     waiting = [_steps(trace, rank) for rank in range(trace.world_size)]
     place = {id(step[1].send): n for steps in waiting for n, step in _receives(steps)}
     rounds: list[tuple[Message, ...]] = []
@@ -51,6 +45,11 @@ def port_rounds(trace: Trace) -> tuple[tuple[Message, ...], ...]:
             waiting[message.src].pop(0)
         arrived |= {id(message.send) for message in going}
         rounds.append(tuple(going))
+
+
+def count_rounds(run_or_trace: Run | Trace) -> int:
+    """Return the number of rounds. Copies of notebook 05 that were made before version 0.4 import it."""
+    return len(port_rounds(run_or_trace))
 
 
 def _receives(steps: list[tuple[str, Message]]) -> list[tuple[int, tuple[str, Message]]]:

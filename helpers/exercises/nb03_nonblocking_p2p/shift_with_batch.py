@@ -1,4 +1,4 @@
-"""3.4 Shift with a batch (10 min, ●●○○○, further)
+"""3.4 Shift with a batch (10 min, ●●○○○)
 
 - Your tensor goes to the rank that is `by` further on. From which rank does yours come?
 - A `dist.P2POp(dist.isend, x, peer)` describes a transfer without starting it. Put two into a list. When

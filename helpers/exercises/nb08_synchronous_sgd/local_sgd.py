@@ -3,7 +3,8 @@
 - Between two averages every rank trains as if it were alone. What is averaged: gradients or weights?
 - There are `len(x) // batch_size` steps. After optimizer.step() of step number 1, 2, ...: if the number is a
   multiple of `every`, average the parameters.
-- if (step + 1) % every == 0: for p in model.parameters(): dist.all_reduce(p.data); p.data /= world_size
+- if (step + 1) % every == 0: for p in model.parameters(): dist.all_reduce(p.detach());
+  p.detach().div_(world_size)
 """
 
 from helpers.checks.author import *
