@@ -11,7 +11,7 @@ class Layout:
 
     microbatch: samples in one. zero: which stage of ZeRO (0: plain DDP). recompute: keep only each
     layer's input, and compute the rest again in backward. interleave: parts of the model that each rank
-    has in turn (interleaved 1F1B; 1: plain).
+    has in turn (interleaved 1F1B; 1: plain). gradient_bytes: of one gradient, stored and sent (2 or 4).
     """
 
     dp: int
@@ -21,6 +21,7 @@ class Layout:
     zero: int = 1
     recompute: bool = False
     interleave: int = 1
+    gradient_bytes: int = 2
 
     @property
     def gpus(self) -> int:
@@ -42,6 +43,7 @@ class Layout:
         words += [f"microbatch {self.microbatch}"]
         words += ["recomputed"] if self.recompute else []
         words += [f"{self.interleave} parts a stage"] if self.interleave > 1 else []
+        words += ["32-bit gradients"] if self.gradient_bytes == 4 else []
         return ", ".join(words)
 
 

@@ -1,7 +1,8 @@
 """What the fullest GPU holds, as notebook 12 counts it: weights, gradients, optimizer state, activations.
 
 search.py asks it which layouts fit. Sources: S. Rajbhandari et al., arXiv 1910.02054, section 3.1 (the 2,
-2 and 12 bytes) and 5 (ZeRO); V. Korthikanti et al., arXiv 2205.05198, section 4 (activations).
+2 and 12 bytes) and 5 (ZeRO); Megatron-Core's page "Distributed Optimizer" (18 bytes with 32-bit gradients);
+V. Korthikanti et al., arXiv 2205.05198, section 4 (activations).
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ class Memory:
 def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
     """Count the bytes of the fullest GPU: of the first stage, which holds the most microbatches.
 
-    The three counts of notebook 12 for the N parameters of this GPU, `/ dp` where ZeRO shards. ZeRO-3
-    gathers one layer, its weight and its gradient, as there.
+    The three counts of notebook 12 for the N parameters of this GPU, `/ dp` where ZeRO shards: 16 bytes a
+    parameter with 16-bit gradients, 18 with 32-bit ones. ZeRO-3 gathers one layer, its weight and its
+    gradient, as there.
     """
     own = stage_parameters(model, layout)
     share = -(-own // layout.dp)
     whole = -(-model.layer_parameters // layout.tp) if layout.zero == 3 and layout.dp > 1 else 0
     return Memory(
         weights=2 * ((share if layout.zero >= 3 else own) + whole),
-        gradients=2 * ((share if layout.zero >= 2 else own) + whole),
+        gradients=layout.gradient_bytes * ((share if layout.zero >= 2 else own) + whole),
         optimizer=12 * (share if layout.zero >= 1 else own),
         activations=activations(model, layout, batch),
     )

@@ -95,17 +95,21 @@ def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
 def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: int) -> float:
     """Return the seconds of DP's traffic, hidden or not.
 
-    In trips around the ring, each with all 16-bit numbers of this GPU's part: DDP and ZeRO-1 reduce and
-    gather once a step. ZeRO-2 keeps no whole gradients, so it scatters them for each microbatch. ZeRO-3
-    gathers the weights twice as well, for each (Rajbhandari et al., section 7). These two send layer by
-    layer, as they hold no more; the others are taken to send all in one call.
+    In trips around the ring, each with all gradients or all 16-bit weights of this GPU's part: DDP sends
+    gradients in two trips a step, ZeRO-1 gradients in one and weights in one. ZeRO-2 keeps no whole
+    gradients, so it scatters them for each microbatch. ZeRO-3 also gathers the weights twice for each
+    (Rajbhandari et al., section 7). These two send layer by layer, as they hold no more; the others are
+    taken to send all in one call.
     """
     m = microbatches
-    trips = {0: 2, 1: 2, 2: m + 1, 3: 3 * m}[layout.zero]
+    of_gradients, of_weights = {0: (2, 0), 1: (1, 1), 2: (m, 1), 3: (m, 2 * m)}[layout.zero]
     calls = stage_layers(model.layers, layout) if layout.zero >= 2 else 1
     # ranks are counted TP first, then DP, then PP: what TP leaves free of a host, DP fills
     in_host = max(1, min(layout.dp, cluster.gpus_per_host // layout.tp))
-    return trips * cluster.ring_s(2 * stage_parameters(model, layout), layout.dp, in_host, calls)
+    own = stage_parameters(model, layout)
+    gradients = cluster.ring_s(layout.gradient_bytes * own, layout.dp, in_host, calls)
+    weights = cluster.ring_s(2 * own, layout.dp, in_host, calls)
+    return of_gradients * gradients + of_weights * weights
 
 
 def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:

@@ -33,6 +33,14 @@ def test_each_stage_of_zero_shards_one_thing_more() -> None:
     assert (three.weights, three.gradients) == (n // 2 + whole, n // 2 + whole)
 
 
+def test_32_bit_gradients_make_18_bytes_for_each_parameter() -> None:
+    n = SMALL.parameters
+    plain = memory_of(SMALL, replace(PLAIN, gradient_bytes=4), 64)
+    assert plain.total - plain.activations == 18 * n
+    two = memory_of(SMALL, replace(PLAIN, zero=2, gradient_bytes=4), 64)
+    assert (two.weights, two.gradients, two.optimizer) == (2 * n, n, 3 * n)
+
+
 def test_one_replica_has_nobody_to_shard_with() -> None:
     alone = Layout(1, 1, 1)
     plain, *others = (memory_of(SMALL, replace(alone, zero=z), 8) for z in range(4))

@@ -86,6 +86,15 @@ def test_what_dp_sends_grows_with_the_stage_of_zero() -> None:
     assert traffic[3] == pytest.approx(traffic[0] / 2 * 30)
 
 
+@pytest.mark.parametrize(("zero", "times"), [(0, 2), (1, 3 / 2), (2, 21 / 11), (3, 4 / 3)])
+def test_32_bit_gradients_double_the_gradients_traffic_only(zero: int, times: float) -> None:
+    layout = Layout(8, 1, 1, zero=zero)
+    half, full = (
+        dp_traffic_s(MODEL, CLUSTER, replace(layout, gradient_bytes=n), 10) for n in (2, 4)
+    )
+    assert full == pytest.approx(times * half)
+
+
 def test_only_dp_traffic_that_no_computing_hides_costs_time() -> None:
     slow = replace(CLUSTER, network_bandwidth=1e6)
     fast = replace(CLUSTER, network_bandwidth=1e15, host_bandwidth=1e15)
