@@ -26,6 +26,8 @@ UNTAUGHT = ("Next", "Further reading", "Questions people ask")
 """Parts that learners read at home."""
 
 _HEADING = re.compile(r"^#{1,3} +(.+)$")
+_FOLD = re.compile(r"</?details>")
+"""What folds a standing part of a notebook on the screen."""
 _EXERCISE = re.compile(r"Exercise (\d+\.\d+): ")
 _QUIZ = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 
@@ -158,7 +160,7 @@ def _pieces(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
             fenced ^= line.startswith("```")
             match = None if fenced else _HEADING.match(line)
             if match is None:
-                lines.append(line)
+                lines += [] if _FOLD.match(line) else [line]
                 continue
             if title or any(lines):
                 yield title, Cell(False, "\n".join(lines).strip())

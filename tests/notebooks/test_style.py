@@ -44,7 +44,7 @@ def words_of(markdown: str) -> list[str]:
     """Return the words of running text: no headings, diagrams, tables, lists or formulas."""
     text = re.sub(r"^```.*?^```", "", markdown, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL)
-    left_out = re.compile(r"^\s*(#|\||[-*+] |\d+\. )|^  +\S")
+    left_out = re.compile(r"^\s*(#|\||[-*+] |\d+\. |</?details>)|^  +\S")
     return [w for line in text.splitlines() if not left_out.match(line) for w in line.split()]
 
 

@@ -1,0 +1,41 @@
+"""What stands at the end of each notebook, and lists of imports, are folded on the screen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.course.notebook_file import read_notebook, source_of
+from helpers.course.workspace import find_workspace
+
+SOLVED = sorted(find_workspace().solutions.glob("*.ipynb"))
+STANDING = {
+    "What changes with NCCL and GPUs",
+    "In production",
+    "Questions people ask",
+    "Further reading",
+}
+
+
+@pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
+def test_standing_parts_are_folded_and_each_fold_ends(path: Path) -> None:
+    cells = read_notebook(path)["cells"]
+    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+        if cell["cell_type"] == "code":
+            continue
+        text = source_of(cell)
+        assert text.count("<details>") == text.count("</details>")
+        for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
+            title = part.partition("\n")[0].removeprefix("## ")
+            leads = text.endswith(part) and following and following["cell_type"] == "code"
+            if title in STANDING and not leads:
+                assert "<details><summary>" in part, title
+
+
+@pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
+def test_a_cell_that_only_imports_takes_one_line(path: Path) -> None:
+    cells = read_notebook(path)["cells"]
+    first = next(cell for cell in cells if cell["cell_type"] == "code")
+    assert first["metadata"]["jupyter"]["source_hidden"]
