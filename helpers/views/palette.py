@@ -39,7 +39,7 @@ FAILURE = Look("failure", "#D55E00", "#F7DFCC", "xxxx", "X", (0, (3, 1, 1, 1, 1,
 
 KINDS = (SEND, RECV, COLLECTIVE, WAIT, FORWARD, BACKWARD, SPAN, FAILURE)
 
-RIGHT, WRONG = "rgb(0, 114, 178)", "rgb(200, 74, 0)"
+RIGHT, WRONG = "rgb(0, 122, 85)", "rgb(200, 74, 0)"
 """Grounds of a verdict's sign: white text on them is readable, and they stand out in both themes."""
 
 INK = "#222222"

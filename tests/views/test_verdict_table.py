@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
 from helpers.views.verdict import verdict_html, verdict_text
 
@@ -28,6 +32,29 @@ def test_the_text_names_ranks_where_there_are_several() -> None:
         result(Row(0, "5", "1", "2", "off"), Row(1, "5", "1", "1"))
     )
     assert "rank 0" not in verdict_text(result(Row(0, "5", "1", "2", "off")))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ((), "Right in 3 cases"),
+        ((1,), "Right in 3 cases on 1 rank"),
+        ((2, 3), "Right in 3 cases on 2 and 3 ranks"),
+        ((2, 3, 4), "Right in 3 cases on 2 to 4 ranks"),
+        ((1, 2, 4), "Right in 3 cases on 1, 2 and 4 ranks"),
+    ],
+)
+def test_a_pass_says_in_which_worlds_and_which_rules_held(
+    sizes: tuple[int, ...], words: str
+) -> None:
+    cases = (CaseVerdict("a case", Outcome.PASSED),) * 3
+    passed = CheckResult("f", "F", Outcome.PASSED, cases, points=5, out_of=5, sizes=sizes)
+    passed = replace(passed, rules=("uses only send & recv",))
+    assert verdict_text(passed) == f"✓ F: passed\n  ✓ {words}\n  ✓ uses only send & recv"
+    html = verdict_html(passed)
+    assert (
+        f">✓ {words}<" in html and ">✓ uses only send &amp; recv<" in html and "points" not in html
+    )
 
 
 def test_a_label_that_tells_a_whole_story_is_shown_once_and_not_in_a_list() -> None:
