@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from helpers.trace.events import Event
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,13 @@ INK = "#222222"
 FAINT = "#9A9A9A"
 
 _STAGE = re.compile(r"(?i:forward|backward)|[FB](?=\d)")
+
+
+def amounts() -> Colormap:
+    """Return matplotlib's colors for amounts: from the tint of messages, for none, to their full color."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("amounts", [SEND.tint, SEND.color])
 
 
 def look_of(event: Event) -> Look:

@@ -460,7 +460,7 @@ const STYLE = `
   --rr-accent: var(--jp-brand-color1, #0072b2); --rr-pure: 84%; --rr-edge: color-mix(in srgb, var(--rr-ink) 18%, var(--rr-ground));
   --rr-soft: color-mix(in srgb, var(--rr-ink) 6%, var(--rr-ground)); --rr-quiet: color-mix(in srgb, var(--rr-ink) 72%, var(--rr-ground)); display: block; }
 [hidden] { display: none !important; }
-.rr-player { font: 14px/1.5 var(--jp-ui-font-family, system-ui, sans-serif); color: var(--rr-ink); background: var(--rr-ground);
+.rr-player { font: 14px/1.5 var(--jp-ui-font-family, system-ui), 'DejaVu Sans', sans-serif; color: var(--rr-ink); background: var(--rr-ground);
   max-width: 1100px; margin: 6px 0 10px; padding: 14px 16px 16px; border: 1px solid var(--rr-edge); border-radius: 10px; box-sizing: border-box; }
 :focus-visible { outline: 2px solid var(--rr-accent); outline-offset: 2px; }
 .rr-stage { overflow-x: auto; overflow-y: hidden; cursor: ew-resize; touch-action: pan-y; }

@@ -287,10 +287,10 @@ def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:
 
 
 def _a_diagram_follows_the_theme(notebook: NotebookPage) -> None:
-    """Drawn in the light theme once, it is turned over in the dark one."""
+    """It is gray; drawn in the light theme once, it is turned over in the dark one."""
     diagram = notebook.page.locator(".jp-RenderedMermaid img").first
     dark = notebook.page.locator("body[data-jp-theme-light='false']").count() > 0
-    expect(diagram).to_have_css("filter", re.compile("^invert" if dark else "^none"))
+    expect(diagram).to_have_css("filter", re.compile("^invert" if dark else "^grayscale"))
 
 
 def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:
