@@ -133,7 +133,8 @@ def lanes_html(run: Run) -> str:
         return _box(muted(_nothing(len(lanes), run.hosts)) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
     stuck = isinstance(run.failure, Deadlock | RankTimeout)
-    player = player_html(run) if stuck else ""
+    ends = [_lane_html(replace(lane, lines=(), value=None)) for lane in lanes]
+    player = player_html(run, unplayed=_stack(ends, run.hosts)) if stuck else ""
     if player:
         lanes = tuple(replace(lane, ending="", mark="") for lane in lanes)
     told = not player or any(lane.lines or lane.value is not None for lane in lanes)

@@ -114,15 +114,18 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     return Picture(still, text, None if seen_in(run_or_trace).imagined else live)
 
 
-def player_html(run: Run | None, *, at_once: bool = False) -> str:
+def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -> str:
     """Return the player of a run, to be shown below its verdict or failure; "" where nothing moves.
 
     The page above it says how the run failed, so the player only draws that. at_once: the player starts by
-    itself, but not on a page that is opened later.
+    itself, but not on a page that is opened later. unplayed: HTML that stands below the picture where scripts
+    are taken away, and on paper.
     """
     if run is None or not 0 < len(run.trace) <= _MOST_BELOW or not widgets_can_live():
         return ""
-    return "" if run.trace.imagined else _timeline(run)[2](failure="", made=at_once * now())
+    return (
+        "" if run.trace.imagined else _timeline(run)[2](unplayed, failure="", made=at_once * now())
+    )
 
 
 def _timeline(what: Seen, title: str | None = None) -> tuple[Drawing, str, Callable[..., str]]:
@@ -135,14 +138,15 @@ def _timeline(what: Seen, title: str | None = None) -> tuple[Drawing, str, Calla
 
     still = _drawn(trace, layout, steps_of(layout), title, profile)[0]
 
-    def live(**more: Any) -> str:
+    def live(unplayed: str = "", **more: Any) -> str:
         whole = lay_out(trace, most=MOST_PLAYED) if layout.left_out else layout
         steps = steps_of(whole)
         drawing, flights = _drawn(trace, whole, steps, title, profile, MOST_PLAYED)
         data = played(what, trace, whole, steps, flights) | more
         # the page plays the image that it holds, unless there is more than that shows
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
-        return live_page(PAGE, data, (still if layout.left_out else drawing).still(text))
+        image = (still if layout.left_out else drawing).still(text)
+        return live_page(PAGE, data, image + unplayed)
 
     return still, text, live
 
