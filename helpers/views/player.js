@@ -476,13 +476,12 @@ const STYLE = `
 .rr-ball text { fill: #fff; stroke: none !important; font-size: 10.5px; font-weight: 700; }
 .rr-lost circle { fill: var(--rr-ground); stroke: #d55e00; stroke-width: 2; }
 .rr-lost text { fill: var(--rr-ink); font-size: 10.5px; font-weight: 700; }
-.rr-icon { width: 38px; height: 38px; margin: 0 auto; }
 .rr-icon { display: block; width: 20px; height: 20px; fill: currentColor; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
 .rr-controls { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin-bottom: 12px; }
 .rr-controls button { display: grid; place-items: center; width: 32px; height: 32px; padding: 0; border: 0; border-radius: 8px;
   background: transparent; color: var(--rr-quiet); cursor: pointer; }
 .rr-controls button:hover { background: var(--rr-soft); color: var(--rr-ink); }
-.rr-controls .rr-play { display: inline-flex; justify-content: center; gap: 4px; width: auto; min-width: 92px; height: 36px; padding: 0 14px 0 8px;
+.rr-controls .rr-play { display: inline-flex; justify-content: center; gap: 6px; width: auto; min-width: 96px; height: 36px; padding: 0 14px 0 10px;
   font: inherit; font-weight: 600; border-radius: 18px; background: var(--rr-accent); color: var(--rr-ground); margin: 0 2px; }
 .rr-controls .rr-play:hover { background: var(--rr-accent); color: var(--rr-ground); filter: brightness(1.1); }
 .rr-controls input[type=range] { flex: 1 1 60px; min-width: 60px; margin: 0 8px; accent-color: var(--rr-accent); }
