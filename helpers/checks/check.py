@@ -56,16 +56,27 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
         servers = where.servers() if where is not None else None
         result = grade(exercise, found, input_number, connection=servers, watched=Display().watched)
     after.remember(result.name, passed=result.passed)
-    return replace(_recorded(result), source=source, following=_following(result.name))
+    following, link = _following(result.name)
+    return replace(_recorded(result), source=source, following=following, link=link)
 
 
-def _following(name: str) -> str:
-    """Name the exercise of the same notebook that comes after one."""
-    own = [h for h in headings().values() if h.notebook == headings()[name].notebook]
-    index = [h.name for h in own].index(name) + 1
-    if index == len(own):
-        return "the end of this notebook"
-    return f"Exercise {own[index].number}, {own[index].title}"
+def _following(name: str) -> tuple[str, str]:
+    """Return what comes after an exercise, the next one or the next notebook, and JupyterLab's link to it."""
+    from helpers.course.home import title_of
+    from helpers.course.workspace import cells_with
+
+    later = [*headings().values()]
+    later = later[[heading.name for heading in later].index(name) + 1 :]
+    if not later:
+        return "", ""
+    following, file = later[0], f"{later[0].notebook}.ipynb"
+    if following.notebook != headings()[name].notebook:
+        return f"notebook {title_of(following.notebook)}", file
+    cell = cells_with(following.notebook, r"^#+ Exercise (\d+\.\d+):").get(following.number)
+    return (
+        f"Exercise {following.number}, {following.title}",
+        f"{file}#cell-id={cell}" if cell else "",
+    )
 
 
 def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:

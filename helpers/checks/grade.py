@@ -225,9 +225,11 @@ def summed(
     """Return the result that the verdicts of an answer's cases make. count: of all its cases."""
     failed: Iterator[CaseVerdict] = (verdict for verdict in verdicts if not verdict.passed)
     worst = next(failed, None)
+    sizes = {verdict.run.world_size for verdict in verdicts if verdict.run is not None}
     return replace(
         _result(exercise, found, worst.outcome if worst else Outcome.PASSED),
         cases=tuple(verdicts),
+        sizes=() if exercise.kind.is_alone else tuple(sorted(sizes)),
         given=worst.given if worst else (),
         # as it is written everywhere, so that no two places disagree in a second decimal
         points=round(exercise.points * _share(exercise, verdicts, count), 1) if count else 0.0,

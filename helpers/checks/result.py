@@ -87,7 +87,8 @@ class CheckResult:
     find the answer, in plain words. source: the answer with all that it uses, as a file may hold it;
     "" where there is none. given: of a pure function, the arguments in the first case that failed.
     unjudged: what came back, where the exercise's own functions failed over it: whether it or they are wrong,
-    only the reference solution can tell. following: the exercise that comes next, for a learner.
+    only the reference solution can tell. sizes: the world sizes of the cases, if ranks called the answer.
+    following, link: what comes next for a learner, and the address at which JupyterLab opens it.
     """
 
     name: str
@@ -102,7 +103,9 @@ class CheckResult:
     source: str = ""
     given: tuple[Any, ...] = ()
     unjudged: str = ""
+    sizes: tuple[int, ...] = ()
     following: str = ""
+    link: str = ""
 
     @property
     def passed(self) -> bool:

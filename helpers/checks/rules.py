@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 from helpers.views.one_port import port_rounds
-from helpers.views.plain import plural
+from helpers.views.plain import listed, plural
 from helpers.views.traffic_ledger import calls_by_phase
 
 Case = Any
@@ -71,11 +71,11 @@ class OnlyCalls(FirstProblem):
 
     @property
     def text(self) -> str:
-        return f"uses only {_and(self.ops)}" if self.ops else "not at all"
+        return f"uses only {listed(self.ops)}" if self.ops else "no communication"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         # spans are the rank's own marks: only calls that communicate are held against the rule
-        allowed = f"only {_and(self.ops)} may be used here" if self.ops else "none is needed"
+        allowed = f"only {listed(self.ops)} may be used here" if self.ops else "none is needed"
         for event in trace.calls:
             if event.op not in self.ops:
                 yield f"rank {event.rank} calls {event.call}{at(event)}; {allowed}."
@@ -213,7 +213,7 @@ class Peers(FirstProblem):
         for event in trace:
             # only sends: each message has one, and its receiver may take from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
-                to = _and(tuple(map(str, self.allowed(case, event.rank))))
+                to = listed([*map(str, self.allowed(case, event.rank))])
                 asked = f"it must send only to {to}" if to else "it must send to no rank"
                 yield f"rank {event.rank} sends to rank {event.peer}{at(event)}; here {asked}."
 
@@ -276,7 +276,3 @@ def then(sentence: str) -> str:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def _and(words: tuple[str, ...]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -248,7 +248,7 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
         found.append(
             Place(
                 notebook,
-                _title(notebook),
+                title_of(notebook),
                 state,
                 len(core) - len(left),
                 len(core),
@@ -316,7 +316,7 @@ def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
 
 
 @cache
-def _title(notebook: str) -> str:
+def title_of(notebook: str) -> str:
     """Return a notebook's own title, "02 · Blocking send and recv"; its file's name where there is none."""
     path = file_of(notebook)
     if path is None:

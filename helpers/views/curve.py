@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from helpers.views.palette import COLLECTIVE, FAILURE, FORWARD, RECV, SEND, SPAN, WAIT
 from helpers.views.picture import Picture, new_figure
 from helpers.views.plain import one_line, plural
 
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#A8447F", "#E69F00", "#56B4E9", "#666666")
+_COLORS = [look.color for look in (SEND, FAILURE, RECV, COLLECTIVE, WAIT, FORWARD, SPAN)]
 _MARKS = "osD^vX*"
 _LINES = ("-", "--", "-.", ":")
 

@@ -279,7 +279,7 @@ def _sheet() -> str:
     """Write the style sheet: each kind's color once, and each style as a mix of it and the ground."""
     ink, ground = f"var(--rr-ink,{INK})", "var(--rr-ground,#fff)"
     rules = [
-        "svg{font-family:system-ui,'DejaVu Sans',sans-serif}",
+        "svg{font-family:var(--jp-ui-font-family,system-ui),'DejaVu Sans',sans-serif}",
         f"text{{paint-order:stroke;stroke:{ground}!important;stroke-width:3px}}",
         ".mono{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}",
         f".ground{{fill:{ground}}}.ink{{--c:{ink}}}rect{{rx:3px}}",

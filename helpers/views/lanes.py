@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from helpers.ranks.failures import (
@@ -124,7 +124,8 @@ def _failure_lines(failure: RankFailure) -> tuple[str, ...]:
 def lanes_html(run: Run) -> str:
     """Draw the lanes as HTML: the failure first, then one lane for each rank.
 
-    On a live page, a run whose ranks were left waiting is played as well, up to where they stand still.
+    On a live page, a run whose ranks were left waiting is drawn below the failure: who waits for whom, and a
+    player, which says what each rank was in. Then the lanes have only what the ranks printed.
     """
     lanes = lanes_of(run)
     notes = "".join(div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
@@ -132,9 +133,13 @@ def lanes_html(run: Run) -> str:
         return _box(muted(_nothing(len(lanes), run.hosts)) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
     stuck = isinstance(run.failure, Deadlock | RankTimeout)
-    player = player_html(run) if stuck else ""
-    rows = [_lane_html(lane) for lane in lanes]
-    return _box(banner + _stack(rows, run.hosts) + notes) + player
+    ends = [_lane_html(replace(lane, lines=(), value=None)) for lane in lanes]
+    player = player_html(run, unplayed=_stack(ends, run.hosts)) if stuck else ""
+    if player:
+        lanes = tuple(replace(lane, ending="", mark="") for lane in lanes)
+    told = not player or any(lane.lines or lane.value is not None for lane in lanes)
+    rows = _stack([_lane_html(lane) for lane in lanes], run.hosts) if told else ""
+    return _box(banner + player + rows + notes)
 
 
 def lanes_live_html(

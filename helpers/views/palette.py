@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from helpers.trace.events import Event
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +43,20 @@ FAILURE = Look("failure", "#D55E00", "#F7DFCC", "xxxx", "X", (0, (3, 1, 1, 1, 1,
 
 KINDS = (SEND, RECV, COLLECTIVE, WAIT, FORWARD, BACKWARD, SPAN, FAILURE)
 
-RIGHT, WRONG = "rgb(0, 114, 178)", "rgb(200, 74, 0)"
+RIGHT, WRONG = "rgb(0, 122, 85)", "rgb(200, 74, 0)"
 """Grounds of a verdict's sign: white text on them is readable, and they stand out in both themes."""
 
 INK = "#222222"
 FAINT = "#9A9A9A"
 
 _STAGE = re.compile(r"(?i:forward|backward)|[FB](?=\d)")
+
+
+def amounts() -> Colormap:
+    """Return matplotlib's colors for amounts: from the tint of messages, for none, to their full color."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("amounts", [SEND.tint, SEND.color])
 
 
 def look_of(event: Event) -> Look:

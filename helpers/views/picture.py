@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from helpers.ranks.run import Run
 from helpers.trace.chrome import profiled
 from helpers.trace.events import Trace
-from helpers.views.drawing import Drawing, flat
+from helpers.views.drawing import STYLES, Drawing, flat
 from helpers.views.live import widgets_can_live
+from helpers.views.palette import FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +43,13 @@ class Picture:
     figure: Figure | Drawing
     text: str
     live: Callable[[], str] | None = None
+
+    def __post_init__(self) -> None:
+        """Give matplotlib's axes the lines of a drawing: its frame must not be louder than what is drawn."""
+        for axes in () if isinstance(self.figure, Drawing) else self.figure.axes:
+            axes.tick_params(which="both", color=FAINT, labelcolor=INK)
+            for spine in axes.spines.values():
+                spine.set(edgecolor=FAINT, linewidth=STYLES["rule"].width)
 
     def __repr__(self) -> str:
         return self.text

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
+from collections.abc import Sequence
 from html import escape
 
 _ESCAPES = re.compile(
@@ -90,6 +91,11 @@ def plural(count: int, noun: str) -> str:
     hissing = noun.endswith(("s", "ch")) and not noun.endswith("epoch")
     ending = "" if count == 1 else "es" if hissing else "s"
     return f"{count:,} {noun}{ending}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Write words as a list in a sentence: `send, recv and broadcast`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def short_bytes(nbytes: float) -> str:

@@ -2,13 +2,14 @@
 //
 //   drawing + data (player.py) -> lay(): each mark at its steps -> show(at): the reader is at step `at`
 //
-// `at` steps have happened: between two whole numbers a message is in flight, and a bar grows. Everything
-// that came from a rank is text.
+// `at` steps have happened: between two whole numbers a message is in flight, and a bar grows. At rest all have
+// happened, and the picture is whole. Everything that came from a rank is text.
 
 const BEGINS = 0, WAITS = 1, ENDS = 2;
 const PACE = 40;         // up to so many steps, one takes a second; a long run goes faster, but not as much
 const EASED_UP_TO = 4;   // steps a second that one can follow one by one
 const IN_FLIGHT = 300;   // messages that are shown at once
+const NEW = 60;          // seconds for which a run is new: on a page that is opened later, nothing moves by itself
 
 const ICONS = {
   first: "M6 5v14M19 5.5v13L9 12z", back: "M16 5.5v13L7 12z", play: "M8 5v14l11-7z",
@@ -61,7 +62,6 @@ function player(el, run, svg) {
       told.show(k);
     }
     view.said.setAttribute("aria-live", quiet ? "off" : "polite");
-    view.big.hidden = at > 0 || playing() || !last;
   };
   const playing = () => frame !== 0;
   const pause = () => {
@@ -114,7 +114,10 @@ function player(el, run, svg) {
   view.wire(act);
   new ResizeObserver(() => { if (view.stage.clientWidth > 200) { stage.lay({}); show(at); } }).observe(view.stage);
   stage.lay({});
-  show(0);
+  show(last);
+  if (still.matches || !(Math.abs(Date.now() / 1000 - run.made) < NEW)) return;
+  const seen = ([{ intersectionRatio }], watch) => { if (intersectionRatio >= 0.3) { watch.disconnect(); play(); } };
+  new IntersectionObserver(seen, { threshold: 0.3 }).observe(view.stage);
 }
 
 function ease(part) {
@@ -144,21 +147,18 @@ function parts(el, run, svg) {
   bar.append(slider, count, speed);
   if (run.steps.length > 30) bar.append(zoom);
   bar.append(label);
-  const stage = make("div", { class: "rr-stage", role: "group", "aria-label": `Lanes, player ${number}` }), frame = make("div", { class: "rr-frame" });
-  const big = make("button", { type: "button", class: "rr-big", "aria-label": "Play the run", tabindex: -1 });
-  big.append(icon("play"));
-  frame.append(stage, big);
+  const stage = make("div", { class: "rr-stage", role: "group", "aria-label": `Lanes, player ${number}` });
   const said = make("p", { class: "rr-said" }), lower = make("div", { class: "rr-lower" });
-  root.append(frame, bar, said, lower);
+  root.append(...ending(run), bar, stage, said, lower);
   el.append(make("style", {}, STYLE), root);
-  const view = { root, number, stage, frame, big, said, slider, count, lower, buttons };
+  const view = { root, number, stage, said, slider, count, lower, buttons };
   view.play = (on) => {
-    buttons.play.replaceChildren(icon(on ? "pause" : "play"));
+    buttons.play.replaceChildren(icon(on ? "pause" : "play"), on ? "Pause" : "Play");
     buttons.play.setAttribute("aria-label", on ? "Pause" : "Play");
   };
+  view.play(false);
   view.wire = (act) => {
     for (const name of Object.keys(titles)) buttons[name].addEventListener("click", () => act[name]());
-    big.addEventListener("click", () => { act.play(); buttons.play.focus(); });
     slider.addEventListener("input", () => act.to(Number(slider.value)));
     speed.firstElementChild.addEventListener("change", (e) => act.speed(Number(e.target.value)));
     zoom.firstElementChild.addEventListener("change", (e) => act.zoom(Number(e.target.value)));
@@ -222,7 +222,6 @@ function drawn(view, run, svg) {
     part.style.top = `${about.top - 2}px`;
     part.style.height = `${about.bottom - about.top + 4}px`;
   }
-  view.big.style.top = `${Math.min((about.top + about.bottom) / 2, about.top + 220)}px`;
   const all = make("div", { class: "rr-all" });
   all.append(svg, future, head, front, stays);
   view.stage.append(all);
@@ -377,14 +376,13 @@ function table(view, run) {
   }
   if (bars.rank.length) view.lower.append(...(lines.length ? [code] : []), scroller);
   if (run.left_out) view.lower.append(make("p", { class: "rr-note" }, `${run.left_out.toLocaleString("en")} later calls are not shown.`));
-  if (run.ending) view.lower.append(ending(run.ending));
 
   function show(k) {
     const at = new Map();
     rows.forEach((cells, rank) => {
       const bar = now(run, of[rank], k);
       const left = k === run.steps.length && (bar < 0 || bars.end[bar] < k) && run.ending?.ranks[rank];
-      if (bar < 0) { set(cells, [left || "nothing yet", ""]); cells[0].className = ""; return; }
+      if (bar < 0) { set(cells, [left || (k < run.steps.length ? "nothing yet" : "no call"), ""]); cells[0].className = ""; return; }
       const over = bars.end[bar] < k, about = texts[bars.about[bar]];
       const words = texts[bars.label[bar]] + (about ? ` (${about})` : "");
       set(cells, [left || (over ? `after ${words}` : `in ${words}`), texts[(over ? bars.after : bars.before)[bar]]]);
@@ -413,13 +411,13 @@ function table(view, run) {
   return { show };
 }
 
-function ending({ title, graph }) {
-  const part = make("div", { class: "rr-ending" });
-  const words = make("p", { class: "rr-title" });
-  title.split("`").forEach((text, index) => words.append(index % 2 ? make("code", {}, text) : text));
-  part.append(words);
-  if (graph) part.append(parsed(graph));
-  return part;
+// How the run failed, above its picture: the title, unless the page says it already, and who waits for whom.
+function ending({ failure, ending }) {
+  const part = make("div", { class: "rr-ending" }), words = make("p", { class: "rr-title" });
+  failure.split("`").forEach((text, index) => words.append(index % 2 ? make("code", {}, text) : text));
+  if (failure) part.append(words);
+  if (ending?.graph) part.append(parsed(ending.graph));
+  return part.hasChildNodes() ? [part] : [];
 }
 
 // The call that a rank is in, the one it is held up by first; else the last one it was in.
@@ -459,13 +457,12 @@ function set(cells, words) {
 
 const STYLE = `
 :host { --rr-ink: var(--jp-content-font-color1, #1c1c1c); --rr-ground: var(--jp-layout-color0, #fff);
-  --rr-accent: var(--jp-brand-color1, #1976d2); --rr-pure: 84%; --rr-edge: color-mix(in srgb, var(--rr-ink) 18%, var(--rr-ground));
+  --rr-accent: var(--jp-brand-color1, #0072b2); --rr-pure: 84%; --rr-edge: color-mix(in srgb, var(--rr-ink) 18%, var(--rr-ground));
   --rr-soft: color-mix(in srgb, var(--rr-ink) 6%, var(--rr-ground)); --rr-quiet: color-mix(in srgb, var(--rr-ink) 72%, var(--rr-ground)); display: block; }
 [hidden] { display: none !important; }
-.rr-player { font: 14px/1.5 var(--jp-ui-font-family, system-ui, sans-serif); color: var(--rr-ink); background: var(--rr-ground);
+.rr-player { font: 14px/1.5 var(--jp-ui-font-family, system-ui), 'DejaVu Sans', sans-serif; color: var(--rr-ink); background: var(--rr-ground);
   max-width: 1100px; margin: 6px 0 10px; padding: 14px 16px 16px; border: 1px solid var(--rr-edge); border-radius: 10px; box-sizing: border-box; }
 :focus-visible { outline: 2px solid var(--rr-accent); outline-offset: 2px; }
-.rr-frame { position: relative; }
 .rr-stage { overflow-x: auto; overflow-y: hidden; cursor: ew-resize; touch-action: pan-y; }
 .rr-all { position: relative; overflow: clip; contain: layout paint; }
 .rr-all > svg { display: block; }
@@ -479,16 +476,13 @@ const STYLE = `
 .rr-ball text { fill: #fff; stroke: none !important; font-size: 10.5px; font-weight: 700; }
 .rr-lost circle { fill: var(--rr-ground); stroke: #d55e00; stroke-width: 2; }
 .rr-lost text { fill: var(--rr-ink); font-size: 10.5px; font-weight: 700; }
-.rr-big { position: absolute; left: 50%; width: 68px; height: 68px; margin: -34px; border: 0; border-radius: 50%; cursor: pointer;
-  background: var(--rr-accent); color: var(--rr-ground); box-shadow: 0 4px 18px rgb(0 0 0 / 25%); transition: transform 0.15s; }
-.rr-big:hover { transform: scale(1.06); }
-.rr-big .rr-icon { width: 38px; height: 38px; margin: 0 auto; }
 .rr-icon { display: block; width: 20px; height: 20px; fill: currentColor; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
-.rr-controls { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin-top: 10px; }
+.rr-controls { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin-bottom: 12px; }
 .rr-controls button { display: grid; place-items: center; width: 32px; height: 32px; padding: 0; border: 0; border-radius: 8px;
   background: transparent; color: var(--rr-quiet); cursor: pointer; }
 .rr-controls button:hover { background: var(--rr-soft); color: var(--rr-ink); }
-.rr-controls .rr-play { width: 36px; height: 36px; border-radius: 50%; background: var(--rr-accent); color: var(--rr-ground); margin: 0 2px; }
+.rr-controls .rr-play { display: inline-flex; justify-content: center; gap: 6px; width: auto; min-width: 96px; height: 36px; padding: 0 14px 0 10px;
+  font: inherit; font-weight: 600; border-radius: 18px; background: var(--rr-accent); color: var(--rr-ground); margin: 0 2px; }
 .rr-controls .rr-play:hover { background: var(--rr-accent); color: var(--rr-ground); filter: brightness(1.1); }
 .rr-controls input[type=range] { flex: 1 1 60px; min-width: 60px; margin: 0 8px; accent-color: var(--rr-accent); }
 .rr-controls select { font: inherit; font-size: 13px; color: inherit; height: 30px; padding: 0 4px; background: var(--rr-ground); border: 1px solid var(--rr-edge); border-radius: 8px; }
@@ -513,7 +507,7 @@ const STYLE = `
 .rr-number { min-width: 1.8em; text-align: right; color: var(--rr-quiet); font-variant-numeric: tabular-nums; }
 .rr-marks { font-weight: 600; font-size: 12px; color: color-mix(in srgb, var(--rr-accent) 78%, var(--rr-ink)); white-space: nowrap; }
 .rr-note { flex: 1 1 100%; margin: 0; color: var(--rr-quiet); }
-.rr-ending { flex: 1 1 100%; margin-top: 8px; padding-top: 12px; border-top: 1px solid var(--rr-edge); }
+.rr-ending { margin-bottom: 12px; padding-bottom: 12px; border-bottom: 1px solid var(--rr-edge); }
 .rr-ending .rr-title { font-size: 15px; font-weight: 600; margin: 0 0 10px; }
 .rr-ending svg { display: block; max-width: 100%; height: auto; }
 .rr-still { display: none; }
@@ -521,6 +515,6 @@ const STYLE = `
   .rr-player { border: 0; padding: 0; max-width: 100%; }
   .rr-still { display: block; }
   .rr-still img { max-width: 100%; height: auto; }
-  .rr-frame, .rr-controls, .rr-said, .rr-table, .rr-code { display: none; }
+  .rr-stage, .rr-controls, .rr-said, .rr-table, .rr-code { display: none; }
 }
 `;

@@ -35,7 +35,8 @@ def played(
 
     Of each call there is a number in each column of `bars`; texts and places are written once, and their
     columns hold the index. steps: (ns since the first event, what, number of a call), in order.
-    flights: messages, as (step of the send, step of the receive or -1, heights of both).
+    flights: messages, as (step of the send, step of the receive or -1, heights of both). failure: its title,
+    with code between backticks. made: when, in seconds since 1970, for a player that starts by itself.
     """
     texts: dict[str, int] = {}
     places: dict[tuple[str, int, str], int] = {}
@@ -45,6 +46,7 @@ def played(
         return texts.setdefault(one_line(text, 200), len(texts))
 
     calls = [bar.event for bar in layout.bars]
+    failure = what.failure if isinstance(what, Run) else None
     found = [_place(event) for event in calls]
     return {
         "headline": headline(trace),
@@ -68,7 +70,9 @@ def played(
         "texts": list(texts),
         "places": list(places),
         "flights": flights,
-        "ending": _ending(what, what.failure) if isinstance(what, Run) and what.failure else None,
+        "failure": f"{type(failure).__name__}: {one_line(failure.title, 300)}" if failure else "",
+        "ending": _ending(what, failure) if isinstance(what, Run) and failure else None,
+        "made": 0.0,
     }
 
 
@@ -97,10 +101,9 @@ def _place(event: Event) -> tuple[str, int, str] | None:
 def _ending(run: Run, failure: RankFailure) -> dict[str, Any]:
     """Say how a run that did not end well stood still: who waits for whom, in words and drawn.
 
-    title: with code between backticks. ranks: what is known of each rank at the end, by its number.
+    ranks: what is known of each rank at the end, by its number.
     """
     ending: dict[str, Any] = {
-        "title": f"{type(failure).__name__}: {one_line(failure.title, 300)}",
         "ranks": {rank: one_line(text, 200) for rank, text in endings(run).items()},
     }
     if isinstance(failure, Deadlock | RankTimeout) and failure.waits:

@@ -9,9 +9,11 @@ A thin bar is a call in flight while its rank is free to do other things; a thic
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from time import time as now
+from typing import Any
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Message, Trace
@@ -108,32 +110,45 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     of each file's JSON. The still picture has the earliest 2,000 calls and 500 messages; the text says how
     many were left out. Raises TypeError for anything else.
     """
-    trace = seen_in(run_or_trace)
+    still, text, live = _timeline(run_or_trace, title)
+    return Picture(still, text, None if seen_in(run_or_trace).imagined else live)
+
+
+def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -> str:
+    """Return the player of a run, to be shown below its verdict or failure; "" where nothing moves.
+
+    The page above it says how the run failed, so the player only draws that. at_once: the player starts by
+    itself, but not on a page that is opened later. unplayed: HTML that stands below the picture where scripts
+    are taken away, and on paper.
+    """
+    if run is None or not 0 < len(run.trace) <= _MOST_BELOW or not widgets_can_live():
+        return ""
+    return (
+        "" if run.trace.imagined else _timeline(run)[2](unplayed, failure="", made=at_once * now())
+    )
+
+
+def _timeline(what: Seen, title: str | None = None) -> tuple[Drawing, str, Callable[..., str]]:
+    """Return the still picture, its text, and what makes the live page, to which more data can be given."""
+    trace = seen_in(what)
     layout = lay_out(trace)
-    profile = isinstance(run_or_trace, list)
+    profile = isinstance(what, list)
     lines = [headline(trace), *host_lines(trace), *rank_lines(trace), *_left_out(layout, trace)]
     text = "\n".join(lines)
 
     still = _drawn(trace, layout, steps_of(layout), title, profile)[0]
 
-    def live() -> str:
+    def live(unplayed: str = "", **more: Any) -> str:
         whole = lay_out(trace, most=MOST_PLAYED) if layout.left_out else layout
         steps = steps_of(whole)
         drawing, flights = _drawn(trace, whole, steps, title, profile, MOST_PLAYED)
-        data = played(run_or_trace, trace, whole, steps, flights)
+        data = played(what, trace, whole, steps, flights) | more
         # the page plays the image that it holds, unless there is more than that shows
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
-        return live_page(PAGE, data, (still if layout.left_out else drawing).still(text))
+        image = (still if layout.left_out else drawing).still(text)
+        return live_page(PAGE, data, image + unplayed)
 
-    return Picture(still, text, None if trace.imagined else live)
-
-
-def player_html(run: Run | None) -> str:
-    """Return the player of a run, to be shown below a verdict or its lanes; "" where nothing moves."""
-    if run is None or not 0 < len(run.trace) <= _MOST_BELOW or not widgets_can_live():
-        return ""
-    live = timeline(run).live
-    return live() if live else ""
+    return still, text, live
 
 
 def _left_out(layout: Layout, trace: Trace) -> list[str]:

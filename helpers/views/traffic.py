@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Message, Trace
 from helpers.views.by_host import host_lines, starts
-from helpers.views.palette import COLLECTIVE, FAINT, INK
+from helpers.views.palette import COLLECTIVE, FAINT, INK, amounts
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import ELLIPSIS, one_line, plural, short_bytes
 
@@ -29,7 +29,6 @@ _BAR = 0.34
 _MOST_PAIRS = 32
 _MOST_OPS = 9
 _MOST_BYTES = 2**60
-_COLORS = "cividis_r"
 _NOTHING = "no communication"
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 
@@ -138,7 +137,9 @@ def _draw_pairs(
     axes.set_ylabel("from rank", fontsize=9)
     how_many = " (how many)" if len(matrix) <= _NUMBERS_UP_TO else ""
     axes.set_title(f"messages: bytes{how_many}", fontsize=9.5, loc="left")
-    _color_bar(axes, image, matrix)
+    amounts_sent = {nbytes for row in matrix for nbytes in row if nbytes}
+    if len(matrix) > _NUMBERS_UP_TO or len(amounts_sent) > 1:
+        _color_bar(axes, image, matrix)
     if len(matrix) <= _NUMBERS_UP_TO:
         for src, row in enumerate(counts):
             for dst, count in enumerate(row):
@@ -160,7 +161,7 @@ def _draw_handed_in(
             left=column + 0.04,
             facecolor=COLLECTIVE.tint,
             edgecolor=COLLECTIVE.color,
-            linewidth=0.7,
+            linewidth=1.0,
         )
         if world_size <= 2 * _NUMBERS_UP_TO:
             for rank, n in enumerate(nbytes):
@@ -182,7 +183,7 @@ def _heat(axes: Axes, rows: list[list[int]], counts: list[list[int]]) -> AxesIma
     import numpy as np
 
     values = np.ma.masked_array(np.array(rows, dtype=float), mask=np.array(counts) == 0)
-    image = axes.imshow(values, cmap=_COLORS, vmin=0, vmax=max(1, _most(rows)), aspect="auto")
+    image = axes.imshow(values, cmap=amounts(), vmin=0, vmax=max(1, _most(rows)), aspect="auto")
     axes.set_xticks(np.arange(len(rows)) + 0.5, minor=True)
     axes.set_yticks(np.arange(len(rows)) + 0.5, minor=True)
     axes.grid(which="minor", color="#DDDDDD", linewidth=0.6)

@@ -9,7 +9,8 @@ from collections import Counter
 from html import escape
 
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
-from helpers.views.plain import clean, clip, plural, with_code
+from helpers.views.palette import RIGHT, WRONG
+from helpers.views.plain import clean, clip, listed, plural, with_code
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
@@ -17,7 +18,6 @@ _MAX_ROWS, _MAX_CASES = 8, 8
 _LABEL = 60
 _MESSAGE = 3000
 _PROBLEM = 300
-_RED, _GREEN = "rgb(200, 74, 0)", "rgb(0, 114, 178)"
 _VALUES = ("given", "expected", "got")
 _CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
 
@@ -27,14 +27,14 @@ def verdict_text(result: CheckResult) -> str:
     lines = [_headline(result)]
     if result.message:
         lines += _indented(result.message)
-    for outcome, label in _tried(result):
-        lines.append(f"  {outcome:<14} {label}")
+    if result.passed:
+        lines += [f"  ✓ {each}" for each in _proved(result)]
+    else:
+        lines += [f"  {outcome:<14} {label}" for outcome, label in _tried(result)]
     worst = _worst(result)
     if worst is not None:
         lines += _case_text(worst)
         lines += [f"  {again}"] if (again := _again(result)) else []
-    elif result.rules and result.passed:
-        lines.append(f"  how the ranks communicated: {'; '.join(result.rules)}")
     lines += [f"  note: {clip(clean(note), 400)}" for note in result.notes]
     if _wants_hint(result):
         lines.append(f"  Stuck? {_hint_call(result)}")
@@ -46,11 +46,13 @@ def verdict_text(result: CheckResult) -> str:
 def verdict_html(result: CheckResult) -> str:
     """Write a result as HTML that needs no style sheet and survives JupyterLab's sanitizer.
 
-    On a live page the run that failed is played below it, with who waits for whom where it is stuck.
+    On a live page the run that failed is played below it, with who waits for whom where it is stuck. If the
+    answer passed, its largest run starts to play by itself.
     """
     if result.outcome is Outcome.NOT_ATTEMPTED:
         return _quiet(f"{_headline(result)}: {result.message}")
-    color = _GREEN if result.passed else _RED
+    if result.passed:
+        return _passed_html(result) + player_html(result.run, at_once=True)
     parts = [f'<div style="font-weight: bold">{escape(_headline(result))}</div>']
     if result.message:
         parts.append(_paragraph(result.message))
@@ -66,17 +68,46 @@ def verdict_html(result: CheckResult) -> str:
     if worst is not None:
         parts.append(_case_html(worst, bool(player)))
         parts += [_quiet(again)] if (again := _again(result)) else []
-    elif result.rules and result.passed:
-        parts.append(_quiet(f"how the ranks communicated: {'; '.join(result.rules)}"))
-    parts += [_quiet(f"note: {clip(clean(note), 400)}") for note in result.notes]
+    parts += _notes(result)
     if _wants_hint(result):
         parts.append(_quiet(f"Stuck? {_hint_call(result)}"))
-    if result.passed and result.following:
-        parts.append(f"<div>Next: {escape(result.following)}</div>")
     return (
-        f'<div style="border-left: 6px solid {color}; padding: 2px 10px; max-width: 70em">'
+        f'<div style="border-left: 6px solid {WRONG}; padding: 2px 10px; max-width: 70em">'
         f"{''.join(parts)}</div>{player}"
     )
+
+
+def _passed_html(result: CheckResult) -> str:
+    """Draw a pass: one strong line, what was proved, and where to go on."""
+    proved = "".join(
+        f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _proved(result)
+    )
+    parts = [f'<ul style="margin: 0px; padding: 0px">{proved}</ul>', *_notes(result)]
+    if result.following:
+        link = f'<a href="{escape(result.link)}">{escape(result.following)}</a>'
+        go = link if result.link else escape(result.following)
+        parts.append(f'<div style="margin-top: 6px; font-weight: bold">Next: {go}</div>')
+    strong = "padding: 5px 14px; font-size: 115%; font-weight: bold; color: white"
+    return (
+        f'<div style="max-width: 70em"><div style="{strong}; background-color: {RIGHT}">'
+        f"{escape(_headline(result))}</div>"
+        f'<div style="border-left: 6px solid {RIGHT}; padding: 6px 10px">{"".join(parts)}</div></div>'
+    )
+
+
+def _notes(result: CheckResult) -> list[str]:
+    return [_quiet(f"note: {clip(clean(note), 400)}") for note in result.notes]
+
+
+def _proved(result: CheckResult) -> list[str]:
+    """Say what a pass proves: in which cases the results are right, then each rule that held."""
+    if not result.cases:
+        return [*result.rules]
+    sizes = [*map(str, result.sizes)]
+    whole = len(sizes) > 2 and result.sizes[-1] - result.sizes[0] == len(sizes) - 1
+    named = f"{sizes[0]} to {sizes[-1]}" if whole else listed(sizes)
+    ranks = f" on {named} rank{'s' * (sizes != ['1'])}" if sizes else ""
+    return [f"Right in {plural(len(result.cases), 'case')}{ranks}", *result.rules]
 
 
 def _tried(result: CheckResult) -> list[tuple[str, str]]:
@@ -105,8 +136,8 @@ def _headline(result: CheckResult) -> str:
     passed = sum(case.passed for case in result.cases)
     # Points are a grader's: to a learner it matters whether an answer passes, and how far it got.
     share = f", {passed} of {plural(len(result.cases), 'case')} passed" if passed else ""
-    share = "" if result.passed else share
-    return f"{result.heading or result.name}: {result.outcome.value}{share}"
+    tick, share = ("✓ ", "") if result.passed else ("", share)
+    return f"{tick}{result.heading or result.name}: {result.outcome.value}{share}"
 
 
 def _worst(result: CheckResult) -> CaseVerdict | None:
@@ -170,7 +201,12 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
     if _more(case):
         parts.append(_quiet(_more(case)))
     if case.message:
-        parts.append(_paragraph(case.message))
+        lines = case.message.splitlines()
+        if (
+            played and case.outcome is Outcome.DEADLOCKED
+        ):  # the picture says what each rank waits for
+            lines = [line for line in lines if not line.startswith("  rank ")]
+        parts.append(_paragraph("\n".join(lines)))
     parts += [_paragraph("how the ranks communicated: " + text) for text in case.broken]
     if advice := _advice(case, played):
         parts.append(f"<div><b>Start here:</b> {with_code(clean(advice))}</div>")

@@ -86,6 +86,7 @@ def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path | 
     notebook.run_all()
     notebook.wait_until_all_have_run(RUN_ALL_S)
     _everything_is_in_the_page(notebook)
+    _a_pass_plays_once_and_leads_on(notebook)
     _a_run_plays(notebook)
     _a_deadlock_plays_up_to_where_it_stands_still(notebook)
     _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook)
@@ -116,20 +117,44 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
     )
     deadlock = notebook.output("launch(both_receive_first")
     expect(deadlock).to_contain_text("Deadlock")
-    expect(deadlock).to_contain_text("waits for rank 1")
+    expect(deadlock).to_contain_text("in recv←1")
     passed = notebook.output("result = check(ping_pong)")
     expect(passed).to_contain_text("Exercise 2.1: Ping-pong")
     expect(passed).to_contain_text("passed")
     expect(notebook.page.locator(".jp-NotebookPanel [data-mime-type*='error']")).to_have_count(0)
 
 
+def _a_pass_plays_once_and_leads_on(notebook: NotebookPage) -> None:
+    cell = notebook.add_and_run("check(ping_pong)")
+    player, page = cell.locator(".rr-player"), notebook.page
+    player.locator(".rr-stage").scroll_into_view_if_needed()
+    expect(player.get_by_role("button", name="Pause")).to_be_visible(timeout=20_000)
+    notebook.photograph("passed", cell)
+    player.get_by_label("Speed").select_option("4")
+    expect(player.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=60_000)
+    count = player.locator(".rr-count")
+    expect(count).to_have_text(re.compile(r"^(\d+) / \1$"))
+    cell.get_by_role("link", name="Exercise 2.2, Token ring").click()
+    expect(page.get_by_role("heading", name="Exercise 2.2: Token ring")).to_be_in_viewport()
+    page.emulate_media(reduced_motion="reduce")
+    still = notebook.add_and_run("check(ping_pong)").locator(".rr-player")
+    still.locator(".rr-stage").scroll_into_view_if_needed()
+    page.wait_for_timeout(1500)
+    expect(still.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    expect(still.locator(".rr-count")).to_have_text(count.inner_text())
+    page.emulate_media(reduced_motion="no-preference")
+
+
 def _a_run_plays(notebook: NotebookPage) -> None:
     player = notebook.output("timeline(run)").locator(".rr-player").first
     now, does = player.locator(".rr-said"), player.locator("tbody tr")
-    # it opens at its beginning, and asks to be played
-    expect(player.locator(".rr-count")).to_have_text("0 / 4")
+    # at rest it shows all of the picture; nothing is faded until it is played
+    expect(player.locator(".rr-count")).to_have_text("4 / 4")
+    expect(player.locator(".rr-future")).to_be_hidden()
+    notebook.photograph("at-rest", player)
+    player.get_by_role("button", name="To the beginning").click()
     expect(now).to_have_text("Before the first event.")
-    expect(player.get_by_role("button", name="Play the run")).to_be_visible()
+    expect(player.locator(".rr-future")).to_be_visible()
     player.get_by_role("button", name="One step on").click()
     expect(now).to_have_text(re.compile(r"^Rank \d calls (send|recv).*line \d+\)\.$"))
     player.focus()
@@ -138,8 +163,8 @@ def _a_run_plays(notebook: NotebookPage) -> None:
     expect(does.nth(1)).to_contain_text("[3 1 4]")
     notebook.page.keyboard.press("ArrowLeft")
     expect(player.locator(".rr-count")).to_have_text("3 / 4")
-    notebook.page.keyboard.press("Home")
-    player.get_by_role("button", name="Play the run").click()
+    notebook.page.keyboard.press("End")
+    player.get_by_role("button", name="Play", exact=True).click()
     notebook.photograph("playing", player)
     # a step takes about a second, and the sentence follows each
     for step in range(1, 5):
@@ -151,19 +176,19 @@ def _a_run_plays(notebook: NotebookPage) -> None:
 
 
 def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> None:
-    player = notebook.output("launch(both_receive_first").locator(".rr-player")
-    expect(player.locator(".rr-ending")).to_contain_text("Deadlock: A cycle of receives")
+    output = notebook.output("launch(both_receive_first")
+    player = output.locator(".rr-player")
+    expect(output.get_by_text("A cycle of receives")).to_have_count(1)
     who = player.locator(".rr-ending").get_by_role(
         "img", name="wait graph of 2 ranks: cycle 0 → 1 → 0"
     )
     expect(who).to_be_visible()
-    player.get_by_role("button", name="To the end").click()
     expect(player.locator(".rr-in")).to_have_count(2)
     notebook.photograph("deadlock-played", player)
     left = notebook.add_and_run(LEAVES).locator(".rr-player")
-    expect(left.locator(".rr-table tbody tr").first).to_contain_text("nothing yet")
-    left.get_by_role("button", name="To the end").click()
     expect(left.locator(".rr-table tbody tr").first).to_contain_text("has returned")
+    left.get_by_role("button", name="To the beginning").click()
+    expect(left.locator(".rr-table tbody tr").first).to_contain_text("nothing yet")
 
 
 def _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook: NotebookPage) -> None:
@@ -262,10 +287,10 @@ def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:
 
 
 def _a_diagram_follows_the_theme(notebook: NotebookPage) -> None:
-    """Drawn in the light theme once, it is turned over in the dark one."""
+    """It is gray; drawn in the light theme once, it is turned over in the dark one."""
     diagram = notebook.page.locator(".jp-RenderedMermaid img").first
     dark = notebook.page.locator("body[data-jp-theme-light='false']").count() > 0
-    expect(diagram).to_have_css("filter", re.compile("^invert" if dark else "^none"))
+    expect(diagram).to_have_css("filter", re.compile("^invert" if dark else "^grayscale"))
 
 
 def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:

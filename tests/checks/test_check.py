@@ -14,7 +14,9 @@ from helpers.checks.check_notebook import results_of
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.checks.result import Outcome
-from helpers.views.verdict import verdict_text
+from helpers.course.notebook_file import source_of
+from helpers.course.workspace import cells_of
+from helpers.views.verdict import verdict_html, verdict_text
 from tests.grading.notebooks import IMPORTS, RIGHT
 
 BOUNDS = "return n * rank // world_size, n * (rank + 1) // world_size"
@@ -36,6 +38,17 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     exec(result.source, alone)
     assert result.passed and eval("my_slice(1, 4, 8)", alone) == (2, 4)
     assert check("token_ring").source == ""
+    assert result.following == "Exercise 0.2, My slice"
+    name, _, cell = result.link.partition(".ipynb#cell-id=")
+    (task,) = (each for each in cells_of(name) if each["id"] == cell)
+    assert name == "00_start_here" and source_of(task).startswith("## Exercise 0.2: My slice")
+    assert verdict_text(result).splitlines() == [
+        "✓ Exercise 0.1: Hello, rank (2 min, ●○○○○): passed",
+        "  ✓ Right in 12 cases on 1 to 5 ranks",
+        "  ✓ no communication",
+        "  Next: Exercise 0.2, My slice",
+    ]
+    assert f'<a href="{result.link}">Exercise 0.2, My slice</a>' in verdict_html(result)
 
 
 def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:

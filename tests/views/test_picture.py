@@ -58,11 +58,12 @@ def test_a_label_that_the_font_lacks_is_drawn_without_a_warning() -> None:
 def test_the_points_are_those_that_matplotlib_would_save(width: float) -> None:
     figure = new_figure(width, 2.3)
     figure.subplots().plot([0, 2, 1])
+    picture = Picture(figure, "")
     for dpi in (110, 220):
         saved = BytesIO()
         figure.savefig(saved, format="png", dpi=dpi)
         expected = Image.open(saved).convert("RGB")
-        found = Image.open(BytesIO(Picture(figure, "")._png(dpi))).convert("RGB")
+        found = Image.open(BytesIO(picture._png(dpi))).convert("RGB")
         assert found.size == expected.size
         # a palette has fewer colors
         assert max(high for _, high in ImageChops.difference(found, expected).getextrema()) < 16

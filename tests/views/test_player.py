@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -93,9 +94,9 @@ def test_what_tensors_held_is_told_before_and_after() -> None:
 
 
 def test_a_deadlock_stands_still_with_who_waits_for_whom() -> None:
-    ending = played(stuck())["ending"]
-    assert ending["title"] == "Deadlock: A cycle."
-    assert 'aria-label="wait graph of 2 ranks: cycle 0 → 1 → 0' in ending["graph"]
+    data = played(stuck())
+    assert data["failure"] == "Deadlock: A cycle."
+    assert 'aria-label="wait graph of 2 ranks: cycle 0 → 1 → 0' in data["ending"]["graph"]
 
 
 def test_the_end_of_each_rank_is_told_as_in_its_lane() -> None:
@@ -120,10 +121,26 @@ def test_ranks_that_waited_when_another_failed_are_told() -> None:
     assert endings(run) == {0: "raised KeyError", 1: "was in all_reduce"}
 
 
-def test_the_lanes_of_a_deadlock_hold_its_player_and_others_do_not() -> None:
-    assert "A cycle." in unpacked(lanes_html(stuck()))[1]
+def test_the_lanes_of_a_deadlock_tell_it_once_and_then_draw_who_waits() -> None:
+    html = lanes_html(stuck())
+    told, page = html.split("<script", 1)
+    data = json.loads(unpacked(page)[1])
+    assert told.count("A cycle.") == 1 and data["failure"] == "" and data["ending"]["graph"]
+    # once more in words below the image, which the player hides
+    assert told.count("waits for rank 1") == 1 and "waits for rank 1" in told.partition("<img")[2]
+    assert data["ending"]["ranks"]["0"].endswith("waits for rank 1")
+    printed = lanes_html(replace(stuck(), output=["a line", ""]))
+    below = printed.rpartition("</script>")[2]
+    assert "a line" in below and "waits for" not in below
     assert "<script" not in lanes_html(replace(stuck(), failure=None))
     assert player_html(run_of([""])) == player_html(None) == "", "nothing to play"
+
+
+def test_a_player_starts_by_itself_only_if_it_is_asked_to_and_new() -> None:
+    run = replace(run_of(["", ""]), trace=ping_pong())
+    still, moving = (json.loads(unpacked(player_html(run, at_once=x))[1]) for x in (False, True))
+    assert still["made"] == played(run)["made"] == 0.0
+    assert 0 <= time.time() - moving["made"] < 60
 
 
 def test_what_is_not_on_a_live_page_has_no_player(monkeypatch: pytest.MonkeyPatch) -> None:

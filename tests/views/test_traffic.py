@@ -15,18 +15,26 @@ def test_two_ranks() -> None:
         "rank 1 → rank 0: 800 B in 2 messages\n"
         "all_reduce: each rank handed in 400 B"
     )
-    pairs, bar, ops = _by_label(picture.figure.axes)
+    pairs, ops = _by_label(picture.figure.axes)
     assert [t.get_text() for t in pairs.texts] == ["800 B\n(2)", "800 B\n(2)"]
-    assert bar.get_ylabel() == "bytes sent [B]"
+    assert not _bars(picture.figure.axes)  # a scale of one amount, which is in the cells
     assert [t.get_text() for t in ops.texts] == ["400 B", "400 B"]
     assert traffic_matrix(ping_pong(2)) == [[0, 800], [800, 0]]
 
 
 def _by_label(axes):  # type: ignore[no-untyped-def]
     pairs = next(a for a in axes if a.get_xlabel() == "to rank")
-    bar = next(a for a in axes if a.get_ylabel().startswith("bytes"))
     ops = next(a for a in axes if a.get_ylabel() == "rank")
-    return pairs, bar, ops
+    return pairs, ops
+
+
+def _bars(axes):  # type: ignore[no-untyped-def]
+    return [a.get_ylabel() for a in axes if a.get_ylabel().startswith("bytes")]
+
+
+def test_different_amounts_have_a_scale() -> None:
+    sends = [[event(0, n, "send", n, n + 1, peer=n + 1, nbytes=8 + n) for n in (0, 1)], [], []]
+    assert _bars(traffic(trace_of_rows(3, sends)).figure.axes) == ["bytes sent [B]"]
 
 
 def test_cells_without_a_message_stay_empty() -> None:
@@ -72,6 +80,7 @@ def test_sixteen_ranks_need_no_numbers_in_the_cells() -> None:
     assert lines[0] == "traffic of 16 ranks: 240 messages, all_reduce"
     assert lines[-2] == "rank 15 → rank 0: 6,000 B in 15 messages"
     assert not _by_label(picture.figure.axes)[0].texts
+    assert _bars(picture.figure.axes) == ["bytes sent [kB]"]
     assert picture.text == traffic(ring()).text
     assert picture._repr_png_() == traffic(ring())._repr_png_()
 

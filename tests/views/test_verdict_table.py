@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
 from helpers.views.verdict import verdict_html, verdict_text
 
@@ -28,6 +32,24 @@ def test_the_text_names_ranks_where_there_are_several() -> None:
         result(Row(0, "5", "1", "2", "off"), Row(1, "5", "1", "1"))
     )
     assert "rank 0" not in verdict_text(result(Row(0, "5", "1", "2", "off")))
+
+
+WORLDS = {
+    "": (),
+    " on 1 rank": (1,),
+    " on 2 to 4 ranks": (2, 3, 4),
+    " on 1, 2 and 4 ranks": (1, 2, 4),
+}
+
+
+@pytest.mark.parametrize("words", WORLDS)
+def test_a_pass_says_in_which_worlds_and_which_rules_held(words: str) -> None:
+    cases, rules = (CaseVerdict("a case", Outcome.PASSED),) * 3, ("sends & receives",)
+    passed = CheckResult("f", "F", Outcome.PASSED, cases, rules=rules, sizes=WORLDS[words])
+    assert verdict_text(passed) == f"✓ F: passed\n  ✓ Right in 3 cases{words}\n  ✓ sends & receives"
+    html = verdict_html(replace(passed, points=5, out_of=5))
+    assert f">✓ Right in 3 cases{words}<" in html and ">✓ sends &amp; receives<" in html
+    assert "points" not in html
 
 
 def test_a_label_that_tells_a_whole_story_is_shown_once_and_not_in_a_list() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
-from helpers.views.palette import FAINT
+from helpers.views.palette import FAINT, amounts
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import one_line, plural, short_bytes
 from helpers.views.traffic import traffic_matrix
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 _NOTHING = "no runs, so nothing is drawn"
-_COLORS = "cividis_r"
 _LINE = "#CCCCCC"
 _SIDE, _WIDEST = 1.5, 8.8
 """Of one map, and of a row of them, in inches."""
@@ -75,7 +74,11 @@ def _draw(axes: Axes, label: str, matrix: _Matrix, most: int) -> AxesImage:
     size = len(matrix)
     values = np.array([[*row, 0, sum(row)] for row in matrix], dtype=float)
     image = axes.imshow(
-        np.ma.masked_array(values, mask=values == 0), cmap=_COLORS, vmin=0, vmax=most, aspect="auto"
+        np.ma.masked_array(values, mask=values == 0),
+        cmap=amounts(),
+        vmin=0,
+        vmax=most,
+        aspect="auto",
     )
     ranks = range(0, size, -(-size // 8))
     axes.set_xticks([*ranks, size + 1], [*map(str, ranks), "all"])
