@@ -61,22 +61,22 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
 
 
 def _following(name: str) -> tuple[str, str]:
-    """Return what comes after an exercise, the next one or the next notebook, and JupyterLab's link to it."""
-    from helpers.course.home import title_of
+    """Return what comes after an exercise, and JupyterLab's link to it.
+
+    After a notebook's last exercise that is the cell which names the next stop of each path.
+    """
     from helpers.course.workspace import cells_with
 
-    later = [*headings().values()]
-    later = later[[heading.name for heading in later].index(name) + 1 :]
-    if not later:
-        return "", ""
-    following, file = later[0], f"{later[0].notebook}.ipynb"
-    if following.notebook != headings()[name].notebook:
-        return f"notebook {title_of(following.notebook)}", file
-    cell = cells_with(following.notebook, r"^#+ Exercise (\d+\.\d+):").get(following.number)
-    return (
-        f"Exercise {following.number}, {following.title}",
-        f"{file}#cell-id={cell}" if cell else "",
-    )
+    notebook = headings()[name].notebook
+    own = [heading for heading in headings().values() if heading.notebook == notebook]
+    later = own[[heading.name for heading in own].index(name) + 1 :]
+    if later:
+        cell = cells_with(notebook, r"^#+ Exercise (\d+\.\d+):").get(later[0].number)
+        words = f"Exercise {later[0].number}, {later[0].title}"
+    else:
+        cell = cells_with(notebook, r'^next_steps\("(\d\d)"\)').get(notebook[:2])
+        words = "the next notebook of your path"
+    return words, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
 
 
 def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:

@@ -38,17 +38,32 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     exec(result.source, alone)
     assert result.passed and eval("my_slice(1, 4, 8)", alone) == (2, 4)
     assert check("token_ring").source == ""
-    assert result.following == "Exercise 0.2, My slice"
+    assert result.following == "the next notebook of your path"
+    name, _, cell = result.link.partition(".ipynb#cell-id=")
+    (onward,) = (each for each in cells_of(name) if each["id"] == cell)
+    assert name == "00_start_here" and source_of(onward) == 'next_steps("00")'
+    assert verdict_text(result).splitlines() == [
+        "✓ Exercise 0.2: My slice (10 min, ●●○○○): passed",
+        "  ✓ Right in 24 cases on 1, 2, 3, 4 and 7 ranks",
+        "  ✓ no communication",
+        "  Next: the next notebook of your path",
+    ]
+    assert f'<a href="{result.link}">the next notebook of your path</a>' in verdict_html(result)
+
+
+def test_a_pass_leads_to_the_next_exercise_of_its_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+    shell = SimpleNamespace(
+        user_ns={}, history_manager=SimpleNamespace(input_hist_raw=["", IMPORTS, RIGHT])
+    )
+    monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
+    result = check("ping_pong")
+    assert result.following == "Exercise 2.2, Token ring"
     name, _, cell = result.link.partition(".ipynb#cell-id=")
     (task,) = (each for each in cells_of(name) if each["id"] == cell)
-    assert name == "00_start_here" and source_of(task).startswith("## Exercise 0.2: My slice")
-    assert verdict_text(result).splitlines() == [
-        "✓ Exercise 0.1: Hello, rank (2 min, ●○○○○): passed",
-        "  ✓ Right in 12 cases on 1 to 5 ranks",
-        "  ✓ no communication",
-        "  Next: Exercise 0.2, My slice",
-    ]
-    assert f'<a href="{result.link}">Exercise 0.2, My slice</a>' in verdict_html(result)
+    assert source_of(task).startswith("## Exercise 2.2: Token ring")
 
 
 def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:

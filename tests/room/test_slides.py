@@ -156,9 +156,10 @@ def test_a_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
     path = write_slides([whole(SOLVED[0])], tmp_path / "00.html", run=False)
     page.goto(path.as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
+    page.wait_for_selector("[data-lm-suppress-shortcuts]", state="attached")
     page.evaluate(
-        "() => { while (!Reveal.getCurrentSlide().querySelector('[data-lm-suppress-shortcuts]'))"
-        " Reveal.next(); }"
+        "() => { while (!Reveal.getCurrentSlide().querySelector('[data-lm-suppress-shortcuts]')"
+        " && !Reveal.isLastSlide()) Reveal.next(); }"
     )
     where = page.evaluate("Reveal.getIndices()")
     page.get_by_role("button", name="Play").first.click()
