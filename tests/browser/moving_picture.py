@@ -42,7 +42,9 @@ def add_up_by_hand(rank: int, world_size: int) -> float:
 def frames() -> list[Image.Image]:
     """Return one picture for each step of a run in which rank 1 does not send."""
     run = Broken(add_up_by_hand, Break(4)).run(Break(4, dropped=(1, 1)))
-    html = timeline(run)._repr_html_()
+    picture = timeline(run)
+    assert picture.live is not None
+    html = picture.live()
     browser = next(filter(None, map(shutil.which, BROWSERS)))
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -70,7 +70,7 @@ def test_the_command_checks_at_each_save_until_it_is_interrupted(notebook: Path)
         assert watching.stdout.readline().startswith("Watching ")
         answer(notebook, RIGHT)
         for line in watching.stdout:
-            if line.startswith("Next:"):
+            if line.strip().startswith("Next:"):
                 break
         else:
             pytest.fail("nothing was checked")
