@@ -35,7 +35,7 @@ _FILES = (
     "LICENSE",
     "docs/engine.md",
     "docs/hosts.md",
-    "docs/timeline.png",
+    "docs/deadlock.webp",
     "Makefile",
     "constraints.txt",
     "environment.yml",

@@ -22,7 +22,7 @@ from helpers.views.timeline import timeline
 from tests.browser.conftest import BROWSERS, QUIET
 
 PICTURE = Path(__file__).parents[2] / "docs" / "deadlock.webp"
-WIDTH, HEIGHT = 960, 640
+WIDTH, HEIGHT = 900, 760
 STEP_MS, LAST_MS = 700, 4000
 
 
@@ -62,8 +62,8 @@ def frames() -> list[Image.Image]:
         slider.press("Home")
         found = [_shot(page.screenshot())]
         for _ in range(steps):
-            slider.press("ArrowRight")
-            page.wait_for_timeout(150)
+            page.keyboard.press("ArrowRight")
+            page.wait_for_timeout(1500)  # the message on its way arrives
             found.append(_shot(page.screenshot()))
     return found
 
