@@ -61,21 +61,26 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
 
 
 def _following(name: str) -> tuple[str, str]:
-    """Return what comes after an exercise, and JupyterLab's link to it.
+    """Return what comes after an exercise on the path that the home page shows, and JupyterLab's link to it.
 
-    After a notebook's last exercise that is the cell which names the next stop of each path.
+    For an exercise that is not on it: the next one of its notebook, or the cell with the next stops.
     """
+    from helpers.course.home import home, title_of
     from helpers.course.workspace import cells_with
 
-    notebook = headings()[name].notebook
-    own = [heading for heading in headings().values() if heading.notebook == notebook]
-    later = own[[heading.name for heading in own].index(name) + 1 :]
-    if later:
-        cell = cells_with(notebook, r"^#+ Exercise (\d+\.\d+):").get(later[0].number)
-        words = f"Exercise {later[0].number}, {later[0].title}"
-    else:
+    notebook, way = headings()[name].notebook, home().way
+    stops = way.path.stops if way else ()
+    order = [each for stop in stops for each in stop.exercises]
+    if name not in [each.name for each in order]:
+        order = [each for each in headings().values() if each.notebook == notebook]
+    later = order[[each.name for each in order].index(name) + 1 :]
+    if not later:
         cell = cells_with(notebook, r'^next_steps\("(\d\d)"\)').get(notebook[:2])
-        words = "the next notebook of your path"
+        return "the next notebook of your path", f"{notebook}.ipynb#cell-id={cell}" if cell else ""
+    if later[0].notebook != notebook:
+        return title_of(later[0].notebook), f"{later[0].notebook}.ipynb"
+    cell = cells_with(notebook, r"^#+ Exercise (\d+\.\d+):").get(later[0].number)
+    words = f"Exercise {later[0].number}, {later[0].title}"
     return words, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
 
 

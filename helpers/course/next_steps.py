@@ -50,11 +50,10 @@ class NextSteps:
                 found.append((said, said, ""))
                 continue
             place = next(leg.place for leg in way.legs if leg.stop is stop)
-            part = f", “{stop.parts[0]}”" if stop.parts else ""
+            parts = f", the parts {' · '.join(stop.parts)}" if stop.parts else ""
             said = f"{way.path.title}: next is "
-            words = f"{place.title}{part}"
-            link = f'<a href="{escape(stop.link)}"><b>{escape(words)}</b></a>'
-            found.append((f"{said}{words}", said, link))
+            link = f'<a href="{escape(stop.link)}"><b>{escape(place.title)}</b></a>{escape(parts)}'
+            found.append((f"{said}{place.title}{parts}", said, link))
         return found
 
     def _repr_html_(self) -> str:

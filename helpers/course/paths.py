@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks.headings import Heading, headings, notebook_called, notebooks
-from helpers.course.workspace import cells_with
 
 _FILE = Path(__file__).with_name("paths.toml")
 EVERYTHING = "everything"
@@ -40,9 +39,8 @@ class Stop:
 
     @property
     def link(self) -> str:
-        """Where JupyterLab opens the stop: at the cell with its first heading."""
-        cell = cells_with(self.notebook, r"^## (.+)$").get(self.parts[0]) if self.parts else None
-        return f"{self.notebook}.ipynb#cell-id={cell}" if cell else f"{self.notebook}.ipynb"
+        """The notebook's file: its first cells import what all parts need."""
+        return f"{self.notebook}.ipynb"
 
 
 @dataclass(frozen=True)

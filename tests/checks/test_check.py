@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from helpers.answers.build import Answer, build_answer, cell_number
-from helpers.checks.check import check
+from helpers.checks.check import _following, check
 from helpers.checks.check_notebook import results_of
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
@@ -38,32 +38,32 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     exec(result.source, alone)
     assert result.passed and eval("my_slice(1, 4, 8)", alone) == (2, 4)
     assert check("token_ring").source == ""
-    assert result.following == "the next notebook of your path"
-    name, _, cell = result.link.partition(".ipynb#cell-id=")
-    (onward,) = (each for each in cells_of(name) if each["id"] == cell)
-    assert name == "00_start_here" and source_of(onward) == 'next_steps("00")'
+    # the path of the home page leads past notebook 01
+    assert result.following == "02 · Blocking send and receive"
     assert verdict_text(result).splitlines() == [
         "✓ Exercise 0.2: My slice (10 min, ●●○○○): passed",
         "  ✓ Right in 24 cases on 1, 2, 3, 4 and 7 ranks",
         "  ✓ no communication",
-        "  Next: the next notebook of your path",
+        "  Next: 02 · Blocking send and receive",
     ]
-    assert f'<a href="{result.link}">the next notebook of your path</a>' in verdict_html(result)
+    link = '<a href="02_blocking_p2p.ipynb">02 · Blocking send and receive</a>'
+    assert link in verdict_html(result)
 
 
-def test_a_pass_leads_to_the_next_exercise_of_its_notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
-    shell = SimpleNamespace(
-        user_ns={}, history_manager=SimpleNamespace(input_hist_raw=["", IMPORTS, RIGHT])
-    )
-    monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
-    result = check("ping_pong")
-    assert result.following == "Exercise 2.2, Token ring"
-    name, _, cell = result.link.partition(".ipynb#cell-id=")
-    (task,) = (each for each in cells_of(name) if each["id"] == cell)
-    assert source_of(task).startswith("## Exercise 2.2: Token ring")
+@pytest.mark.parametrize(
+    ("name", "following", "cell"),
+    [
+        ("count_votes", "Exercise 0.2, My slice", "## Exercise 0.2: My slice"),
+        ("all_reduce_by_parameter_server", "Exercise 5.5", "## Exercise 5.5"),
+        ("HookedDDP", "the next notebook of your path", 'next_steps("09")'),
+        ("memory_plan", "the next notebook of your path", 'next_steps("12")'),
+    ],
+)
+def test_a_pass_leads_to_the_cell_of_what_is_next(name: str, following: str, cell: str) -> None:
+    words, link = _following(name)
+    notebook, _, where = link.partition(".ipynb#cell-id=")
+    (found,) = (each for each in cells_of(notebook) if each["id"] == where)
+    assert words.startswith(following) and source_of(found).startswith(cell)
 
 
 def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
