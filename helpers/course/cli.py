@@ -436,7 +436,10 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
 @main.command()
 @click.option("--path", type=click.Choice(path_names()), required=True, help="Which path.")
 @click.option(
-    "--hours", type=click.FloatRange(0.5, 24), default=8, help="Of a session, with breaks."
+    "--hours",
+    type=click.FloatRange(0.5, 24),
+    default=8,
+    help="How long a session may be, breaks included.",
 )
 def plan(path: str, hours: float) -> None:
     """Divide a path into sessions for a class.
@@ -469,8 +472,8 @@ def plan(path: str, hours: float) -> None:
 def slides(notebooks: tuple[str, ...], path: str | None, out: Path, **options: bool) -> None:
     """Make slides of notebooks, or of a path.
 
-    One file for each notebook, with speaker notes (press S), which needs no network. Of all notebooks, those
-    named, or a path: course slides 02 04, course slides --path ddp
+    Each file has speaker notes (press S) and needs no network. Without arguments it makes a file for each
+    notebook. For example: course slides 02 04, or: course slides --path ddp
     """
     workspace = workspaces.find_workspace()
     run = not options.pop("stored")
