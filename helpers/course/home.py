@@ -146,7 +146,7 @@ class Home:
 
     @property
     def way(self) -> Way | None:
-        """The path to go on with: the first with a notebook that was begun, else the first not done."""
+        """The current path: the first with a notebook that was begun, or the first that is not done."""
         begun = {place.notebook for place in self.places if place.state == "begun"}
         to_do = [way for way in self.ways if way.next]
         on_it = (way for way in to_do if way.next and way.next.stop.notebook in begun)
@@ -155,7 +155,7 @@ class Home:
 
     @property
     def here(self) -> Leg | None:
-        """The stop to go on with."""
+        """The next stop of the current path."""
         return self.way.next if self.way else None
 
     def __repr__(self) -> str:

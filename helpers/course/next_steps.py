@@ -16,7 +16,7 @@ _CHECKED = r"^(?:.*= )?check\((\w+)\)"
 
 @dataclass(frozen=True, repr=False)
 class NextSteps:
-    """One notebook's exercises and quizzes, with links to their cells, and where to go on.
+    """One notebook's exercises and quizzes, with links to their cells, and what comes next.
 
     cells: of exercises, by name. ways: the paths on which the notebook is.
     """
