@@ -47,10 +47,10 @@ def curves(
         from matplotlib.ticker import MaxNLocator
 
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # there is no step 2.5
-    if "x" in log:
-        axes.set_xscale("log")
-    if "y" in log:
-        axes.set_yscale("log")
+    for axis, scale in enumerate((axes.set_xscale, axes.set_yscale)):
+        # A fit to times of a busy machine can be negative throughout; matplotlib would warn.
+        if "xy"[axis] in log and any(point[axis] > 0 for line in series.values() for point in line):
+            scale("log")
     axes.grid(True, color="#DDDDDD")
     axes.spines[["top", "right"]].set_visible(False)
     if len(series) > 1:

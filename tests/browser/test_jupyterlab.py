@@ -125,7 +125,7 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
 
 
 def _a_pass_plays_once_and_leads_on(notebook: NotebookPage) -> None:
-    cell = notebook.add_and_run("check(ping_pong)")
+    cell = notebook.add_and_run("check(token_ring)")
     player, page = cell.locator(".rr-player"), notebook.page
     player.locator(".rr-stage").scroll_into_view_if_needed()
     expect(player.get_by_role("button", name="Pause")).to_be_visible(timeout=20_000)
@@ -134,10 +134,10 @@ def _a_pass_plays_once_and_leads_on(notebook: NotebookPage) -> None:
     expect(player.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=60_000)
     count = player.locator(".rr-count")
     expect(count).to_have_text(re.compile(r"^(\d+) / \1$"))
-    cell.get_by_role("link", name="Exercise 2.2, Token ring").click()
-    expect(page.get_by_role("heading", name="Exercise 2.2: Token ring")).to_be_in_viewport()
+    cell.get_by_role("link", name="Exercise 2.3, Exchange in pairs").click()
+    expect(page.get_by_role("heading", name="Exercise 2.3: Exchange in pairs")).to_be_in_viewport()
     page.emulate_media(reduced_motion="reduce")
-    still = notebook.add_and_run("check(ping_pong)").locator(".rr-player")
+    still = notebook.add_and_run("check(token_ring)").locator(".rr-player")
     still.locator(".rr-stage").scroll_into_view_if_needed()
     page.wait_for_timeout(1500)
     expect(still.get_by_role("button", name="Play", exact=True)).to_be_visible()

@@ -11,6 +11,7 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 from PIL import Image, ImageChops
 
+from helpers.views.curve import curves
 from helpers.views.picture import Picture, new_figure
 from helpers.views.timeline import timeline
 from helpers.views.traffic import traffic
@@ -52,6 +53,12 @@ def test_pyplot_never_hears_of_a_picture() -> None:
 def test_a_label_that_the_font_lacks_is_drawn_without_a_warning() -> None:
     row = [event(0, 0, "span", 0, 9, call="計算 🚀")]
     assert timeline(trace_of_rows(2, [row]))._repr_png_()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_fit_to_times_of_a_busy_machine_is_drawn_without_a_warning() -> None:
+    negative = [(-1.0, -1e-4), (-4.0, -2e-4)]
+    assert curves({"fit": negative}, x="n [bytes]", y="time [s]", log="xy")._repr_png_()
 
 
 @pytest.mark.parametrize("width", [4.35, 5.3, 6.0, 7.35, 8.21])
