@@ -39,6 +39,8 @@ Set = tuple[str, str]
 
 The kinds are "" for all cases, "small 2" for those of two ranks with small numbers, "low 2" for small cases.
 """
+_IN_ONE_WORLD = 24
+"""How many cases one world is given: with many more, a slow one may use up the world's time."""
 _kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
 _needing: dict[tuple[str, Callable[..., Case]], bool] = {}
 
@@ -112,12 +114,22 @@ def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
 def prepare(exercise: Exercise, sets: Iterable[Set], connection: Servers | None = None) -> None:
     """Run the reference on sets of cases, and keep what it returns. Raise CheckFault if it fails."""
     worlds = Worlds(exercise, [source_of(exercise)], connection=connection)
-    for each in sets:
-        right: list[Any] = []
-        cases = _cases(exercise, each)
-        for _, group in groupby(cases, key=lambda case: case.world_size):
-            right += _right(worlds, [Turn(case, number) for number, case in enumerate(group)])
-        _kept[_key(exercise, each)] = right
+    drawn = {each: _cases(exercise, each) for each in sets}
+    turns: dict[int, list[Turn]] = {}
+    for cases in drawn.values():
+        for size, group in groupby(cases, key=lambda case: case.world_size):
+            numbered = (Turn(case, number) for number, case in enumerate(group))
+            turns.setdefault(size, []).extend(numbered)
+    right: dict[int, Any] = {}
+    for (
+        same_size
+    ) in turns.values():  # one world for all sets, as starting a world is what takes time
+        for start in range(0, len(same_size), _IN_ONE_WORLD):
+            some = same_size[start : start + _IN_ONE_WORLD]
+            pairs = zip(some, _right(worlds, some), strict=True)
+            right |= {id(turn.case): each for turn, each in pairs}
+    for each, cases in drawn.items():
+        _kept[_key(exercise, each)] = [right[id(case)] for case in cases]
 
 
 def _cases(exercise: Exercise, drawn: Set) -> Sequence[Case]:

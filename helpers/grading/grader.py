@@ -231,7 +231,8 @@ class Grader:
             return Attempt(failed(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
         with self.plan.turns.with_others():
             # before a judge is forked, which has to know what is right
-            self.references.prepare(exercise, (VISIBLE_SECRET, self.secret))
+            secrets = VISIBLE_SECRET, self.secret
+            self.references.prepare(exercise, secrets, advice=not at_once)
             for _ in range(_LOST_AGAIN):
                 began = time.monotonic()
                 try:

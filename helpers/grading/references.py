@@ -61,13 +61,15 @@ class References:
             self._worked.add(exercise.name)
         return result.passed
 
-    def prepare(self, exercise: Exercise, secrets: Sequence[str]) -> None:
-        """Find out what is right in the cases of these secrets, if only the reference says so.
+    def prepare(self, exercise: Exercise, secrets: Sequence[str], advice: bool) -> None:
+        """Run the reference on the cases of these secrets, if only the reference says what is right there.
 
-        The reference runs in a sandbox of its own. A process that was forked before does not know what is
-        right.
+        It runs in a sandbox of its own. A process that was forked before does not know the results.
+
+        Args:
+            advice: Include the cases that a check draws only once an answer has failed. They are most of all.
         """
-        if not (needed := _missing(exercise, secrets)):
+        if not (needed := _missing(exercise, secrets, advice)):
             return
         late = exercise.notebook >= "09"
         with (
@@ -79,7 +81,7 @@ class References:
 
     def lacks(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
         """Whether the reference has failed where only it says what is right."""
-        return bool(_missing(exercise, secrets))
+        return bool(_missing(exercise, secrets, advice=True))
 
     def answers(self, notebook: str) -> dict[str, Answer | Problem]:
         """Return a notebook's reference solutions by name, nothing where there are none here."""
@@ -93,10 +95,14 @@ class References:
         return self._found[notebook]
 
 
-def _missing(exercise: Exercise, secrets: Sequence[str]) -> list[Set]:
+def _missing(exercise: Exercise, secrets: Sequence[str], advice: bool) -> list[Set]:
     if not needs_reference(exercise):
         return []
-    sets = [each for secret in secrets for each in sets_of(exercise, secret)]
+    sets = [
+        each
+        for secret in secrets
+        for each in (sets_of(exercise, secret) if advice else [(secret, "")])
+    ]
     try:
         return missing(exercise, sets)
     except CheckFault:  # there is no reference

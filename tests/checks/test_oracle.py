@@ -107,6 +107,25 @@ def test_it_never_runs_where_answers_do(reference: Callable[[str], None]) -> Non
     assert all(each.right.right for each in oracle.draw(EXERCISE, "one", own_server=False))
 
 
+def test_several_sets_share_worlds_and_keep_their_own_results(
+    reference: Callable[[str], None], launches: list[int]
+) -> None:
+    apart = []
+    for secret in ("three", "four"):
+        reference(SUM)
+        apart += [each.right.right for each in oracle.draw(EXERCISE, secret)]
+    launches.clear()
+    reference(SUM + "\n\n# a third one\n")
+    oracle.prepare(EXERCISE, [("three", ""), ("four", "")])
+    assert sorted(launches) == [1, 2]
+    shared = [
+        each.right.right
+        for secret in ("three", "four")
+        for each in oracle.draw(EXERCISE, secret, own_server=False)
+    ]
+    assert str(shared) == str(apart)
+
+
 def test_without_solutions_the_sealed_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
