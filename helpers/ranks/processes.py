@@ -20,7 +20,7 @@ NO_NEW_PRIVS, PR_SET_NAME = 38, 15
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _FAMILY_S, _EMPTY_LOOKS = 10.0, 3
-_TRACKERS_S = 8.0
+_TRACKERS_S, _EXEC_S = 8.0, 0.5
 # Opened before any fork: a new rank, or a program before its exec, is not a place to load a library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -151,8 +151,14 @@ def _group(pid: int) -> int:
 
 
 def _is_tracker(pid: int) -> bool:
+    give_up = time.monotonic() + _EXEC_S
     with suppress(OSError):
-        return b"resource_tracker import main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        # A process in the middle of its exec has no command line yet: a rank can end before its tracker has one.
+        while not (line := Path(f"/proc/{pid}/cmdline").read_bytes()):
+            if _state(pid) in _ENDED or time.monotonic() > give_up:
+                return False
+            time.sleep(0.001)
+        return b"resource_tracker import main" in line
     return False
 
 
