@@ -153,7 +153,7 @@ def _group(pid: int) -> int:
 def _is_tracker(pid: int) -> bool:
     give_up = time.monotonic() + _EXEC_S
     with suppress(OSError):
-        # A process in the middle of its exec has no command line yet: a rank can end before its tracker has one.
+        # In the middle of its exec a process has no command line yet, and its rank can have ended by then.
         while not (line := Path(f"/proc/{pid}/cmdline").read_bytes()):
             if _state(pid) in _ENDED or time.monotonic() > give_up:
                 return False
