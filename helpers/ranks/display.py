@@ -1,7 +1,7 @@
-"""What a notebook shows of a launch: a live view while it runs, prints that nobody asked for after.
+"""Show a launch in the notebook: a live view while it runs, and its output when it is done.
 
-A Run that stands at a cell's end draws itself. One that does not (`run = launch(f)`) would swallow
-what its ranks printed; so at the end of the cell each such Run that has output is drawn as well.
+A Run that is the last value of a cell draws itself. One that is not (`run = launch(f)`) would hide what its
+ranks printed, so each such Run that has output is drawn at the end of the cell.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ EVERY_S = 0.3
 
 
 class Quiet:
-    """Shows nothing: launches outside a notebook, checks, graders."""
+    """Shows nothing, for launches outside a notebook, checks and graders."""
 
-    # Whether somebody may step through the run afterwards, and see what was in its tensors.
+    # Whether a reader may step through the run afterwards, and look at its tensors.
     watched = False
 
     def update(self, world: World, watcher: Watcher, seconds: float) -> None:
-        """Show what ranks do `seconds` after the launch began."""
+        """Show what the ranks do `seconds` after the launch began."""
 
     def stopped(self, world: World, watcher: Watcher, seconds: float) -> None:
-        """Show what ranks had printed, and where each was, when the reader pressed Stop."""
+        """Show what the ranks had printed, and where each was, when the reader pressed Stop."""
 
     def keep(self, run: Run) -> None:
         """Show a run whose launch is about to raise."""
 
     def clear(self) -> None:
-        """Take the live view away."""
+        """Remove the live view."""
 
     def remember(self, run: Run) -> None:
-        """Show a run at the end of the cell if nothing else does."""
+        """Show a run at the end of the cell if the cell does not show it."""
 
 
 class Display(Quiet):
-    """Shows a launch in the notebook's cell that made it."""
+    """Shows a launch below the notebook cell that made it."""
 
     def __init__(self) -> None:
         self.watched = os.environ.get(LIVE) != "0"
@@ -110,7 +110,7 @@ class Display(Quiet):
             return
         if _cell.runs:
             _show_at_cell_end(shell, run)
-        else:  # a widget's callback, or a thread: the end of the next cell would be the wrong place
+        else:  # A widget's callback or a thread: the end of the next cell would be the wrong place.
             from IPython.display import display
 
             display(run)
@@ -118,7 +118,7 @@ class Display(Quiet):
 
 @dataclass
 class _Cell:
-    """Whether a cell runs in this kernel. What a magic runs as a cell within one does not count."""
+    """Whether a cell is running in this kernel. A cell that a magic runs inside it does not count."""
 
     runs: bool = False
 
@@ -127,7 +127,7 @@ _cell = _Cell()
 
 
 def follow_cells(shell: Any) -> None:
-    """Take note of the beginning and the end of each cell from now on. Must be called in a cell."""
+    """Track the beginning and end of each cell from now on. Must be called in a cell."""
 
     def begin(info: Any) -> None:
         _cell.runs = True
