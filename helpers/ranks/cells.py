@@ -50,8 +50,8 @@ def own_cells() -> tuple[list[str], dict[str, Any]]:
 
 def place_of(file: str, line: int, function: str) -> Place:
     """Return a line's place under the name that readers know, with its source text if known."""
-        # A rank can claim any file name, and the text is shown. So read only files that this process itself
-        # has loaded as code, never other files of the launching process.
+    # A rank can claim any file name, and the text is shown. So read only files that this process itself
+    # has loaded as code, never other files of the launching process.
     known = file in linecache.cache or file in _loaded(len(sys.modules))
     source = linecache.getline(file, line).rstrip("\n") if known else ""
     return Place(file, line, function, cell_name(file), source)

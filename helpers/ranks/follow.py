@@ -97,7 +97,7 @@ def _grace(world: World) -> float:
 
 
 def _others_wait(world: World) -> bool:
-    """Return whether every unfinished rank has been blocked in a call for so long that none can finish."""
+    """Return whether all unfinished ranks have been blocked in a call for 150 ms: nothing will end it."""
     long_ago = time.monotonic_ns() - 150_000_000
     return all(
         event is not None and event.start_ns < long_ago and not _is_monitored(event)
