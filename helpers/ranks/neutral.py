@@ -110,7 +110,7 @@ def without_own_files() -> Iterator[None]:
 def _place_of(start: _Start) -> Iterator[None]:
     """Restore the environment, folder and path of a kernel's start, which ranks and jobs inherit."""
     environment, path = dict(os.environ), list(sys.path)
-    cwd = os.open(".", os.O_RDONLY)  # A descriptor finds the folder even if it was renamed or removed.
+    cwd = os.open(".", os.O_RDONLY)  # It finds the folder even if that is renamed or removed.
     try:
         with contextlib.suppress(OSError):  # The first folder may no longer exist.
             os.chdir(start.cwd)
