@@ -1,4 +1,4 @@
-"""The options of a launch, each of them one field here, on its way from `launch` to the rank.
+"""The options of a launch, each of them one field here, passed from `launch` to the rank.
 
 launch(...) -> Options -> World -> Task -> rank
 
