@@ -17,8 +17,11 @@ _ADDRESS = re.compile(r"\[?127\.0\.0\.1\]?:\d+[$\d]*")
 class Worker:
     """One worker process of one round: its ranks, its output, and how it ended if it failed.
 
-    exitcode: None if the agent reported none, because it succeeded or was ended after a peer's failure.
-    error: the message of its error file, written under `@record`. traceback: the text next to it.
+    Attributes:
+        exitcode: None if the agent reported none, because the worker succeeded or was ended after a peer's
+            failure.
+        error: The message of its error file, written under `@record`.
+        traceback: The text next to that message.
     """
 
     node: int
@@ -106,8 +109,12 @@ class TorchrunFailed(PlainError):
 class MpiRun:
     """What happened under one mpiexec.
 
-    command: as a reader would type it. output[r], errors[r]: rank r's output to stdout and stderr.
-    exitcode: of mpiexec, None if it had to be ended. failure: the reason why the job failed, or None.
+    Attributes:
+        command: The command as a reader would type it.
+        output: What each rank printed to stdout.
+        errors: What each rank printed to stderr.
+        exitcode: The exit code of mpiexec; None if it had to be ended.
+        failure: The reason why the job failed, or None.
     """
 
     command: tuple[str, ...]

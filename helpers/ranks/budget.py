@@ -35,9 +35,13 @@ def ranks_of(world: World) -> list[int]:
 class Budget:
     """The time that processes may take, in seconds of a machine that they have to themselves.
 
-    roots: returns the current process ids; while there are none, nothing is charged. Their child processes
-    are counted too. times: returns the processes' times; they may be on other hosts. cores: how many cores
-    they share.
+    Args:
+        roots: Returns the current process ids. Their child processes are counted too. While there are none,
+            nothing is charged.
+        seconds: The budget.
+        now: The present time of a steady clock, in seconds.
+        times: Returns the times of these processes, which may be on other hosts.
+        cores: How many cores they share; 0 for all of this machine.
     """
 
     def __init__(

@@ -52,8 +52,11 @@ class Stopped(KeyboardInterrupt):
 class RankError:
     """An exception as a rank reported it: only text and places, never the exception object.
 
-    frames: the learner's own lines, outermost first. when_ns: orders failures in time. missing: the name
-    that a NameError did not find. inside: the line of an installed package that raised, if one did.
+    Attributes:
+        frames: The learner's own lines, outermost first.
+        when_ns: Orders failures in time.
+        missing: The name that a NameError did not find.
+        inside: The line of an installed package that raised, if one did.
     """
 
     rank: int
@@ -184,9 +187,10 @@ _MUCH_MORE_S = 10.0
 class RankTimeout(RankFailure):
     """The launch's whole budget was used up. `waits` describes what each rank was doing then.
 
-    by_the_clock: the machine was so busy that the ranks were ended before they got their whole budget.
-    was_computing: the ranks used a processor for the whole budget, so no other program slowed them down.
-    elapsed_s: the time by the clock, which on a busy machine is longer than the time that the ranks got.
+    Attributes:
+        by_the_clock: The machine was so busy that the ranks were ended before they got their whole budget.
+        was_computing: The ranks used a processor for the whole budget, so no other program slowed them down.
+        elapsed_s: The time by the clock, which on a busy machine is longer than the time that the ranks got.
     """
 
     def __init__(

@@ -144,7 +144,7 @@ def failure_of(world: World, watcher: Watcher) -> RankFailure | None:
 
 
 def _lowest_first_where_alike(errors: list[RankError]) -> list[RankError]:
-    """Move the lowest rank with the first error's kind and lines to the front: the order is chance."""
+    """Put the lowest of the ranks that failed like the first one in front: their order is random."""
     if errors:
         alike = [e for e in errors if (e.kind, e.frames) == (errors[0].kind, errors[0].frames)]
         first = min(alike, key=lambda error: error.rank)

@@ -59,7 +59,7 @@ def ask_launcher(question: list[Any]) -> Any:
 
 
 def replacement_reporter() -> Callable[[str], None]:
-    """Return the function that sends names of replaced functions, one per line, without any look-up."""
+    """Return the function that reports replaced functions, one name per line. It looks up no names."""
     if _here.report is None:
         raise RuntimeError("only a rank has a launcher to which it can report")
     return _here.report

@@ -130,8 +130,9 @@ def run_on_ranks(
 ) -> Run:
     """Do what `launch` does for checks and graders, but always return the Run.
 
-    settings: what this process has set, for the ranks to set too. connection: the rank server to use; by
-    default this process's own.
+    Args:
+        settings: What this process has set, for the ranks to set too.
+        connection: The rank server to use; by default this process's own.
     """
     began = time.monotonic()
     size = check_world_size(options.world_size)
@@ -173,7 +174,7 @@ def _late_notes(world: World, options: Options, needs: ImportState) -> tuple[str
 
 
 def import_next_time(world: World, needs: ImportState) -> None:
-    """Ask the rank server to import what a world's ranks had to, unless their program must import itself."""
+    """Ask the server to import what these ranks had to, unless their program must do its own imports."""
     if not needs.in_ranks:
         with suppress(ServerGone):
             world.connection.want(world.imported)
@@ -273,7 +274,7 @@ class _OwnServer:
     state: ImportState = ImportState(())
     # Servers for programs whose imports must see something else, the newest last.
     others: dict[ImportState, Connection] = field(default_factory=dict)
-    # Returns the servers to use in place of it, inside a `with hosts(...)` block.
+    # Returns the servers that replace this process's own inside a `with hosts(...)` block.
     elsewhere: Callable[[], Servers] | None = None
 
 

@@ -62,9 +62,14 @@ _SURVIVES = "These ranks are still running, and keep what was defined on them."
 
 @dataclass(frozen=True)
 class _Asked:
-    """The options of a `%%ranks` line. names: to send. fresh: start new ranks. trace: record calls.
+    """The options of a `%%ranks` line.
 
-    where: the name of the hosts to run on; if "", those of `with hosts(...)`, otherwise this machine.
+    Attributes:
+        names: The variables to send.
+        fresh: Start new ranks.
+        trace: Record the calls.
+        where: The name of the hosts to run on. If it is "", those of `with hosts(...)` are used, or else this
+            machine.
     """
 
     world_size: int = 2
@@ -90,9 +95,10 @@ class _Asked:
 class _Live:
     """The ranks that live on between the cells of this kernel, if there are any.
 
-    files: for each file of the learner's modules, when it had last changed when these ranks could first
-    import it. defined: the names that cells have defined on these ranks, each with the last cell that did.
-    lost: the same for ranks that have ended.
+    Attributes:
+        files: The time of the last change of each learner's module when these ranks could first import it.
+        defined: The names that cells have defined on these ranks, each with the last cell that did.
+        lost: The same for ranks that have ended.
     """
 
     world: World | None = None

@@ -108,7 +108,7 @@ def without_own_files() -> Iterator[None]:
 
 @contextmanager
 def _place_of(start: _Start) -> Iterator[None]:
-    """Restore the environment, folder and path of a kernel's start, which ranks and jobs inherit."""
+    """Use the environment, folder and path of a kernel's start, so that ranks and jobs inherit them."""
     environment, path = dict(os.environ), list(sys.path)
     cwd = os.open(".", os.O_RDONLY)  # It finds the folder even if that is renamed or removed.
     try:

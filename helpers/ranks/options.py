@@ -28,12 +28,14 @@ Env = Mapping[str, str] | Sequence[Mapping[str, str]] | None
 class Options:
     """How the ranks of a world are set up and followed. The first fields are described in `launch`.
 
-    watched: records also contain values of the calls' tensors, for a reader who will step through the run.
-    others_go_on: a rank that fails or dies does not end the others. A rank that is done leaves, as under
-    torchrun. imagined: 0, or the size of an imagined world of which each process is one rank.
-    own_temp: files of ranks in the temp directory are removed when the ranks end, so that each case of a
-    check finds what the first one found. Under `launch` they are kept, as under torchrun, because one cell
-    may save a file that another loads.
+    Attributes:
+        watched: Records also contain values of the calls' tensors, for a reader who steps through the run.
+        others_go_on: A rank that fails or dies does not end the others. A rank that is done leaves, as under
+            torchrun.
+        imagined: 0, or the size of an imagined world of which each process is one rank.
+        own_temp: Files of ranks in the temp directory are removed when the ranks end, so that each case of a
+            check finds what the first one found. Under `launch` they are kept, as under torchrun, because one
+            cell may save a file that another loads.
     """
 
     world_size: int = 2
@@ -120,8 +122,9 @@ def gpus_here() -> int:
 class Caller:
     """What the launching process does for its ranks.
 
-    place_of: returns a line's place for readers, from the file, line and function that a rank reports.
-    reply: answers what ranks ask by `ask_launcher`, in plain JSON. If it raises, the asking rank fails.
+    Attributes:
+        place_of: Returns a line's place for readers, from the file, line and function that a rank reports.
+        reply: Answers what ranks ask by `ask_launcher`, in plain JSON. If it raises, the asking rank fails.
     """
 
     place_of: Callable[[str, int, str], Place] = place_of
@@ -132,9 +135,13 @@ class Caller:
 class Identity:
     """What a rank receives with its first task: its number, its options, and where it runs.
 
-    env: variables to set. unset: names of variables to remove. folder: the launch's folder. temp: the folder
-    for temporary files; "" for the launcher's. most_result: the limit for a returned value, in bytes. store:
-    host and port of the TCPStore at which its group meets; "" for a file in `folder`.
+    Attributes:
+        env: Variables to set.
+        unset: Names of variables to remove.
+        folder: The launch's folder.
+        temp: The folder for temporary files; "" for the launcher's.
+        most_result: The limit for a returned value, in bytes.
+        store: Host and port of the TCPStore at which its group meets; "" for a file in `folder`.
     """
 
     rank: int
@@ -153,9 +160,11 @@ class Identity:
 class Task:
     """What ranks must do: call the function in their payload, or run a cell's `source`.
 
-    shared: how many bytes of the payload are the same for all ranks. settings: the payload begins with what
-    cells have set for their process. cells: the cells from which code is sent, by file, so that a rank can
-    show its lines. rewind: the launcher has read all records, so the rank writes its log from the start.
+    Attributes:
+        shared: How many bytes of the payload are the same for all ranks.
+        settings: The payload begins with what cells have set for their process.
+        cells: The cells from which code is sent, by file, so that a rank can show its lines.
+        rewind: The launcher has read all records, so the rank writes its log from the start.
     """
 
     shared: int = 0

@@ -25,7 +25,10 @@ _UNREADABLE = "(its message could not be read)"
 class Raised:
     """A rank's report of an exception.
 
-    frames: innermost last. when_ns: orders failures in time. missing: the name that a NameError did not find.
+    Attributes:
+        frames: Where it was raised, innermost last.
+        when_ns: Orders failures in time.
+        missing: The name that a NameError did not find.
     """
 
     kind: Annotated[str, Meta(max_length=_MAX_KIND)]

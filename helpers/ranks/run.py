@@ -33,12 +33,16 @@ class RankFailure(PlainError):
 class Run:
     """What happened on each rank of one launch.
 
-    values[r]: what rank r returned (None if it did not return). output[r]: what it printed; if more than
-    100,000 bytes, only the beginning and the end. A displayed Run shows the first and last 100 lines of each
-    rank, cut to 500 characters (an ellipsis marks the cut); output[r] has the whole lines.
-    trace: every communication call. failure: the reason why the launch failed, or None.
-    seconds: from call to result in the launching process. notes: what else the reader should know.
-    replaced: functions of torch and of the course that a grader's ranks reported as replaced.
+    Attributes:
+        values: What each rank returned; None if it did not return.
+        output: What each rank printed; if that is more than 100,000 bytes, only its beginning and its end. A
+            displayed Run shows the first and last 100 lines of each rank, each cut to 500 characters (an
+            ellipsis marks the cut).
+        trace: Every communication call.
+        failure: The reason why the launch failed, or None.
+        seconds: The time from call to result in the launching process.
+        notes: What else the reader should know.
+        replaced: Functions of torch and of the course that a grader's ranks reported as replaced.
     """
 
     world_size: int

@@ -104,12 +104,15 @@ def server_program(site: Site, control: int, method: str) -> str:
 class Site(Protocol):
     """A place for one rank server.
 
-    root: the folder in which the server finds `helpers`. scratch: the folder for the files of its worlds.
-    Both are paths as the server sees them. most_output: how many bytes a rank may print before it is ended,
-    0 for no limit (how much of it is kept is a separate limit). most_result: the limit for one returned
-    value, in bytes. most_parts: how many commas and brackets its text may have, 0 for no limit. emptied:
-    folders that only ranks use; they are emptied when a launch has ended. idle_s: the server exits after
-    this many seconds without a request; 0 means never.
+    Attributes:
+        root: The folder in which the server finds `helpers`, as the server sees it.
+        scratch: The folder for the files of its worlds, as the server sees it.
+        most_output: How many bytes a rank may print before it is ended; 0 for no limit. How much of it is
+            kept is a separate limit.
+        most_result: The limit for one returned value, in bytes.
+        most_parts: How many commas and brackets the value's text may have; 0 for no limit.
+        emptied: Folders that only ranks use. They are emptied when a launch has ended.
+        idle_s: The server exits after this many seconds without a request; 0 means never.
     """
 
     root: str

@@ -1,4 +1,4 @@
-"""Report where a rank is when its launcher asks, and which of its threads no other rank can wait for.
+"""Report where a rank is when its launcher asks, and which threads do nothing that others could wait for.
 
 The thread that listens to the launcher runs this in the rank, whatever the other threads do.
 """
@@ -124,14 +124,18 @@ def _file_of_children(rank_pid: int) -> Path:
 class Status:
     """A rank's report of where it is, with the limits within which the launcher reads it.
 
-    at: the learner's line. inside: the function of torch that the main thread is in, or "".
-    meets: the rendezvous that it is in ("init_process_group", "store.get", ...), or "".
-    needs: the ranks that must come to the rendezvous; empty if all ranks of the world must.
-    named: the members of the group that it makes. keys: the keys of a store that it waits for.
-    asleep: the main thread is in an event loop that only the rank's own threads can wake.
-    others: name and line of its other threads that are in the learner's code.
-    idle: its threads that no other rank can be waiting for, by their ids inside the rank.
-    alarm: a signal will reach it when its timer expires. child: a call that one of its processes is in.
+    Attributes:
+        at: The learner's line.
+        inside: The function of torch that the main thread is in, or "".
+        meets: The rendezvous that it is in ("init_process_group", "store.get", ...), or "".
+        needs: The ranks that must come to the rendezvous; empty if all ranks of the world must.
+        named: The members of the group that it makes.
+        keys: The keys of a store that it waits for.
+        asleep: The main thread is in an event loop that only the rank's own threads can wake.
+        others: Name and line of its other threads that are in the learner's code.
+        idle: Its threads that do nothing another rank could wait for, by their ids inside the rank.
+        alarm: A signal will reach it when its timer expires.
+        child: A call that one of its processes is in.
     """
 
     at: At | None = None

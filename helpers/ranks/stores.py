@@ -35,8 +35,11 @@ _LIBC = ctypes.CDLL(None)
 class KeyWait:
     """A wait for keys that another process or thread must set.
 
-    call: the call, such as "store.get". port: of the server with the keys; 0 for a file or this process.
-    ends_in_s: how long until the call gives up. number: different for each wait of this process.
+    Attributes:
+        call: The call, such as "store.get".
+        port: The port of the server with the keys; 0 for a file or this process.
+        ends_in_s: How long until the call gives up, in seconds.
+        number: Different for each wait of this process.
     """
 
     call: Annotated[str, Meta(max_length=_MAX_NAME)]

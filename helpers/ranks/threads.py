@@ -67,13 +67,16 @@ _TIMESPEC = struct.Struct("=qq")
 class Thread:
     """One thread, as the kernel showed it.
 
-    inner: its id inside the process's namespace, which differs in a sandbox. state: a letter of proc(5), such
-    as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped). switches: how often it has given up
-    the processor; if the number is unchanged, the thread has not run since. call: the system call in which
-    it waits, "" if it is in none of those known here, "?" if that is hidden. ends_in_s: the wait ends by
-    itself after at most this many seconds; FOREVER if never. private: only a thread of the same process or
-    of its descendants can wake it. fd: the descriptor from which it receives. ran_ms: only for RPC_LOOP, how
-    long it has run, because on a machine with many cores it never gives up the processor.
+    Attributes:
+        inner: Its id inside the process's namespace, which differs in a sandbox.
+        state: A letter of proc(5), such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped).
+        switches: How often it has given up the processor. If the number is unchanged, it has not run since.
+        call: The system call in which it waits; "" if it is none of those known here, "?" if it is hidden.
+        ends_in_s: The wait ends by itself after at most this many seconds; FOREVER if never.
+        private: Only a thread of the same process or of its descendants can wake it.
+        fd: The descriptor from which it receives.
+        ran_ms: How long it has run. Only for RPC_LOOP, which on a machine with many cores never gives up the
+            processor.
     """
 
     id: int
@@ -194,8 +197,7 @@ def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
 def lock_holders(pid: int) -> frozenset[int]:
     """Return the processes that hold the file locks for which threads of a process wait; see proc_locks(5).
 
-    The result is empty if the kernel does not show them: the lock may belong to an open file that several
-    processes share.
+    The id is -1 for an open file description lock (F_OFD_SETLKW), which several processes may share.
     """
     found = set()
     with contextlib.suppress(OSError, ValueError, IndexError):

@@ -369,7 +369,7 @@ class Watcher:
 
     def _state(self, member: Member, said: Status) -> RankState:
         collector = self.world.collector
-        shown = self._view.ranks.get(member.rank)  # none before the first look
+        shown = self._view.ranks.get(member.rank)  # None before the first look.
         locks = shown is not None and any(t.call == "flock" for t in shown.threads)
         return RankState(
             member.rank,

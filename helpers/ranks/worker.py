@@ -279,7 +279,7 @@ class _Channel:
                 wire.send_frame(self.sock, kind, *chunks)
 
     def reporter(self) -> Callable[[str], None]:
-        """Return a function that sends a REPLACED frame without names that the task could replace."""
+        """Return a function that sends a REPLACED frame and looks up no name that the task can replace."""
         lock, sendall, pack = self._sending, self.sock.sendall, wire.HEADER.pack
         kind, most = wire.REPLACED, wire.MAX_BYTES[wire.REPLACED]
 

@@ -375,7 +375,7 @@ class World:
             self.pump(0.02)
 
     def only_lacks_names(self) -> bool:
-        """Return whether all ranks have answered their task, and failed, if at all, with a NameError.
+        """Return whether all ranks have answered their task, with no errors other than NameErrors.
 
         Such ranks can continue: none is inside a call, and each waits for its next task.
         """

@@ -204,10 +204,11 @@ class _Call:
 class Collector:
     """The calls of all ranks of one task, as far as they are known.
 
-    place_of: returns a `Place`, with the reader's name of the cell, for a line as a rank reports it.
-    most_members: the maximum size of a group, by default all ranks. clocks: how far each rank's clock is
-    ahead of the launcher's, in ns, by default 0. changes: grows with every record, so that a watcher sees
-    whether anything has happened.
+    Attributes:
+        place_of: Returns a `Place`, with the reader's name of the cell, for a line as a rank reports it.
+        most_members: The maximum size of a group, by default all ranks.
+        clocks: How far each rank's clock is ahead of the launcher's, in ns, by default 0.
+        changes: Grows with every record, so that a watcher sees whether anything has happened.
     """
 
     world_size: int

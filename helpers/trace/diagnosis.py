@@ -19,13 +19,18 @@ GONE = frozenset({"returned", "failed", "died"})
 class RankState:
     """What is known of a rank from outside.
 
-    state: "running", "returned", "failed" or "died". blocked: the call that it waits for, if any.
-    pending: all its unfinished calls. inside: the torch function that its main thread is in; "" if it is in
-    the learner's own code. at: the learner's line. keys: keys of a store that it waits for. needs: the ranks
-    that must come to the rendezvous that it is in, if not the whole world. named: the members that it passes
-    for a new group. lockers: the ranks that hold a file lock that it waits for. others: name and line of its
-    other threads that are in the learner's code. child: a description of the call that a forked child
-    process makes on one of the rank's groups.
+    Attributes:
+        state: "running", "returned", "failed" or "died".
+        blocked: The call that it waits for, if any.
+        pending: All its unfinished calls.
+        inside: The torch function that its main thread is in; "" if that is in the learner's own code.
+        at: The learner's line.
+        keys: The keys of a store that it waits for.
+        needs: The ranks that must come to the rendezvous that it is in; empty for the whole world.
+        named: The members that it passes for a new group.
+        lockers: The ranks that hold a file lock that it waits for.
+        others: Name and line of its other threads that are in the learner's code.
+        child: A description of the call that a forked child process makes on one of the rank's groups.
     """
 
     rank: int

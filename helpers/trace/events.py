@@ -47,24 +47,27 @@ class Place:
 class Event:
     """One communication call, or one `span`, of one rank.
 
-    op: the operation: "send", "recv", one of `COLLECTIVES`, or "span".
-    call: the function that the learner called ("isend", "all_gather_object", ...); the same as `op` if C++
-        made the call (DDP); the name of a span.
-    group, group_ranks: the process group's name and its members as global ranks.
-    peer, root: global ranks; None if the op has none (and for an any-source recv until it ended).
-    nbytes: bytes of the tensors that this rank passes (send, collectives) or receives into (recv).
-    shapes: of those tensors. dtype: of the first of them, e.g. "float32".
-    reduce_op: "SUM", "AVG", ... for reductions.
-    gives, takes: for an all_to_all, how many elements this rank sends to each member and receives from each.
-        For a scatter the same, but only the root has gives, and takes is one number.
-    by: the file of torch that made the call for the learner ("nn/parallel/distributed.py" for DDP's forward),
-        or "" if the learner's own line called a function of torch.distributed.
-    asynchronous: the call returned before the transfer had ended (isend, irecv, async_op=True).
-    start_ns: when the call was issued. wait_ns: when the rank began to wait for it; None if it never did.
-        end_ns: when its Work had finished; None if that was never seen. All are times of the machine's
-        monotonic clock, the same for all ranks.
-    before: the values of the tensors that the rank passed. after: the values of the tensors that it got, once
-        the Work had finished. Both as `glance` writes them, and "" unless a reader will step through the run.
+    Attributes:
+        op: The operation: "send", "recv", one of `COLLECTIVES`, or "span".
+        call: The function that the learner called ("isend", "all_gather_object", ...); the same as `op` if
+            C++ made the call (DDP); the name of a span.
+        group, group_ranks: The process group's name and its members as global ranks.
+        peer, root: Global ranks; None if the op has none (and for an any-source recv until it ended).
+        nbytes: Bytes of the tensors that this rank passes (send, collectives) or receives into (recv).
+        dtype, shapes: The dtype of the first of these tensors, e.g. "float32", and the shapes of all.
+        reduce_op: "SUM", "AVG", ... for reductions.
+        gives, takes: For an all_to_all, how many elements this rank sends to each member and receives from
+            each. For a scatter the same, but only the root has gives, and takes is one number.
+        by: The file of torch that made the call for the learner ("nn/parallel/distributed.py" for DDP's
+            forward), or "" if the learner's own line called a function of torch.distributed.
+        asynchronous: The call returned before the transfer had ended (isend, irecv, async_op=True).
+        start_ns: When the call was issued. All times are of the machine's monotonic clock, which is the same
+            for all ranks.
+        wait_ns: When the rank began to wait for it; None if it never did.
+        end_ns: When its Work had finished; None if that was never seen.
+        before: The values of the tensors that the rank passed, as `glance` writes them; "" unless a reader
+            will step through the run.
+        after: The same for the tensors that the rank got, once the Work had finished.
     """
 
     rank: int
@@ -256,13 +259,15 @@ class Wait:
 class Diagnosis:
     """The reason why no rank can continue.
 
-    kind: "cycle", "mismatched_collectives", "different_shapes", "rank_left", "skipped_backward",
-        "never_waited" (a transfer has both its ends, but one is a Work that is never waited for),
-        "unmatched" (sends and receives that do not match), "missing_key" (a key of a store is never set),
-        "file_lock" (a rank waits for a file lock whose holder cannot continue),
-        or "stuck".
-    summary: who did what, in one sentence. advice: what to do next.
-    waits: one for each rank, in rank order. guilty: the ranks to look at first.
+    Attributes:
+        kind: "cycle", "mismatched_collectives", "different_shapes", "rank_left", "skipped_backward",
+            "never_waited" (a transfer has both its ends, but one is a Work that is never waited for),
+            "unmatched" (sends and receives that do not match), "missing_key" (a key of a store is never set),
+            "file_lock" (a rank waits for a file lock whose holder cannot continue), or "stuck".
+        summary: Who did what, in one sentence.
+        advice: What to do next.
+        waits: One for each rank, in rank order.
+        guilty: The ranks to look at first.
     """
 
     kind: str
