@@ -276,8 +276,8 @@ def _only_passes_time(frame: FrameType | None) -> bool:
         elif frame.f_globals.get("__name__") != "threading":
             return False
         frame = frame.f_back
-    # A Timer has no function of the learner's on its stack until it fires. An exception in a thread ends in
-    # the hook, and prints go to stdout, so both must be the usual ones.
+    # A Timer has no function of the learner's on its stack until it fires. A thread that raises ends in the
+    # hook, and what it prints goes to stdout, so neither may have been replaced by the learner's code.
     ordinary = threading.excepthook is threading.__excepthook__ and type(sys.stdout) in _STREAMS
     return own > 0 and ordinary
 

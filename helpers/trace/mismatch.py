@@ -24,8 +24,10 @@ _MOST_PLACES = 20
 class Difference:
     """The first two calls of a group's ranks that differ.
 
-    problem: one of `problem_of`, or "line": both made the same call, but on lines of which one was only
-    reached by one rank. collective: the collective in which the two calls, one and other, met.
+    Attributes:
+        problem: A result of `problem_of`; or "line" if both ranks made the same call, but one of them on a line
+            that the other one never reached.
+        collective: The collective in which the two calls, one and other, met.
     """
 
     problem: str
