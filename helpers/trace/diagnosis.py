@@ -156,8 +156,8 @@ Waits = tuple[Wait, ...]
 
 def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     """Explain what ranks wait for now, whatever they called before."""
-    # The order matters: causes that are certain come before calls that only lack a counterpart, and each cause
-    # comes before the cycles that follow from it.
+    # The order matters: causes that are certain come before calls that only lack a counterpart, and each
+    # cause comes before the cycles that follow from it.
     for explain in (
         _crosswise,
         _skipped_backward,

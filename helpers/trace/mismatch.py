@@ -25,8 +25,8 @@ class Difference:
     """The first two calls of a group's ranks that differ.
 
     Attributes:
-        problem: A result of `problem_of`; or "line" if both ranks made the same call, but one of them on a line
-            that the other one never reached.
+        problem: A result of `problem_of`; or "line" if both ranks made the same call, but one of them on a
+            line that the other one never reached.
         collective: The collective in which the two calls, one and other, met.
     """
 
