@@ -8,7 +8,8 @@ launcher.py  server.py            worker.py  wire.py                           r
 | the task   | options (passed from launch to the rank), payload, sending (pickles the function),        |
 |            | unsendable, operators, cells, missing_name                                                |
 | launching  | launcher, magics, connection, site (the server's other end), messages, stop, display      |
-| the server | server, warm, wanted and import_state (what it imports for all ranks), processes, scratch |
+| the server | server, preload, preload_scan and import_state (what it imports for all ranks), processes,  |
+|            | scratch                                                                                   |
 | a rank     | worker, new_process (as under torchrun), torch_fixes, stores, inside (API for rank code)  |
 | its data   | wire (values), raised (errors), status (where it is); none of them is trusted             |
 | monitoring | world, follow (how it ends), watch and threads (deadlocks), budget, run, failures, advice |

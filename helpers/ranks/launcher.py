@@ -33,11 +33,11 @@ from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.options import Caller, Options, Task, check_world_size
 from helpers.ranks.own_modules import notes_for_new_ranks
 from helpers.ranks.payload import make_payload
+from helpers.ranks.preload_scan import wanted_by
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.settings import NONE, Carried, news, read_settings
 from helpers.ranks.site import Beside, Site
 from helpers.ranks.stop import one_stop
-from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 from helpers.trace.clocks import aligned
 

@@ -42,11 +42,11 @@ from helpers.ranks.neutral import remember_start
 from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload
+from helpers.ranks.preload_scan import wanted_by
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.seeds import follow
 from helpers.ranks.settings import news, read_settings
 from helpers.ranks.stop import count_stops, let_threads_stop_quietly
-from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
 USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh] [--no-trace] [--where hosts]"

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from helpers.ranks import warm
+from helpers.ranks import preload
 from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.processes import (
     adopt_orphans,
@@ -97,7 +97,7 @@ class _Server:
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if self.start_method == "fork":
-            warm.import_all()
+            preload.import_all()
         self.control.send({"ready": True})
 
     def serve(self) -> None:
@@ -136,10 +136,10 @@ class _Server:
             if "quietly" not in message:  # Otherwise the launcher does not wait.
                 self.control.send({"ended": message["launch"]})
         elif message["do"] == "preload":
-            warm.preload()
+            preload.preload()
             self.control.send({"preloaded": True})
         elif message["do"] == "import" and self.start_method == "fork":
-            warm.preload(message["names"])
+            preload.preload(message["names"])
 
     def _port_of(self, launch: int) -> int:
         """Return the port at which the ranks of a launch may open a store, held as in `ports.held_port`.

@@ -201,7 +201,7 @@ class Beside:
 class Shared(Beside):
     """Next to the launcher and forked from it, so that both share the memory of torch.
 
-    The launcher must have only one thread, and must have called `warm.import_to_share`. The server never
+    The launcher must have only one thread, and must have called `preload.import_to_share`. The server never
     exits when idle: it holds little memory of its own, and it could not be forked again once the kernel has
     threads.
     """

@@ -24,11 +24,11 @@ from helpers.ranks.cells import is_learner_file, package_file
 from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerGone, Servers, folder_of
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.options import Caller, Identity, Options, Task
+from helpers.ranks.preload_scan import of_torch
 from helpers.ranks.raised import Raised
 from helpers.ranks.site import Site
 from helpers.ranks.status import Status
 from helpers.ranks.stop import raise_if_stopped
-from helpers.ranks.wanted import of_torch
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 from helpers.trace.log import Logs
