@@ -155,7 +155,7 @@ def failure_of(agents: tuple[Agent, ...], late: str) -> TorchrunFailed | None:
     return TorchrunFailed("\n".join(lines))
 
 
-def only_follows(worker: Worker) -> bool:
+def is_secondary_failure(worker: Worker) -> bool:
     """Return whether a worker failed only because a peer had exited, judged by its last lines."""
     last = worker.error or "\n".join(worker.errors.splitlines()[-2:])
     return is_consequence(RankError(worker.rank, "", last))
@@ -163,7 +163,7 @@ def only_follows(worker: Worker) -> bool:
 
 def _likeness(worker: Worker) -> int:
     """Return how unlikely a failure is to be the cause (0 to 2): agents only see which they saw first."""
-    if only_follows(worker) or worker.exitcode == -signal.SIGTERM:
+    if is_secondary_failure(worker) or worker.exitcode == -signal.SIGTERM:
         return 2
     return 0 if worker.exitcode is not None and worker.exitcode < 0 else 1
 

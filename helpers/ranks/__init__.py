@@ -11,7 +11,7 @@ launcher.py  server.py            worker.py  wire.py                           r
 | the server | server, preload, preload_scan and import_state (what it imports for all ranks), processes,  |
 |            | scratch                                                                                   |
 | a rank     | worker, new_process (as under torchrun), torch_fixes, stores, inside (API for rank code)  |
-| its data   | wire (values), raised (errors), status (where it is); none of them is trusted             |
+| its data   | wire (values), tracebacks (errors), status (where it is); none of them is trusted         |
 | monitoring | world, follow (how it ends), watch and threads (deadlocks), budget, run, failures, advice |
 | settings   | settings, setting_kinds, seeds, own_modules (sent to ranks), neutral (hidden from checks) |
 """

@@ -77,7 +77,7 @@ class RankError:
 
 
 # Messages of gloo, the stores and NCCL when the peer's process has exited.
-_PEER_WENT = re.compile(
+_PEER_DISCONNECTED = re.compile(
     r"connection (closed|reset|was closed|was likely closed)|broken pipe|closed by peer|remote process|"
     r"application timeout caused pair closure|\[[^\]]*gloo/transport",
     re.IGNORECASE,
@@ -93,10 +93,10 @@ _OWN_CAUSE = re.compile(
 
 def is_consequence(error: RankError) -> bool:
     """Return whether an error is only a consequence of a peer's exit."""
-    return bool(_PEER_WENT.search(error.message)) and not _OWN_CAUSE.search(error.message)
+    return bool(_PEER_DISCONNECTED.search(error.message)) and not _OWN_CAUSE.search(error.message)
 
 
-def _same_story(one: RankError, other: RankError) -> bool:
+def _same_error(one: RankError, other: RankError) -> bool:
     """Return whether two ranks failed alike: at the same lines, and neither because of the other."""
     alike = (one.kind, one.frames) == (other.kind, other.frames)
     return alike and is_consequence(one) == is_consequence(other)
@@ -112,7 +112,7 @@ class RankFailed(RankFailure):
         hosts: Sequence[str] = (),
     ) -> None:
         text = f"{name_of(error.rank, hosts)} raised {error}"
-        alike = [e.rank for e in consequences if _same_story(e, error)]
+        alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:
             text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
         others = sorted((e for e in consequences if e.rank not in alike), key=lambda e: e.rank)

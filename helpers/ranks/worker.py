@@ -48,9 +48,9 @@ from helpers.ranks.new_process import (
     use_temp,
 )
 from helpers.ranks.options import Identity, Options, Task, has_gpu_driver
-from helpers.ranks.raised import describe_error
 from helpers.ranks.settings import apply_settings
 from helpers.ranks.status import status, tell_of_child
+from helpers.ranks.tracebacks import describe_error
 
 # The only descriptors that a rank has besides 0, 1 and 2.
 CHANNEL_FD, LOG_FD = 3, 4

@@ -25,10 +25,10 @@ from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerGone, Servers
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.options import Caller, Identity, Options, Task
 from helpers.ranks.preload_scan import of_torch
-from helpers.ranks.raised import Raised
 from helpers.ranks.site import Site
 from helpers.ranks.status import Status
 from helpers.ranks.stop import raise_if_stopped
+from helpers.ranks.tracebacks import Raised
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 from helpers.trace.log import Logs
