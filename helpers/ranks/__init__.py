@@ -12,6 +12,7 @@ launcher.py  server.py            worker.py  wire.py                           r
 |            | scratch                                                                                   |
 | a rank     | worker, new_process (as under torchrun), torch_fixes, stores, inside (API for rank code)  |
 | its data   | wire (values), tracebacks (errors), status (where it is); none of them is trusted         |
-| monitoring | world, follow (how it ends), watch and threads (deadlocks), budget, run, failures, advice |
-| settings   | settings, setting_kinds, seeds, own_modules (sent to ranks), neutral (hidden from checks) |
+| monitoring | world, monitor (how it ends), watch, threads and process_snapshot (deadlocks), budget,    |
+|            | run, failures, advice                                                                     |
+| settings   | settings, setting_kinds, seeds, own_modules (sent to ranks), clean_settings (for checks)  |
 """

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from helpers.ranks.observed import Times, times_of_all
+from helpers.ranks.process_snapshot import Times, times_of_all
 from helpers.ranks.world import World
 
 # No world may take longer than this many times its budget, however busy the machine is.

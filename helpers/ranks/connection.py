@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
-from helpers.ranks.observed import Times, View, times_of_all, view_here
+from helpers.ranks.process_snapshot import Times, View, times_of_all, view_here
 from helpers.ranks.site import Beside, Site
 from helpers.ranks.stop import raise_if_stopped
 
@@ -85,7 +85,7 @@ class Servers(Protocol):
         """
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
-        """Return the times of the ranks' processes; see `observed.times_of_all`."""
+        """Return the times of the ranks' processes; see `process_snapshot.times_of_all`."""
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
         """Return the host of each rank; empty if all are on this machine."""

@@ -21,7 +21,6 @@ from helpers.ranks.cells import in_kernel, own_cells
 from helpers.ranks.connection import Connection, ServerGone, Servers
 from helpers.ranks.display import Display, Quiet
 from helpers.ranks.failures import LaunchError, Stopped
-from helpers.ranks.follow import follow
 from helpers.ranks.import_state import (
     ImportState,
     code_of,
@@ -30,6 +29,7 @@ from helpers.ranks.import_state import (
     state_here,
 )
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.monitor import follow
 from helpers.ranks.options import Caller, Options, Task, check_world_size
 from helpers.ranks.own_modules import notes_for_new_ranks
 from helpers.ranks.payload import make_payload

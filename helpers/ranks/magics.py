@@ -20,6 +20,7 @@ from helpers.ranks.cells import (
     ipython,
     own_cells,
 )
+from helpers.ranks.clean_settings import remember_start
 from helpers.ranks.connection import Connection, Servers
 from helpers.ranks.display import Display, follow_cells
 from helpers.ranks.failures import LaunchError, RankFailed
@@ -38,7 +39,6 @@ from helpers.ranks.launcher import (
     undisturbed,
 )
 from helpers.ranks.missing_name import advice_for_name, names_set_by
-from helpers.ranks.neutral import remember_start
 from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from helpers.ranks.budget import BACKSTOP
-from helpers.ranks.observed import HereView, OneRank, View
+from helpers.ranks.process_snapshot import HereView, OneRank, View
 from helpers.ranks.status import SOON_S, Status
 from helpers.ranks.threads import FOREVER, GLOO_LOOP, RPC_LOOP, Thread
 from helpers.ranks.worker import CHANNEL_FD
