@@ -8,7 +8,7 @@ launcher.py  server.py            worker.py  wire.py                           r
 | the task   | options (passed from launch to the rank), payload, sending (pickles the function),        |
 |            | unsendable, operators, cells, missing_name                                                |
 | launching  | launcher, magics, connection, site (the server's other end), messages, stop, display      |
-| the server | server, preload, preload_scan and import_state (what it imports for all ranks), processes,  |
+| the server | server, preload, preload_scan and import_state (its imports for all ranks), processes,    |
 |            | scratch                                                                                   |
 | a rank     | worker, new_process (as under torchrun), torch_fixes, stores, inside (API for rank code)  |
 | its data   | wire (values), tracebacks (errors), status (where it is); none of them is trusted         |

@@ -29,8 +29,8 @@ START_METHOD = "REAL_RANKS_START"
 # A TCPStore looks up the name of each client. If a DNS answer is lost, glibc by default waits 5 s for it,
 # and everything is blocked for that time.
 RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
-# Put the server's heap in huge pages from the beginning; `preload` collects the rest. Child processes of ranks
-# do not inherit the setting.
+# Put the server's heap in huge pages from the beginning; `preload` collects the rest. Child processes of
+# ranks do not inherit the setting.
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 READY_S = 120.0

@@ -14,7 +14,7 @@ from helpers.ranks.cells import ipython
 
 if TYPE_CHECKING:
     from helpers.ranks.run import Run
-    from helpers.ranks.watch import Watcher
+    from helpers.ranks.watch import DeadlockDetector
     from helpers.ranks.world import World
 
 # Environment variable: "0" turns the live view off, for notebooks whose outputs are compared.
@@ -31,10 +31,10 @@ class Quiet:
     # Whether a reader may step through the run afterwards, and look at its tensors.
     watched = False
 
-    def update(self, world: World, watcher: Watcher, seconds: float) -> None:
+    def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         """Show what the ranks do `seconds` after the launch began."""
 
-    def stopped(self, world: World, watcher: Watcher, seconds: float) -> None:
+    def stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         """Show what the ranks had printed, and where each was, when the reader pressed Stop."""
 
     def keep(self, run: Run) -> None:
@@ -55,7 +55,7 @@ class Display(Quiet):
         self._handle: Any = None
         self._due = SHOW_AFTER_S
 
-    def update(self, world: World, watcher: Watcher, seconds: float) -> None:
+    def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         if seconds < self._due or os.environ.get(LIVE) == "0":
             return
         self._due = seconds + EVERY_S
@@ -64,7 +64,7 @@ class Display(Quiet):
         from helpers.ranks.watch import waits_now
         from helpers.views.lanes import lanes_live_html
 
-        doing = waits_now(watcher).waits if seconds >= SAY_WHO_AFTER_S else ()
+        doing = waits_now(detector).waits if seconds >= SAY_WHO_AFTER_S else ()
         output = [member.latest for member in world.members]
         states = [member.state for member in world.members]
         view = HTML(lanes_live_html(states, output, doing, seconds, world.hosts))
@@ -73,13 +73,13 @@ class Display(Quiet):
         else:
             self._handle.update(view)
 
-    def stopped(self, world: World, watcher: Watcher, seconds: float) -> None:
+    def stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         from IPython.display import display
 
         from helpers.ranks.watch import waits_now
         from helpers.views.lanes import lanes_stopped_html, lanes_stopped_text
 
-        doing = waits_now(watcher).waits
+        doing = waits_now(detector).waits
         output = [member.output for member in world.members]
         states = [member.state for member in world.members]
         self.clear()

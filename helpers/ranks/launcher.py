@@ -2,7 +2,7 @@
 
 fn, args --payload--> World.start --> World.give --> follow ... follow --> Run
                                                      |    |
-                                                 Watcher  live view
+                                        DeadlockDetector  live view
 in every case: World.end, which leaves no process, descriptor or file behind
 
 `%%ranks` uses the same functions (`undisturbed`, `carry_out`, `make_run`) with a world that lives on.

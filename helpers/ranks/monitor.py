@@ -1,6 +1,6 @@
 """Follow a world from its start to its end: completed, failed (and why), deadlocked, or out of time.
 
-The launcher and `%%ranks` call `follow`, which asks the `Watcher` for deadlocks.
+The launcher and `%%ranks` call `follow`, which asks the `DeadlockDetector` for deadlocks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helpers.ranks.failures import (
     is_consequence,
 )
 from helpers.ranks.run import RankFailure
-from helpers.ranks.watch import LOOK_S, Watcher, waits_now
+from helpers.ranks.watch import LOOK_S, DeadlockDetector, waits_now
 from helpers.ranks.world import Member, World
 from helpers.trace.events import Event
 from helpers.trace.mismatch import mismatch_in
@@ -36,18 +36,18 @@ _LAST_WORDS_S = 0.5
 def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
     """Pump a world until its ranks have answered; return the failure if they did not all succeed."""
     start = time.monotonic()
-    watcher = Watcher(world, timeout)
+    detector = DeadlockDetector(world, timeout)
     try:
-        return _followed(world, timeout, display, watcher, start)
+        return _followed(world, timeout, display, detector, start)
     except KeyboardInterrupt:
         # The ranks run until this exception leaves the launch, so they can still report where they are.
         world.ask_and_wait(_LAST_WORDS_S)
-        display.stopped(world, watcher, time.monotonic() - start)
+        display.stopped(world, detector, time.monotonic() - start)
         raise
 
 
 def _followed(
-    world: World, timeout: float, display: Quiet, watcher: Watcher, start: float
+    world: World, timeout: float, display: Quiet, detector: DeadlockDetector, start: float
 ) -> RankFailure | None:
     servers = world.connection
     budget = Budget(lambda: ranks_of(world), timeout, start, servers.times, servers.cores)
@@ -57,28 +57,28 @@ def _followed(
         # Read the clock after the wait, so that answers received meanwhile count before any deadline.
         now = time.monotonic()
         if all(member.done for member in world.members) or world.server_gone:
-            return failure_of(world, watcher)
+            return failure_of(world, detector)
         if not world.options.others_go_on and _has_failed(world):
             give_up = min(give_up, now + _grace(world))
             if now >= give_up or _others_wait(world):
-                return failure_of(world, watcher)
+                return failure_of(world, detector)
         if now < next_look:
             continue
         if budget.is_spent(now):
             world.ask_and_wait(_LAST_WORDS_S)
-            return failure_of(world, watcher) or RankTimeout(
+            return failure_of(world, detector) or RankTimeout(
                 timeout,
-                waits_now(watcher).waits,
+                waits_now(detector).waits,
                 budget.by_the_clock,
                 world.hosts,
                 budget.was_computing,
                 now - start,
             )
-        diagnosis = watcher.look(now)
+        diagnosis = detector.look(now)
         if diagnosis is not None:
-            return failure_of(world, watcher) or Deadlock(diagnosis, world.hosts)
-        next_look = now + watcher.next_s
-        display.update(world, watcher, now - start)
+            return failure_of(world, detector) or Deadlock(diagnosis, world.hosts)
+        next_look = now + detector.next_s
+        display.update(world, detector, now - start)
 
 
 def _has_failed(world: World) -> bool:
@@ -119,7 +119,7 @@ _ADVICE = {
 }
 
 
-def failure_of(world: World, watcher: Watcher) -> RankFailure | None:
+def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
     """Return the root cause of a world that failed, or None if it succeeded."""
     world.read_logs()  # They contain the call that a dead rank was in.
     errors = sorted(
@@ -135,7 +135,7 @@ def failure_of(world: World, watcher: Watcher) -> RankFailure | None:
         rest = tuple(error for error in errors if error is not causes[0])
         return RankFailed(causes[0], rest, world.hosts)
     if dead:
-        return _host_lost(watcher, dead[0]) if dead[0].lost else _death(world, dead[0])
+        return _host_lost(detector, dead[0]) if dead[0].lost else _death(world, dead[0])
     if errors:
         return RankFailed(errors[0], tuple(errors[1:]), world.hosts)
     if world.server_gone:
@@ -167,11 +167,11 @@ def _death(world: World, member: Member) -> RankDied:
     return RankDied(member.rank, name, code, advice, world.hosts)
 
 
-def _host_lost(watcher: Watcher, member: Member) -> HostLost:
-    world = watcher.world
+def _host_lost(detector: DeadlockDetector, member: Member) -> HostLost:
+    world = detector.world
     host = world.hosts[member.rank]
     gone = [m.rank for m in world.members if m.lost and world.hosts[m.rank] == host]
-    waits = [wait for wait in waits_now(watcher).waits if wait.rank not in gone]
+    waits = [wait for wait in waits_now(detector).waits if wait.rank not in gone]
     return HostLost(host, gone, member.lost, waits, world.hosts)
 
 

@@ -65,7 +65,7 @@ _STORE = "pt_tcpstore"
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Snapshot:
     """What one look has seen: for each thread, how often it had given up the processor.
 
     switches: of the threads that count; none of them may have run since the first look. loops: of `_LOOPS`
@@ -79,7 +79,7 @@ class _Look:
 
 
 @dataclass
-class Watcher:
+class DeadlockDetector:
     """Looks at a world repeatedly, and diagnoses a deadlock.
 
     budget_s: how long the world may take. A wait of torch with a later deadline counts as endless.
@@ -89,7 +89,7 @@ class Watcher:
     budget_s: float
     # After how many seconds to look again.
     next_s: float = LOOK_S
-    _first: _Look | None = None
+    _first: _Snapshot | None = None
     # How many looks have found gloo's threads busy, and the connections' queues at the last one.
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
     _asked: float | None = None
@@ -175,12 +175,12 @@ class Watcher:
             or main.call in _WAITS_OF_TORCH
         )
         return waits and all(
-            thread.state == "S" or _looks_round(thread) or thread.inner in member.status.idle
+            thread.state == "S" or _polls_idly(thread) or thread.inner in member.status.idle
             for thread in threads
         )
 
     def _judge(
-        self, live: list[Member], threads: Mapping[int, Sequence[Thread]], look: _Look
+        self, live: list[Member], threads: Mapping[int, Sequence[Thread]], look: _Snapshot
     ) -> Diagnosis | None:
         """Return the diagnosis of a world of which no thread has run between two looks, if it is certain."""
         assert self._first is not None
@@ -226,7 +226,7 @@ class Watcher:
         self._queues = looks + 1, now
         return looks > 0 and before != now
 
-    def _pausing(self, look: _Look) -> bool:
+    def _pausing(self, look: _Snapshot) -> bool:
         """Return whether a main thread that polled is making its request. If it stays there, it is blocked.
 
         A thread that slept until its next attempt to connect looks the same, and has now passed that.
@@ -241,7 +241,7 @@ class Watcher:
 
     def _seen(
         self, live: list[Member], threads: Mapping[int, Sequence[Thread]], now: float
-    ) -> _Look:
+    ) -> _Snapshot:
         switches, loops = {}, {}
         for member in live:
             for thread in threads[member.rank]:
@@ -251,7 +251,7 @@ class Watcher:
                     loops[key] = thread.ran_ms if thread.name == RPC_LOOP else thread.switches
                 elif thread.id == member.pid or not self._comes_to_nothing(member, thread):
                     switches[key] = thread.switches
-        return _Look(now, switches, loops, self.world.collector.changes)
+        return _Snapshot(now, switches, loops, self.world.collector.changes)
 
     def _comes_to_nothing(self, member: Member, thread: Thread) -> bool:
         """Return whether a thread may run without effect: it listens to us, polls, or is idle."""
@@ -389,12 +389,12 @@ class Watcher:
         )
 
 
-def waits_now(watcher: Watcher) -> Diagnosis:
+def waits_now(detector: DeadlockDetector) -> Diagnosis:
     """Describe what each rank is doing now, deadlocked or not."""
-    watcher.world.ask()  # The answers may only arrive for the next call.
-    watcher.world.pump(0.0)
-    watcher.world.read_logs()
-    return diagnose(watcher.states(), watcher.world.collector.known())
+    detector.world.ask()  # The answers may only arrive for the next call.
+    detector.world.pump(0.0)
+    detector.world.read_logs()
+    return diagnose(detector.states(), detector.world.collector.known())
 
 
 def _said(member: Member) -> tuple[object, ...]:
@@ -404,7 +404,7 @@ def _said(member: Member) -> tuple[object, ...]:
     return said.at, said.inside, said.meets, number, member.answered >= member.asked
 
 
-def _moved(first: _Look, look: _Look) -> bool:
+def _moved(first: _Snapshot, look: _Snapshot) -> bool:
     """Return whether something happened between two looks: a record, or a thread ran, began or ended."""
     same = (
         look.changes == first.changes
@@ -414,6 +414,6 @@ def _moved(first: _Look, look: _Look) -> bool:
     return not same
 
 
-def _looks_round(thread: Thread) -> bool:
+def _polls_idly(thread: Thread) -> bool:
     """Return whether a thread only wakes now and then to check whether there is something to do."""
     return thread.name in _LOOPS or thread.name.startswith(_GPUS)

@@ -208,7 +208,7 @@ class Collector:
         place_of: Returns a `Place`, with the reader's name of the cell, for a line as a rank reports it.
         most_members: The maximum size of a group, by default all ranks.
         clocks: How far each rank's clock is ahead of the launcher's, in ns, by default 0.
-        changes: Grows with every record, so that a watcher sees whether anything has happened.
+        changes: Grows with every record, so that the detector sees whether anything has happened.
     """
 
     world_size: int

@@ -1,6 +1,6 @@
 """Explain why no rank can continue: which rank waits for which, and which calls do not match.
 
-The watcher in `helpers/ranks/watch.py` decides from outside *whether* a world is deadlocked. This module is
+The detector in `helpers/ranks/watch.py` decides from outside *whether* a world is deadlocked. This module is
 pure: it takes states and a trace, and returns a `Diagnosis`.
 """
 
