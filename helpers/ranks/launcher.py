@@ -1,8 +1,8 @@
 """launch(): run a function on real ranks, watch them, and return what happened.
 
-fn, args --payload--> World.start --> World.give --> follow ... follow --> Run
-                                                     |    |
-                                        DeadlockDetector  live view
+fn, args --payload--> World.start --> World.send_task --> follow --> Run
+                                                          |    |
+                                             DeadlockDetector  live view
 in every case: World.end, which leaves no process, descriptor or file behind
 
 `%%ranks` uses the same functions (`undisturbed`, `carry_out`, `make_run`) with a world that lives on.
@@ -221,14 +221,14 @@ def carry_out(
         try:
             if not world.members:
                 world.start()
-            world.give(task, bodies)
+            world.send_task(task, bodies)
             failure = follow(world, timeout, display)
             well = failure is None
             keeps = stays and (well or world.only_lacks_names())
             return failure
         finally:
             if not keeps:
-                (world.dismiss if well else world.end)()
+                (world.release if well else world.end)()
     except BaseException:
         if not world.ended:  # A Stop interrupted world.end(); a second Stop cannot come.
             world.end()

@@ -290,7 +290,7 @@ def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
             return "they were on other machines"
         if not isinstance(world.connection, Connection) or world.connection.closed:
             return "their processes have ended"
-    world.pump(0.0)
+    world.poll(0.0)
     size, recorded = world.options.world_size, world.options.trace
     if any(m.exitcode is not None for m in world.members):
         return "their processes have ended"

@@ -34,7 +34,7 @@ _LAST_WORDS_S = 0.5
 
 
 def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
-    """Pump a world until its ranks have answered; return the failure if they did not all succeed."""
+    """Poll a world until its ranks have answered; return the failure if they did not all succeed."""
     start = time.monotonic()
     detector = DeadlockDetector(world, timeout)
     try:
@@ -53,7 +53,7 @@ def _followed(
     budget = Budget(lambda: ranks_of(world), timeout, start, servers.times, servers.cores)
     next_look, give_up = start + LOOK_S, float("inf")
     while True:
-        world.pump(max(0.0, min(next_look, give_up) - time.monotonic()))
+        world.poll(max(0.0, min(next_look, give_up) - time.monotonic()))
         # Read the clock after the wait, so that answers received meanwhile count before any deadline.
         now = time.monotonic()
         if all(member.done for member in world.members) or world.server_gone:

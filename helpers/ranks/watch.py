@@ -44,7 +44,7 @@ HIDDEN_S = 5.0
 # also how many of our looks must have found gloo's thread busy.
 _LOOKS = 10
 # How long to read messages from ranks before checking again whether all hosts have answered.
-_PUMP_S = 0.005
+_POLL_S = 0.005
 # How long a rank has to report where it is. If a call in C++ prevents that, it is judged without a report.
 _ANSWER_S = 1.0
 
@@ -107,7 +107,7 @@ class DeadlockDetector:
         pids = {member.rank: member.pid for member in self.world.members}
         # While other hosts answer, read what their ranks send, because it may come before the answer.
         self._view = self.world.connection.view(
-            self.world.launch, pids, lambda: self.world.pump(_PUMP_S)
+            self.world.launch, pids, lambda: self.world.poll(_POLL_S)
         )
         if any(member.done for member in live):
             return None
@@ -392,7 +392,7 @@ class DeadlockDetector:
 def waits_now(detector: DeadlockDetector) -> Diagnosis:
     """Describe what each rank is doing now, deadlocked or not."""
     detector.world.ask()  # The answers may only arrive for the next call.
-    detector.world.pump(0.0)
+    detector.world.poll(0.0)
     detector.world.read_logs()
     return diagnose(detector.states(), detector.world.collector.known())
 

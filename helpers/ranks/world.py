@@ -1,6 +1,6 @@
 """A set of running ranks: their channels, their output, their answers, and how they ended.
 
-The launcher makes a `World`, gives it a task and pumps it until every rank has answered. `%%ranks` keeps one
+The launcher makes a `World`, sends it a task and polls it until every rank has answered. `%%ranks` keeps one
 from cell to cell. `end` is always called, and leaves nothing behind.
 """
 
@@ -210,7 +210,7 @@ class World:
             for _, write in ends.values():
                 os.close(write)
 
-    def give(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
+    def send_task(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
         """Send each rank its task. The first task also contains the rank's identity."""
         self.read_logs()  # what threads of an earlier task have recorded
         clocks = self.connection.clocks(self.options.world_size)
@@ -254,22 +254,24 @@ class World:
             else "",
         )
 
-    def pump(self, wait_s: float) -> None:
+    def poll(self, wait_s: float) -> None:
         """Read messages from ranks and server, waiting at most `wait_s` for the first.
 
         Raise KeyboardInterrupt in a kernel's thread if Stop was pressed.
         """
         raise_if_stopped()
-        if self.connection.has_word_for(self.launch):  # It was read while another world was pumped.
-            self._hear_server()
+        if self.connection.has_word_for(
+            self.launch
+        ):  # It was read while a different world was polled.
+            self._handle_server()
         for key, _ in self._selector.select(wait_s):
             if key.data is None:
-                self._hear_server()
+                self._handle_server()
             else:
                 member, read = key.data
                 read(member)
 
-    def _hear_server(self) -> None:
+    def _handle_server(self) -> None:
         try:
             messages = self.connection.messages(self.launch)
         except ServerGone:
@@ -282,17 +284,17 @@ class World:
                 member.pid = values[1]
             elif word == "exit":
                 member.fault = str(values[2])
-                self._left(member, values[1])
+                self._on_exit(member, values[1])
             elif word == "lost":
                 member.lost = values[1]
-                self._left(member, -int(signal.SIGKILL))
+                self._on_exit(member, -int(signal.SIGKILL))
             else:
                 raise LaunchError(
                     f"rank {member.rank} could not be started: {values[1]}. "
                     "`course doctor` tells how many ranks this machine allows."
                 )
 
-    def _left(self, member: Member, exitcode: int) -> None:
+    def _on_exit(self, member: Member, exitcode: int) -> None:
         self._read_output(member)
         self._read_channel(member)  # Its last frames may still be in the socket.
         member.exitcode = exitcode
@@ -319,7 +321,7 @@ class World:
     def _read_channel(self, member: Member) -> None:
         try:
             for kind, body in member.reader.feed_from(member.sock):
-                self._hear(member, kind, body)
+                self._handle(member, kind, body)
         except BlockingIOError:
             return
         except (EOFError, ConnectionError):
@@ -328,7 +330,7 @@ class World:
             self._forget(member.sock)
             self._fail(member, RankError(member.rank, "WireError", str(error)[:200]))
 
-    def _hear(self, member: Member, kind: int, body: bytearray) -> None:
+    def _handle(self, member: Member, kind: int, body: bytearray) -> None:
         if kind == wire.STATUS:
             if member.answered >= member.asked:  # It was not asked, so do not even decode it.
                 return
@@ -338,7 +340,7 @@ class World:
         elif kind == wire.RESULT and not member.done:
             member.value = wire.decode(body, member.site.most_parts)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
-            self._let_go(member)
+            self._release_rank(member)
         elif kind == wire.ERROR and not member.done:
             self._fail(member, self._error_of(member, _RAISED.decode(body)))
         elif kind == wire.QUESTION and not member.done:
@@ -360,7 +362,7 @@ class World:
                 self.collector.feed(member.rank, self.logs.read(member.rank))
 
     def ask(self) -> None:
-        """Ask each unfinished rank where it is. `pump` receives the answers, if ranks can send them."""
+        """Ask each unfinished rank where it is. `poll` receives the answers, if ranks can send them."""
         for member in self.members:
             if not member.done:
                 with contextlib.suppress(OSError):  # It died, or has not read its task yet.
@@ -372,7 +374,7 @@ class World:
         self.ask()
         deadline = time.monotonic() + patience_s
         while not self.all_answered() and time.monotonic() < deadline:
-            self.pump(0.02)
+            self.poll(0.02)
 
     def only_lacks_names(self) -> bool:
         """Return whether all ranks have answered their task, with no errors other than NameErrors.
@@ -391,9 +393,9 @@ class World:
     def _fail(self, member: Member, error: RankError) -> None:
         if not member.done:
             member.state, member.error, member.ended_ns = "failed", error, error.when_ns
-            self._let_go(member)
+            self._release_rank(member)
 
-    def _let_go(self, member: Member) -> None:
+    def _release_rank(self, member: Member) -> None:
         """Make a finished rank exit, so that waits of other ranks for it fail instead of hanging."""
         if self.options.others_go_on:
             with contextlib.suppress(OSError):
@@ -412,7 +414,7 @@ class World:
             return tuple(p for p in reversed(found) if _is_learners(p.file, site))[-5:]
         return ()
 
-    def dismiss(self) -> None:
+    def release(self) -> None:
         """Release ranks that have all answered. The server ends them in the background."""
         self._take_in()
         try:
