@@ -5,7 +5,7 @@ fn, args --payload--> World.start --> World.send_task --> follow --> Run
                                              DeadlockDetector  live view
 in every case: World.end, which leaves no process, descriptor or file behind
 
-`%%ranks` uses the same functions (`undisturbed`, `carry_out`, `make_run`) with a world that lives on.
+`%%ranks` uses the same functions (`exclusive_server`, `execute`, `make_run`) with a world that lives on.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def launch(
             per_rank=per_rank,
             settings=settings,
             display=display,
-            connection=elsewhere(),
+            connection=active_hosts(),
         )
     if run.failure is not None and on_failure == "raise":
         display.keep(run)
@@ -147,11 +147,11 @@ def run_on_ranks(
     for attempt in (1, 2):
         server = connection or connect_for(needs)
         try:
-            with undisturbed(server, size, display):
+            with exclusive_server(server, size, display):
                 notes = taken_notes()
                 server.want(wanted)
                 world = World(server, options, caller or Caller())
-                failure = carry_out(world, load.task(), bodies, options.timeout, display)
+                failure = execute(world, load.task(), bodies, options.timeout, display)
                 if connection is None or world.hosts:
                     # ranks in a sandbox must not choose what a server imports
                     import_next_time(world, needs)
@@ -192,7 +192,7 @@ def stop_is_one_line(world_size: int) -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed(connection: Servers, world_size: int, display: Quiet) -> Iterator[None]:
+def exclusive_server(connection: Servers, world_size: int, display: Quiet) -> Iterator[None]:
     """Lock the rank server and wait until it is ready. A Stop in the block is raised as Stopped."""
     with one_stop(), connection.lock:
         connection.wait_until_ready()
@@ -203,7 +203,7 @@ def undisturbed(connection: Servers, world_size: int, display: Quiet) -> Iterato
             raise Stopped(world_size) from None
 
 
-def carry_out(
+def execute(
     world: World,
     task: Task,
     bodies: Sequence[Sequence[bytes]],
@@ -275,23 +275,23 @@ class _OwnServer:
     # Servers for programs whose imports must see something else, the newest last.
     others: dict[ImportState, Connection] = field(default_factory=dict)
     # Returns the servers that replace this process's own inside a `with hosts(...)` block.
-    elsewhere: Callable[[], Servers] | None = None
+    active_hosts: Callable[[], Servers] | None = None
 
 
 _own = _OwnServer()
 
 
 @contextmanager
-def run_elsewhere(servers: Callable[[], Servers]) -> Iterator[None]:
+def use_hosts(servers: Callable[[], Servers]) -> Iterator[None]:
     """Make `launch` and `%%ranks` use other servers than this process's own in the block.
 
     servers: called for each launch. It may raise LaunchError.
     """
-    before, _own.elsewhere = _own.elsewhere, servers
+    before, _own.active_hosts = _own.active_hosts, servers
     try:
         yield
     finally:
-        _own.elsewhere = before
+        _own.active_hosts = before
 
 
 @runtime_checkable
@@ -307,9 +307,9 @@ class Place(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
 
-def elsewhere() -> Servers | None:
+def active_hosts() -> Servers | None:
     """Return the servers of the active `with hosts(...)` block; None if there is none."""
-    return _own.elsewhere() if _own.elsewhere is not None else None
+    return _own.active_hosts() if _own.active_hosts is not None else None
 
 
 def connected() -> Connection | None:

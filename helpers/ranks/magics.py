@@ -27,16 +27,16 @@ from helpers.ranks.failures import LaunchError, RankFailed
 from helpers.ranks.import_state import import_state
 from helpers.ranks.launcher import (
     Place,
-    carry_out,
+    active_hosts,
     connect_for,
-    elsewhere,
+    exclusive_server,
+    execute,
     import_next_time,
     make_run,
     prepare_for,
     start_in_background,
     stop_is_one_line,
     taken_notes,
-    undisturbed,
 )
 from helpers.ranks.missing_name import advice_for_name, names_set_by
 from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
@@ -216,8 +216,8 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
     code = compile(source, file, "exec", dont_inherit=True)
     needs = import_state(code, source.encode() + payload.shared)
     display = Display()
-    connection = elsewhere() or _server_of_live_world(asked) or connect_for(needs)
-    with undisturbed(connection, size, display):
+    connection = active_hosts() or _server_of_live_world(asked) or connect_for(needs)
+    with exclusive_server(connection, size, display):
         try:
             if not needs.in_ranks:
                 connection.want(wanted_by(source.encode(), payload.shared))
@@ -230,7 +230,7 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
             payload.sources[file] = Source(cell_name(file), source)
             _live.defined |= dict.fromkeys(names_set_by(code), cell_name(file))
             task, bodies = payload.task(source, file), [(payload.shared,)] * size
-            failure = carry_out(world, task, bodies, asked.timeout, display, stays=True)
+            failure = execute(world, task, bodies, asked.timeout, display, stays=True)
             import_next_time(world, needs)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
