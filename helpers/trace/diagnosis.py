@@ -10,7 +10,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from helpers.trace.events import Diagnosis, Event, Trace, Wait
-from helpers.trace.mismatch import JOIN, Difference, at, first_difference, key_of, problem_of
+from helpers.trace.mismatch import (
+    JOIN,
+    Difference,
+    at,
+    comparison_key,
+    first_difference,
+    problem_of,
+)
 
 GONE = frozenset({"returned", "failed", "died"})
 
@@ -258,7 +265,7 @@ def _odd_ones(difference: Difference) -> tuple[int, ...]:
         return (difference.one.rank, difference.other.rank)
     counts: dict[object, list[int]] = {}
     for call in difference.collective.calls:
-        counts.setdefault(key_of(call, difference.problem), []).append(call.rank)
+        counts.setdefault(comparison_key(call, difference.problem), []).append(call.rank)
     most = max(len(ranks) for ranks in counts.values())
     # If two halves disagree, neither is the odd one.
     if sum(len(ranks) == most for ranks in counts.values()) > 1:

@@ -65,7 +65,7 @@ class Event:
             for all ranks.
         wait_ns: When the rank began to wait for it; None if it never did.
         end_ns: When its Work had finished; None if that was never seen.
-        before: The values of the tensors that the rank passed, as `glance` writes them; "" unless a reader
+        before: The values of the tensors that the rank passed, as `summarize` writes them; "" unless a reader
             will step through the run.
         after: The same for the tensors that the rank got, once the Work had finished.
     """

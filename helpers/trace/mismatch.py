@@ -68,7 +68,7 @@ def _first_of(collectives: Sequence[Collective]) -> Difference | None:
     end, clear = len(collectives), None
     for at, collective in enumerate(collectives):
         if (problem := problem_of(collective)) is not None:
-            one, other = _unlike(collective, problem)
+            one, other = _differing_calls(collective, problem)
             end, clear = at, Difference(problem, collective, one, other)
             break
     # An extra call only shows when a later call has a different kind or size, or when a rank waits at the
@@ -196,14 +196,16 @@ def mismatch_in(trace: Trace) -> str:
     return ""
 
 
-def _unlike(collective: Collective, problem: str) -> tuple[Event, Event]:
+def _differing_calls(collective: Collective, problem: str) -> tuple[Event, Event]:
     """Return two calls of a collective that differ."""
     if problem == "splits":
         pair = _unequal_splits(collective)
         assert pair is not None
         return pair
     first = collective.calls[0]
-    other = next(c for c in collective.calls if key_of(c, problem) != key_of(first, problem))
+    other = next(
+        c for c in collective.calls if comparison_key(c, problem) != comparison_key(first, problem)
+    )
     return first, other
 
 
@@ -222,7 +224,7 @@ def _differ(one: Event, other: Event, problem: str) -> str:
     )
 
 
-def key_of(event: Event, problem: str) -> object:
+def comparison_key(event: Event, problem: str) -> object:
     """Return the part of a call that must be the same in all calls of a collective."""
     return {
         "op": event.op,

@@ -23,11 +23,11 @@ import torch
 import torch.distributed as dist
 
 from helpers.trace.frames import API, LEARNER, TORCH, file_in_torch, kind_of, learner_frame, place
-from helpers.trace.glance import glance
+from helpers.trace.tensor_summary import summarize
 
 MAX_EVENTS = 50_000
 # How many calls of a task have their tensors' values recorded: as many as a page can replay for each rank.
-MOST_GLANCES = 2_000
+MOST_SUMMARIES = 2_000
 SETTLE_S = 0.1
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
@@ -83,14 +83,14 @@ class Recorder:
     @property
     def looks(self) -> bool:
         """Whether the values in the next call's tensors are recorded, for a reader who steps through."""
-        return self._watched and self._seq - self._task_began < MOST_GLANCES
+        return self._watched and self._seq - self._task_began < MOST_SUMMARIES
 
     def look(self, seq: int, given: list[torch.Tensor], results: list[torch.Tensor]) -> None:
         """Record the values in a call's tensors now, and in those that it fills when it ends.
 
         Does not keep the tensors alive, because recording must not change memory use.
         """
-        self._held(seq, glance(given), None)
+        self._held(seq, summarize(given), None)
         self._results[seq] = [weakref.ref(tensor) for tensor in results]
 
     def _held(self, seq: int, before: str | None, after: str | None) -> None:
@@ -169,7 +169,7 @@ class Recorder:
         results = self._results.pop(seq, None)
         if results and not error:
             left = [tensor for ref in results if (tensor := ref()) is not None]
-            self._held(seq, None, glance(left))
+            self._held(seq, None, summarize(left))
         said = json.dumps(error[:500]) if error else '""'
         self._write((_END % (seq, now, said, "null" if source is None else source)).encode())
         self._futures.pop(seq, None)

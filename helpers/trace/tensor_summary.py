@@ -20,7 +20,7 @@ _MOST_BYTES = 16_384
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
-def glance(tensors: Sequence[torch.Tensor]) -> str:
+def summarize(tensors: Sequence[torch.Tensor]) -> str:
     """Write small tensors as numbers, and of larger ones the first three numbers and a digest.
 
     The digest (`#` and four hex digits) covers the first 16 kB, so equal bytes have equal digests. A tensor
