@@ -19,7 +19,7 @@ from helpers.trace.mismatch import (
     problem_of,
 )
 
-GONE = frozenset({"returned", "failed", "died"})
+FINISHED = frozenset({"returned", "failed", "died"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class RankState:
     child: str = ""
 
     @property
-    def gone(self) -> bool:
-        return self.state in GONE
+    def ended(self) -> bool:
+        return self.state in FINISHED
 
 
 _IN_OWN_CODE = (
@@ -124,7 +124,7 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
 
 
 def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wait:
-    if state.gone:
+    if state.ended:
         words = {"returned": "has returned", "failed": "has failed", "died": "has died"}
         return Wait(state.rank, words[state.state])
     # A rank in gloo's wait() is not in the call itself, so take the last call that it started.
@@ -172,11 +172,11 @@ def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
         _missing_key,
         _file_lock,
         _making_groups,
-        _left,
-        _tags,
-        _peers,
+        _diagnose_exited_rank,
+        _diagnose_tag_mismatch,
+        _diagnose_wrong_peer,
         _cycle,
-        _own_code,
+        _diagnose_blocked_outside_torch,
         _unmatched,
     ):
         found = explain(states, trace, waits)
@@ -275,7 +275,7 @@ def _odd_ones(difference: Difference) -> tuple[int, ...]:
 
 def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     """Find a backward pass that communicates on only some ranks of a group."""
-    inside = [s for s in states if not s.gone and s.inside in {"backward", "grad"} and s.pending]
+    inside = [s for s in states if not s.ended and s.inside in {"backward", "grad"} and s.pending]
     if not inside:
         return None
     call = inside[0].blocked or inside[0].pending[-1]
@@ -344,7 +344,7 @@ def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Di
 def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     """Find a rank that waits for a key of a store which no rank can set any more."""
     for state in states:
-        if not state.gone and state.keys:
+        if not state.ended and state.keys:
             where = f" ({state.at})" if state.at else ""
             return Diagnosis(
                 "missing_key",
@@ -361,7 +361,7 @@ def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Dia
 def _file_lock(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     """Find a rank that waits for a file lock whose holder cannot continue either."""
     for state in states:
-        for holder in () if state.gone else state.lockers:
+        for holder in () if state.ended else state.lockers:
             theirs = waits[holder]
             does = f"{theirs.call}{at(theirs.event)}" if theirs.event else theirs.state
             doing = "waits in" if theirs.event else "is"
@@ -383,8 +383,10 @@ def _keys(keys: Sequence[str]) -> str:
     return f"the key {names}" if len(keys) == 1 else f"the keys {names}"
 
 
-def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    gone = {state.rank for state in states if state.gone}
+def _diagnose_exited_rank(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
+    gone = {state.rank for state in states if state.ended}
     # A rank that has ended makes no more calls, so a wait for it never ends.
     for wait in waits:
         left = [rank for rank in wait.waits_for if rank in gone]
@@ -399,7 +401,9 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
                 tuple(left),
             )
     if gone and not any(wait.event for wait in waits) and not _local_group(states):
-        where = next((state.inside for state in states if not state.gone and state.inside), "torch")
+        where = next(
+            (state.inside for state in states if not state.ended and state.inside), "torch"
+        )
         return Diagnosis(
             "rank_left",
             f"{_ranks(sorted(gone)).capitalize()} {_has(gone)} returned, and the others still wait in "
@@ -427,7 +431,7 @@ def _local_group(states: Sequence[RankState]) -> list[RankState]:
 
 def _making_groups(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     """Find ranks that have all called new_group, but for different groups."""
-    there = [state for state in states if not state.gone and state.inside in _GROUP_MAKERS]
+    there = [state for state in states if not state.ended and state.inside in _GROUP_MAKERS]
     if local := _local_group(states):
         return Diagnosis(
             "stuck",
@@ -464,7 +468,9 @@ def _advice_on_leaving(event: Event, left: list[int]) -> str:
     )
 
 
-def _tags(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_tag_mismatch(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find a send and a receive between the same two ranks that differ only in their tag."""
     calls = [wait.event for wait in waits if wait.event is not None]
     for send in (call for call in calls if call.op == "send"):
@@ -483,7 +489,9 @@ def _tags(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
     return None
 
 
-def _peers(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_wrong_peer(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find an asynchronous send to a rank whose asynchronous receive names a different sender."""
     pending = [call for state in states for call in state.pending if call.asynchronous]
     sends = [call for call in pending if call.op == "send"]
@@ -593,12 +601,14 @@ def _facing(call: Event, waits: Waits) -> str:
     )
 
 
-def _own_code(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_blocked_outside_torch(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find a rank that others wait for, and that waits in its own code for none of them."""
     for wait in waits:
         for rank in wait.waits_for:
             other = states[rank] if rank < len(states) else None
-            if wait.event is None or other is None or other.gone or other.inside or other.blocked:
+            if wait.event is None or other is None or other.ended or other.inside or other.blocked:
                 continue
             where = f" at {other.at}" if other.at else ""
             return Diagnosis(
