@@ -15,9 +15,9 @@ from helpers.checks.headings import UnknownExercise, headings
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
+from helpers.ranks.clean_settings import as_in_a_new_process, without_own_files
 from helpers.ranks.display import Display
 from helpers.ranks.launcher import Place
-from helpers.ranks.neutral import as_in_a_new_process, without_own_files
 
 
 def check(answer: Any, *, where: Place | None = None) -> CheckResult:

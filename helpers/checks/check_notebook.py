@@ -14,8 +14,8 @@ from helpers.checks.grade import grade
 from helpers.checks.headings import headings, notebooks
 from helpers.checks.registry import find, get
 from helpers.checks.result import CheckResult, Outcome
+from helpers.ranks.clean_settings import without_own_files
 from helpers.ranks.launcher import disconnect
-from helpers.ranks.neutral import without_own_files
 from helpers.views.plain import for_log, plural
 from helpers.views.verdict import verdict_text
 

@@ -22,7 +22,7 @@ from typing import Any
 from helpers.checks.answer_source import build
 from helpers.checks.replaced import watch_functions
 from helpers.ranks import wire
-from helpers.ranks.raised import describe_error
+from helpers.ranks.tracebacks import describe_error
 
 RANK_NAMES = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
 """Where launchers say which rank a process is: torchrun, MPICH's mpiexec, Open MPI's."""

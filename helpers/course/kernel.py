@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from helpers.course.notebook_file import NotebookError, read_notebook, source_of
-from helpers.ranks import launcher, warm
+from helpers.ranks import launcher, preload
 from helpers.ranks.connection import HUGE_PAGES, start_method
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.preload_scan import wanted_by
 from helpers.ranks.site import Shared
-from helpers.ranks.wanted import wanted_by
 
 # Set by jupyter_server to the file of the notebook for which a kernel starts.
 _NOTEBOOK = "JPY_SESSION_NAME"
@@ -64,7 +64,7 @@ def _may_fork() -> bool:
 def _share_torch() -> None:
     """Import torch, and what the notebook is about to use of it; fork the rank server."""
     with _one_blas_thread():
-        warm.import_to_share(wanted_by(code_of(os.environ.get(_NOTEBOOK, "")).encode()))
+        preload.import_to_share(wanted_by(code_of(os.environ.get(_NOTEBOOK, "")).encode()))
         if len(os.listdir("/proc/self/task")) == 1:
             launcher.connect(Shared())
 

@@ -1,7 +1,7 @@
-"""Handwritten digits as two tensors: what the notebooks train on, from notebook 08 on.
+"""Handwritten digits as two tensors, on which the notebooks train from notebook 08 on.
 
-scikit-learn carries 1,797 digits of 8 x 8 pixels in its package: those are the default. A learner with
-MNIST as IDX files names the folder. Nothing downloads.
+By default they are the 1,797 digits of 8 x 8 pixels in scikit-learn's package. A learner who has MNIST as IDX
+files can name their folder. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """Return handwritten digits: images (samples, pixels), float32 from 0 to 1, and labels 0 to 9.
 
-    path: a folder with `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, plain or with .gz;
-    without it the folder that REAL_RANKS_MNIST names; without that scikit-learn's own 1,797 digits.
-    Raise DataFileError where a file is missing or is not what it should be.
+    Args:
+        path: A folder with `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, plain or with .gz. By
+            default it is the folder in REAL_RANKS_MNIST, and without that scikit-learn's own 1,797 digits.
+
+    Raises:
+        DataFileError: A file is missing or is not what it should be.
     """
     folder = path if path is not None else os.environ.get(VARIABLE) or None
     if folder is not None:
@@ -37,13 +40,13 @@ def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def small_digits() -> tuple[torch.Tensor, torch.Tensor]:
-    """Return scikit-learn's digits, whatever the environment says: the same ones on every machine."""
+    """Return scikit-learn's digits whatever the environment says, the same on every machine."""
     images, labels = _small()
     return images.clone(), labels.clone()
 
 
 def mnist(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
-    """Read the training set of MNIST, or of a set in its form, from IDX files in `folder`."""
+    """Read the training set of MNIST, or of a data set in its format, from IDX files in `folder`."""
     images = read_idx(_find(folder, IMAGES), dims=3)
     labels = read_idx(_find(folder, LABELS), dims=1)
     if len(images) != len(labels):
@@ -79,7 +82,7 @@ def _rows() -> np.ndarray:
         file = Path(package.origin).with_name("datasets") / "data" / "digits.csv.gz"
         if file.is_file():
             return np.loadtxt(file, delimiter=",")
-    from sklearn.datasets import load_digits  # its files lie elsewhere; or it says what is missing
+    from sklearn.datasets import load_digits  # It reports what is missing.
 
     found = load_digits()
     return np.column_stack([found.data, found.target])

@@ -1,8 +1,8 @@
-"""Read IDX files, the form in which MNIST is kept: strictly, and never more than a cap.
+"""Read IDX files, the format of MNIST, strictly and only up to a maximum size.
 
-A file is two zero bytes, one byte for the type (8: unsigned bytes), one for the number of
-dimensions; each dimension's length as a big-endian 32-bit number; then the bytes, last index
-fastest, and nothing after them (http://yann.lecun.com/exdb/mnist, "file formats").
+A file begins with two zero bytes, one byte for the type (8: unsigned bytes), and one for the number of
+dimensions. Each dimension's length follows as a big-endian 32-bit number, and then the bytes, with the last
+index fastest, and nothing after them (http://yann.lecun.com/exdb/mnist, "file formats").
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import BinaryIO
 import torch
 
 MOST_BYTES = 1 << 28
-"""Of one file's elements, after unpacking: five times what MNIST needs."""
+"""The maximum size of one file's elements, after unpacking: five times what MNIST needs."""
 
 _UNSIGNED_BYTES = 8
 _GZIP = b"\x1f\x8b"
 
 
 class DataFileError(ValueError):
-    """A data file is missing, is cut short, or holds something else."""
+    """A data file is missing, cut short, or holds something else."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
 def read_idx(path: Path, dims: int) -> torch.Tensor:
-    """Read an IDX file of unsigned bytes, plain or packed by gzip, with that many dimensions.
+    """Read an IDX file of unsigned bytes, plain or packed by gzip, with `dims` dimensions.
 
     Raise DataFileError, which names the file and what is wrong with it.
     """
@@ -65,7 +65,7 @@ def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
         raise DataFileError(
             f"{path} says it holds {size:,} bytes; at most {MOST_BYTES:,} are read."
         )
-    content = file.read(size + 1)  # one more, to see whether something follows
+    content = file.read(size + 1)  # one byte more, to see whether anything follows
     if len(content) != size:
         found = f"only {len(content):,}" if len(content) < size else "more"
         raise DataFileError(f"{path} says it holds {size:,} bytes and has {found}. Copy it again.")

@@ -27,7 +27,7 @@ from helpers.hosts.names import host_in
 from helpers.hosts.streams import ANSWER, ASK, CONTROL, COUNT, GONE, RECORDS, Rank, Streams
 from helpers.hosts.versions import boot, versions
 from helpers.ranks.connection import Connection, ServerGone
-from helpers.ranks.observed import Details, Threads, details_here, threads_here
+from helpers.ranks.process_snapshot import Details, Threads, details_here, threads_here
 from helpers.ranks.site import Beside
 from helpers.trace.log import Logs
 

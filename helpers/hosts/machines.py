@@ -20,10 +20,10 @@ from helpers.hosts.names import check_address, host_in
 from helpers.hosts.near import Far, Near
 from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
+from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
-from helpers.ranks.launcher import note_for_next_run, run_elsewhere
-from helpers.ranks.neutral import environment_at_start
+from helpers.ranks.launcher import note_for_next_run, use_hosts
 
 # Seconds within which a scheduler, a worker, an agent has to answer.
 _CONNECT_S = 5.0
@@ -96,7 +96,7 @@ class Hosts:
         with ExitStack() as undo:
             undo.push(block)
             self.open()
-            block.enter_context(run_elsewhere(self.servers))
+            block.enter_context(use_hosts(self.servers))
             undo.pop_all()
         self._blocks.append(block)
         return self

@@ -14,7 +14,7 @@ from typing import Any
 from helpers.hosts.near import Far
 from helpers.ranks.connection import Connection, Rendezvous, ServerGone
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.observed import Details, Observed, Threads, Times, View
+from helpers.ranks.process_snapshot import Details, Observed, Threads, Times, View
 from helpers.ranks.site import Site
 from helpers.ranks.threads import Thread
 
@@ -71,7 +71,7 @@ class _View:
 
 
 class _FarRank:
-    """One rank of a `_View`. See `observed.OneRank`."""
+    """One rank of a `_View`. See `process_snapshot.OneRank`."""
 
     # The kernel does not name the holder of a lock on a file that several hosts share.
     lock_holders: frozenset[int] = frozenset()

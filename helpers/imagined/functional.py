@@ -1,7 +1,8 @@
 """Functional collectives on tensors without values, so that the recorder sees them.
 
-torch's own kernels without values (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...) only
-say what comes out. A real one allocates its result and asks the process group; these do that, and no more.
+torch's own kernels for such tensors (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...)
+only compute the shape of the result. A real kernel allocates the result and calls the process group. The ones
+here do only that.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Tensor = torch.Tensor
 
 
 def _group(named: Any) -> dist.ProcessGroup:
-    resolve: Any = c10d._resolve_process_group  # takes a name, of a type of its own
+    resolve: Any = c10d._resolve_process_group  # takes a name as its own type
     group: dist.ProcessGroup = resolve(named) if isinstance(named, str) else named
     return group
 
@@ -108,7 +109,7 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _rows(tensor: Tensor, rows: int) -> Tensor:
-    """Return room for a result that differs from a tensor in its first dimension."""
+    """Return an empty result that has a tensor's shape except for `rows` in its first dimension."""
     return tensor.new_empty((rows, *tensor.shape[1:]))
 
 
@@ -127,4 +128,4 @@ FUNCTIONAL: dict[str, Callable[..., Any]] = {
     "reduce_scatter_tensor_coalesced": _reduce_scatter_coalesced,
     "all_to_all_single": _all_to_all,
 }
-"""By the name of the op in `torch.ops._c10d_functional`."""
+"""Each function by the name of its op in `torch.ops._c10d_functional`."""

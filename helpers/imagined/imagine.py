@@ -2,7 +2,7 @@
 
     fn, 1024, ranks=[0, 517] -> a launch of 2 processes, each of them one rank (in_rank.py) -> Run
 
-Nothing is sent and nothing waits, so ranks that are not run are not missed. All else is as with `launch`.
+Nothing is sent and no call waits, so the other ranks are not needed. Everything else is as with `launch`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,28 @@ def imagine(
 ) -> Run:
     """Call `fn(rank, world_size, *args)` for each of `ranks`, in a world of which only these exist.
 
-    Each is a process of its own whose default process group has `world_size` members. Collectives are
-    recorded and move nothing; tensors have shapes but neither values nor memory, so that a model of any size
-    fits. What such a Run shows is true of calls, peers, bytes, shapes and memory. Values mean nothing and no
-    time is measured. `run.values[rank]` is what the rank returned, with its tensors described.
+    Each rank is a separate process whose default process group has `world_size` members. Collectives are
+    recorded but move nothing. Tensors have shapes but neither values nor memory, so that a model of any size
+    fits. Such a Run shows the real calls, peers, bytes, shapes and memory, but no values and no times.
 
-    `per_host`: ranks on each machine, for LOCAL_RANK. `real_tensors=True`: tensors have memory and
-    values, for small programs that need some (DDP, `.item()`); what a collective leaves in them is not what
-    a real one would. `timeout`: seconds that all of it may take.
+    Args:
+        fn: The function to run.
+        world_size: The size of the imagined world.
+        ranks: The ranks to run.
+        args: Arguments that are the same on every rank.
+        per_host: How many ranks each machine has, for LOCAL_RANK.
+        real_tensors: If True, tensors have memory and values, for small programs that need some (DDP,
+            `.item()`). A collective does not compute in them what a real one would.
+        timeout: The time that everything may take, in seconds.
 
-    Raise LaunchError where the arguments make no world, and otherwise as `launch` does.
+    Returns:
+        A Run in which `run.values[rank]` is what the rank returned, with its tensors described.
+
+    Raises:
+        LaunchError: The arguments do not describe a world.
+        RankFailure: As with `launch`.
     """
-    # It imports torch, which a kernel's first cell should not wait for.
+    # It imports torch, for which a kernel's first cell should not wait.
     from helpers.imagined.in_rank import World, drive
 
     named = _checked(world_size, ranks, per_host)
@@ -94,7 +104,7 @@ def _whole(number: object, least: int, most: int) -> bool:
 
 
 def _renamed(run: Run, world_size: int, ranks: tuple[int, ...]) -> Run:
-    """Return the run with its processes named as ranks of the imagined world."""
+    """Return the run with its processes renamed to ranks of the imagined world."""
     values: list[Any] = [None] * world_size
     output = [""] * world_size
     for process, rank in enumerate(ranks):
@@ -113,7 +123,7 @@ def _renamed(run: Run, world_size: int, ranks: tuple[int, ...]) -> Run:
 
 
 def _steps(events: Sequence[Event], rank: int) -> list[Event]:
-    """Return a rank's events with the order of what happened in place of when: nothing was timed."""
+    """Return a rank's events with step numbers in place of times, because nothing was timed."""
     moments = {m for e in events for m in (e.start_ns, e.wait_ns, e.end_ns) if m is not None}
     step = {moment: number for number, moment in enumerate(sorted(moments))}
     return [

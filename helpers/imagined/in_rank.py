@@ -1,9 +1,9 @@
-"""In each process of an imagined world: become that rank, and call the learner's function.
+"""Become a rank of an imagined world in each of its processes, and call the learner's function.
 
 become rank 517 of 1,024 (environment, torch's fake process group)
   -> tensors without values (`_Shapes`), unless real ones were asked for
   -> fn(517, 1024, *args), recorded as on a real rank
-  -> what it returns, its tensors described
+  -> its return value, with tensors described
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from helpers.imagined.functional import FUNCTIONAL
 from helpers.trace import kernels
 
-# Tensors of whole numbers up to this size keep their values, if they do not come from another rank or from
-# a tensor without values: DeviceMesh computes with them, and so do programs that lay out ranks.
+# Integer tensors up to this size keep their values unless they come from another rank or from a tensor
+# without values, because DeviceMesh, and programs that lay out ranks, compute with them.
 _MOST_WHOLE = 1 << 20
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -41,7 +41,7 @@ class NoValues(RuntimeError):
 
 @dataclass(frozen=True)
 class World:
-    """A world of which only some ranks are run. per_host: ranks on each of its machines."""
+    """A world of which only some ranks run. per_host: how many ranks each of its machines has."""
 
     size: int
     ranks: tuple[int, ...]
@@ -52,7 +52,7 @@ class World:
 def drive(
     process: int, processes: int, world: World, fn: Callable[..., Any], args: Sequence[Any]
 ) -> Any:
-    """Call `fn` as the rank of the imagined world that this process is."""
+    """Call `fn` as the rank of the imagined world that this process represents."""
     rank = world.ranks[process]
     _become(rank, world)
     tensors = nullcontext() if world.real_tensors else _Shapes(allow_non_fake_inputs=True)
@@ -85,15 +85,15 @@ def _become(rank: int, world: World) -> None:
 
 
 def _reduce_in_python() -> None:
-    """Have DDP average its buckets by a hook in Python.
+    """Make DDP average its buckets by a hook in Python.
 
-    The reducer in C++ takes a bucket's result from its Work's future, and that of a fake group has none.
+    The reducer in C++ takes a bucket's result from its Work's future, which a fake group does not have.
     """
     plain: Any = DistributedDataParallel._pre_forward
 
     @functools.wraps(plain)
     def pre_forward(self: Any, *inputs: Any, **kwargs: Any) -> Any:
-        if not self._comm_hooks:  # the learner's own hook is the one to use
+        if not self._comm_hooks:  # otherwise the learner's own hook is used
             self.register_comm_hook(None, _average)
         return plain(self, *inputs, **kwargs)
 
@@ -107,15 +107,15 @@ def _average(state: None, bucket: Any) -> torch.futures.Future[torch.Tensor]:
     return done
 
 
-_average.__annotations__.clear()  # DDP compares them with classes, and here they are texts
+_average.__annotations__.clear()  # DDP compares them with classes, but here they are strings.
 
 
 class _Shapes(FakeTensorMode):
-    """torch's mode of tensors that have a shape and no values, with two changes.
+    """torch's mode for tensors that have a shape but no values, with two changes.
 
-    Functional collectives (DTensor's) ask the process group, and so are recorded. Small tensors of whole
-    numbers stay real: a mesh of ranks has to be read. Tensors on the meta device stay what they are: to cut
-    one into 1,024 parts is 20 times as fast.
+    Functional collectives (DTensor's) call the process group, and so are recorded. Small integer tensors stay
+    real, because a mesh of ranks must be readable. Tensors on the meta device also stay what they are: this
+    makes it 20 times as fast to cut one into 1,024 parts.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -123,7 +123,7 @@ class _Shapes(FakeTensorMode):
         if func.namespace == "_c10d_functional" and (own := FUNCTIONAL.get(_name(func))):
             with self:
                 return own(*args, **kwargs)
-        # types: of the tensors that are more than plain ones, such as those without values
+        # types: the classes of tensors that are more than plain ones, such as those without values
         if not types and _stays_real(func, args, kwargs):
             return func(*args, **kwargs)
         return super().__torch_dispatch__(func, types, args, kwargs)
@@ -154,7 +154,7 @@ def _described(tensor: torch.Tensor) -> str:
     return f"tensor of {shape}, {str(tensor.dtype).removeprefix('torch.')} (no values)"
 
 
-# What torch says in C++ of a tensor without memory: DDP's reducer, and collectives of Python objects.
+# torch's messages in C++ about a tensor without memory: from DDP's reducer, and object collectives.
 _NO_MEMORY = ("data is not allocated", "Cannot access data pointer", "data_ptr", ".numpy() is not")
 _ADVICE = (
     "this line needs the values of a tensor, and imagined tensors have none: `.item()`, `if tensor`, "

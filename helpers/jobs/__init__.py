@@ -4,6 +4,6 @@ torchrun() --> Owned ==socket==> supervisor --> agents --> workers --output--> R
 mpiexec()  --> owned.py          supervisor.py                                torchrun_log.py
                                             --> mpiexec -> ranks --output--------------> MpiRun
 
-Nothing here forks a rank: a script is what it is outside of the course as well, and the supervisor
-ends whatever it leaves behind. ports.py: where the agents of a job meet.
+Nothing here forks a rank: a script runs as it does outside of the course, and the supervisor ends whatever it
+leaves behind. ports.py: the ports at which the agents of a job meet.
 """

@@ -1,9 +1,9 @@
 """mpiexec(): run a script on real MPI ranks, started by the mpiexec of an MPI that pip installed.
 
 script --command--> Owned.start: mpiexec --> a process for each rank --> a file of output each --> MpiRun
-whatever happens: the supervisor behind `Owned` ends every process
+in every case: the supervisor behind `Owned` ends every process
 
-Called from notebooks; `run_mpiexec` also inside a rank, by checks that run an answer as a script.
+Notebooks call `mpiexec`. Checks that run an answer as a script call `run_mpiexec`, even inside a rank.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.options import check_timeout
 from helpers.ranks.stop import one_stop
 
-# Characters that are kept of what one rank printed.
+# How many characters of each rank's output are kept.
 MOST_OUTPUT = 200_000
 _LOOK_S = 0.02
 _KEY = "mpiexec"
-# How MPICH's own word on a rank's end begins; it may come before the rank's last or after it.
+# MPICH's own message about a rank's end begins like this. It may come before or after the rank's last line.
 _ABORT = "Abort("
 
 if (locale.setlocale(locale.LC_CTYPE) or "C")[:3] in ("tr_", "az_"):
-    # MPICH's usual transport, UCX, compares its own words without regard to case. Where the capital of i has
-    # a dot, it finds "diag" unknown and ends the process: mpich 5.0, seen on `from mpi4py import MPI`.
+    # MPICH's usual transport, UCX, compares its own words without regard to case. In a locale whose capital i
+    # has a dot, it finds "diag" unknown and ends the process: mpich 5.0, seen on `from mpi4py import MPI`.
     os.environ.setdefault("MPICH_CH4_NETMOD", "ofi")
 
 
@@ -48,14 +48,21 @@ def mpiexec(
     timeout: float = 30.0,
     on_failure: str = "raise",
 ) -> MpiRun:
-    """Run a script on `n` MPI ranks and give back what each of them printed.
+    """Run a script on `n` MPI ranks and return the output of each of them.
 
-    module: run the script through a module, as `python -m module script` does: with "mpi4py" an
-    exception on one rank ends all of them, without it the others wait for that one forever. env:
-    added to what the ranks inherit. timeout: seconds for the whole job. on_failure: "raise", or
-    "return" (the result carries its failure).
+    Args:
+        script: The path of the script.
+        n: How many ranks to start.
+        args: The script's arguments.
+        module: Run the script through a module, as `python -m module script` does. With "mpi4py" an
+            exception on one rank ends all of them. Without it the others wait for that rank forever.
+        env: Variables in addition to those that the ranks inherit.
+        timeout: The time for the whole job, in seconds.
+        on_failure: "raise", or "return", which returns a result with its `failure`.
 
-    Raise LaunchError when nothing could be started, MpiFailed when the job did not end well.
+    Raises:
+        LaunchError: Nothing could be started.
+        MpiFailed: The job failed.
     """
     if on_failure not in {"raise", "return"}:
         raise LaunchError(f"on_failure must be 'raise' or 'return'; got {on_failure!r}.")
@@ -78,7 +85,7 @@ def run_mpiexec(
     env: Mapping[str, str] | None = None,
     timeout: float = 30.0,
 ) -> MpiRun:
-    """Do what `mpiexec` does, also inside a rank. Never raises for a failure of the script."""
+    """Do what `mpiexec` does, even inside a rank. Never raises for a failure of the script."""
     path = script_path(script)
     if not 1 <= n <= 64:
         raise LaunchError(f"n must be between 1 and 64; got {n}.")
@@ -111,7 +118,7 @@ def run_mpiexec(
 
 
 def mpiexec_path() -> str:
-    """Find the mpiexec next to this Python, as pip installs it, or on the PATH. Else LaunchError."""
+    """Return the mpiexec next to this Python, where pip installs it, or on the PATH, or raise LaunchError."""
     own = Path(sys.executable).parent / "mpiexec"
     found = str(own) if own.exists() else shutil.which("mpiexec")
     if not found:
@@ -126,12 +133,12 @@ def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
         if name not in NOT_INHERITED
         and not name.startswith(("PMI_", "MPI_", "OMPI_", "HYDRA_", "LOCAL_", "REAL_RANKS_"))
     }
-    # Shared memory between ranks, and TCP on loopback: nothing of a job leaves this machine. UCX, below
-    # MPICH, would take System V's shared memory too, which outlives a job, and which a sandbox refuses.
+    # Use shared memory between ranks, and TCP on loopback, so that a job sends nothing off this machine. UCX,
+    # below MPICH, would also use System V's shared memory, which outlives a job, and which a sandbox refuses.
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HYDRA_LAUNCHER": "fork"}
     quiet["UCX_TLS"] = "self,posix"
-    # UCX compares the names of its settings by the letters of the locale: in a Turkish one, where "i" is not
-    # the small letter of "I", it refuses its own defaults ("Invalid parameter", UCX of mpich 5.0).
+    # UCX compares the names of its settings by the letters of the locale. In a Turkish one, where "i" is not
+    # the lower case of "I", it refuses its own defaults ("Invalid parameter", UCX of mpich 5.0).
     quiet["LC_ALL"] = "C.UTF-8"
     return {**kept, **quiet, "HYDRA_IFACE": "lo", "TMPDIR": str(folder), **more}
 
@@ -154,6 +161,6 @@ def _result(
 
 
 def _own_words(text: str) -> list[str]:
-    """Return the lines that a rank wrote itself, if any: MPI itself may add a line before the last."""
+    """Return the lines that a rank wrote itself; if there are none, those of MPI."""
     lines = text.strip().splitlines()
     return [line for line in lines if not line.startswith(_ABORT)] or lines

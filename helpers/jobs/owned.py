@@ -1,7 +1,7 @@
-"""Programs that this process owns: started here, ended with it, whatever becomes of it.
+"""Programs that this process owns: they are started here and end with it in every case.
 
-`Owned` is the owner's side of `supervisor.py`. Called by `torchrun` in a notebook, and inside a rank
-by checks that run an answer as a script.
+`Owned` is the owner's side of `supervisor.py`. `torchrun` uses it in a notebook, and checks that run an
+answer as a script use it inside a rank.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROOT = str(Path(__file__).parents[2])
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of output as it came: 1 for stdout, 2 for stderr; when, in seconds."""
+    """A piece of output. stream: 1 for stdout, 2 for stderr. at_s: when it arrived, in seconds."""
 
     stream: int
     at_s: float
@@ -39,10 +39,10 @@ class Piece:
 
 @dataclass
 class Owned:
-    """A folder of its own, and the programs started there. Use it in a `with` statement."""
+    """A temporary folder and the programs that were started for it. Use it in a `with` statement."""
 
     folder: Path = field(default_factory=lambda: _new_folder())
-    # Every program that was started, by its key; also those that have ended.
+    # The process id of every program that was started, by its key, including ended ones.
     pids: dict[str, int] = field(default_factory=dict)
     # How each program ended: its exit code, or minus the number of the signal that ended it.
     exits: dict[str, int] = field(default_factory=dict)
@@ -56,12 +56,12 @@ class Owned:
             f"main({theirs.fileno()}, {str(self.folder)!r})"
         )
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", program],  # -S: nothing that is installed is needed
+            [sys.executable, "-I", "-S", "-c", program],  # -S: it needs no installed package
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a Ctrl-C is for the owner, which says what is to be done
+            start_new_session=True,  # A Ctrl-C is for the owner, which decides what to do.
         )
         theirs.close()
         return self
@@ -79,7 +79,7 @@ class Owned:
     def start(
         self, key: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str
     ) -> None:
-        """Start a program under a name of your own. Raise OSError if that is impossible."""
+        """Start a program under a key of your choice. Raise OSError if that is impossible."""
         message = {"do": "start", "key": key, "argv": list(argv), "env": dict(env)}
         self.control.send({**message, "cwd": str(cwd), "record": str(self._record(key))})
         deadline = time.monotonic() + _ANSWER_S
@@ -97,20 +97,20 @@ class Owned:
         return [self.pids[key] for key in self.running()]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until every program has ended; tell whether they all did in time."""
+        """Wait until every program has ended. Return whether they all ended in time."""
         deadline = time.monotonic() + seconds
         while self.running() and time.monotonic() < deadline:
             self.look(0.05)
         return not self.running()
 
     def send(self, key: str, number: int = signal.SIGTERM) -> None:
-        """Send a signal to one program; nothing happens if it has ended."""
+        """Send a signal to one program. Do nothing if it has ended."""
         if key in self.running():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pids[key], number)
 
     def pieces(self, key: str) -> list[Piece]:
-        """Return what a program has printed until now, in the order in which it came."""
+        """Return what a program has printed so far, in order of arrival."""
         try:
             data = self._record(key).read_bytes()
         except FileNotFoundError:
@@ -125,9 +125,9 @@ class Owned:
         return pieces
 
     def look(self, wait_s: float) -> None:
-        """Take in what the supervisor says, waiting at most so long for a word of it.
+        """Read the supervisor's messages, waiting at most `wait_s` for the first.
 
-        Raise KeyboardInterrupt in a thread of a kernel in which Stop was pressed.
+        Raise KeyboardInterrupt in a kernel's thread if Stop was pressed.
         """
         raise_if_stopped()
         self._hear(wait_s)
@@ -141,7 +141,7 @@ class Owned:
             self._take(message)
 
     def end(self) -> None:
-        """End every program and every process that they made; their outputs can still be read."""
+        """End every program and every process that they made. Their output can still be read."""
         with contextlib.suppress(OSError):
             self.control.send({"do": "end"})
             deadline = time.monotonic() + _ANSWER_S
@@ -170,7 +170,7 @@ def _new_folder() -> Path:
 
 
 def head_of(path: Path, most: int) -> str:
-    """Read the first `most` bytes of a file that an owned program wrote, as text; "" without one."""
+    """Return the first `most` bytes of a file that an owned program wrote, as text; "" if there is none."""
     try:
         with path.open("rb") as file:
             return file.read(most).decode(errors="replace")

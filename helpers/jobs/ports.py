@@ -1,4 +1,4 @@
-"""TCP ports: one that is free now, one that is held for a server to come."""
+"""TCP ports: find one that is free now, or hold one for a later server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 
 def free_port() -> int:
-    """Return a port on the loopback address that nobody uses at this moment.
+    """Return a port on the loopback address that is free at this moment.
 
-    Another program may take it before you do, which is why frameworks rather let the server choose
-    (port 0) and pass its choice on.
+    Another program may take it before you do. So frameworks prefer to let the server choose (port 0) and pass
+    its choice on.
     """
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
@@ -22,8 +22,8 @@ def free_port() -> int:
 def held_port() -> Iterator[int]:
     """Hold a free port for a server that another process is about to open there.
 
-    The system gives it to nobody who asks for any free port, while a server that asks for this very
-    one (with SO_REUSEADDR, as a TCPStore's does) gets it, because nobody listens here.
+    The system does not assign it to programs that ask for any free port. A server that asks for this port
+    (with SO_REUSEADDR, as a TCPStore does) gets it, because no socket listens here.
     """
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

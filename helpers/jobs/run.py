@@ -1,4 +1,4 @@
-"""What a job gives back: frozen data that views and checks read, and the one way in which it can fail."""
+"""The result of a job, frozen data that views and checks read, and the errors of a failed job."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from helpers.ranks.failures import RankError, is_consequence
 from helpers.ranks.run import PlainError
 
-# An address in a message of gloo: other ports in each run, and of no use to a reader.
+# An address in a message of gloo. Its port differs in each run and is of no use to a reader.
 _ADDRESS = re.compile(r"\[?127\.0\.0\.1\]?:\d+[$\d]*")
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker process of one round: its places, what it printed, how it ended if it failed.
+    """One worker process of one round: its ranks, its output, and how it ended if it failed.
 
-    exitcode: None where the agent reported none: it ended well, or was ended because a peer failed.
-    error: the message of its error file, written under `@record`; traceback: the text next to it.
+    Attributes:
+        exitcode: None if the agent reported none, because the worker succeeded or was ended after a peer's
+            failure.
+        error: The message of its error file, written under `@record`.
+        traceback: The text next to that message.
     """
 
     node: int
@@ -33,7 +36,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Round:
-    """One rendezvous, as one agent saw it: who it started, when, and how that ended.
+    """One rendezvous, as one agent saw it: which workers it started, when, and how the round ended.
 
     ending: "succeeded", "failed", "membership changed" or "ended" (with its agent).
     """
@@ -51,9 +54,9 @@ class Round:
 
 @dataclass(frozen=True)
 class Agent:
-    """One torchrun process: its node, its command, how it ended, what it said itself, its rounds.
+    """One torchrun process: its node, its command, how it ended, its own output, and its rounds.
 
-    exitcode: None if it had to be ended; minus the number of a signal that ended it.
+    exitcode: None if it had to be ended; minus the signal's number if a signal ended it.
     """
 
     node: int
@@ -67,7 +70,7 @@ class Agent:
 class TorchrunRun:
     """What happened under every agent of one job.
 
-    agents: in the order of their start. failure: None, or why the job did not end well.
+    agents: in the order of their start. failure: the reason why the job failed, or None.
     """
 
     agents: tuple[Agent, ...]
@@ -92,12 +95,12 @@ class TorchrunRun:
 
     @property
     def output(self) -> list[str]:
-        """What the workers of the last round printed, in rank order."""
+        """The output of the last round's workers, in rank order."""
         return [worker.output for worker in self.workers]
 
 
 class TorchrunFailed(PlainError):
-    """A job under torchrun did not end well. `.run` is what was seen until then."""
+    """A job under torchrun failed. `.run` holds what was seen until then."""
 
     run: TorchrunRun | None = None
 
@@ -106,8 +109,12 @@ class TorchrunFailed(PlainError):
 class MpiRun:
     """What happened under one mpiexec.
 
-    command: as one would type it. output[r]: what rank r printed, errors[r]: to stderr. exitcode: of
-    mpiexec, None if it had to be ended. failure: None, or why the job did not end well.
+    Attributes:
+        command: The command as a reader would type it.
+        output: What each rank printed to stdout.
+        errors: What each rank printed to stderr.
+        exitcode: The exit code of mpiexec; None if it had to be ended.
+        failure: The reason why the job failed, or None.
     """
 
     command: tuple[str, ...]
@@ -122,13 +129,13 @@ class MpiRun:
 
 
 class MpiFailed(PlainError):
-    """A job under mpiexec did not end well. `.run` is what was seen until then."""
+    """A job under mpiexec failed. `.run` holds what was seen until then."""
 
     run: MpiRun | None = None
 
 
 def failure_of(agents: tuple[Agent, ...], late: str) -> TorchrunFailed | None:
-    """Say why a job did not end well: who failed first, and with what. late: if time was up."""
+    """Return the error of a failed job: which worker failed first, and how. late: set if time was up."""
     bad = [agent for agent in agents if agent.exitcode]
     if not bad and not late:
         return None
@@ -148,21 +155,21 @@ def failure_of(agents: tuple[Agent, ...], late: str) -> TorchrunFailed | None:
     return TorchrunFailed("\n".join(lines))
 
 
-def only_follows(worker: Worker) -> bool:
-    """Tell a worker that failed only because a peer had gone, by what it said last."""
+def is_secondary_failure(worker: Worker) -> bool:
+    """Return whether a worker failed only because a peer had exited, judged by its last lines."""
     last = worker.error or "\n".join(worker.errors.splitlines()[-2:])
     return is_consequence(RankError(worker.rank, "", last))
 
 
 def _likeness(worker: Worker) -> int:
-    """Order failures by how likely they are the cause: agents see only which one they saw first."""
-    if only_follows(worker) or worker.exitcode == -signal.SIGTERM:
+    """Return how unlikely a failure is to be the cause (0 to 2): agents only see which they saw first."""
+    if is_secondary_failure(worker) or worker.exitcode == -signal.SIGTERM:
         return 2
     return 0 if worker.exitcode is not None and worker.exitcode < 0 else 1
 
 
 def describe_worker(worker: Worker) -> str:
-    """Say how a worker failed: the exception of its error file, else its exit code, by name."""
+    """Describe how a worker failed: the exception in its error file, or else its exit code."""
     who = f"rank {worker.rank} (node {worker.node}, local_rank {worker.local_rank})"
     if worker.error:
         return f"{who} raised {worker.error}"
@@ -172,7 +179,7 @@ def describe_worker(worker: Worker) -> str:
 
 
 def describe_exit(exitcode: int | None) -> str:
-    """Write an exit code, or minus the number of a signal, in words."""
+    """Describe an exit code, or minus the number of a signal, in words."""
     if exitcode is None:
         return "was ended with the job"
     if exitcode < 0:

@@ -1,12 +1,12 @@
-"""A small process that owns other programs, so that none of them can outlive who asked for them.
+"""A small process that owns other programs, so that none of them can outlive the process that asked for them.
 
     owner (kernel or rank) ==control socket==> supervisor --starts--> torchrun agents --start--> workers
-                             start, end        keeps what they print, ends all that is left
+                             start, end        keeps their output, ends everything that is left
 
-torchrun's workers are sessions of their own: end an agent by SIGKILL and they live on. So a process
-stands between: whatever loses its parent below it becomes its child (on Linux), and it ends every
-one of them when its owner says so, goes away, or dies. It serves `owned`, which starts it without
-site-packages: it imports nothing but the standard library and what here needs no more than that.
+torchrun's workers have their own sessions, so they survive if their agent is killed by SIGKILL. The
+supervisor adopts every descendant that loses its parent (on Linux). It ends all of them when its owner asks
+for it, closes the socket, or dies. `owned` starts it without site-packages, so it imports only the standard
+library and modules here that need nothing else.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from helpers.ranks.processes import adopt_orphans, children_of, end_group, end_w
 # Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes.
 RECORD = struct.Struct("!BQI")
 MAX_OUTPUT = 4 << 20
-# No program may write a larger file: one that prints forever must not fill the disk.
+# No program may write a larger file, so that one that prints forever cannot fill the disk.
 MAX_FILE = 256 << 20
 _LOOK_S = 0.2
 
 
 def main(fd: int, folder: str) -> None:
-    """Serve the owner at the other end of `fd` until it closes; then end all, remove its `folder`."""
+    """Serve the owner at the other end of `fd` until that closes; then end everything, remove `folder`."""
     supervisor = Supervisor(Messages(socket.socket(fileno=fd)), os.getppid())
     try:
         supervisor.serve()
@@ -46,12 +46,12 @@ def main(fd: int, folder: str) -> None:
         pass
     finally:
         supervisor.end_all()
-        shutil.rmtree(folder, ignore_errors=True)  # the owner may have died without doing so
+        shutil.rmtree(folder, ignore_errors=True)  # The owner may have died before it could.
 
 
 @dataclass
 class _Program:
-    """A program that was started, and the file that keeps what it prints."""
+    """A program that was started, and the file for its output."""
 
     key: str
     process: subprocess.Popen[bytes]
@@ -63,15 +63,15 @@ class _Program:
 
 @dataclass
 class Supervisor:
-    """The programs that are alive, and the socket to their owner."""
+    """The running programs, and the socket to their owner."""
 
     control: Messages
     owner: int
     programs: list[_Program] = field(default_factory=list)
 
     def serve(self) -> None:
-        """Start what the owner asks for and say what has ended, until the owner goes away."""
-        for number in (signal.SIGINT, signal.SIGHUP):  # meant for the owner, who says what to do
+        """Start programs for the owner and report their ends, until the owner exits."""
+        for number in (signal.SIGINT, signal.SIGHUP):  # Only the owner reacts to them.
             signal.signal(number, signal.SIG_IGN)
         adopt_orphans()
         while os.getppid() == self.owner:
@@ -124,9 +124,9 @@ class Supervisor:
                 program.record.write(head + data)
 
     def _reap(self) -> None:
-        """Say which programs have ended, and take the children that were left to this process."""
+        """Report which programs have ended, and reap adopted children."""
         for program in list(self.programs):
-            # its workers hold copies of the pipes' ends: what counts is the program's own end
+            # Workers hold copies of the pipes' ends, so only the end of the program itself counts.
             if program.process.poll() is not None:
                 for _ in range(64):
                     ready, _, _ = select.select(list(program.streams), [], [], 0)
@@ -148,7 +148,7 @@ class Supervisor:
         """End every process below this one."""
         deadline = time.monotonic() + 5.0
         while time.monotonic() < deadline:
-            # Agents first: one that lives would start its workers again.
+            # Agents first, because a running agent would restart its workers.
             mine = {x.process.pid for x in self.programs if x.process.returncode is None}
             left = set(children_of(os.getpid())) | mine
             if not left:
@@ -166,8 +166,8 @@ class Supervisor:
 
 
 def _before_exec() -> None:
-    """In a program about to start: end with the supervisor, and write no endless file."""
-    # SIGTERM, on which an agent ends its workers: it is sent when nobody else can end them
+    """Prepare a program before its exec: it must end with the supervisor, and not fill the disk."""
+    # On SIGTERM an agent ends its workers, which matters here because the supervisor no longer can.
     end_with_parent(signal.SIGTERM)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE if hard < 0 else min(MAX_FILE, hard), hard))
@@ -175,7 +175,7 @@ def _before_exec() -> None:
 
 
 def _tree(roots: set[int]) -> set[int]:
-    """Return everything below `roots`, where nobody adopts orphans: asked for before the roots end."""
+    """Return all descendants of `roots`, for systems without adoption. Call it before the roots end."""
     table = subprocess.run(["ps", "-Ao", "pid=,ppid="], capture_output=True, text=True).stdout
     pairs = [tuple(map(int, line.split())) for line in table.splitlines()]
     found, grown = set(roots), True

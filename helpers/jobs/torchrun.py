@@ -3,10 +3,10 @@
 script --command--> Owned.start (an agent for each node) --> workers --output--> Round, Worker
                         |                                                            |
                   start_torchrun: kill, add_node, wait                         TorchrunRun
-whatever happens: the supervisor behind `Owned` ends every process
+in every case: the supervisor behind `Owned` ends every process
 
-Called from notebooks; `start_job` also inside a rank, by checks that run an answer as a script. Nothing here
-runs in the workers: a script is what it is outside as well.
+Notebooks call `torchrun`. Checks that run an answer as a script call `start_job`, even inside a rank. Nothing
+here runs in the workers: a script runs as it does outside of the course.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.options import check_timeout
 from helpers.ranks.stop import one_stop
 
-# What says which rank a process is: those that it starts are others.
+# Variables that identify a process as a rank. The processes that it starts have their own.
 NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK")
 _LOOK_S = 0.05
-# How long other agents may go on after one has failed: static ones would wait for minutes.
+# How long other agents may continue after one has failed. Static ones would wait for minutes.
 _ENDING_S = 3.0
 
 
 def script_path(script: str | Path) -> Path:
-    """Return the whole path of a script. Raise LaunchError if there is no such file."""
+    """Return the absolute path of a script. Raise LaunchError if there is no such file."""
     path = Path(script).resolve()
     if not path.is_file():
         raise LaunchError(f"there is no script {str(script)!r}. Give the path of a file.")
@@ -49,7 +49,7 @@ def script_path(script: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Asked:
-    """What to run under torchrun. See `torchrun` for the fields."""
+    """The options of a job. See `torchrun` for the fields."""
 
     script: Path
     nproc_per_node: int = 2
@@ -61,7 +61,7 @@ class Asked:
     timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        """Raise LaunchError for what no job can be."""
+        """Raise LaunchError for impossible options."""
         low, high = self.nodes
         if not 1 <= self.nproc_per_node <= 64:
             raise LaunchError(
@@ -88,12 +88,12 @@ class Asked:
             return 0, 0
 
     def options(self, port: int) -> tuple[str, ...]:
-        """Return the flags that every agent has; port: where they meet, if one must be named.
+        """Return the flags that every agent gets. port: where they meet, if a port must be named.
 
-        Each is one that the installed torchrun has: a test asks `torchrun --help`.
+        The installed torchrun has each of them: a test runs `torchrun --help`.
         """
         alone = self.rdzv == "c10d" and self.nodes == (1, 1)
-        # Alone it meets at a port that the agent itself lets the system choose.
+        # A single agent lets the system choose a port.
         flags = ["--standalone"] if alone else ["--nnodes", str(self.nnodes)]
         flags += ["--nproc-per-node", str(self.nproc_per_node)]
         if self.max_restarts:
@@ -104,12 +104,12 @@ class Asked:
             return (*flags, "--master-addr", "127.0.0.1", "--master-port", str(port))
         flags += ["--rdzv-backend", "c10d", "--local-addr", "127.0.0.1"]
         flags += ["--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "job"]
-        # How long to wait for more nodes once the lower number is there: 30 s would be the default.
+        # How long to wait for more nodes once there are enough; the default is 30 s.
         return (*flags, "--rdzv-conf", "last_call_timeout=1,join_timeout=60")
 
 
 def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return what agents inherit: this process's environment, without what makes it a worker or rank."""
+    """Return the environment for agents: this process's, without variables of a worker or rank."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -121,7 +121,7 @@ def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
         **RESOLVER,
         "OMP_NUM_THREADS": "1",
         "LOGLEVEL": "INFO",  # torchrun reports rounds and exit codes at this level
-        "PYTHONUNBUFFERED": "1",  # what a worker printed before a kill -9 is not lost
+        "PYTHONUNBUFFERED": "1",  # keeps what a worker printed before a kill -9
         "TMPDIR": str(folder),
         "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
         "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": MARK,
@@ -131,7 +131,7 @@ def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LiveWorker:
-    """A worker process that is alive now."""
+    """A worker process that is running now."""
 
     node: int
     rank: int
@@ -143,7 +143,7 @@ class LiveWorker:
 
 @dataclass
 class TorchrunJob:
-    """A job that runs: look at it, hurt it, change its size, and wait for its end."""
+    """A running job: inspect it, kill workers, change its size, and wait for its end."""
 
     asked: Asked
     owned: Owned
@@ -154,7 +154,7 @@ class TorchrunJob:
     removed: set[int] = field(default_factory=set)
 
     def add_node(self) -> int:
-        """Start one more agent, as another machine would; give its node number."""
+        """Start one more agent, as another machine would, and return its node number."""
         node = len(self.commands)
         asked = self.asked
         own = ("--node-rank", str(node)) if asked.rdzv == "static" else ()
@@ -170,12 +170,12 @@ class TorchrunJob:
         return node
 
     def remove_node(self, node: int) -> None:
-        """End a node: SIGTERM to its agent, which ends its workers. The others notice after a while."""
+        """End a node by SIGTERM to its agent, which ends its workers. The others notice after a while."""
         self.removed.add(node)
         self.owned.send(f"node{node}", signal.SIGTERM)
 
     def workers(self) -> list[LiveWorker]:
-        """Return the workers that are alive now, in rank order."""
+        """Return the workers that are running now, in rank order."""
         import psutil
 
         found = []
@@ -190,11 +190,11 @@ class TorchrunJob:
                 try:
                     found.append(_live(int(key.removeprefix("node")), child.pid, child.environ()))
                 except (psutil.Error, KeyError, ValueError):
-                    continue  # between its fork and its exec, or gone
+                    continue  # It is between its fork and its exec, or has exited.
         return sorted(found, key=lambda worker: (worker.rank, worker.node))
 
     def kill(self, rank: int, number: int = signal.SIGKILL) -> None:
-        """Send a signal to the worker of this rank. Raise LookupError if none is alive."""
+        """Send a signal to the worker of this rank. Raise LookupError if it is not running."""
         alive = self.workers()
         for worker in alive:
             if worker.rank == rank:
@@ -206,7 +206,7 @@ class TorchrunJob:
     def wait_for(self, text: str, count: int = 1) -> None:
         """Wait until workers have printed `text` that many times, in all rounds together.
 
-        Raise TorchrunFailed if the job ends, or its time, before that.
+        Raise TorchrunFailed if the job ends, or its time is up, before that.
         """
         while self._printed().count(text) < count:
             over = not self.owned.running()
@@ -220,7 +220,7 @@ class TorchrunJob:
             self.owned.look(_LOOK_S)
 
     def wait(self) -> TorchrunRun:
-        """Wait until every agent has ended and give back what happened. Never raises for a failure."""
+        """Wait until every agent has ended, and return what happened. Never raises for a failure."""
         give_up, late = float("inf"), ""
         while self.owned.running():
             now = time.monotonic()
@@ -282,7 +282,7 @@ def _live(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
 
 @contextmanager
 def start_job(asked: Asked) -> Iterator[TorchrunJob]:
-    """Do what `start_torchrun` does, also inside a rank: what the program of a check calls."""
+    """Do what `start_torchrun` does, even inside a rank, for programs of checks."""
     check_timeout(asked.timeout)
     with one_stop(), Owned() as owned, held_port() as port:
         start = time.monotonic()
@@ -304,9 +304,9 @@ def start_torchrun(
     env: Mapping[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Iterator[TorchrunJob]:
-    """Start a job as `torchrun` does, and give a handle to act on it while it runs.
+    """Start a job as `torchrun` does, and yield a handle to act on it while it runs.
 
-    See there for the arguments. When the `with` block ends, every process of the job is ended.
+    See `torchrun` for the arguments. When the `with` block ends, every process of the job is ended.
     """
     refuse_where_ranks_must_not_start()
     path = script_path(script)
@@ -328,14 +328,23 @@ def torchrun(
     timeout: float = 60.0,
     on_failure: str = "raise",
 ) -> TorchrunRun:
-    """Run a script under real torchrun agents and give back what each of its workers did.
+    """Run a script under real torchrun agents and return what each of its workers did.
 
-    nnodes: how many agents to start on this machine, each a "node"; or a range "1:3" (rdzv "c10d"
-    only), of which the lower number is started. rdzv: "c10d" or "static". env: added to what the
-    agents inherit. timeout: seconds for the whole job. on_failure: "raise", or "return" (the result
-    carries its failure).
+    Args:
+        script: The path of the script.
+        nproc_per_node: How many workers each agent starts.
+        nnodes: How many agents to start on this machine, each a "node"; or a range such as "1:3" (only with
+            rdzv="c10d"), of which the lower number is started.
+        args: The script's arguments.
+        rdzv: "c10d" or "static".
+        max_restarts: How often torchrun may restart the workers after a failure.
+        env: Variables in addition to those that the agents inherit.
+        timeout: The time for the whole job, in seconds.
+        on_failure: "raise", or "return", which returns a result with its `failure`.
 
-    Raise LaunchError when nothing could be started, TorchrunFailed when an agent did not end well.
+    Raises:
+        LaunchError: Nothing could be started.
+        TorchrunFailed: An agent failed.
     """
     if on_failure not in {"raise", "return"}:
         raise LaunchError(f"on_failure must be 'raise' or 'return'; got {on_failure!r}.")

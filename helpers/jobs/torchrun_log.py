@@ -1,7 +1,7 @@
-"""From what torchrun agents printed to what happened: rounds, workers, their output, their errors.
+"""Read from the output of torchrun agents what happened: rounds, workers, their output, their errors.
 
-An agent prints log lines of its own and, because of `--tee 3`, every line of its workers, each after
-a mark with the worker's rank. Called by `torchrun`; what it hands on is frozen data.
+An agent prints its own log lines and, because of `--tee 3`, every line of its workers after a mark with the
+worker's rank. `torchrun` calls this. The results are frozen data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from helpers.jobs.owned import Piece
 from helpers.jobs.run import Round, Worker
 
-# Put before a worker's line by the agent, by TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
+# The agent puts it before each line of a worker, because of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 MARK = "\x1f${rank}/${local_rank}\x1e"
 _MARKED = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
 _ROUND = re.compile(r"Rendezvous complete for workers\. Result:")
@@ -27,7 +27,7 @@ _MAX_ERROR_FILE = 64 << 10
 
 
 def rounds_of(node: int, pieces: Sequence[Piece], folder: Path) -> tuple[Round, ...]:
-    """Read one agent's rounds from its output, and its workers' error files from its log folder."""
+    """Return one agent's rounds, from its output and from the error files in its log folder."""
     reader = _Reader(node)
     for piece in pieces:
         reader.take(piece)
@@ -35,14 +35,14 @@ def rounds_of(node: int, pieces: Sequence[Piece], folder: Path) -> tuple[Round, 
     reader.close(pieces[-1].at_s if pieces else 0.0)
     last_of = {made.restart: index for index, made in enumerate(reader.rounds)}
     return tuple(
-        # A change of members keeps the restart count, and so overwrites the files of the round before.
+        # A change of members keeps the restart count, so the new round overwrites the last round's files.
         _with_error_files(made, folder) if last_of[made.restart] == index else made
         for index, made in enumerate(reader.rounds)
     )
 
 
 def own_words(pieces: Sequence[Piece]) -> str:
-    """Return what an agent said itself, without its workers' lines and without its INFO lines."""
+    """Return an agent's own output, without its workers' lines and without its INFO lines."""
     text = "".join(piece.text for piece in pieces if piece.stream == 2)
     lines = _MARKED.sub("", text).splitlines()
     return "\n".join(_LOG_LINE.sub("", line) for line in lines if not re.match(r"I\d{4} ", line))
@@ -72,7 +72,7 @@ class _Reader:
                 self._agent_says(line, piece.at_s)
 
     def take_rest(self) -> None:
-        """Take what a worker printed last without ending the line."""
+        """Read last lines of workers that have no line end."""
         for stream in (1, 2):
             if self._rest[stream]:
                 self.take(Piece(stream, 0.0, "\n"))
@@ -115,7 +115,7 @@ class _Reader:
             self.rounds[-1] = replace(self.rounds[-1], ending=ending, ended_s=at_s)
 
     def close(self, at_s: float) -> None:
-        """Give the round that is open the output that has come since it began."""
+        """Assign the collected output to the open round."""
         if not self.rounds:
             return
         self._end("ended", at_s)
@@ -146,7 +146,7 @@ def _with_error_files(made: Round, folder: Path) -> Round:
 
 
 def _read_error(path: Path) -> tuple[str, str]:
-    """Read an error file that `@record` wrote; a worker may have written anything there."""
+    """Read an error file that `@record` wrote. A worker may have written anything there."""
     try:
         with path.open("rb") as file:
             data: Any = json.loads(file.read(_MAX_ERROR_FILE))["message"]

@@ -1,6 +1,6 @@
-"""What to do about an error whose own words show no way out for ranks: one table.
+"""Advice for errors whose own message does not tell a learner what to do: one table.
 
-Most rows are for what a pasted tutorial contains, such as lines for GPUs or a second init_process_group.
+Most rows are for errors in pasted tutorials, such as GPU code or a second init_process_group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _GLOO = 'Use the backend "gloo", which works on every machine; "nccl" needs a GP
 class _Row:
     """An error, and what to do about it.
 
-    says: a pattern of its message. kind: of the exception; "" for any. line: a pattern of the learner's line.
+    says: a pattern for its message. kind: the exception's name; "" matches any. line: a pattern for the
+    learner's line.
     """
 
     says: str
@@ -28,7 +29,7 @@ class _Row:
     line: str = ""
 
 
-# The first row that fits counts.
+# The first matching row is used.
 _ROWS = (
     _Row(
         "initialize the default process group twice",
@@ -103,12 +104,12 @@ _ROWS = (
 
 
 def advice_for(kind: str, message: str, line: str = "") -> str:
-    """Return what to do about an error that torch or Python does not explain for ranks; "" if nothing.
+    """Return what to do about an error that torch or Python does not explain; "" if the table has no row.
 
     Args:
         kind: The name of the exception.
-        message: What it says.
-        line: The learner's line that raised it, if it is known.
+        message: Its message.
+        line: The learner's line that raised it, if known.
     """
     for row in _ROWS:
         fits = row.kind in {"", kind} and re.search(row.says, message, re.IGNORECASE)

@@ -1,12 +1,12 @@
-"""How much time a world has had: time that a busy machine kept from its ranks does not count.
+"""Count how much time a world has used, without the time for which a busy machine kept it waiting.
 
-On a laptop that does other things as well, or with thirty learners on one machine, a rank may wait in the
-queue for a core most of the time. Of each stretch of time there counts
+On a laptop that runs other programs, or with thirty learners on one machine, a rank may spend most of its
+time queued for a core. So only a part of each time interval counts:
 
-    max(the share of the machine's cores that the ranks used, 1 - the share in which they queued)
+    max(share of the machine's cores that the ranks used, 1 - share of the interval that they were queued)
 
-so a world that sleeps pays in full, one that computes on an idle machine pays in full, one that exchanges
-messages while others hold the cores pays for what it got. After ten times its budget it has to end anyway.
+A world that sleeps, or computes on an idle machine, is charged in full. A world that exchanges messages
+while others occupy the cores is charged for the time it got. After ten times its budget it ends in any case.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from helpers.ranks.observed import Times, times_of_all
+from helpers.ranks.process_snapshot import Times, times_of_all
 from helpers.ranks.world import World
 
 # No world may take longer than this many times its budget, however busy the machine is.
@@ -24,19 +24,24 @@ _EVERY_S = 0.05
 
 
 def ranks_of(world: World) -> list[int]:
-    """Return the ranks that are left of a world; none before all are there.
+    """Return the process ids of the ranks that still run; empty until all ranks have started.
 
-    Until then the server may be importing what they need.
+    Until then the server may still be importing what they need.
     """
     live = [member for member in world.members if not member.done]
     return [member.pid for member in live] if all(member.pid for member in live) else []
 
 
 class Budget:
-    """The time that processes may take, in seconds of a machine that is their own.
+    """The time that processes may take, in seconds of a machine that they have to themselves.
 
-    roots: gives those that are there now; nothing is paid while there are none. What they started counts
-    with them. times: gives their times; they may be on other hosts. cores: how many there are for them.
+    Args:
+        roots: Returns the current process ids. Their child processes are counted too. While there are none,
+            nothing is charged.
+        seconds: The budget.
+        now: The present time of a steady clock, in seconds.
+        times: Returns the times of these processes, which may be on other hosts.
+        cores: How many cores they share; 0 for all of this machine.
     """
 
     def __init__(
@@ -58,18 +63,18 @@ class Budget:
 
     @property
     def by_the_clock(self) -> bool:
-        """Whether there is time left: then it is the backstop that ended the wait."""
+        """Whether budget is left. If the wait has ended all the same, the backstop ended it."""
         return self._left > 0
 
     @property
     def was_computing(self) -> bool:
-        """Whether the processes have run for the whole budget, all together, in processor time."""
-        # A loop that never ends runs as long as the budget, which counts the time that it runs. The first
-        # look comes a moment after the start.
+        """Whether the processes together used as much processor time as the whole budget."""
+        # An endless loop is charged exactly for the time that it runs. The first measurement comes a moment
+        # after the start, so allow for 10 %.
         return self._ran_ns / 1e9 >= 0.9 * self._seconds
 
     def is_spent(self, now: float) -> bool:
-        """Take the time until `now` off the budget; tell whether nothing is left of it."""
+        """Charge the time until `now`; return whether the budget is used up."""
         if now - self._last < _EVERY_S:
             return self._left <= 0 or now >= self._end
         ran, queued = self._grown()
@@ -82,10 +87,10 @@ class Budget:
         return self._left <= 0 or now >= self._end
 
     def _grown(self) -> tuple[int, int]:
-        """Return how much the ranks, and what they started, have run and have queued since the last call.
+        """Return how long the ranks and their children ran, and were queued, since the last call, in ns.
 
-        Gloo's own threads are in the queue even while nobody needs them, a hundred times a second: that
-        counts as far as other threads wanted the processor too.
+        Gloo's own threads queue a hundred times a second even when idle. Their queueing counts only up to
+        the time for which other threads queued.
         """
         times = self._times_of(self._roots())
         grown = [self._since(pid, now) for pid, now in times.items()]

@@ -1,4 +1,4 @@
-"""From what Python calls a file to what a reader calls it: "cell [5]", "demo.py"."""
+"""Translate Python's file names to names that a reader knows: "cell [5]", "demo.py"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OURS = str(Path(__file__).parents[1])
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a cell, and what the reader calls the cell."""
+    """The text of a cell, and the cell's name for readers."""
 
     name: str
     text: str
@@ -29,7 +29,7 @@ def ipython() -> Any:
 
 
 def in_kernel() -> bool:
-    """Tell whether this process is a Jupyter kernel (and not a plain interpreter or terminal)."""
+    """Return whether this process is a Jupyter kernel (and not a plain interpreter or terminal)."""
     shell = ipython()
     return shell is not None and hasattr(shell, "kernel")
 
@@ -37,7 +37,7 @@ def in_kernel() -> bool:
 def own_cells() -> tuple[list[str], dict[str, Any]]:
     """Return the texts of the cells that have run, and their variables.
 
-    Outside a notebook: the text of the script, and its variables.
+    Outside a notebook, return the text of the script and its variables.
     """
     shell = ipython()
     if shell is not None:
@@ -49,9 +49,9 @@ def own_cells() -> tuple[list[str], dict[str, Any]]:
 
 
 def place_of(file: str, line: int, function: str) -> Place:
-    """Name a line for a reader, with its source where it is known."""
-    # A rank may call its file what it likes, and what is read is shown: only code that this process
-    # itself has loaded is, and no other file of the launching process.
+    """Return a line's place under the name that readers know, with its source text if known."""
+    # A rank can claim any file name, and the text is shown. So read only files that this process itself
+    # has loaded as code, never other files of the launching process.
     known = file in linecache.cache or file in _loaded(len(sys.modules))
     source = linecache.getline(file, line).rstrip("\n") if known else ""
     return Place(file, line, function, cell_name(file), source)
@@ -59,13 +59,13 @@ def place_of(file: str, line: int, function: str) -> Place:
 
 @functools.lru_cache(maxsize=1)
 def _loaded(count: int) -> frozenset[str]:
-    """Return the files of this process's modules. count: how many there are; with it they change."""
+    """Return the files of this process's modules. count: the number of modules, as the cache's key."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     return frozenset(file for file in files if isinstance(file, str) and file.endswith(".py"))
 
 
 def cell_name(file: str) -> str:
-    """Call a cell by the number in its margin, and any other file by its last part."""
+    """Return "cell [N]", with the number in the cell's margin; for other files the last part of the path."""
     shell = ipython()
     number = _numbers_of(shell).get(file)
     if number is not None:
@@ -74,10 +74,10 @@ def cell_name(file: str) -> str:
 
 
 def correct_cell_numbers(shell: Any) -> None:
-    """Give text that a magic of the last cell has run (%%capture, %%ranks) the number of that cell.
+    """Correct the number of text that a magic of the last cell has run (%%capture, %%ranks).
 
-    Must be called before a cell with a number of its own runs. IPython (9.18) counts up before it runs a
-    cell, so it files such text under the number of the cell that comes next.
+    Must be called before the next cell with a number runs. IPython (9.18) increments its count before it
+    runs a cell, so it files such text under the next cell's number.
     """
     numbers, coming = _numbers_of(shell), shell.displayhook.prompt_count
     for file, number in numbers.items():
@@ -86,15 +86,15 @@ def correct_cell_numbers(shell: Any) -> None:
 
 
 def _numbers_of(shell: Any) -> dict[str, int]:
-    """Return IPython's own list of the number of each cell, by file."""
+    """Return IPython's own mapping from file to cell number."""
     numbers: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
     return numbers
 
 
 def package_file(file: str) -> str:
-    """Return the path of an installed package's file below its folder of packages; "" for other files.
+    """Return an installed package's file relative to site-packages; "" for other files.
 
-    torch's own files are left out: what torch says is meant for its callers. Its helpers for tests are not.
+    torch's own files are left out, because torch's errors are meant for its callers; torch.testing is kept.
     """
     _, found, path = file.replace("dist-packages", "site-packages").rpartition("site-packages/")
     of_torch = path.startswith("torch/") and not path.startswith("torch/testing/")
@@ -102,7 +102,7 @@ def package_file(file: str) -> str:
 
 
 def is_learner_file(file: str) -> bool:
-    """Tell a learner's file from Python's, a package's or the course's own."""
+    """Return whether a file is the learner's, not Python's, a package's or the course's own."""
     if file.startswith(("<frozen", _OURS, str(Path(linecache.__file__).parent))):
         return False
     return "site-packages" not in file and "dist-packages" not in file

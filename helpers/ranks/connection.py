@@ -1,4 +1,4 @@
-"""The launcher's end of the rank server: start it, talk to it, notice when it has gone."""
+"""The launcher's end of the rank server: start it, exchange messages with it, notice when it has exited."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from typing import IO, Any, Protocol
 
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
-from helpers.ranks.observed import Times, View, times_of_all, view_here
+from helpers.ranks.process_snapshot import Times, View, times_of_all, view_here
 from helpers.ranks.site import Beside, Site
 from helpers.ranks.stop import raise_if_stopped
 
 # Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.
 START_METHOD = "REAL_RANKS_START"
 
-# A TCPStore looks up the name of each client. Where an answer of the DNS is lost, glibc would wait 5 s for
-# it by default, and nothing would move for so long.
+# A TCPStore looks up the name of each client. If a DNS answer is lost, glibc by default waits 5 s for it,
+# and everything is blocked for that time.
 RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
-# The server's heap in huge pages from the beginning; `warm` gathers the rest. Ranks' own children do not
-# inherit the setting.
+# Put the server's heap in huge pages from the beginning; `preload` collects the rest. Child processes of
+# ranks do not inherit the setting.
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 READY_S = 120.0
 
 
 class ServerGone(Exception):
-    """The rank server has ended although nobody asked it to."""
+    """The rank server exited although it was not asked to."""
 
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Where the ranks of one launch find each other, when they are on several hosts.
+    """Where the ranks of one launch meet, when they are on several hosts.
 
     address: of the first host. store: the port of the default group's TCPStore, which rank 0 serves. port:
-    what ranks find as MASTER_PORT. Both are free when the launch begins, and no other program is given them.
+    the value of MASTER_PORT for ranks. Both ports are free when the launch begins, and are reserved for it.
     """
 
     address: str
@@ -54,13 +54,13 @@ class Rendezvous:
 
 
 class Servers(Protocol):
-    """The rank server that a `World` uses (a `Connection`), or those of several hosts."""
+    """The rank server that a `World` uses (a `Connection`), or the rank servers of several hosts."""
 
     lock: threading.RLock
     gone: bool
-    # How many there are for the ranks.
+    # How many cores the ranks may use.
     cores: int
-    # The names of hosts that had gone when these servers were closed.
+    # The names of hosts that were already lost when these servers were closed.
     lost: Sequence[str]
 
     def wait_until_ready(self) -> None: ...
@@ -70,28 +70,31 @@ class Servers(Protocol):
     def new_launch(self) -> int: ...
 
     def sites(self, world_size: int) -> Sequence[Site]:
-        """Return the site of each rank, rank 0 first. Ranks of one site are neighbours."""
+        """Return the site of each rank, rank 0 first. Ranks of the same site follow one another."""
 
     def clocks(self, world_size: int) -> Sequence[int]:
         """Return, for each rank, how far its monotonic clock is ahead of this process's, in nanoseconds."""
 
     def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
-        """Look at the processes of a launch's ranks, whose ids these are; 0 for one that is not there yet.
+        """Look at the processes of a launch's ranks.
 
-        meanwhile: called again and again while other hosts look.
+        Args:
+            launch: The number of the launch.
+            pids: The process id of each rank; 0 for a rank that has not started yet.
+            meanwhile: Called repeatedly while other hosts look.
         """
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
-        """Return the times of the processes of ranks, see `observed.times_of_all`."""
+        """Return the times of the ranks' processes; see `process_snapshot.times_of_all`."""
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
         """Return the host of each rank; empty if all are on this machine."""
 
     def gpus(self, world_size: int) -> int | None:
-        """Return how many ranks of a world have a GPU of their own; None if all are on this machine."""
+        """Return how many ranks can have a GPU each; None if all are on this machine."""
 
     def rendezvous(self, launch: int) -> Rendezvous | None:
-        """Return where the ranks of a launch meet; None for a file in their launch's folder."""
+        """Return where the ranks of a launch meet; None if they meet in a file in their launch's folder."""
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when there may be `messages`."""
@@ -99,7 +102,7 @@ class Servers(Protocol):
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None: ...
 
     def rewind(self, launch: int) -> None:
-        """Take note that the records of a launch begin again at the front."""
+        """Reset what was read of a launch's records, because the ranks write them from the start again."""
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]: ...
 
@@ -108,7 +111,7 @@ class Servers(Protocol):
     def end_launch(self, launch: int) -> bool: ...
 
     def kill(self, pid: int) -> None:
-        """End a rank that the server did not end, and all of its group."""
+        """Kill a rank that the server did not end, with its whole process group."""
 
     def dismiss_launch(self, launch: int) -> None: ...
 
@@ -123,7 +126,7 @@ class Connection:
         self.pid = 0
         self.cores = os.cpu_count() or 1
         self.lost: Sequence[str] = ()
-        # The server's end of the socket has closed.
+        # Whether the server's end of the socket has closed.
         self.gone = False
         self.closed = False
         self._ready = False
@@ -135,9 +138,9 @@ class Connection:
         atexit.register(self.close)
 
     def _start(self) -> None:
-        # A pair without a name: nobody else can connect to it, and its end is the end of either process.
+        # A pair has no name, so no other process can connect, and each side sees when the other exits.
         ours, theirs = socket.socketpair()
-        ours.setblocking(True)  # whatever a cell has given to socket.setdefaulttimeout
+        ours.setblocking(True)  # even if a cell has called socket.setdefaulttimeout
         theirs.setblocking(True)
         self.control = Messages(ours)
         with theirs:
@@ -147,7 +150,7 @@ class Connection:
         self.pid = self._process.pid
 
     def wait_until_ready(self) -> None:
-        """Wait for the server's import of torch. Raise LaunchError if it does not come."""
+        """Wait until the server has imported torch. Raise LaunchError if it takes too long."""
         deadline = time.monotonic() + READY_S
         while not self._ready:
             raise_if_stopped()
@@ -161,14 +164,14 @@ class Connection:
                 ) from None
 
     def want(self, names: Iterable[str]) -> None:
-        """Have the server import modules before it forks the next ranks, unless it has. Do not wait."""
+        """Ask the server to import modules before it forks the next ranks. Does not wait."""
         new = [name for name in names if name not in self._wanted]
         if new:
             self._wanted.update(new)
             self._send({"do": "import", "names": new})
 
     def preload(self) -> None:
-        """Have the server import all that ranks may want: before a long row of launches."""
+        """Make the server import everything that ranks may need, before many launches. Waits for it."""
         self.wait_until_ready()
         self._send({"do": "preload"})
         deadline = time.monotonic() + READY_S
@@ -179,12 +182,12 @@ class Connection:
         self._messages.remove({"preloaded": True})
 
     def take_over(self) -> None:
-        """In a forked child of the owner: speak to the server in its place, for as long as both are there."""
+        """Use the server from a forked child of the owner. The owner must not use it meanwhile."""
         self.owner = os.getpid()
         self.lock = threading.RLock()
 
     def last_words(self) -> str:
-        """Return the end of what the server printed: errors from its start, normally nothing."""
+        """Return the end of the server's output: errors from its start, normally nothing."""
         with contextlib.suppress(OSError, ValueError):
             self._log.seek(0)
             return self._log.read()[-2000:].decode(errors="replace").strip() or "(nothing)"
@@ -218,11 +221,11 @@ class Connection:
         return None
 
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
-        """Ask for ranks, each with its pair of descriptors (channel, output).
+        """Ask the server to start ranks, each with its pair of descriptors (channel, output).
 
-        log: the memory for their records. The server makes a folder for the files of this launch.
+        log: the descriptor of the memory for their records. The server makes a folder for the launch's files.
         """
-        # The kernel limits how many descriptors one message may carry, so large worlds take several.
+        # The kernel limits how many descriptors one message may carry, so large worlds need several.
         step = (MAX_FDS - 1) // 2
         folder, ranks = folder_of(self.site, launch), list(ends)
         for first in range(0, len(ranks), step):
@@ -231,14 +234,14 @@ class Connection:
             self._send(message, [log, *(fd for rank in some for fd in ends[rank])])
 
     def rewind(self, launch: int) -> None:
-        pass  # the memory is the ranks' own
+        pass  # The ranks write into this process's memory: nothing was copied.
 
     def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:
-        """End all ranks of a launch; tell whether the server confirmed it in time."""
+        """End all ranks of a launch. Return whether the server confirmed it in time."""
         return self.ask_to_end(launch) and self.has_ended(launch, deadline_s)
 
     def ask_to_end(self, launch: int) -> bool:
-        """Have the server end all ranks of a launch; tell whether it can hear that."""
+        """Ask the server to end all ranks of a launch. Return False if the server is unreachable."""
         try:
             self._send({"do": "end", "launch": launch})
         except ServerGone:
@@ -246,7 +249,7 @@ class Connection:
         return True
 
     def has_ended(self, launch: int, deadline_s: float) -> bool:
-        """Wait for the server's word that the ranks of a launch have ended."""
+        """Wait for the server to confirm that the ranks of a launch ended. Return False if it does not."""
         try:
             deadline = time.monotonic() + deadline_s
             while time.monotonic() < deadline:
@@ -264,15 +267,15 @@ class Connection:
             os.killpg(pid, signal.SIGKILL)
 
     def dismiss_launch(self, launch: int) -> None:
-        """Have the ranks of a launch that ended well go in their own time.
+        """Ask the server to end the ranks of a successful launch, without waiting.
 
-        Taking a process down costs as much as forking it; nobody need wait for that. The server does
-        it before it obeys anything else.
+        Ending a process costs as much as forking it, and no caller needs to wait for that. The server ends
+        them before it obeys the next message.
         """
         self._send({"do": "end", "launch": launch, "quietly": True})
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
-        """Return what the server has said about one launch since the last call, without waiting.
+        """Return the server's messages about one launch since the last call, without waiting.
 
         Each is a word ("started", "refused", "exit") and its values, the rank first.
         """
@@ -293,7 +296,7 @@ class Connection:
         return any(_launch_of(message) == launch for message in self._messages)
 
     def has_retired(self) -> bool:
-        """Tell whether the server has left by itself, because nobody needed it."""
+        """Return whether the server exited by itself because it was idle."""
         return self.owner == os.getpid() and self._process.poll() == 0
 
     def alive(self) -> bool:
@@ -301,7 +304,7 @@ class Connection:
         return here and not self.control.hung_up()
 
     def close(self) -> None:
-        """End the server and its ranks, and remove what they left on disk."""
+        """End the server and its ranks, and remove their files."""
         atexit.unregister(self.close)
         self.closed = True
         with contextlib.suppress(OSError):
@@ -312,8 +315,8 @@ class Connection:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            # The kernel may take long to give its memory back. Nobody can do more than kill it, and what
-            # remains to be closed does not depend on it.
+            # The kernel may take long to free a killed process's memory. There is nothing more to do about
+            # it, and what remains to be closed does not depend on it.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5.0)
         self._log.close()
@@ -345,21 +348,21 @@ def folder_of(site: Site, launch: int) -> str:
 
 
 def rank_settings() -> dict[str, str]:
-    """Return the environment variables that a rank server needs to have from its start."""
-    # One thread each: ranks share the cores, and fork copies only the thread that calls it.
+    """Return the environment variables that a rank server needs from its start."""
+    # One thread each, because ranks share the cores, and fork copies only the calling thread.
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     loopback = "lo0" if sys.platform == "darwin" else "lo"
     return {**threads, **HUGE_PAGES, "GLOO_SOCKET_IFNAME": loopback, **RESOLVER}
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:
-    """Return the launch that a message of the server speaks of (None for `ended`, read elsewhere)."""
+    """Return the launch that a server's message is about (None for `ended`, which has_ended reads)."""
     (values,) = message.values()
     return values[0] if isinstance(values, list) else None
 
 
 def start_method() -> str:
-    """Tell how ranks start here: "fork", or "spawn" where fork is unsafe or missing."""
+    """Return how ranks start here: "fork", or "spawn" if fork is unsafe or missing."""
     chosen = os.environ.get(START_METHOD, "fork" if sys.platform == "linux" else "spawn")
     if chosen not in {"fork", "spawn"}:
         raise LaunchError(f"{START_METHOD}={chosen!r}: it must be 'fork' or 'spawn'.")

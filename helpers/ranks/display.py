@@ -1,7 +1,7 @@
-"""What a notebook shows of a launch: a live view while it runs, prints that nobody asked for after.
+"""Show a launch in the notebook: a live view while it runs, and its output when it is done.
 
-A Run that stands at a cell's end draws itself. One that does not (`run = launch(f)`) would swallow
-what its ranks printed; so at the end of the cell each such Run that has output is drawn as well.
+A Run that is the last value of a cell draws itself. One that is not (`run = launch(f)`) would hide what its
+ranks printed, so each such Run that has output is drawn at the end of the cell.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from helpers.ranks.cells import ipython
 
 if TYPE_CHECKING:
     from helpers.ranks.run import Run
-    from helpers.ranks.watch import Watcher
+    from helpers.ranks.watch import DeadlockDetector
     from helpers.ranks.world import World
 
 # Environment variable: "0" turns the live view off, for notebooks whose outputs are compared.
@@ -26,36 +26,36 @@ EVERY_S = 0.3
 
 
 class Quiet:
-    """Shows nothing: launches outside a notebook, checks, graders."""
+    """Shows nothing, for launches outside a notebook, checks and graders."""
 
-    # Whether somebody may step through the run afterwards, and see what was in its tensors.
+    # Whether a reader may step through the run afterwards, and look at its tensors.
     watched = False
 
-    def update(self, world: World, watcher: Watcher, seconds: float) -> None:
-        """Show what ranks do `seconds` after the launch began."""
+    def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
+        """Show what the ranks do `seconds` after the launch began."""
 
-    def stopped(self, world: World, watcher: Watcher, seconds: float) -> None:
-        """Show what ranks had printed, and where each was, when the reader pressed Stop."""
+    def stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
+        """Show what the ranks had printed, and where each was, when the reader pressed Stop."""
 
     def keep(self, run: Run) -> None:
         """Show a run whose launch is about to raise."""
 
     def clear(self) -> None:
-        """Take the live view away."""
+        """Remove the live view."""
 
     def remember(self, run: Run) -> None:
-        """Show a run at the end of the cell if nothing else does."""
+        """Show a run at the end of the cell if the cell does not show it."""
 
 
 class Display(Quiet):
-    """Shows a launch in the notebook's cell that made it."""
+    """Shows a launch below the notebook cell that made it."""
 
     def __init__(self) -> None:
         self.watched = os.environ.get(LIVE) != "0"
         self._handle: Any = None
         self._due = SHOW_AFTER_S
 
-    def update(self, world: World, watcher: Watcher, seconds: float) -> None:
+    def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         if seconds < self._due or os.environ.get(LIVE) == "0":
             return
         self._due = seconds + EVERY_S
@@ -64,7 +64,7 @@ class Display(Quiet):
         from helpers.ranks.watch import waits_now
         from helpers.views.lanes import lanes_live_html
 
-        doing = waits_now(watcher).waits if seconds >= SAY_WHO_AFTER_S else ()
+        doing = waits_now(detector).waits if seconds >= SAY_WHO_AFTER_S else ()
         output = [member.latest for member in world.members]
         states = [member.state for member in world.members]
         view = HTML(lanes_live_html(states, output, doing, seconds, world.hosts))
@@ -73,13 +73,13 @@ class Display(Quiet):
         else:
             self._handle.update(view)
 
-    def stopped(self, world: World, watcher: Watcher, seconds: float) -> None:
+    def stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         from IPython.display import display
 
         from helpers.ranks.watch import waits_now
         from helpers.views.lanes import lanes_stopped_html, lanes_stopped_text
 
-        doing = waits_now(watcher).waits
+        doing = waits_now(detector).waits
         output = [member.output for member in world.members]
         states = [member.state for member in world.members]
         self.clear()
@@ -110,7 +110,7 @@ class Display(Quiet):
             return
         if _cell.runs:
             _show_at_cell_end(shell, run)
-        else:  # a widget's callback, or a thread: the end of the next cell would be the wrong place
+        else:  # A widget's callback or a thread: the end of the next cell would be the wrong place.
             from IPython.display import display
 
             display(run)
@@ -118,7 +118,7 @@ class Display(Quiet):
 
 @dataclass
 class _Cell:
-    """Whether a cell runs in this kernel. What a magic runs as a cell within one does not count."""
+    """Whether a cell is running in this kernel. A cell that a magic runs inside it does not count."""
 
     runs: bool = False
 
@@ -127,7 +127,7 @@ _cell = _Cell()
 
 
 def follow_cells(shell: Any) -> None:
-    """Take note of the beginning and the end of each cell from now on. Must be called in a cell."""
+    """Track the beginning and end of each cell from now on. Must be called in a cell."""
 
     def begin(info: Any) -> None:
         _cell.runs = True

@@ -1,17 +1,17 @@
-"""One error type for each way in which a launch can end badly.
+"""One error type for each way in which a launch can fail.
 
-| error        | what happened                                    | what it carries, with .run         |
+| error        | what happened                                    | attributes, in addition to .run    |
 |--------------|--------------------------------------------------|------------------------------------|
 | RankFailed   | a rank raised an exception, or called sys.exit   | rank, traceback (learner's lines)  |
-| RankDied     | a rank's process ended without an error          | rank, signal name or exit code     |
-| Deadlock     | no rank can go on                                | diagnosis: who waits for whom      |
-| HostLost     | a host that ran some of the ranks has gone       | host, ranks, waits of the others   |
+| RankDied     | a rank's process ended without an exception      | rank, signal name or exit code     |
+| Deadlock     | every rank is blocked                            | diagnosis: who waits for whom      |
+| HostLost     | a host that ran some of the ranks was lost       | host, ranks, waits of the others   |
 | RankTimeout  | the launch's budget was used up                  | waits: what each rank was doing    |
 | CannotSend   | the function or its arguments cannot be pickled  | name of the variable (no run)      |
 | LaunchError  | the launch itself was impossible                 | (no run)                           |
 
-The first failure in time is the root cause: what other ranks say after it ("connection closed by
-peer") is a consequence and is listed below it.
+The earliest failure is the root cause. Later errors of other ranks ("connection closed by peer") are
+consequences and are listed below it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from helpers.trace.events import Diagnosis, Event, Place, Wait
 
 
 class LaunchError(PlainError):
-    """The launch could not be made: wrong arguments, or no rank could be started."""
+    """The launch was not possible: wrong arguments, or no rank could be started."""
 
 
 class CannotSend(LaunchError):
-    """The function, or an argument, cannot be sent to the ranks. `name` is the variable's."""
+    """The function or an argument cannot be sent to the ranks. `name` is the name of the variable."""
 
     def __init__(self, message: str, name: str = "") -> None:
         super().__init__(message)
@@ -50,10 +50,13 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class RankError:
-    """An exception as a rank reported it: text and places only, never the object.
+    """An exception as a rank reported it: only text and places, never the exception object.
 
-    frames are the learner's own lines, outermost first; `when_ns` orders failures in time; `missing` is the
-    name that a NameError did not find; `inside` is the line of an installed package that raised, if one did.
+    Attributes:
+        frames: The learner's own lines, outermost first.
+        when_ns: Orders failures in time.
+        missing: The name that a NameError did not find.
+        inside: The line of an installed package that raised, if one did.
     """
 
     rank: int
@@ -73,34 +76,34 @@ class RankError:
         return "\n".join(lines)
 
 
-# What gloo, the stores and NCCL say when the process at the other end has gone.
-_PEER_WENT = re.compile(
+# Messages of gloo, the stores and NCCL when the peer's process has exited.
+_PEER_DISCONNECTED = re.compile(
     r"connection (closed|reset|was closed|was likely closed)|broken pipe|closed by peer|remote process|"
     r"application timeout caused pair closure|\[[^\]]*gloo/transport",
     re.IGNORECASE,
 )
 
 
-# What gloo says with the same beginning, although no peer has gone: about a name of an interface, and about
-# a message of a rank to itself.
+# Messages of gloo with the same beginning although no peer has exited: a wrong name of a network interface,
+# and a message of a rank to itself.
 _OWN_CAUSE = re.compile(
     "Unable to find (address|interface) for|Pair is not connected", re.IGNORECASE
 )
 
 
 def is_consequence(error: RankError) -> bool:
-    """Tell an error that only says that a peer has gone from one that has a cause of its own."""
-    return bool(_PEER_WENT.search(error.message)) and not _OWN_CAUSE.search(error.message)
+    """Return whether an error is only a consequence of a peer's exit."""
+    return bool(_PEER_DISCONNECTED.search(error.message)) and not _OWN_CAUSE.search(error.message)
 
 
-def _same_story(one: RankError, other: RankError) -> bool:
-    """Tell whether two ranks failed alike: at the same lines, and neither because of the other."""
+def _same_error(one: RankError, other: RankError) -> bool:
+    """Return whether two ranks failed alike: at the same lines, and neither because of the other."""
     alike = (one.kind, one.frames) == (other.kind, other.frames)
     return alike and is_consequence(one) == is_consequence(other)
 
 
 class RankFailed(RankFailure):
-    """A rank raised. `rank` and `error` are the root cause, `consequences` what others said later."""
+    """A rank raised. `error` (of `rank`) is the root cause; `consequences` are later errors of others."""
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class RankFailed(RankFailure):
         hosts: Sequence[str] = (),
     ) -> None:
         text = f"{name_of(error.rank, hosts)} raised {error}"
-        alike = [e.rank for e in consequences if _same_story(e, error)]
+        alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:
             text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
         others = sorted((e for e in consequences if e.rank not in alike), key=lambda e: e.rank)
@@ -129,7 +132,7 @@ class RankFailed(RankFailure):
 
 
 class RankDied(RankFailure):
-    """A rank's process ended without an error. `signal` is "SIGSEGV", ... or "", `exitcode` its status."""
+    """A rank's process ended without an exception, by `signal` ("SIGSEGV", ... or "") or with `exitcode`."""
 
     def __init__(
         self, rank: int, signal: str, exitcode: int, advice: str, hosts: Sequence[str] = ()
@@ -144,7 +147,7 @@ class RankDied(RankFailure):
 
 
 class HostLost(RankFailure):
-    """A host has gone, and its ranks with it. `waits` says what the ranks on other hosts were doing."""
+    """A host was lost with its ranks. `waits` describes what the ranks on other hosts were doing."""
 
     def __init__(
         self, host: str, ranks: Sequence[int], why: str, waits: Sequence[Wait], hosts: Sequence[str]
@@ -158,12 +161,12 @@ class HostLost(RankFailure):
         self.waits = tuple(waits)
 
 
-# Up to so many ranks have a line each; of more, ranks that do the same share one.
+# Up to 8 ranks get a line each. With more, ranks that do the same share a line.
 _EACH_HAS_A_LINE, _MOST_LINES = 8, 16
 
 
 class Deadlock(RankFailure):
-    """No rank can go on. `diagnosis` says who waits for whom, in which call, at which line."""
+    """Every rank is blocked. `diagnosis` describes who waits for whom, in which call, at which line."""
 
     def __init__(self, diagnosis: Diagnosis, hosts: Sequence[str] = ()) -> None:
         lines = [diagnosis.summary]
@@ -177,16 +180,17 @@ class Deadlock(RankFailure):
         return self.diagnosis.waits
 
 
-# A message says what the clock said only if it is far ahead: stored outputs must not depend on the machine.
+# Quote the clock's time only if it is much longer, because stored outputs must not depend on the machine.
 _MUCH_MORE_S = 10.0
 
 
 class RankTimeout(RankFailure):
-    """The launch's whole budget was used up. `waits` says what each rank was doing then.
+    """The launch's whole budget was used up. `waits` describes what each rank was doing then.
 
-    by_the_clock: the ranks have had less time than that, and were ended all the same: the machine is busy.
-    was_computing: the ranks ran on a processor for as long as that, so no other program slowed them down.
-    elapsed_s: how long it took by the clock, which on a busy machine is more than the ranks have had.
+    Attributes:
+        by_the_clock: The machine was so busy that the ranks were ended before they got their whole budget.
+        was_computing: The ranks used a processor for the whole budget, so no other program slowed them down.
+        elapsed_s: The time by the clock, which on a busy machine is longer than the time that the ranks got.
     """
 
     def __init__(
@@ -211,7 +215,7 @@ class RankTimeout(RankFailure):
 
 
 def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
-    """Return how long something had that is not done: by the clock, too, where that differs much."""
+    """Describe how long unfinished work ran: its budget, and the clock's time if it is much longer."""
     if elapsed_s - budget_s < _MUCH_MORE_S:
         return f"not done after {budget_s:g} s"
     had = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
@@ -221,7 +225,7 @@ def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False
 def _wait_lines(
     waits: Sequence[Wait], hosts: Sequence[str], guilty: Sequence[int] = ()
 ) -> list[str]:
-    """Return a line for each rank; for many ranks one line for all that do the same, the guilty first."""
+    """Return a line for each rank; if there are many, one for all that do the same, guilty ranks first."""
     if hosts or len(waits) <= _EACH_HAS_A_LINE:
         return [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
     alike: dict[tuple[bool, str], list[int]] = {}
@@ -245,12 +249,12 @@ def _names_of(ranks: Sequence[int]) -> str:
 
 
 def name_of(rank: int, hosts: Sequence[str]) -> str:
-    """Name a rank, and its host if there are several. hosts: of all ranks, or empty."""
+    """Name a rank, and its host if there are several. hosts: the host of each rank, or empty."""
     return f"rank {rank} on {hosts[rank]}" if hosts else f"rank {rank}"
 
 
 def describe_wait(wait: Wait) -> str:
-    """Say in one line what a rank is doing: the call, its peer, the place, for whom it waits."""
+    """Describe in one line what a rank is doing: its call, the peer, the line, the ranks it waits for."""
     event = wait.event
     if event is None:
         return wait.state
@@ -264,7 +268,7 @@ def describe_wait(wait: Wait) -> str:
 
 
 def describe_call(event: Event) -> str:
-    """Write a call as a learner would read it aloud: `send to rank 1`, `all_reduce SUM of (3,)`."""
+    """Describe a call in words: `send to rank 1`, `all_reduce SUM of (3,)`."""
     if event.op == "send":
         text = f"{event.call} to rank {event.peer}"
     elif event.op == "recv":

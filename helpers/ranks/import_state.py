@@ -1,9 +1,9 @@
-"""What a program can see of the moment at which a module of torch is imported.
+"""Compare what a program's imports of torch would see with what the rank server's imports saw.
 
-A rank server imports torch, and what programs have been seen to need of it, before it forks a rank. Under
-torchrun each process imports for itself: a module then reads the process's own environment, and copies
-names that the program has replaced in other modules. Programs for which that makes a difference get a
-rank server of their own (`launcher.connect_for`).
+A rank server imports torch, and modules that earlier programs needed, before it forks a rank. Under torchrun
+each process imports for itself: modules then read that process's environment, and copy names that the
+program has replaced in other modules. Programs for which this makes a difference get a rank server of their
+own (`launcher.connect_for`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 _NAME = re.compile(rb"(?:PY)?TORCH(?!ELASTIC)[A-Z0-9]*_[A-Z0-9_]+|(?:TRITON|ATEN)_[A-Z0-9_]+")
-# What torch reads when it needs it, or what a rank reads again: a fork finds it as a new process does.
+# Variables that torch reads only when it needs them, or that a rank reads again: forked ranks see them too.
 _READ_LATER = re.compile(
     rb"TORCH_(?:DISTRIBUTED_DEBUG|GLOO_LAZY_INIT|DISABLE_SHARE_RDZV_TCP_STORE|HOME|EXTENSIONS_DIR"
     rb"|CUDA_ARCH_LIST|NCCL_\w*|FR_\w*)|TORCHINDUCTOR_CACHE_DIR|PYTORCH_(?:CUDA_\w*|NO_CUDA_\w*)"
 )
-# Bytes that are looked through: beyond them are tensors, not names.
+# Look through this many bytes. Beyond them there are tensors, not names.
 _MOST = 1 << 20
 _REPLACES = {"STORE_ATTR", "DELETE_ATTR"}
 _REPLACING_CALLS = {"setattr", "delattr", "patch", "monkeypatch"}
@@ -30,10 +30,10 @@ _REPLACING_CALLS = {"setattr", "delattr", "patch", "monkeypatch"}
 
 @dataclass(frozen=True)
 class ImportState:
-    """What the imports of a program's ranks find.
+    """What the imports of a program's ranks see.
 
     variables: the environment variables that modules of torch read when they are imported. in_ranks: the
-    program itself changes something before it imports, so that nothing may be imported in its place.
+    program changes something before it imports, so the server must not import in its place.
     """
 
     variables: tuple[tuple[str, str], ...]
@@ -43,11 +43,11 @@ class ImportState:
 def import_state(
     code: types.CodeType | None, text: bytes, envs: Sequence[Mapping[str, str]] = ()
 ) -> ImportState:
-    """Return what the ranks of a program need when they import.
+    """Return what the ranks of a program need to see when they import.
 
     Args:
         code: The function that ranks call, or the cell that they run.
-        text: Its source, or what is sent of it.
+        text: Its source, or its pickled form.
         envs: The environment variables that are set for each rank.
     """
     variables = {**os.environ, **_common(envs)}
@@ -57,21 +57,21 @@ def import_state(
 
 
 def state_here() -> ImportState:
-    """Return what the imports of a rank server find that is started now."""
+    """Return what the imports of a rank server would see if it started now."""
     return ImportState(_read_at_import(os.environ))
 
 
 def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the variables that modules read when they are imported, but that only some ranks are given.
+    """Return the variables that modules read on import but that do not have one value for all ranks.
 
-    They are set after the import: there is one rank server for all ranks.
+    They are set only after the import, because all ranks share one rank server.
     """
     common, found = _common(envs), {name for env in envs for name in env}
     return sorted(n for n in found if n not in common and _is_read_at_import(n.encode()))
 
 
 def code_of(function: Any) -> types.CodeType | None:
-    """Return the code of a function or of a method; None for other things that can be called."""
+    """Return the code of a function or method; None for other callables."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code if isinstance(code, types.CodeType) else None
 
@@ -97,7 +97,7 @@ def _all_code(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _replaces(code: types.CodeType) -> bool:
-    """Whether code replaces an attribute before it imports a module of torch, which may copy it."""
+    """Return whether code replaces an attribute and then imports a module of torch, which may copy it."""
     replaced = False
     for step in dis.get_instructions(code):
         name = str(step.argval)

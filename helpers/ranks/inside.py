@@ -1,4 +1,4 @@
-"""What a rank's own code may ask of the machinery around it: `span`, and whether it is a rank."""
+"""What code in a rank may ask of the machinery around it: `span`, and whether it runs in a rank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Here:
-    """What the rank that this process is was given; nothing in every other process."""
+    """What this process received as a rank; empty in every other process."""
 
     folder: str = ""
     ask: Callable[[list[Any]], Any] | None = None
@@ -36,17 +36,22 @@ def become_rank(
     report: Callable[[str], None],
     recorder: Recorder | None,
 ) -> None:
-    """Note that this process is a rank: its launch's folder, how it asks its launcher and reports to it.
+    """Make this process a rank: store its launch's folder and how it reaches its launcher.
 
-    report: sends names of functions that were replaced. recorder: records the rank's calls.
+    Args:
+        folder: The folder of the launch.
+        ask: Sends a question to the launcher and returns the reply.
+        report: Sends the names of functions that were replaced.
+        recorder: Records the rank's calls, or is None.
     """
     _here.folder, _here.ask, _here.report, _here.recorder = folder, ask, report, recorder
 
 
 def ask_launcher(question: list[Any]) -> Any:
-    """Ask the launcher for what must not be in this process; give its reply, plain JSON.
+    """Ask the launcher for data that must not be in this process; return its reply, plain JSON.
 
-    Raise TimeoutError if none comes.
+    Raises:
+        TimeoutError: There was no reply in time.
     """
     if _here.ask is None:
         raise RuntimeError("only a rank has a launcher that it can ask")
@@ -54,31 +59,31 @@ def ask_launcher(question: list[Any]) -> Any:
 
 
 def replacement_reporter() -> Callable[[str], None]:
-    """Return what sends names of replaced functions, one a line, to the launcher. It looks nothing up."""
+    """Return the function that reports replaced functions, one name per line. It looks up no names."""
     if _here.report is None:
         raise RuntimeError("only a rank has a launcher to which it can report")
     return _here.report
 
 
 def this_rank() -> object:
-    """Return the object that holds what this rank was given, to see whether it still has the same parts."""
+    """Return the object that holds this rank's state, to check later that it still has the same parts."""
     return _here
 
 
 def launch_folder() -> Path:
-    """Return the folder that all ranks of this launch have in common; it goes when the launch ends."""
+    """Return the folder that all ranks of this launch share; it is removed when the launch ends."""
     if not _here.folder:
         raise RuntimeError("only a rank has a folder of its launch")
     return Path(_here.folder)
 
 
 def calls_made() -> int:
-    """Return how many calls and spans this rank has recorded until now."""
+    """Return how many calls and spans this rank has recorded so far."""
     return _here.recorder.count if _here.recorder is not None else 0
 
 
 def inside_rank() -> bool:
-    """Tell whether this process is a rank, or was started by one."""
+    """Return whether this process is a rank, or was started by one."""
     return os.environ.get("REAL_RANKS_INSIDE") == "1"
 
 
@@ -88,7 +93,7 @@ def refuse_where_ranks_must_not_start() -> None:
 
     if inside_rank():
         raise LaunchError("launch() was called inside a rank. Call it from the notebook.")
-    # While a spawned child imports the main script again, it does not know its parent yet.
+    # While a spawned child re-imports the main script, it does not know its parent yet.
     importing = getattr(multiprocessing.current_process(), "_inheriting", False)
     if (
         multiprocessing.parent_process() is not None
@@ -104,17 +109,17 @@ def refuse_where_ranks_must_not_start() -> None:
             "launch() was called in a child of multiprocessing, which imports the main script again. "
             "Put the call under `if __name__ == '__main__':`."
         )
-    # A kernel is not a worker, whatever is in its environment.
+    # A kernel is not a worker, whatever its environment says.
     if {"TORCHELASTIC_RUN_ID", "RANK"} <= os.environ.keys() and not in_kernel():
         raise LaunchError("launch() was called in a worker of torchrun, which is a rank already.")
 
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """Record the time that the block takes under `name`, as a bar in this rank's lane.
+    """Record how long the block takes, as a bar called `name` in this rank's lane.
 
-    Use it around work that is not communication, so that the timeline shows what overlaps with
-    what. Outside a rank it does nothing.
+    Use it around work that is not communication, so that the timeline shows what overlaps. Outside a rank
+    it does nothing.
     """
     if _here.recorder is None:
         yield

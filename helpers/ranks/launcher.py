@@ -1,11 +1,11 @@
-"""launch(): run a function on real ranks, watch them, and give back what happened.
+"""launch(): run a function on real ranks, watch them, and return what happened.
 
-fn, args --payload--> World.start --> World.give --> follow ... follow --> Run
-                                                     |    |
-                                                 Watcher  live view
-whatever happens: World.end, which leaves no process, descriptor or file behind
+fn, args --payload--> World.start --> World.send_task --> follow --> Run
+                                                          |    |
+                                             DeadlockDetector  live view
+in every case: World.end, which leaves no process, descriptor or file behind
 
-`%%ranks` goes the same way (`undisturbed`, `carry_out`, `make_run`) with a world that stays.
+`%%ranks` uses the same functions (`exclusive_server`, `execute`, `make_run`) with a world that lives on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from helpers.ranks.cells import in_kernel, own_cells
 from helpers.ranks.connection import Connection, ServerGone, Servers
 from helpers.ranks.display import Display, Quiet
 from helpers.ranks.failures import LaunchError, Stopped
-from helpers.ranks.follow import follow
 from helpers.ranks.import_state import (
     ImportState,
     code_of,
@@ -30,14 +29,15 @@ from helpers.ranks.import_state import (
     state_here,
 )
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.monitor import follow
 from helpers.ranks.options import Caller, Options, Task, check_world_size
 from helpers.ranks.own_modules import notes_for_new_ranks
 from helpers.ranks.payload import make_payload
+from helpers.ranks.preload_scan import wanted_by
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.settings import NONE, Carried, news, read_settings
 from helpers.ranks.site import Beside, Site
 from helpers.ranks.stop import one_stop
-from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 from helpers.trace.clocks import aligned
 
@@ -57,20 +57,33 @@ def launch(
 ) -> Run:
     """Call `fn(rank, world_size, *args, *per_rank[rank])` on each of `world_size` real ranks.
 
-    Each rank is a process of its own, which has joined the default process group. With `init=False`
-    it has not: it finds the environment that torchrun gives, so that `init_process_group("gloo")`
-    works there as in a script. `env`: environment variables, one mapping for all or one for each
-    rank, set before the group is joined. `timeout`: seconds that the whole launch may take.
-    `backend`: "gloo", "nccl", or "auto": where there are at least `world_size` GPUs, NCCL for tensors
-    on GPUs (and gloo for those on the CPU), else gloo. `on_failure`: "raise"; "return" (the Run
-    carries its failure); or "go on", as "return", but a rank that fails or dies does not end the others.
-    `trace=False` records no calls and so explains no deadlock; use it to measure latencies of
-    microseconds.
+    Each rank is a separate process, which has joined the default process group.
 
-    Where a Run is shown, long lines of output are cut: `print(run.output[rank])` shows them whole.
+    Args:
+        fn: The function to run.
+        world_size: How many ranks to start.
+        args: Arguments that are the same on every rank.
+        per_rank: For each rank, a sequence with its own arguments.
+        env: Environment variables, one mapping for all ranks or one for each. They are set before the
+            group is joined.
+        timeout: The time that the whole launch may take, in seconds.
+        backend: "gloo", "nccl", or "auto". If there are at least `world_size` GPUs, "auto" uses NCCL for
+            tensors on GPUs and gloo for those on the CPU. Otherwise it uses gloo.
+        init: If False, ranks do not join a group but find the environment that torchrun sets, so that
+            `init_process_group("gloo")` works as in a script.
+        on_failure: "raise"; "return", which returns a Run with its `failure`; or "go on", which does the
+            same but lets the other ranks continue after a rank fails or dies.
+        trace: If False, no calls are recorded, so deadlocks are not explained. Use it to measure latencies
+            of microseconds.
 
-    Raise LaunchError or CannotSend when nothing could be started, and otherwise a RankFailure:
-    RankFailed, RankDied, Deadlock or RankTimeout, each with what was seen as `.run`.
+    Returns:
+        The values, output and trace of all ranks. The notebook shortens long lines of output:
+        `print(run.output[rank])` shows them whole.
+
+    Raises:
+        LaunchError: Nothing could be started. CannotSend is the case of a function that cannot be pickled.
+        RankFailure: A rank did not succeed: RankFailed, RankDied, HostLost, Deadlock or RankTimeout. Its
+            `.run` holds what was seen.
     """
     if on_failure not in {"raise", "return", "go on"}:
         raise LaunchError(f"on_failure must be 'raise', 'return' or 'go on'; got {on_failure!r}.")
@@ -95,7 +108,7 @@ def launch(
             per_rank=per_rank,
             settings=settings,
             display=display,
-            connection=elsewhere(),
+            connection=active_hosts(),
         )
     if run.failure is not None and on_failure == "raise":
         display.keep(run)
@@ -115,10 +128,11 @@ def run_on_ranks(
     caller: Caller | None = None,
     connection: Servers | None = None,
 ) -> Run:
-    """Do what `launch` does, but always return the Run: what checks and graders call.
+    """Do what `launch` does for checks and graders, but always return the Run.
 
-    settings: what this process has set, for the ranks to set as well. connection: the rank server to use,
-    by default this process's own.
+    Args:
+        settings: What this process has set, for the ranks to set too.
+        connection: The rank server to use; by default this process's own.
     """
     began = time.monotonic()
     size = check_world_size(options.world_size)
@@ -133,18 +147,18 @@ def run_on_ranks(
     for attempt in (1, 2):
         server = connection or connect_for(needs)
         try:
-            with undisturbed(server, size, display):
+            with exclusive_server(server, size, display):
                 notes = taken_notes()
                 server.want(wanted)
                 world = World(server, options, caller or Caller())
-                failure = carry_out(world, load.task(), bodies, options.timeout, display)
+                failure = execute(world, load.task(), bodies, options.timeout, display)
                 if connection is None or world.hosts:
-                    # in a sandbox ranks name nothing into a server
+                    # ranks in a sandbox must not choose what a server imports
                     import_next_time(world, needs)
         except LaunchError:
             if connection or attempt == 2 or not server.gone:
                 raise
-            continue  # somebody has ended the server while it started
+            continue  # the server was killed from outside while it started
         never_began = world.server_gone and not any(member.pid for member in world.members)
         if connection or not (never_began and attempt == 1):
             break
@@ -160,7 +174,7 @@ def _late_notes(world: World, options: Options, needs: ImportState) -> tuple[str
 
 
 def import_next_time(world: World, needs: ImportState) -> None:
-    """Have the rank server import what the ranks of a world had to, unless their program must do so."""
+    """Ask the server to import what these ranks had to, unless their program must do its own imports."""
     if not needs.in_ranks:
         with suppress(ServerGone):
             world.connection.want(world.imported)
@@ -168,7 +182,7 @@ def import_next_time(world: World, needs: ImportState) -> None:
 
 @contextmanager
 def stop_is_one_line(world_size: int) -> Iterator[None]:
-    """Raise a Stop as Stopped wherever it comes: before there are ranks, say, while the server starts."""
+    """Raise a Stop as Stopped even before there are ranks, for example while the server starts."""
     try:
         yield
     except Stopped:
@@ -178,18 +192,18 @@ def stop_is_one_line(world_size: int) -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed(connection: Servers, world_size: int, display: Quiet) -> Iterator[None]:
-    """Have the rank server to oneself, ready to serve. A Stop meanwhile is raised as Stopped."""
+def exclusive_server(connection: Servers, world_size: int, display: Quiet) -> Iterator[None]:
+    """Lock the rank server and wait until it is ready. A Stop in the block is raised as Stopped."""
     with one_stop(), connection.lock:
         connection.wait_until_ready()
         try:
             yield
         except KeyboardInterrupt:
-            display.clear()  # it says that the ranks run
+            display.clear()  # The live view would still show running ranks.
             raise Stopped(world_size) from None
 
 
-def carry_out(
+def execute(
     world: World,
     task: Task,
     bodies: Sequence[Sequence[bytes]],
@@ -197,26 +211,26 @@ def carry_out(
     display: Quiet,
     stays: bool = False,
 ) -> RankFailure | None:
-    """Start a world's ranks, unless they live already, give them their task, and watch them.
+    """Start a world's ranks if they are not running, send them their task, and watch them.
 
-    The world has ended when this returns or raises, unless it `stays` and all went well, or ranks only
-    lacked a name.
+    The world has ended when this returns or raises. If it `stays`, it lives on after a success, and after a
+    failure in which ranks only lacked a name.
     """
     well = keeps = False
     try:
         try:
             if not world.members:
                 world.start()
-            world.give(task, bodies)
+            world.send_task(task, bodies)
             failure = follow(world, timeout, display)
             well = failure is None
             keeps = stays and (well or world.only_lacks_names())
             return failure
         finally:
             if not keeps:
-                (world.dismiss if well else world.end)()
+                (world.release if well else world.end)()
     except BaseException:
-        if not world.ended:  # a Stop came while it was about to: no second one comes
+        if not world.ended:  # A Stop interrupted world.end(); a second Stop cannot come.
             world.end()
         raise
 
@@ -224,7 +238,7 @@ def carry_out(
 def make_run(
     world: World, failure: RankFailure | None, seconds: float, notes: tuple[str, ...]
 ) -> Run:
-    """Put what a world's ranks said into a Run, once they have answered or the world has ended."""
+    """Make a Run from a world whose ranks have answered or that has ended."""
     world.read_logs()
     run = Run(
         world.options.world_size,
@@ -246,43 +260,43 @@ _LATE = (
     "torch reads it when it is imported, before there are ranks. On this machine env= may set it, to the "
     "same value for all ranks."
 )
-# Each holds the memory of torch once more.
+# Each holds its own copy of torch in memory.
 _MOST_OTHERS = 2
 
 
 @dataclass
 class _OwnServer:
-    """The one rank server of this process, if there is one, and what the next Run says about it."""
+    """This process's rank server, if there is one, and a note for the next Run."""
 
     connection: Connection | None = None
     note: str = ""
-    # What its imports found.
+    # What its imports saw.
     state: ImportState = ImportState(())
-    # Servers for programs whose imports must find something else, the newest last.
+    # Servers for programs whose imports must see something else, the newest last.
     others: dict[ImportState, Connection] = field(default_factory=dict)
-    # Gives the servers to use in place of it, while a `with hosts(...)` holds.
-    elsewhere: Callable[[], Servers] | None = None
+    # Returns the servers that replace this process's own inside a `with hosts(...)` block.
+    active_hosts: Callable[[], Servers] | None = None
 
 
 _own = _OwnServer()
 
 
 @contextmanager
-def run_elsewhere(servers: Callable[[], Servers]) -> Iterator[None]:
-    """Have `launch` and `%%ranks` use other servers than this process's own in the block.
+def use_hosts(servers: Callable[[], Servers]) -> Iterator[None]:
+    """Make `launch` and `%%ranks` use other servers than this process's own in the block.
 
     servers: called for each launch. It may raise LaunchError.
     """
-    before, _own.elsewhere = _own.elsewhere, servers
+    before, _own.active_hosts = _own.active_hosts, servers
     try:
         yield
     finally:
-        _own.elsewhere = before
+        _own.active_hosts = before
 
 
 @runtime_checkable
 class Place(Protocol):
-    """Machines on which `launch` and `%%ranks` run while `with` holds: see `helpers.hosts`."""
+    """Machines on which `launch` and `%%ranks` run inside a `with` block: see `helpers.hosts`."""
 
     def open(self) -> Place: ...
 
@@ -293,9 +307,9 @@ class Place(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
 
-def elsewhere() -> Servers | None:
-    """Return the servers of the `with hosts(...)` that holds; None if there is none."""
-    return _own.elsewhere() if _own.elsewhere is not None else None
+def active_hosts() -> Servers | None:
+    """Return the servers of the active `with hosts(...)` block; None if there is none."""
+    return _own.active_hosts() if _own.active_hosts is not None else None
 
 
 def connected() -> Connection | None:
@@ -304,7 +318,7 @@ def connected() -> Connection | None:
 
 
 def connect(site: Site | None = None) -> Connection:
-    """Return this process's rank server, starting one (at `site`) if there is none or if it has gone."""
+    """Return this process's rank server; start one (at `site`) if there is none or it has exited."""
     held = _still_there(_own.connection)
     if held is None:
         _own.state = state_here()
@@ -313,7 +327,7 @@ def connect(site: Site | None = None) -> Connection:
 
 
 def connect_for(needs: ImportState) -> Connection:
-    """Return a rank server whose imports of torch are right for a program: usually the one of `connect`."""
+    """Return a rank server whose imports of torch suit a program: usually the one of `connect`."""
     held = _still_there(_own.connection)
     if needs == (state_here() if held is None else _own.state):
         return connect()
@@ -326,9 +340,9 @@ def connect_for(needs: ImportState) -> Connection:
 
 
 def _close_others(most: int) -> None:
-    """Close the oldest of the other servers if there are more than `most`, but none that is in use."""
+    """Close the oldest of the other servers if there are more than `most`, except those in use."""
     for needs, held in list(_own.others.items())[: max(0, len(_own.others) - most)]:
-        if held.lock.acquire(blocking=False):  # else another thread's launch runs there
+        if held.lock.acquire(blocking=False):  # Otherwise another thread's launch uses it.
             try:
                 _own.others.pop(needs).close()
             finally:
@@ -336,7 +350,7 @@ def _close_others(most: int) -> None:
 
 
 def _still_there(held: Connection | None) -> Connection | None:
-    """Return a rank server, or None if it has gone; then nothing of it is left."""
+    """Return a rank server if it runs. Otherwise clean up what is left of it and return None."""
     if held is None or not (held.gone or not held.alive()):
         return held
     if held.owner == os.getpid():
@@ -347,7 +361,7 @@ def _still_there(held: Connection | None) -> Connection | None:
 
 
 def disconnect() -> None:
-    """End this process's rank servers, if there are any. The next launch starts another."""
+    """End this process's rank servers, if there are any. The next launch starts a new one."""
     for held in filter(None, (_own.connection, *_own.others.values())):
         held.close()
     _own.connection = None
@@ -355,7 +369,7 @@ def disconnect() -> None:
 
 
 def start_in_background() -> None:
-    """Start the rank server, without waiting for it, where a learner will soon need it: a kernel."""
+    """Start the rank server in a kernel, where a learner will soon need it. Does not wait for it."""
     try:
         refuse_where_ranks_must_not_start()
     except LaunchError:
@@ -365,7 +379,7 @@ def start_in_background() -> None:
 
 
 def prepare_for(source: str) -> None:
-    """Have the rank server import what a cell is likely to need soon, if the server has time for it."""
+    """Ask the rank server to import what a cell is likely to need soon, unless the server is busy."""
     held = _own.connection
     if held is not None and held.alive() and held.lock.acquire(blocking=False):
         try:
@@ -376,11 +390,11 @@ def prepare_for(source: str) -> None:
 
 
 def note_for_next_run(text: str) -> None:
-    """Have the next Run say something to its reader."""
+    """Add a note that the next Run shows."""
     _own.note = text
 
 
 def taken_notes() -> tuple[str, ...]:
-    """Return what the reader of the next Run should know, once."""
+    """Return the notes for the next Run, and remove them."""
     notes, _own.note = (_own.note,) if _own.note else (), ""
     return notes

@@ -1,4 +1,4 @@
-"""%%ranks: this cell is what every rank runs, in ranks that stay from cell to cell."""
+"""%%ranks: run a cell on every rank, in ranks that live on from cell to cell."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from helpers.ranks.cells import (
     ipython,
     own_cells,
 )
+from helpers.ranks.clean_settings import remember_start
 from helpers.ranks.connection import Connection, Servers
 from helpers.ranks.display import Display, follow_cells
 from helpers.ranks.failures import LaunchError, RankFailed
 from helpers.ranks.import_state import import_state
 from helpers.ranks.launcher import (
     Place,
-    carry_out,
+    active_hosts,
     connect_for,
-    elsewhere,
+    exclusive_server,
+    execute,
     import_next_time,
     make_run,
     prepare_for,
     start_in_background,
     stop_is_one_line,
     taken_notes,
-    undisturbed,
 )
 from helpers.ranks.missing_name import advice_for_name, names_set_by
-from helpers.ranks.neutral import remember_start
 from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload
+from helpers.ranks.preload_scan import wanted_by
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.seeds import follow
 from helpers.ranks.settings import news, read_settings
 from helpers.ranks.stop import count_stops, let_threads_stop_quietly
-from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
 USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh] [--no-trace] [--where hosts]"
@@ -62,9 +62,14 @@ _SURVIVES = "These ranks are still running, and keep what was defined on them."
 
 @dataclass(frozen=True)
 class _Asked:
-    """What stands behind `%%ranks`. names: to send. fresh: new ranks. trace: ranks that are recorded.
+    """The options of a `%%ranks` line.
 
-    where: the name of the hosts on which they run; "" for those of `with hosts(...)`, else this machine.
+    Attributes:
+        names: The variables to send.
+        fresh: Start new ranks.
+        trace: Record the calls.
+        where: The name of the hosts to run on. If it is "", those of `with hosts(...)` are used, or else this
+            machine.
     """
 
     world_size: int = 2
@@ -88,11 +93,12 @@ class _Asked:
 
 @dataclass
 class _Live:
-    """The ranks that stay between the cells of this kernel, if there are any.
+    """The ranks that live on between the cells of this kernel, if there are any.
 
-    files: when each file of the learner's modules had last changed, as these ranks could import it.
-    defined, lost: the names that cells have defined on these ranks, and on ranks that have ended; with the
-    cell that did so last.
+    Attributes:
+        files: The time of the last change of each learner's module when these ranks could first import it.
+        defined: The names that cells have defined on these ranks, each with the last cell that did.
+        lost: The same for ranks that have ended.
     """
 
     world: World | None = None
@@ -106,14 +112,14 @@ _live = _Live()
 
 
 def ranks(line: str, cell: str) -> Run:
-    """Run the cell on every rank of a world that stays: `%%ranks 4 [--send f,x] [--timeout 30]`.
+    """Run the cell on every rank of a world that lives on: `%%ranks 4 [--send f,x] [--timeout 30]`.
 
-    `rank`, `world_size`, `torch` and `dist` are at hand. Names that a cell defines are there in the
-    next `%%ranks` cell, on the ranks only: they are not the kernel's. `--send f,x` copies names of
-    the kernel to every rank first. Another size, a failure or `--fresh` begins with new ranks. So does
-    `--no-trace`, whose ranks record no calls, to measure latencies of microseconds: without a record no
-    deadlock is explained. `--where machines` runs the cell on the hosts that `machines = hosts(...)` names.
-    The cell's last expression is what each rank gives back.
+    `rank`, `world_size`, `torch` and `dist` are predefined. Names that a cell defines exist in the next
+    `%%ranks` cell, but only on the ranks, not in the kernel. `--send f,x` first copies names of the kernel
+    to every rank. New ranks are started for a different world size, after a failure, and with `--fresh`.
+    `--no-trace` also starts new ranks, which record no calls, to measure latencies of microseconds; without
+    a record, deadlocks are not explained. `--where machines` runs the cell on the hosts that
+    `machines = hosts(...)` names. Each rank returns the value of the cell's last expression.
     """
     asked = _parse(line)
     with stop_is_one_line(asked.world_size):
@@ -122,10 +128,10 @@ def ranks(line: str, cell: str) -> Run:
 
 def _run_magic(asked: _Asked, cell: str) -> Run:
     shell = ipython()
-    # Lines are counted as in the editor, where the magic's own line is the first.
+    # Count lines as the editor does, which includes the line of the magic itself.
     source = "\n" * _lines_above(shell, cell) + shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
-    # A mistake in the syntax is shown here, once, and not by every rank.
+    # Show a syntax error once, here, and not from every rank.
     try:
         code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
@@ -154,20 +160,20 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
             f"--where {asked.where}: the notebook has no hosts of this name. "
             f'Write {name} = hosts("tcp://SCHEDULER:8786") in a cell before{use}.'
         )
-    where.open()  # they stay open, as their ranks do
+    where.open()  # They stay open, because their ranks live on.
     with where:
         return run_cell(asked, source, file, names)
 
 
 def _lines_above(shell: Any, cell: str) -> int:
-    """Return how many lines of what was typed stand above the first line of the body that is not empty."""
+    """Return how many lines the learner typed above the first non-empty line of the cell's body."""
     typed = getattr(shell.history_manager, "input_hist_raw", ("",))[-1].rstrip()
-    body = cell.strip()  # IPython leaves out empty lines at the beginning
+    body = cell.strip()  # IPython omits empty lines at the beginning.
     return typed[: len(typed) - len(body)].count("\n") if body and typed.endswith(body) else 0
 
 
 def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
-    """Say where a cell is not valid Python: IPython would show the lines of the engine that compiled it."""
+    """Return an error that locates a syntax error; IPython would show the engine's lines that compiled it."""
     if error.msg == "'return' outside function":
         return LaunchError(
             f"`return` (line {error.lineno}) needs a function. A %%ranks cell gives back its last "
@@ -175,7 +181,7 @@ def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
         )
     line = source.splitlines()[
         (error.lineno or 1) - 1 : error.lineno or 1
-    ]  # some errors come without text
+    ]  # Some syntax errors carry no text.
     text, before = (error.text or "".join(line)).rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
     return LaunchError(
         f"this cell is not valid Python, so no rank ran it: {type(error).__name__}: {error.msg}\n"
@@ -183,12 +189,12 @@ def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
     )
 
 
-# What IPython makes of a line that begins with such a sign.
+# The methods to which IPython translates lines that begin with these characters.
 _IPYTHONS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
 
 
 def _magic_in(source: str) -> str:
-    """Return the first line of a cell, as it was typed, that only IPython can run; "" if there is none."""
+    """Return the first line of a cell, as typed, that only IPython can run; "" if there is none."""
     for node in ast.walk(ast.parse(source)):
         if (
             isinstance(node, ast.Call)
@@ -203,20 +209,20 @@ def _magic_in(source: str) -> str:
 
 
 def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) -> Run:
-    """Run source on each rank of the live world, making one first where there is none as asked for."""
+    """Run source on each rank of the live world. Make a new world first if the live one is unsuitable."""
     began = time.monotonic()
     size = asked.world_size
     payload = names_payload(names)
     code = compile(source, file, "exec", dont_inherit=True)
     needs = import_state(code, source.encode() + payload.shared)
     display = Display()
-    connection = elsewhere() or _server_of_live_world(asked) or connect_for(needs)
-    with undisturbed(connection, size, display):
+    connection = active_hosts() or _server_of_live_world(asked) or connect_for(needs)
+    with exclusive_server(connection, size, display):
         try:
             if not needs.in_ranks:
                 connection.want(wanted_by(source.encode(), payload.shared))
             world, notes = _live_world(connection, asked)
-            if not world.members:  # ranks that stay keep what they were given, or have set since
+            if not world.members:  # Live ranks keep their settings, and what they have set since.
                 settings = read_settings(*own_cells())
                 payload = names_payload(names, settings)
                 notes = (*notes, *news(settings), *notes_for_new_ranks())
@@ -224,7 +230,7 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
             payload.sources[file] = Source(cell_name(file), source)
             _live.defined |= dict.fromkeys(names_set_by(code), cell_name(file))
             task, bodies = payload.task(source, file), [(payload.shared,)] * size
-            failure = carry_out(world, task, bodies, asked.timeout, display, stays=True)
+            failure = execute(world, task, bodies, asked.timeout, display, stays=True)
             import_next_time(world, needs)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
@@ -249,7 +255,7 @@ def _advice_for_name(asked: _Asked, failure: RankFailure) -> str:
 
 
 def _server_of_live_world(asked: _Asked) -> Connection | None:
-    """Return the rank server of this machine whose ranks live and can serve; None if there are none."""
+    """Return the local rank server of the live world if its ranks can run this cell; otherwise None."""
     world = _live.world
     if world is None or not isinstance(world.connection, Connection):
         return None
@@ -258,7 +264,7 @@ def _server_of_live_world(asked: _Asked) -> Connection | None:
 
 
 def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, ...]]:
-    """Return the live world, or a new one that is yet to start, and what the reader should know of it."""
+    """Return the live world, or a new one that has not started, and notes for the reader."""
     notes = list(taken_notes())
     if _live.world is not None and (because := _why_not(_live.world, connection, asked)):
         end_live_world(because)
@@ -276,7 +282,7 @@ def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, .
 
 
 def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
-    """Say why the live ranks cannot serve; "" if they can."""
+    """Return the reason why the live ranks cannot run a cell; "" if they can."""
     if world.connection is not connection:
         if lost := world.connection.lost:
             return f"{' and '.join(lost)} {'has' if len(lost) == 1 else 'have'} gone"
@@ -284,7 +290,7 @@ def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
             return "they were on other machines"
         if not isinstance(world.connection, Connection) or world.connection.closed:
             return "their processes have ended"
-    world.pump(0.0)
+    world.poll(0.0)
     size, recorded = world.options.world_size, world.options.trace
     if any(m.exitcode is not None for m in world.members):
         return "their processes have ended"
@@ -299,18 +305,18 @@ def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
 
 
 def end_live_world(because: str) -> None:
-    """End the ranks that stay between cells; the next `%%ranks` says why it starts new ones."""
+    """End the live ranks. The next `%%ranks` shows `because` as the reason for new ones."""
     if _live.world is not None:
         _live.ended_because = because
         _live.lost, _live.defined = _live.lost | _live.defined, {}
         if not _live.world.ended:
             _live.world.end()
         _live.files = {}
-        _live.world = None  # not before: a Stop in between must find it again
+        _live.world = None  # Last, so that a Stop in between still finds the world.
 
 
 def _parse(line: str) -> _Asked:
-    # As options are written elsewhere, too: `--timeout=5`, `--send f, x`, and a comment at the end.
+    # Also accept other common ways to write options: `--timeout=5`, `--send f, x`, a comment at the end.
     words = re.sub(r"\s*,\s*", ",", line.partition("#")[0]).replace("=", " ").split()
     asked: dict[str, Any] = {}
     try:
@@ -338,12 +344,12 @@ def _parse(line: str) -> _Asked:
 
 
 def register(shell: Any) -> None:
-    """Make `%%ranks` known to an IPython shell, and its cells known to the rank server."""
+    """Register `%%ranks` with an IPython shell, and prepare the rank server before each cell."""
     shell.register_magic_function(ranks, magic_kind="cell", magic_name="ranks")
-    # What IPython makes of a cell in which something stands above `%%ranks`, if only a comment.
+    # IPython calls this magic if there is anything above `%%ranks` in a cell, even a comment.
     shell.register_magic_function(_not_first, magic_kind="line", magic_name="%ranks")
     if in_kernel():
-        importlib.import_module("numpy.random")  # so that a cell that seeds it finds it followed
+        importlib.import_module("numpy.random")  # Follow its state before a cell can seed it.
         follow()
         remember_imports()
         remember_start()
@@ -361,7 +367,7 @@ def _not_first(line: str) -> None:
 
 
 def _after_a_cell(result: Any) -> None:
-    # Only the exit codes of the processes are known: what they lacked is in what they printed.
+    # The error holds only the exit codes. The reason is in the output of the processes.
     error = type(result.error_in_exec)
     if (error.__module__, error.__name__) == (
         "torch.multiprocessing.spawn",
@@ -376,8 +382,8 @@ def _after_a_cell(result: Any) -> None:
 
 def _before_a_cell(info: Any) -> None:
     count_stops(ipython().kernel)
-    if info.store_history:  # it is not run by a magic of another cell
+    if info.store_history:  # Otherwise a magic of another cell runs this one.
         correct_cell_numbers(ipython())
-    start_in_background()  # it may have retired
+    start_in_background()  # The server may have exited while it was idle.
     prepare_for(str(info.raw_cell))
     follow()

@@ -1,7 +1,8 @@
-"""Short messages between processes of the course: JSON, a line each, with file descriptors attached.
+"""Short messages between processes of the course: one line of JSON each, with file descriptors attached.
 
-Between a launcher and its rank server, a job's owner and its supervisor, a grader and its template.
-None of them ever runs a learner's code: what ranks say goes through `wire` and is not trusted.
+They connect a launcher with its rank server, a job's owner with its supervisor, and a grader with its
+template. None of these processes runs a learner's code. Data from ranks goes through `wire` and is not
+trusted.
 """
 
 from __future__ import annotations
@@ -12,21 +13,23 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Descriptors that go with one message: the kernel takes 253.
+# Descriptors for one message; the kernel's limit is 253.
 MAX_FDS = 240
 
 
 class Messages:
-    """One end of a stream socket. most_fds: how many descriptors may come at once; kept in `fds`.
+    """One end of a stream socket.
 
-    rest: what has come of a message that is not whole yet.
+    Args:
+        sock: The socket.
+        most_fds: How many descriptors to accept at once. They are kept in `fds`.
     """
 
     def __init__(self, sock: socket.socket, most_fds: int = 0) -> None:
         self.sock = sock
         self.fds: list[int] = []
         self._most_fds = most_fds
-        self.rest = b""
+        self.rest = b""  # the beginning of a message that has not fully arrived
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -35,34 +38,38 @@ class Messages:
         self.sock.close()
 
     def hung_up(self) -> bool:
-        """Tell whether the other end has closed: seen sooner than that its process has ended."""
+        """Return whether the other end has closed, which shows sooner than the exit of its process."""
         poll = select.poll()
         poll.register(self.sock, 0)
         return bool(poll.poll(0))
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
-        """Send a message. Raise OSError if nobody can hear it any more."""
-        # No line's end is in a message itself: JSON escapes those of its texts.
+        """Send a message. Raise OSError if the other end has closed."""
+        # JSON escapes line ends inside texts, so a message contains none.
         data = json.dumps(message).encode() + b"\n"
-        # The kernel may take a part of them. The descriptors go with the first byte, once.
+        # The kernel may accept only a part. The descriptors go with the first byte, once.
         sent = socket.send_fds(self.sock, [data], fds) if fds else 0
         self.sock.sendall(data[sent:])
 
     def receive(self, wait_s: float | None = None) -> list[dict[str, Any]]:
-        """Return the messages that have come, having waited at most so long for a word (None: forever).
+        """Return the messages that have arrived.
 
-        Raise EOFError when the other end has closed, or this one.
+        Args:
+            wait_s: How long to wait for the first data, in seconds; None waits without a limit.
+
+        Raises:
+            EOFError: The other end, or this one, has closed.
         """
-        if self.sock.fileno() < 0:  # poll would raise a ValueError of its own
+        if self.sock.fileno() < 0:  # Otherwise poll raises ValueError.
             raise EOFError("this end has closed")
         if wait_s is not None:
-            poll = select.poll()  # not select(): a kernel may hold more than 1,024 descriptors
+            poll = select.poll()  # Not select(): a kernel may hold more than 1,024 descriptors.
             poll.register(self.sock, select.POLLIN)
             if not poll.poll(wait_s * 1000):
                 return []
         try:
             data = self._read()
-        except ConnectionError:  # reset: it went with words of ours unread
+        except ConnectionError:  # A reset: the other end closed without reading all that we sent.
             data = b""
         if not data:
             raise EOFError("the other end has gone")

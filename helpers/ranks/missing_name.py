@@ -1,7 +1,7 @@
-"""A name that ranks of `%%ranks` do not have: where it is defined, and how the ranks get it.
+"""Explain a name that the ranks of `%%ranks` do not have: where it is defined, and how ranks get it.
 
-Called by `magics` when a cell has raised NameError. The ranks' names are theirs alone: neither the
-notebook's names nor those of ranks that have ended.
+`magics` calls this when a cell has raised NameError. Ranks see neither the notebook's names nor those of
+ranks that have ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def names_set_by(code: types.CodeType) -> set[str]:
 def advice_for_name(
     name: str, kernel: Mapping[str, Any], ended: Mapping[str, str], line: str
 ) -> str:
-    """Return how ranks get a name that they lack; "" if neither the kernel nor ranks before had it.
+    """Return how ranks can get a name; "" if neither the kernel nor earlier ranks had it.
 
     Args:
         name: The name that was not found.

@@ -1,7 +1,8 @@
-"""A forked rank begins and ends as a new process under torchrun does, and so do the processes it starts.
+"""Make a forked rank, and the processes that it starts, begin and end as a new process under torchrun does.
 
-Called by `worker`, in the rank. A fork copies the server's random states, exit handlers and `__main__`; and a
-rank has no script, which a forked child would run to its end, and a spawned one would import again.
+`worker` calls this in the rank. A fork copies the server's random states, exit handlers and `__main__`. A
+rank also has no script: a forked child would run on into the rank's loop, and a spawned one would import the
+server's script.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from helpers.trace.frames import LEARNER, kind_of
 
 
 def fresh_main() -> dict[str, Any]:
-    """Give this process an empty `__main__`, as a new interpreter has, in place of the server's."""
+    """Replace the server's `__main__` by an empty one, as in a new interpreter. Return its names."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
     vars(builtins)["display"] = print_in_place_of_display
@@ -44,30 +45,30 @@ def print_in_place_of_display(*objects: Any, **_: Any) -> None:
 
 
 def use_temp(folder: str) -> None:
-    """Use `folder` for temporary files; "": the launcher's, as processes under torchrun do.
+    """Use `folder` for temporary files. If it is "", use the launcher's folder, as torchrun does.
 
-    There what one rank saves is there for all, and for the next launch: notebooks save in one cell
-    and load in another.
+    Files in the launcher's folder are visible to all ranks and to the next launch, because notebooks save
+    in one cell and load in another.
     """
     if folder:
         Path(folder).mkdir(exist_ok=True)
         os.environ["TMPDIR"] = folder
-    tempfile.tempdir = None  # what the server found: the environment may say something else now
+    tempfile.tempdir = None  # Python looks again: TMPDIR may differ from the server's.
 
 
 def seed_like_a_new_process() -> None:
-    """Undo what the fork copied: all random states begin where nobody knows.
+    """Seed all random states from the system, because the fork copied the server's.
 
-    So it is in every new process: torch.initial_seed(), random and numpy's global state differ
-    from rank to rank and from run to run under torchrun and mp.spawn (measured with torch 2.13).
-    One thing cannot be undone: hash() of a text is the same on all forked ranks, where new processes
-    have each its own, because strings that live already know their hash.
+    New processes do the same: under torchrun and mp.spawn, torch.initial_seed(), random and numpy's global
+    state differ from rank to rank and from run to run (measured with torch 2.13). One difference remains:
+    hash() of a string is the same on all forked ranks, because existing strings cache their hash. New
+    processes each have their own.
     """
     import torch
 
     torch.default_generator.seed()
     random.seed()
-    if "numpy.random" in sys.modules:  # otherwise it seeds itself when it is first imported
+    if "numpy.random" in sys.modules:  # Otherwise it seeds itself on its first import.
         sys.modules["numpy.random"].seed()
 
 
@@ -75,13 +76,13 @@ _OF_THE_SERVER: list[object] = []
 
 
 def forget_the_servers_end() -> None:
-    """Leave to the server what it would do at its end."""
+    """Drop the server's exit handlers and finalizers, so that a rank does not run them."""
     atexit._clear()
-    if (logging := sys.modules.get("logging")) is not None:  # what a new process registers as well
+    if (logging := sys.modules.get("logging")) is not None:  # A new process registers it too.
         atexit.register(logging.shutdown)
     if (util := sys.modules.get("multiprocessing.util")) is not None:
         atexit.register(util._exit_function)
-    # Not emptied but kept elsewhere: each page with one of them would have to be copied.
+    # Keep the old registry: to free it would copy each memory page that holds one of its entries.
     finalize: Any = weakref.finalize
     _OF_THE_SERVER.append(finalize._registry)
     finalize._registry = {}
@@ -90,7 +91,7 @@ def forget_the_servers_end() -> None:
 def join_threads() -> None:
     """Wait for threads that are not daemons, as Python does when its main program has ended."""
     for call in reversed(getattr(threading, "_threading_atexits", ())):
-        call()  # a pool's threads wait forever until this tells them to go
+        call()  # The threads of a pool wait until this tells them to exit.
     threading.__dict__.get("_threading_atexits", []).clear()
     own = threading.current_thread()
     while left := [t for t in threading.enumerate() if t is not own and not t.daemon]:
@@ -98,7 +99,7 @@ def join_threads() -> None:
 
 
 def end_as_a_process_does() -> None:
-    """Run what the learner's code has asked to be run at the end: the rank itself is killed later."""
+    """Run the exit handlers of the learner's code. The rank itself is killed later."""
     atexit._run_exitfuncs()
     for finalizer in list(vars(weakref.finalize)["_registry"]):
         if finalizer.atexit:
@@ -107,7 +108,7 @@ def end_as_a_process_does() -> None:
 
 @contextmanager
 def leaving_well_is_returning() -> Iterator[None]:
-    """Take sys.exit(), or sys.exit(0), for an end without a value, as programs that start processes do."""
+    """Treat sys.exit() and sys.exit(0) as a return without a value, as a process's parent would."""
     try:
         yield
     except SystemExit as leave:
@@ -125,14 +126,14 @@ with open({path!r}, "rb") as file:
 
 
 def let_spawned_children_find_main(folder: Path) -> None:
-    """Give `multiprocessing` a file from which a spawned child imports this rank's `__main__`.
+    """Write a file from which children spawned by `multiprocessing` import this rank's `__main__`.
 
-    The file is written when a child is spawned: what `__main__` holds by then is what the child can need.
-    Only code of this rank's own learner is pickled, and only a child of this rank reads it.
+    The file is written when a child is spawned, so it holds all that `__main__` contains by then. Only code
+    of this rank's own learner is pickled, and only a child of this rank reads it.
     """
     vars(multiprocessing.process)["ORIGINAL_DIR"] = (
         os.getcwd()
-    )  # where the child begins; not the server's
+    )  # The child starts in this rank's folder, not in the server's.
     plain = multiprocessing.spawn.get_preparation_data
 
     def with_main(name: str) -> dict[str, Any]:
@@ -161,7 +162,7 @@ def _pickled(names: Mapping[str, Any]) -> bytes:
 
     try:
         return dumps(names)[0]
-    except Exception:  # pickling runs the learner's own code, which may raise anything
+    except Exception:  # Pickling runs the learner's own code, which may raise anything.
         return dumps({name: value for name, value in names.items() if _can_be_pickled(value)})[0]
 
 
@@ -176,9 +177,9 @@ def _can_be_pickled(value: object) -> bool:
 
 
 def end_forked_child(error: BaseException | None) -> NoReturn:
-    """End a child of `os.fork()` as Python ends a script: 0 after a return, 1 and a traceback after an error.
+    """End a child of `os.fork()` as Python ends a script: with 0, or with 1 and a traceback after an error.
 
-    Without this the child would go back to the rank's loop, and wait forever for a task.
+    Otherwise the child would return to the rank's loop and wait forever for a task.
     """
     code = 0
     if isinstance(error, SystemExit):
@@ -195,7 +196,7 @@ def end_forked_child(error: BaseException | None) -> NoReturn:
 
 
 def _from_the_learner(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """Cut off the frames of the machinery that called the learner's code."""
+    """Remove the frames of the machinery that called the learner's code."""
     while trace is not None and kind_of(trace.tb_frame.f_code) is not LEARNER:
         trace = trace.tb_next
     return trace

@@ -1,6 +1,6 @@
-"""Operators made by torch.library.custom_op, taken apart and made again in another process.
+"""Take apart operators made by torch.library.custom_op, and make them again in another process.
 
-What the dispatcher holds of one is C++; what it was made from is kept by torch in Python.
+The dispatcher's own record of an operator is in C++, but torch keeps in Python what it was made from.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _OF_AN_OPERATOR = ("_abstract_fn", "_setup_context_fn", "_backward_fn", "_vmap_f
 
 
 def describe_operator(op: Any) -> dict[str, Any]:
-    """Return what an operator was made from, and all that was registered for it."""
+    """Return what an operator was made from, and everything that was registered for it."""
     parts = {part: vars(op)[part] for part in _OF_AN_OPERATOR}
-    # `_backend_fns` holds them in wrappers of torch's own, which refer to the operator.
+    # `_backend_fns` holds them inside torch's own wrappers, which refer to the operator.
     kernels = {kind: _unwrapped(fn) for kind, fn in op._backend_fns.items()}
     dispatch = dict(op._torch_dispatch_fns)
     autocast = dict(op._autocast_dtype)
@@ -38,7 +38,7 @@ def _unwrapped(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_operator(made: dict[str, Any]) -> Any:
-    """Make an operator, unless this process has one of its name, as a cell that is run again would."""
+    """Make an operator, unless this process already has one of that name, for example from an earlier run."""
     from torch._library import custom_ops
 
     namespace, name, schema, fn, tags = made["made of"]

@@ -1,9 +1,9 @@
-"""What is asked of ranks: each option of a launch is one field here, from `launch` to the rank.
+"""The options of a launch, each of them one field here, passed from `launch` to the rank.
 
 launch(...) -> Options -> World -> Task -> rank
 
-A `Task` is pickled: it goes from the launcher to processes that exist to obey it. Nothing that ranks say
-is ever unpickled.
+A `Task` is pickled, because it goes from the launcher to processes that exist to obey it. Data from ranks is
+never unpickled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from helpers.ranks.failures import LaunchError
 from helpers.trace.events import Place
 
 MAX_WORLD_SIZE = 256
-# The group where there is a GPU for each rank: NCCL for tensors on GPUs, gloo for those on the CPU.
+# The backend if there is a GPU for each rank: NCCL for tensors on GPUs, gloo for those on the CPU.
 WITH_GPUS = "cpu:gloo,cuda:nccl"
 
 Env = Mapping[str, str] | Sequence[Mapping[str, str]] | None
@@ -26,13 +26,16 @@ Env = Mapping[str, str] | Sequence[Mapping[str, str]] | None
 
 @dataclass(frozen=True)
 class Options:
-    """How the ranks of a world are set up and followed. See `launch` for the first ones.
+    """How the ranks of a world are set up and followed. The first fields are described in `launch`.
 
-    watched: records say what was in the tensors of calls, too, for a reader who will step through the run.
-    others_go_on: a rank that fails or dies does not end the others; one that is done leaves, as under
-    torchrun. imagined: 0, or the size of a world of which each process is one rank. own_temp: what ranks
-    leave in the temp directory goes when they end. Under `launch` it stays, as under torchrun: one cell
-    saves, another loads. Of checks each case must find what the first found.
+    Attributes:
+        watched: Records also contain values of the calls' tensors, for a reader who steps through the run.
+        others_go_on: A rank that fails or dies does not end the others. A rank that is done leaves, as under
+            torchrun.
+        imagined: 0, or the size of an imagined world of which each process is one rank.
+        own_temp: Files of ranks in the temp directory are removed when the ranks end, so that each case of a
+            check finds what the first one found. Under `launch` they are kept, as under torchrun, because one
+            cell may save a file that another loads.
     """
 
     world_size: int = 2
@@ -52,9 +55,13 @@ class Options:
         return self.env if isinstance(self.env, tuple) else ()
 
     def checked(self, gpus: int | None = None) -> Options:
-        """Return them with a definite backend and one environment for each rank. Else LaunchError.
+        """Return these options with a definite backend and one environment for each rank.
 
-        gpus: how many ranks have a GPU of their own; by default those of this machine are counted.
+        Args:
+            gpus: How many ranks can have a GPU each. By default the GPUs of this machine are counted.
+
+        Raises:
+            LaunchError: An option has an impossible value.
         """
         size, backend = check_world_size(self.world_size), self.backend
         check_timeout(self.timeout)
@@ -75,7 +82,7 @@ class Options:
 
 
 def check_world_size(world_size: Any) -> int:
-    """Return a usable number of ranks. Raise LaunchError with what to write instead."""
+    """Return the number of ranks if it is usable. Otherwise raise LaunchError with what to write."""
     if isinstance(world_size, bool) or not isinstance(world_size, int):
         advice = f" Write {world_size}." if str(world_size).isdigit() else ""
         raise LaunchError(
@@ -91,32 +98,33 @@ def check_world_size(world_size: Any) -> int:
 
 
 def check_timeout(timeout: Any) -> float:
-    """Return a usable number of seconds. Raise LaunchError with what to write instead."""
+    """Return the number of seconds if it is usable. Otherwise raise LaunchError."""
     if isinstance(timeout, (int, float)) and timeout > 0:
         return timeout
     raise LaunchError(f"timeout must be more than 0 seconds; got {timeout!r}.")
 
 
 def has_gpu_driver() -> bool:
-    """Whether there may be NVIDIA GPUs. Unlike torch, it asks no driver: a fork would inherit the answer."""
+    """Return whether there may be NVIDIA GPUs, without asking a driver: a fork would inherit its state."""
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
 
 
 def gpus_here() -> int:
-    """Return how many NVIDIA GPUs this machine has. Do not call it in a rank server."""
+    """Return how many NVIDIA GPUs this machine has. Must not be called in a rank server."""
     if not has_gpu_driver():
-        return 0  # and torch need not be imported
+        return 0  # without an import of torch
     import torch
 
-    return torch.cuda.device_count()  # does not start CUDA here: that would make later forks unsafe
+    return torch.cuda.device_count()  # Does not start CUDA, which would make later forks unsafe.
 
 
 @dataclass(frozen=True)
 class Caller:
     """What the launching process does for its ranks.
 
-    place_of: names a line for the reader, from what a rank calls its file, line and function. reply: answers
-    what ranks ask by `ask_launcher`, in plain JSON; what it raises is the asking rank's failure.
+    Attributes:
+        place_of: Returns a line's place for readers, from the file, line and function that a rank reports.
+        reply: Answers what ranks ask by `ask_launcher`, in plain JSON. If it raises, the asking rank fails.
     """
 
     place_of: Callable[[str, int, str], Place] = place_of
@@ -125,11 +133,15 @@ class Caller:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a rank learns with its first task: who it is, and where it runs.
+    """What a rank receives with its first task: its number, its options, and where it runs.
 
-    env: to be set; unset: names to be taken away. folder: of its launch. temp: for temporary files; "": the
-    launcher's. most_result: bytes of a value that it may return. store: host and port of the TCPStore at
-    which its group meets; "" for a file in `folder`.
+    Attributes:
+        env: Variables to set.
+        unset: Names of variables to remove.
+        folder: The launch's folder.
+        temp: The folder for temporary files; "" for the launcher's.
+        most_result: The limit for a returned value, in bytes.
+        store: Host and port of the TCPStore at which its group meets; "" for a file in `folder`.
     """
 
     rank: int
@@ -146,11 +158,13 @@ class Identity:
 
 @dataclass(frozen=True)
 class Task:
-    """What ranks are to do: call the function in their payload, or run a cell's `source`.
+    """What ranks must do: call the function in their payload, or run a cell's `source`.
 
-    shared: how many bytes of the payload all ranks are given. settings: they begin with what cells have set
-    for their process. cells: those from which code is sent, by file, so that a rank can show its lines.
-    rewind: the launcher has read all records; begin at the front of the log again.
+    Attributes:
+        shared: How many bytes of the payload are the same for all ranks.
+        settings: The payload begins with what cells have set for their process.
+        cells: The cells from which code is sent, by file, so that a rank can show its lines.
+        rewind: The launcher has read all records, so the rank writes its log from the start.
     """
 
     shared: int = 0

@@ -1,11 +1,11 @@
-"""What the learner's own modules held when they were imported, and what was changed in them since.
+"""Remember what the learner's own modules held after their import, and find what has changed since.
 
     import my_model
     my_model.SCALE = 10
     my_model.configure(width=64)  # sets a name of its own module
 
-Under mp.spawn and torchrun every rank runs these lines. Here a rank only imports the module again, as it is
-in its file; so a kernel remembers what each module held then, and sends what has been changed.
+Under mp.spawn and torchrun every rank runs these lines. Here a rank only imports the module from its file.
+So a kernel remembers what each module held after its import, and sends what has changed.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from typing import Any
 
 from helpers.ranks.cells import is_learner_file
 
-# Of a value with more parts than this, or nested deeper, the others are only looked at for being other
-# objects. Objects may refer to each other in a circle.
+# If a value has more parts than this, or is nested deeper, the rest is compared only by identity. Objects
+# may refer to each other in a circle.
 _MOST_PARTS, _MOST_LEVELS = 2_000, 40
 _NOTHING = object()
-# module -> what its names held when its import had ended
+# module -> the values of its names after its import
 _IMPORTED: dict[str, dict[str, Any]] = {}
-# module -> when its file had last changed then, in nanoseconds; and what of that was reported
+# module -> when its file had last changed at its import, in nanoseconds; and which change was reported
 _CHANGED_AT: dict[str, int] = {}
 _REPORTED: dict[str, int] = {}
 
 
 class _Remembering(SourceFileLoader):
-    """Imports a learner's file as Python does, and notes what it holds then."""
+    """Imports a learner's file as Python does, and remembers the module's values."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
@@ -49,7 +49,7 @@ class _Remembering(SourceFileLoader):
 
 def _finder(folder: str) -> Any:
     if not is_learner_file(f"{folder}/"):
-        raise ImportError(folder)  # which says: the next hook's
+        raise ImportError(folder)  # Python then tries the next hook.
     loaders: list[tuple[Any, list[str]]] = [
         (ExtensionFileLoader, EXTENSION_SUFFIXES),
         (_Remembering, SOURCE_SUFFIXES),
@@ -58,7 +58,7 @@ def _finder(folder: str) -> Any:
 
 
 def remember_imports() -> None:
-    """Note what the learner's own modules hold: those imported already, and those that will be."""
+    """Remember what the learner's own modules hold, both those already imported and later ones."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and name not in _IMPORTED and is_learner_module(module):
             _remember(name, module)
@@ -81,7 +81,7 @@ def _last_change(module: types.ModuleType) -> int:
 
 
 def notes_for_new_ranks() -> tuple[str, ...]:
-    """Return which files ranks import differently from the notebook, each change once."""
+    """Return a note for each file that ranks import differently from the notebook, once per change."""
     notes = []
     for file, name, changed_at in _files():
         if _CHANGED_AT[name] != changed_at != _REPORTED.get(name):
@@ -94,10 +94,10 @@ def notes_for_new_ranks() -> tuple[str, ...]:
 
 
 def notes_for_live_ranks(seen: dict[str, int]) -> tuple[str, ...]:
-    """Return which files have changed since ranks that stay could import them, each change once.
+    """Return a note for each file that changed after live ranks could import it, once per change.
 
     Args:
-        seen: When each file had last changed as these ranks' cells have met it. It is updated.
+        seen: When each file had last changed, as seen by these ranks' cells. It is updated.
     """
     notes = []
     for file, name, changed_at in _files():
@@ -110,7 +110,7 @@ def notes_for_live_ranks(seen: dict[str, int]) -> tuple[str, ...]:
 
 
 def _files() -> Iterator[tuple[str, str, int]]:
-    """Yield the file of each of the learner's modules, the module, and when the file last changed."""
+    """Yield, for each of the learner's modules, its file, its name, and when the file last changed."""
     for name in list(_CHANGED_AT):
         if (module := sys.modules.get(name)) is not None:
             yield os.path.basename(module.__file__ or name), name, _last_change(module)
@@ -125,7 +125,7 @@ def _held_by(module: types.ModuleType) -> dict[str, Any]:
 
 
 def _fingerprint(value: object) -> Any:
-    """Return something that is equal as long as nothing in a value was changed in place."""
+    """Return a value that stays equal until something inside `value` is changed in place."""
     return _parts_of(value, [_MOST_PARTS], _MOST_LEVELS)
 
 
@@ -141,38 +141,38 @@ def _parts_of(value: object, left: list[int], levels: int) -> Any:
             return [type(value), *(parts_of(part) for part in list(value))]
         if is_own(type(value)) or isinstance(value, types.SimpleNamespace):
             return [id(value), parts_of(getattr(value, "__dict__", None))]
-    # A tensor counts how often it was changed in place.
+    # A tensor's _version counts its changes in place.
     return id(value), getattr(value, "_version", 0)
 
 
 def changed() -> Iterator[tuple[str, str, Any]]:
-    """Yield module, name and value of what is not as it was at the end of the module's import."""
+    """Yield module, name and value of everything that has changed since the module's import."""
     for name, then in list(_IMPORTED.items()):
         module = sys.modules.get(name)
         if module is None:
             continue
         for key, value in list(vars(module).items()):
             if key.startswith("__") or isinstance(value, types.ModuleType):
-                continue  # a submodule that was imported later
+                continue  # A submodule may have been imported later.
             before = then.get(key, (_NOTHING, None))
             if before[0] is not value or before[1] != _fingerprint(value):
                 yield name, key, value
 
 
 def sources() -> list[str]:
-    """Return the texts of the learner's own modules that are imported here."""
+    """Return the source texts of the learner's own modules that are imported here."""
     files = (sys.modules[name].__file__ for name in list(_IMPORTED) if name in sys.modules)
     return ["".join(linecache.getlines(file)) for file in files if file]
 
 
 def is_own(thing: object) -> bool:
-    """Whether a class or function is the learner's: from a cell, or from one of their own files."""
+    """Return whether a class or function is the learner's: from a cell, or from one of their files."""
     module = sys.modules.get(str(getattr(thing, "__module__", "")))
     return module is not None and (module.__name__ == "__main__" or is_learner_module(module))
 
 
 def is_learner_module(module: types.ModuleType) -> bool:
-    """Whether a module is one of the learner's own files."""
+    """Return whether a module is one of the learner's own files."""
     file = getattr(module, "__file__", None)
     return isinstance(file, str) and _is_learners_source(file)
 

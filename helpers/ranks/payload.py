@@ -1,7 +1,7 @@
-"""What goes to the ranks: the learner's function and its arguments, pickled by value.
+"""The learner's function and its arguments, pickled by value for the ranks.
 
-Towards a rank cloudpickle is fine: the launcher's own objects, read by processes that exist to run
-them. Nothing that comes back is ever unpickled (`wire.py`).
+Pickle (cloudpickle) is safe in this direction: the objects are the launcher's own, and their readers exist to
+run them. Data from ranks is never unpickled (`wire.py`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from helpers.ranks.settings import NONE, Carried
 
 @dataclass(frozen=True)
 class Payload:
-    """Bytes for the ranks: `shared` holds (fn, args) for all, `own[r]` the rest for rank r alone.
+    """Bytes for the ranks: `shared` holds (fn, args) for all, `own[r]` the arguments of rank r alone.
 
-    settings: `shared` begins with what cells have set for their process, to be set before the rest is read.
-    sources: the cells from which code is sent, by file, so that a rank can show its lines.
+    settings: `shared` begins with what cells have set for their process, which must be set before the rest
+    is read. sources: the cells from which code is sent, by file, so that a rank can show its lines.
     """
 
     shared: bytes
@@ -31,7 +31,7 @@ class Payload:
     sources: dict[str, Source] = field(default_factory=dict)
 
     def task(self, source: str | None = None, file: str = "") -> Task:
-        """Return what a rank must know to read it; source, file: of a cell to run in place of `fn`."""
+        """Return the task for this payload. source, file: a cell to run in place of `fn`."""
         return Task(len(self.shared), self.settings, self.sources, source, file)
 
 
@@ -42,8 +42,8 @@ def make_payload(
     per_rank: Sequence[Any] | None,
     settings: Carried = NONE,
 ) -> Payload:
-    """Pickle the function and its arguments. Raise CannotSend, naming the variable that cannot go."""
-    from helpers.ranks import sending, unsendable  # only now: they import torch
+    """Pickle the function and its arguments. Raise CannotSend, with the variable that cannot be sent."""
+    from helpers.ranks import sending, unsendable  # Only now, because they import torch.
 
     if not callable(fn):
         raise LaunchError(
@@ -63,13 +63,13 @@ def make_payload(
 
 
 def names_payload(names: Mapping[str, Any], settings: Carried = NONE) -> Payload:
-    """Pickle variables by name, for `%%ranks --send`. Raise CannotSend for the one that cannot go."""
+    """Pickle variables by name, for `%%ranks --send`. Raise CannotSend for one that cannot be sent."""
     if not names and not settings.values:
         return Payload(b"", ())
     from helpers.ranks import sending, unsendable
 
     try:
-        # not into __main__: ranks that stay have variables of their own under these names
+        # Not into __main__: live ranks have their own variables under these names.
         shared, sources = sending.dumps(dict(names), into_main=False, first=settings.values)
     except Exception:
         for name, value in names.items():
@@ -80,9 +80,9 @@ def names_payload(names: Mapping[str, Any], settings: Carried = NONE) -> Payload
 
 
 def _check_arguments(args: Sequence[Any], parts: Sequence[Sequence[Any]]) -> None:
-    """Refuse a lock or queue that is passed to all ranks as if they shared it.
+    """Refuse a lock or queue as an argument, because the ranks would not share it.
 
-    One that a function only mentions is not a mistake: each process that runs a script makes its own.
+    One that a function only mentions is allowed: each process that runs a script makes its own.
     """
     from helpers.ranks import unsendable
 
@@ -96,7 +96,7 @@ def _check_arguments(args: Sequence[Any], parts: Sequence[Sequence[Any]]) -> Non
 def check_call(
     fn: Callable[..., Any], world_size: int, args: Sequence[Any], parts: Sequence[Sequence[Any]]
 ) -> None:
-    """Raise LaunchError where calling `fn` as ranks do cannot work, whatever it does."""
+    """Raise LaunchError if ranks cannot call `fn` with these arguments, whatever it does."""
     name = getattr(fn, "__name__", type(fn).__name__)
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise LaunchError(
@@ -110,7 +110,7 @@ def check_call(
         )
     try:
         signature = inspect.signature(fn, follow_wrapped=False)
-    except (TypeError, ValueError):  # some of C have none
+    except (TypeError, ValueError):  # Some functions in C have no signature.
         return
     for rank, part in enumerate(parts):
         try:

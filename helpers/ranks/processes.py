@@ -1,7 +1,7 @@
-"""Processes as the kernel has them: who is whose child, who ends with whom, and how to end one.
+"""Find, track and end processes and their descendants.
 
-Called wherever the course starts processes: the rank server, the supervisor of jobs, the sandbox around
-both. Imports nothing but the standard library: the supervisor is started without any other.
+All parts of the course that start processes use it: the rank server, the supervisor of jobs, and the sandbox
+around both. It imports only the standard library, because the supervisor runs without anything else.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _FAMILY_S, _EMPTY_LOOKS = 10.0, 3
 _TRACKERS_S, _EXEC_S = 8.0, 0.5
-# Opened before any fork: a new rank, or a program before its exec, is not a place to load a library.
+# Opened before any fork: a new rank, or a program before its exec, must not load a library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, *arguments: Any) -> None:
-    """Tell Linux something about this process. Raise OSError where it refuses."""
+    """Set an attribute of this process in the Linux kernel. Raise OSError if it refuses."""
     words = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in (*arguments, 0, 0, 0, 0)[:4]]
     if _LIBC.prctl(option, *words):
         code = ctypes.get_errno()
@@ -34,23 +34,23 @@ def prctl(option: int, *arguments: Any) -> None:
 
 
 def end_with_parent(number: int = signal.SIGKILL) -> None:
-    """Have the kernel send this process a signal when its parent ends (on Linux).
+    """Ask the kernel to send this process a signal when its parent ends (on Linux).
 
-    A parent that has ended before is not noticed. Becoming another user undoes it.
+    This does not work if the parent has already ended, and is lost when the process changes its user.
     """
     if sys.platform == "linux":
         prctl(_PDEATHSIG, number)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of whatever loses its own below this process (on Linux), so as to end it."""
+    """Become the parent of all descendants that lose theirs (on Linux), so that they can be ended."""
     if sys.platform == "linux":
         prctl(_CHILD_SUBREAPER, 1)
 
 
 def children_of(pid: int) -> Iterator[int]:
-    """Return the ids of a process's children, adopted ones too; none where there is no /proc."""
-    with suppress(OSError):  # it may go at any moment
+    """Yield the ids of a process's children, including adopted ones; none if there is no /proc."""
+    with suppress(OSError):  # It may exit at any moment.
         for task in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError, ValueError):
                 text = Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def children_of(pid: int) -> Iterator[int]:
 
 
 def living_children(pid: int) -> list[int]:
-    """Return the ids of a process's children that have not ended, also if nobody has waited for them."""
+    """Return the ids of a process's children that still run, without zombies."""
     return [child for child in children_of(pid) if _state(child) not in _ENDED]
 
 
@@ -69,7 +69,7 @@ def _state(pid: int) -> str:
 
 
 def inner_pid(pid: int) -> int:
-    """Return the id that a process has in its own namespace; 0 if it has gone."""
+    """Return the id that a process has in its own namespace; 0 if it has exited."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
             if line.startswith("NSpid:"):
@@ -78,16 +78,16 @@ def inner_pid(pid: int) -> int:
 
 
 def end(pid: int) -> None:
-    """End a process, and where it is the first of its namespace all others in it."""
+    """Kill a process. If it is the first of its namespace, the kernel kills all others in it."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
 def end_orphan(pid: int, spared: int = 0) -> None:
-    """End a child that was adopted, and the group that it belongs to, if that is not our own, or `spared`.
+    """Kill an adopted child and its process group, unless the group is our own or `spared`.
 
-    The kernel signals a group at once, also a process that is just being forked into it; one by one,
-    processes that fork forever could be faster than we are.
+    The kernel signals a whole group at once, including a process that is being forked into it. Killed one
+    by one, processes that fork forever could be faster.
     """
     with suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid)
@@ -97,18 +97,18 @@ def end_orphan(pid: int, spared: int = 0) -> None:
 
 
 def end_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
-    """End groups of processes by their leaders, but let what tracks their shared memory finish before.
+    """End groups of processes by their leaders, but first let shared-memory trackers finish.
 
-    A process that makes named shared memory, or semaphores, starts a tracker in its group: a program of
+    A process that makes named shared memory or semaphores starts a tracker in its group: a program of
     `multiprocessing`, or of joblib's loky, that removes what is left when all its users have ended.
 
     Args:
-        leaders: Children of this process, or those that it had until now.
-        others: Children that lead groups which go on.
+        leaders: Children of this process, or processes that were until now.
+        others: Children that lead other groups, which continue.
     """
     members = _members(leaders, others)
     trackers = [pid for pid in members if pid not in leaders and _is_tracker(pid)]
-    if os.getpid() == 1:  # in a sandbox nothing that is left outlives it
+    if os.getpid() == 1:  # Nothing outlives a sandbox, so there is nothing to track.
         trackers = []
     tracked = {members[pid] for pid in trackers}
     for leader in leaders:
@@ -118,7 +118,7 @@ def end_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(
                 leader, signal.SIGSTOP
-            )  # else it could fork faster than its members are ended
+            )  # A running leader could fork faster than its members are killed.
     for pid, group in _members(tracked, {*leaders, *others} - tracked).items():
         if group in tracked and pid not in trackers:
             end(pid)
@@ -133,10 +133,10 @@ def end_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
 
 
 def _members(leaders: Collection[int], others: Collection[int]) -> dict[int, int]:
-    """Return the group of each process that is below these leaders, or adopted by this process."""
+    """Return the group of each process that descends from these leaders or was adopted by this process."""
     if not leaders:
         return {}
-    # In this order: a leader that ends meanwhile leaves its children to this process.
+    # In this order, because a leader that ends meanwhile leaves its children to this process.
     below = [pid for leader in leaders for pid in family(leader)]
     adopted = [pid for pid in children_of(os.getpid()) if pid not in others]
     below += [pid for root in adopted for pid in family(root)]
@@ -163,7 +163,7 @@ def _is_tracker(pid: int) -> bool:
 
 
 def family(pid: int) -> Iterator[int]:
-    """Return a process and all that descend from it."""
+    """Yield a process and all its descendants."""
     todo, seen = [pid], set()
     while todo:
         pid = todo.pop()
@@ -175,11 +175,11 @@ def family(pid: int) -> Iterator[int]:
 
 
 def end_family(first: int) -> None:
-    """End a process that adopts orphans, the leader of its group, and all that descend from it.
+    """End a process that adopts orphans, the leader of its group, and all its descendants.
 
-    It is only stopped until nobody else is left: a process that loses its parent becomes its child, and is
-    found there, where the next in line might be the machine's first process. What forks forever may be
-    missed in one look, so it takes several that find nobody.
+    The process is only stopped until no descendant is left. Orphans become its children and are found
+    there; without it, the machine's first process might adopt them. One look can miss a process that forks
+    forever, so several looks in a row must find nothing.
     """
     with suppress(ProcessLookupError):
         os.kill(first, signal.SIGSTOP)
@@ -194,7 +194,7 @@ def end_family(first: int) -> None:
 
 
 def end_group(pid: int) -> None:
-    """End a process and all of the group that it leads."""
-    for kill in (os.killpg, os.kill):  # the group is not there yet in the first moment of its life
+    """Kill a process and the whole group that it leads."""
+    for kill in (os.killpg, os.kill):  # In the first moment of its life, it has no group yet.
         with suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)

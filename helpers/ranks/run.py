@@ -1,4 +1,4 @@
-"""What a launch gives back: frozen data that views and checks read."""
+"""The result of a launch: frozen data that views and checks read."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from helpers.trace.events import Trace
 
 
 class PlainError(Exception):
-    """An error of which IPython shows the message alone: the frames of the engine teach nothing."""
+    """An error for which IPython shows only the message, because the engine's frames teach nothing."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
 class RankFailure(PlainError):
-    """Base of all failures that a launch's ranks had. `.run` is what was seen until then."""
+    """Base class of all failures of a launch's ranks. `.run` holds what was seen until then."""
 
     run: Run | None = None
 
     @property
     def title(self) -> str:
-        """One line: what happened, without the details."""
+        """What happened, in one line without details."""
         return str(self).split("\n", 1)[0]
 
 
@@ -33,12 +33,16 @@ class RankFailure(PlainError):
 class Run:
     """What happened on each rank of one launch.
 
-    values[r]: what rank r returned (None if it did not return). output[r]: what it printed, of more than
-    100,000 bytes the beginning and the end. Where a Run is shown, of a rank's output the first and last 100
-    lines are, each cut to 500 characters (the cut marked by an ellipsis); output[r] has the lines whole.
-    trace: every communication call. failure: None, or why the launch did not end well.
-    seconds: call to result in the launching process. notes: what else the reader should know.
-    replaced: functions of torch and of the course that a grader's ranks reported as replaced.
+    Attributes:
+        values: What each rank returned; None if it did not return.
+        output: What each rank printed; if that is more than 100,000 bytes, only its beginning and its end. A
+            displayed Run shows the first and last 100 lines of each rank, each cut to 500 characters (an
+            ellipsis marks the cut).
+        trace: Every communication call.
+        failure: The reason why the launch failed, or None.
+        seconds: The time from call to result in the launching process.
+        notes: What else the reader should know.
+        replaced: Functions of torch and of the course that a grader's ranks reported as replaced.
     """
 
     world_size: int
@@ -53,7 +57,7 @@ class Run:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The host of each rank; empty where all ran on this machine."""
+        """The host of each rank; empty if all ran on this machine."""
         return self.trace.hosts
 
     @property
@@ -61,7 +65,7 @@ class Run:
         return self.failure is None
 
     def save_trace(self, path: str | Path) -> Path:
-        """Write the recorded calls as Chrome trace JSON, for Perfetto and chrome://tracing; give the path."""
+        """Write the calls as Chrome trace JSON, for Perfetto and chrome://tracing. Return the path."""
         path = Path(path)
         path.write_text(json.dumps(chrome_trace(self.trace)), encoding="utf-8")
         return path

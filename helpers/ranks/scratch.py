@@ -1,6 +1,6 @@
-"""Take away what ranks left on disk, however deep, locked or strange it is.
+"""Remove the files that ranks left on disk, even if they are deeply nested or locked.
 
-Called by the rank server when a launch has ended, and with it every process that could write there.
+The rank server calls this when a launch and every process that could write there have ended.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it. What cannot be removed stays, without an error."""
+    """Remove a folder and its contents. Ignore whatever cannot be removed."""
     empty(folder)
     with suppress(OSError):
         folder.rmdir()
 
 
 def empty(folder: Path, keep: Path | None = None) -> None:
-    """Remove all that is in a folder; of the folder `keep`, if it is met, only what is in it."""
+    """Remove the contents of a folder. Of the subfolder `keep`, remove only the contents."""
     todo = [folder]
     raised: list[Path] = []
     mark = secrets.token_hex(4)
@@ -33,7 +33,7 @@ def empty(folder: Path, keep: Path | None = None) -> None:
                 elif path == keep:
                     todo.append(path)
                 else:
-                    # Raised to the top, no path grows longer than the kernel takes.
+                    # Move it to the top, so that no path gets longer than the kernel accepts.
                     raised.append(path.rename(folder / f".{mark}-{len(raised)}"))
                     todo.append(raised[-1])
     for path in raised:
@@ -43,7 +43,7 @@ def empty(folder: Path, keep: Path | None = None) -> None:
 
 def _entries(folder: Path) -> list[Path]:
     with suppress(OSError):
-        folder.chmod(0o700)  # whose it was may have locked it
+        folder.chmod(0o700)  # Its owner may have removed the permissions.
     with suppress(OSError):
         return [folder / name for name in os.listdir(folder)]
     return []

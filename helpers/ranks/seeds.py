@@ -1,13 +1,13 @@
-"""Random states that a cell has seeded, so that each rank begins with the very same numbers.
+"""Find random states that a cell has seeded, so that each rank starts with the same numbers.
 
-A new process seeds its generators from the system, and draws differ from rank to rank. Where the module level
-of a script calls `torch.manual_seed(0)`, each rank runs that line, and all begin with the same numbers. To
-know which of the two holds here, one must tell a generator that was seeded from one that has only been drawn
-from. The seed of torch's can be read. Those of `random` and numpy are followed from draw to draw; that must
-begin before a cell can seed them, so a kernel that imports the course imports numpy.random as well.
+A new process seeds its generators from the system, so draws differ from rank to rank. If the module level of
+a script calls `torch.manual_seed(0)`, each rank runs that line, and all start with the same numbers. To know
+which case applies here, a seeded generator must be distinguished from one that only made draws. torch's seed
+can be read. The states of `random` and numpy are followed from draw to draw. This must begin before a cell
+can seed them, so a kernel that imports the course also imports numpy.random.
 
-A generator can be followed only so far. Where it has gone further, what the cells call decides: without a
-call that can seed, it was drawn from.
+Only a limited number of draws can be followed. Beyond it, the calls in the cells decide: if none of them can
+seed, the generator only made draws.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-# torch seeds itself with 64 random bits: one new process in half a million has a seed below this.
+# torch seeds itself with 64 random bits: about one new process in half a million has a seed below this.
 _CHOSEN_BELOW = 1 << 45
 _RESTORE = frozenset({"setstate", "set_state"})
 _WORDS = 624
-# How many blocks of 624 words to follow: six million draws between two cells. It takes 0.1 s, once.
+# How many blocks of 624 words to follow: six million draws between two cells. This takes 0.1 s, once.
 _MOST_BLOCKS = 10_000
 
 _Words = tuple[int, ...]
@@ -37,14 +37,14 @@ class _Followed:
         self.seeded = False
 
     def follow(self) -> None:
-        """Note its state, and whether it can have come there by draws alone."""
+        """Read its state, and check whether draws alone can have led there."""
         last, self._last = self._last, self._read()
         if last is not None and last != self._last and not self.seeded:
             self.seeded = not _is_reached(self._words(last), self._words(self._last))
 
 
 def _is_reached(before: _Words, now: _Words) -> bool:
-    """Whether a Mersenne Twister comes from one block of words to another by drawing."""
+    """Return whether a Mersenne Twister gets from one block of words to another by drawing."""
     twister = random.Random()
     twister.setstate((3, (*before, _WORDS), None))
     for _ in range(_MOST_BLOCKS):
@@ -66,7 +66,7 @@ _FOLLOWED = {
 
 
 def follow() -> None:
-    """Look at the generators now: at each cell's begin, and before a launch."""
+    """Look at the generators now. Must be called at the start of each cell and before a launch."""
     for module, followed in _FOLLOWED.items():
         if module in sys.modules:
             followed.follow()
@@ -75,8 +75,9 @@ def follow() -> None:
 def seeded_states(called: Sequence[Any], words: Iterable[str]) -> dict[str, Any]:
     """Return the states of the generators that code of this process has seeded, by module.
 
-    called: what the cells' own code calls; it tells of a seed that was set before the first look.
-    words: the last words of all calls that cells, and the learner's modules, can have made.
+    Args:
+        called: What the cells' own code calls. It reveals a seed that was set before the first look.
+        words: The last words of all calls that cells and the learner's modules can have made.
     """
     follow()
     can_seed = any("seed" in word or word in _RESTORE for word in words)
@@ -106,7 +107,7 @@ def all_states() -> dict[str, Any]:
 
 
 def set_states(states: Mapping[str, Any]) -> None:
-    """Have the generators of this process go on from there, and those of GPUs begin with torch's seed."""
+    """Set the states of this process's generators, and seed those of GPUs with torch's seed."""
     if "torch" in states:
         import torch
 
@@ -115,7 +116,7 @@ def set_states(states: Mapping[str, Any]) -> None:
 
 
 def restore_states(states: Mapping[str, Any]) -> None:
-    """Have the generators of this process go on from there. Those of GPUs stay as they are."""
+    """Set the states of this process's generators, except those of GPUs."""
     if "torch" in states:
         import torch
 

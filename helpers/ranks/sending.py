@@ -1,8 +1,8 @@
-"""How a notebook's definitions are sent to a rank, and what they become there.
+"""Send a notebook's definitions to a rank, and restore them there.
 
-`payload` pickles with `dumps`; a rank unpickles with `pickle.loads`, which calls the functions at the
-end of this file. Beyond cloudpickle: whatever a module names goes by that name, and what a cell
-defines is in the rank's `__main__` afterwards, as it would had the rank run the cell.
+`payload` pickles with `dumps`. A rank unpickles with `pickle.loads`, which calls the functions at the end of
+this file. In addition to what cloudpickle does, objects that a module names are sent by name, and what a cell
+defines ends up in the rank's `__main__`, as if the rank had run the cell.
 """
 
 from __future__ import annotations
@@ -40,19 +40,23 @@ from cloudpickle.cloudpickle import (
 from helpers.ranks.cells import Source, cell_name
 from helpers.ranks.operators import describe_operator, make_operator
 
-# What a script's functions may ask their `__main__` for; a notebook's has no file.
+# Names that a script's functions may read in their `__main__`; a notebook's has no file.
 _OF_MAIN = ("__file__", "__package__")
 
 
 def dumps(
     value: Any, into_main: bool = True, first: Sequence[Any] = ()
 ) -> tuple[bytes, dict[str, Source]]:
-    """Pickle `value`; give with it the source of each cell whose code is in it, by file.
+    """Pickle `value`. Also return the source of each cell whose code is in it, by file.
 
-    into_main: functions of `__main__` have the rank's own `__main__` for their global variables, as
-    in a script. Else they have a namespace of their own, so that nothing in `__main__` is replaced.
-    first: pickled into the same stream before it, to be read by the same Unpickler. What both hold is one
-    object on the rank as well: after `F.gelu = mine`, `F.gelu is mine`.
+    Args:
+        value: What to send.
+        into_main: If True, functions of `__main__` use the rank's own `__main__` for their global
+            variables, as in a script. Otherwise they get a separate namespace, so that nothing in
+            `__main__` is replaced.
+        first: Objects that are pickled before `value` into the same stream, for the same Unpickler. An
+            object that occurs in both is one object on the rank too: after `F.gelu = mine`,
+            `F.gelu is mine`.
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
@@ -65,7 +69,7 @@ def dumps(
 
 
 class _Main(dict[str, Any]):
-    """Stands for `__main__.__dict__` while it is pickled."""
+    """Stands for `__main__.__dict__` while that is pickled."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[dict[str, Any]]]:
         return main_namespace, ({name: self[name] for name in _OF_MAIN if self.get(name)},)
@@ -79,7 +83,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         self.globals_ref[id(self._main)] = _Main()
 
     def leave_main(self) -> None:
-        """Give functions of `__main__` a namespace of their own from here on."""
+        """Use a separate namespace for functions of `__main__` from here on."""
         del self.globals_ref[id(self._main)]
 
     def reducer_override(self, obj: Any) -> Any:
@@ -87,11 +91,9 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
             return _reduce_code(obj)
         if isinstance(obj, types.ModuleType):
             return _reduce_module(obj)
-        if obj is sys.stdout or obj is sys.stderr:  # a kernel's are none that cloudpickle knows
+        if obj is sys.stdout or obj is sys.stderr:  # cloudpickle does not know a kernel's streams
             return _stream, ("stdout" if obj is sys.stdout else "stderr",)
-        if (
-            type(obj).__module__ == "IPython.core.autocall"
-        ):  # `exit` and `quit`, in place of Python's own
+        if type(obj).__module__ == "IPython.core.autocall":  # IPython's `exit` and `quit`
             return _builtin, ("exit",)
         for kind, reduce in _REDUCERS:
             if isinstance(obj, kind):
@@ -111,10 +113,10 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         return super()._function_getnewargs(func)
 
     def _in_main(self, obj: Any, reduced: Any) -> Any:
-        """Have what `__main__` names put under the same name into the rank's `__main__`.
+        """Make the rank put an object that `__main__` names under the same name into its `__main__`.
 
-        Else pickle could not find it there: `torch.save(Net())`, `all_gather_object(out, Foo())`, a
-        Pool within the rank.
+        Otherwise pickle could not find it there, for example in `torch.save(Net())`, in
+        `all_gather_object(out, Foo())`, or in a Pool within the rank.
         """
         if not isinstance(reduced, tuple):
             return reduced
@@ -127,23 +129,23 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         return make, args, (name, state), None, None, _SET_IN_MAIN[setter]
 
     def _note_source(self, file: str) -> None:
-        # Only a cell's entry has no time of change: a file can be read where the rank is.
+        # Only entries of cells have no modification time. Files can be read where the rank is.
         entry = linecache.cache.get(file)
         if file not in self.sources and entry is not None and len(entry) == 4 and entry[1] is None:
             self.sources[file] = Source(cell_name(file), "".join(entry[2]))
 
 
 def _once(reduced: Any) -> Any:
-    """Have a class made on the rank without the code that its metaclass and its bases run for a new class.
+    """Make a class on the rank without running the code of its metaclass and bases for new classes.
 
-    That code has run in the kernel, and what it registered there is sent as well. Run a second time, it
-    would find each class registered already: by its own entry, or because cloudpickle makes a class twice
-    that its register refers to.
+    That code has run in the kernel, and what it registered there is sent too. Run a second time, it would
+    find each class already registered: by its own entry, or because cloudpickle makes a class twice if its
+    register refers to it.
     """
     if not isinstance(reduced, tuple) or reduced[0] is not _make_skeleton_class:
         return reduced
     kind, name, bases, kwargs, tracker, _ = reduced[1]
-    # A metaclass from a library or from C may have to run (ABCMeta, torch's own): its own part of it does.
+    # A metaclass from a library or from C (ABCMeta, torch's own) may have to run, so its own part does.
     of_library = next(part for part in kind.__mro__ if not _is_by_value(part))
     resolved = types.resolve_bases(bases)
     hooked = [
@@ -160,15 +162,15 @@ def _is_by_value(kind: type) -> bool:
 
 
 def _reduce_code(code: types.CodeType) -> Any:
-    """Send code with its file, which cloudpickle 3.1.3 leaves out: failures and records name its lines."""
+    """Send code with its file name, which failures and records show; cloudpickle 3.1.3 omits it."""
     make, parts = CloudPickler.dispatch_table[types.CodeType](code)
     return _code_from, (code.co_filename, make, parts)
 
 
 def _reduce_module(module: types.ModuleType) -> Any:
-    """Send a module, and what only looks like one (`torch.backends.cudnn`, `torch.ops.aten`), by name.
+    """Send a module by name, including objects that look like one (`torch.ops.aten`).
 
-    cloudpickle sends along each submodule whose name occurs in the code, and knows plain modules only.
+    cloudpickle only knows plain modules, and also sends each submodule whose name occurs in the code.
     """
     name = getattr(module, "__name__", "")
     found = sys.modules.get(name)
@@ -183,7 +185,7 @@ def _reduce_module(module: types.ModuleType) -> Any:
 
 
 def _is_made_by_hand(name: str) -> bool:
-    """Tell a module that a cell made and entered into sys.modules: no rank can import it."""
+    """Return whether a cell made a module and added it to sys.modules, so that no rank can import it."""
     top = sys.modules.get(str(name).partition(".")[0])
     if top is None or top.__name__ in {"__main__", "__mp_main__"}:
         return False
@@ -196,7 +198,7 @@ def _by_value(module: types.ModuleType) -> Any:
 
 
 def _reduce_cached(cached: Any) -> Any:
-    """Send a function behind `functools.cache`: with the rank comes an empty cache."""
+    """Send a function wrapped by `functools.cache`. The rank starts with an empty cache."""
     if _lookup_module_and_qualname(cached) is not None:
         return NotImplemented
     settings = cached.cache_parameters()
@@ -204,11 +206,11 @@ def _reduce_cached(cached: Any) -> Any:
 
 
 def _reduce_cached_property(found: functools.cached_property[Any]) -> Any:
-    return _cached_property, (found.func, found.attrname)  # in Python 3.11 it has a lock as well
+    return _cached_property, (found.func, found.attrname)  # without the lock of Python 3.11
 
 
 def _reduce_lock_of(make: Callable[[], Any]) -> Callable[[Any], Any]:
-    # Each process that runs a script has a lock of its own under that name, and so has each rank.
+    # Each process that runs a script makes its own lock under that name, so each rank does too.
     return lambda lock: (make, ())
 
 
@@ -242,20 +244,20 @@ def _reduce_processes(pool: concurrent.futures.ProcessPoolExecutor) -> Any:
 
 
 def _reduce_log_file(handler: logging.FileHandler) -> Any:
-    """Send the handler, not its open file: each process that runs a script opens the file itself."""
+    """Send a log handler without its open file: each process that runs a script opens the file itself."""
     if (
         type(handler) is not logging.FileHandler
-    ):  # others rename or connect: no two may have one file
+    ):  # Subclasses rename files or connect, so two processes must not share one.
         return NotImplemented
     state = {name: held for name, held in vars(handler).items() if name not in {"stream", "lock"}}
-    # Appending, whatever the mode was: the file is there already, and the kernel goes on writing to it.
+    # Append, whatever the mode was: the file exists, and the kernel continues to write to it.
     return _log_file, ({**state, "mode": "a", "stream": None},)
 
 
 def _reduce_proxy(proxy: Any) -> Any:
-    """Send a proxy of a multiprocessing.Manager with this process's key, which its server asks for.
+    """Send a proxy of a multiprocessing.Manager with this process's key, which the manager requires.
 
-    Children that multiprocessing starts are given the key when they begin.
+    Children that multiprocessing starts inherit the key.
     """
     make, args = proxy.__reduce__()
     return _proxy, (bytes(multiprocessing.current_process().authkey), make, args)
@@ -270,7 +272,7 @@ def _reduce_named_parameter(parameter: Any) -> Any:
 
 
 def _reduce_dispatching(function: Any) -> Any:
-    """Send a functools.singledispatch function: its cache holds weak references."""
+    """Send a functools.singledispatch function without its cache, which holds weak references."""
     registry = getattr(function, "registry", None) if type(function) is types.FunctionType else None
     if (
         registry is None
@@ -302,10 +304,11 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 
 
 def _reduce_of_torch(obj: Any) -> Any:
-    """Send an operator by its name, and what torch.compile, torch.jit or torch.compiler.disable has
-    wrapped by what it wraps; None for all else.
+    """Send what cloudpickle cannot handle of torch's objects; return None for everything else.
 
-    What was compiled here is machine code and guards of this process: the rank compiles it again.
+    Operators are sent by name, and scripted functions and modules as torch.jit saves them. What torch.compile
+    or torch.compiler.disable has wrapped is sent as the object inside, and the rank wraps it again, because
+    machine code and guards belong to one process.
     """
     torch = sys.modules.get("torch")
     if torch is None:
@@ -331,7 +334,7 @@ def _reduce_of_torch(obj: Any) -> Any:
     if not isinstance(obj, types.FunctionType) or "_torchdynamo_orig_callable" not in vars(obj):
         return None
     if vars(obj).get("_torchdynamo_wrapper_id", id(obj)) != id(obj):
-        return None  # functools.wraps has copied the attribute from what this function wraps
+        return None  # functools.wraps copied the attribute from the inner function.
     inner = vars(obj)["_torchdynamo_orig_callable"]
     if getattr(obj, "_torchdynamo_disable", False):
         return _not_compiled, (inner,)
@@ -340,9 +343,9 @@ def _reduce_of_torch(obj: Any) -> Any:
 
 
 def _reduce_storage(storage: Any) -> Any:
-    """Send memory that is shared, as by `model.share_memory()`, as a descriptor of this process.
+    """Send shared memory, as after `model.share_memory()`, as a descriptor of this process.
 
-    With it goes a copy, for ranks on other machines or in a sandbox. None for memory that is not shared.
+    A copy is sent with it, for ranks on other machines or in a sandbox. Return None if it is not shared.
     """
     import torch
 
@@ -362,7 +365,7 @@ def _file_behind(fd: int) -> tuple[int, int]:
 
 
 def _compile_settings(context: Any) -> dict[str, Any]:
-    """Read from torch's own objects with which arguments torch.compile was called."""
+    """Read the arguments with which torch.compile was called from torch's own objects."""
     backend = context.callback
     while hasattr(backend, "_torchdynamo_orig_backend"):
         backend = backend._torchdynamo_orig_backend
@@ -380,7 +383,7 @@ def _compile_settings(context: Any) -> dict[str, Any]:
     }
 
 
-# What follows runs on the rank.
+# The functions below run on the rank.
 
 
 def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
@@ -391,14 +394,14 @@ def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shared_storage(where: tuple[str, tuple[int, int], int], dtype: Any, copy: Any) -> Any:
-    """Map the memory of the launching process, or make a copy of it where that cannot be reached."""
+    """Map the launching process's memory, or make a copy if that cannot be reached."""
     import torch
 
     path, file, size = where
     with suppress(OSError):
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            # In a sandbox or on another host a process of this number is another one.
+            # In a sandbox or on another host, this process id can belong to a different process.
             if _file_behind(fd) == file:
                 kind: Any = torch.UntypedStorage
                 storage = kind._new_shared_fd_cpu(fd, size)
@@ -422,7 +425,7 @@ def _code_from(
 
 
 def _named(path: str) -> Any:
-    """Import what is known by a path, such as `torch.ops.aten`; None if nothing is."""
+    """Import the object at a path such as `torch.ops.aten`; return None if there is none."""
     parts = path.split(".")
     for count in range(len(parts), 0, -1):
         name = ".".join(parts[:count])
@@ -460,8 +463,8 @@ def _new_class(
 
 @contextmanager
 def _without_hooks(hooked: Sequence[type]) -> Iterator[None]:
-    """Have `__init_subclass__` of some classes do nothing but call the next one."""
-    # A class whose own attributes refer to its subclasses is still empty when those are made.
+    """Make `__init_subclass__` of some classes do nothing but call the next one."""
+    # A class whose attributes refer to its subclasses is still empty when those are made.
     has_it = [owner for owner in hooked if "__init_subclass__" in vars(owner)]
     own = [(owner, vars(owner)["__init_subclass__"]) for owner in has_it]
     try:
@@ -478,14 +481,14 @@ def _next_hook_of(owner: Any) -> Any:
 
 
 def _set_class_state(made: type, state: tuple[dict[str, Any], Any]) -> None:
-    """Give a class its attributes, as its body does: a metaclass that forbids to set them is not asked."""
+    """Set the attributes of a class as its body does, bypassing a metaclass that forbids to set them."""
     attributes, _ = state
     for name, value in attributes.items():
         if name != "_abc_impl":
             type.__setattr__(made, name, value)
     for kind in attributes.get("_abc_impl", ()):
         made.register(kind)  # type: ignore[attr-defined]
-    if "__firstlineno__" in attributes:  # Python 3.13 drops it when another attribute is set
+    if "__firstlineno__" in attributes:  # Python 3.13 drops it when another attribute is set.
         type.__setattr__(made, "__firstlineno__", attributes["__firstlineno__"])
 
 

@@ -4,10 +4,9 @@
                  start, end             <--SIGCHLD--
              <== started, exit, ended
 
-A process next to the kernel, in a session of its own. It never runs anybody's code: a rank receives what
-it is to do through its own channel, after the fork. It ends when its control socket closes, and
-every process that its ranks made ends with it. Where fork is unsafe (macOS) it starts each rank as
-a new interpreter instead.
+A process next to the kernel, in its own session. It never runs a learner's code: a rank receives its task
+through its own channel, after the fork. The server ends when its control socket closes, and every process
+that its ranks made ends with it. If fork is unsafe (macOS), it starts each rank as a new interpreter instead.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from helpers.ranks import warm
+from helpers.ranks import preload
 from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.processes import (
     adopt_orphans,
@@ -38,7 +37,7 @@ from helpers.ranks.processes import (
 )
 from helpers.ranks.scratch import empty, remove_tree
 
-# How long to go on ending what ranks have left behind, while it goes on making more of itself.
+# How long to keep killing what ranks left behind while it still forks, in seconds.
 _ORPHANS_S = 10.0
 NOT_A_RANK = 70
 """The exit code of a process that could not become a rank."""
@@ -47,10 +46,14 @@ NOT_A_RANK = 70
 def main(
     fd: int, start_method: str, folder: str, emptied: tuple[str, ...] = (), idle_s: float = 0.0
 ) -> None:
-    """Serve the launcher at the other end of `fd` until it goes away; then remove its `folder`.
+    """Serve the launcher at the other end of `fd` until that closes; then remove `folder`.
 
-    emptied: folders that nobody but the ranks uses, to be empty again when a launch has ended.
-    idle_s: exit after that many seconds without a request; 0 to stay.
+    Args:
+        fd: The server's end of the control socket.
+        start_method: "fork" or "spawn".
+        folder: The folder of all worlds.
+        emptied: Folders that only ranks use. They are emptied when a launch has ended.
+        idle_s: Exit after this many seconds without a request; 0 means never.
     """
     control = Messages(socket.socket(fileno=fd), MAX_FDS)
     server = _Server(control, start_method, (folder, emptied), idle_s)
@@ -61,40 +64,40 @@ def main(
         pass
     finally:
         server.end_all()
-        remove_tree(Path(folder))  # the launcher may have died without doing so
+        remove_tree(Path(folder))  # The launcher may have died before it could.
 
 
 @dataclass
 class _Server:
     control: Messages
     start_method: str
-    # The folder of all worlds, and those to empty when a launch has ended.
+    # The folder of all worlds, and the folders to empty when a launch has ended.
     own: tuple[str, tuple[str, ...]]
     idle_s: float = 0.0
     # process id -> (launch, rank)
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
     # launch -> the folder with its files
     folders: dict[int, Path] = field(default_factory=dict)
-    # launch -> what holds its MASTER_PORT: no other program is given it while the ranks live
+    # launch -> a socket that reserves its MASTER_PORT while the ranks live
     ports: dict[int, socket.socket] = field(default_factory=dict)
     _wake: int = -1
 
     def warm_up(self) -> None:
-        """Import what every rank needs, then say so."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a rank may send what it likes
-        # `site.Spawned` has blocked it until this line, so that no Stop of the kernel's ends a server that
-        # does not ignore it yet.
+        """Import what every rank needs, then report that the server is ready."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ranks can send any signal.
+        # `site.Spawned` blocks SIGINT until this line, so that a Stop cannot end the server before it
+        # ignores the signal.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        adopt_orphans()  # what a rank leaves behind when it ends
+        adopt_orphans()  # the processes that a rank leaves behind when it ends
         self._wake, write = os.pipe()
-        # select() goes on waiting after a signal's handler has run (PEP 475), and sleeps through one that
-        # came just before it. The byte that Python writes here at each signal wakes it.
+        # select() continues after a signal handler has run (PEP 475), and misses a signal that came just
+        # before it. The byte that Python writes here at each signal wakes it.
         os.set_blocking(self._wake, False)
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if self.start_method == "fork":
-            warm.import_all()
+            preload.import_all()
         self.control.send({"ready": True})
 
     def serve(self) -> None:
@@ -102,7 +105,7 @@ class _Server:
             idle = self.idle_s if self.idle_s and not self.ranks else None
             readable, _, _ = select.select([self.control.fileno(), self._wake], [], [], idle)
             if not readable:
-                return  # who reads for so long needs the memory more than a second at the next launch
+                return  # An idle reader needs the memory more than a fast next launch.
             if self._wake in readable:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake, 4096)
@@ -130,18 +133,18 @@ class _Server:
             os.close(log)
         elif message["do"] == "end":
             self.end(message["launch"])
-            if "quietly" not in message:  # else the launcher does not wait
+            if "quietly" not in message:  # Otherwise the launcher does not wait.
                 self.control.send({"ended": message["launch"]})
         elif message["do"] == "preload":
-            warm.preload()
+            preload.preload()
             self.control.send({"preloaded": True})
         elif message["do"] == "import" and self.start_method == "fork":
-            warm.preload(message["names"])
+            preload.preload(message["names"])
 
     def _port_of(self, launch: int) -> int:
-        """Return the port on which the ranks of a launch may open a store, held as in `ports.held_port`.
+        """Return the port at which the ranks of a launch may open a store, held as in `ports.held_port`.
 
-        Chosen here and not by the launcher: in a sandbox its ports are those of another world.
+        The server chooses it because in a sandbox the launcher's ports belong to a different network.
         """
         if launch not in self.ports:
             held = self.ports[launch] = socket.socket()
@@ -150,7 +153,7 @@ class _Server:
         return int(self.ports[launch].getsockname()[1])
 
     def _start(self, fds: tuple[int, ...], port: int) -> int:
-        """Start a rank with these descriptors: its channel, its output, its world's log."""
+        """Start a rank with these descriptors: its channel, its output, and its world's log."""
         if self.start_method == "spawn":
             command = [sys.executable, "-m", "helpers.ranks.worker", *map(str, fds)]
             root = str(Path(__file__).parents[2])
@@ -161,7 +164,7 @@ class _Server:
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": path, "MASTER_PORT": str(port)},
             ).pid
-        # Safe because this process has one thread: nobody else can hold a lock that the child would need.
+        # Safe because this process has one thread: no other thread can hold a lock that the child needs.
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -169,22 +172,22 @@ class _Server:
                 os.environ["MASTER_PORT"] = str(port)
                 self._become_rank(fds, server)
             finally:
-                os._exit(NOT_A_RANK)  # never back into the server's own loop, whatever was raised
+                os._exit(NOT_A_RANK)  # Never return into the server's loop, whatever was raised.
         return pid
 
     def _become_rank(self, fds: tuple[int, ...], server: int) -> None:
-        os.setsid()  # a group of its own, so that one signal ends all that it starts
-        # Else signals of this process would wake the server, whose pipe this is.
+        os.setsid()  # Its own group, so that one signal ends everything that it starts.
+        # Otherwise signals of this process would wake the server, which shares the pipe.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         end_with_parent()
-        if os.getppid() != server:  # it died before we could ask to die with it
+        if os.getppid() != server:  # The server died before end_with_parent took effect.
             os._exit(NOT_A_RANK)
         gc.enable()
         importlib.import_module("helpers.ranks.worker").start(*fds)
 
     def reap(self) -> None:
-        """Tell the launcher how each ended rank ended, and end what that rank left behind."""
+        """Report how each ended rank ended, and end the processes that it left behind."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -201,7 +204,7 @@ class _Server:
 
     def end(self, launch: int) -> None:
         """End all ranks of a launch, and every process that they made."""
-        # All are signaled before the first is waited for: taking down memory takes each of them a while.
+        # Signal all before waiting for the first, because each takes a while to free its memory.
         ours = {pid for pid, (of, _) in self.ranks.items() if of == launch}
         end_groups(ours, self.ranks.keys() - ours)
         for pid, (of, _) in list(self.ranks.items()):
@@ -217,7 +220,7 @@ class _Server:
             folder, emptied = self.own
             for each in emptied:
                 empty(Path(each), keep=Path(folder))
-                Path(folder).mkdir(exist_ok=True)  # a rank may have put something else there
+                Path(folder).mkdir(exist_ok=True)  # A rank may have put something else there.
 
     def end_all(self) -> None:
         end_groups(self.ranks)
@@ -228,12 +231,12 @@ class _Server:
         self._end_orphans()
 
     def _end_orphans(self) -> None:
-        """End processes that became our children because the rank that made them has gone."""
-        if os.getpid() == 1 and not self.ranks:  # alone in a sandbox: nobody else is left here
+        """End processes that became our children because the rank that made them has ended."""
+        if os.getpid() == 1 and not self.ranks:  # Alone in a sandbox: kill everything else.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
         give_up = time.monotonic() + _ORPHANS_S
-        while time.monotonic() < give_up:  # each round can uncover the children of those it ended
+        while time.monotonic() < give_up:  # Killing a process can uncover its children.
             orphans = set(children_of(os.getpid())) - set(self.ranks)
             if not orphans:
                 return
@@ -245,7 +248,7 @@ class _Server:
 
 
 def _fault(folder: Path) -> str:
-    """Read what faulthandler wrote for a rank that a signal ended; whatever else lies there is no file."""
+    """Read what faulthandler wrote for a rank that a signal ended. Ignore anything but a regular file."""
     with contextlib.suppress(OSError):
         fd = os.open(folder / "fault", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

@@ -1,6 +1,6 @@
-"""The settings of a process that cells may make and ranks take over, with how to read and how to set each.
+"""The process-wide settings that cells may change and ranks take over, with functions to read and set each.
 
-`settings` carries them from the cells to the ranks; `neutral` takes them back for the time of a check.
+`settings` carries them from the cells to the ranks. `clean_settings` resets them for the time of a check.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from helpers.ranks.operators import own_operators
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that a process has and that code may set.
+    """One setting of a process.
 
-    Args:
-        calls: The last words of the calls that set it. It is read only if code of the learner's has such a
-            call. None: it is cheap to read, and is read at each launch, as a library may set it as well.
+    calls: the last words of the calls that change it. It is read only if the learner's code contains such a
+    call. If None, it is read at each launch, because that is cheap and a library may change it too.
     """
 
     name: str
@@ -42,7 +41,7 @@ def _deterministic() -> tuple[bool, bool]:
     )
 
 
-# Those of Python, IPython and what was imported until now: a new process has its own.
+# The filters of Python, IPython and what was imported until now. A new process has its own.
 _FILTERS = list(warnings.filters)
 
 
@@ -51,7 +50,7 @@ def _filters() -> list[Any]:
 
 
 def forget_filters() -> None:
-    """Take away what was added to the filters of warnings since this module was imported."""
+    """Remove the warning filters that were added since this module was imported."""
     _set_filters([each for each in _FILTERS if each in warnings.filters] or _FILTERS)
 
 
@@ -65,7 +64,7 @@ def _set_filters(filters: list[Any]) -> None:
 
 
 def own_loggers() -> Iterator[tuple[str, logging.Logger]]:
-    """Yield root and the loggers that are not a library's: a rank imports those libraries itself."""
+    """Yield the root logger and those not of a library, because ranks import libraries themselves."""
     for name, logger in {"": logging.root, **logging.root.manager.loggerDict}.items():
         library = sys.modules.get(name.partition(".")[0]) if name else None
         is_installed = "site-packages" in str(getattr(library, "__file__", None))
@@ -73,12 +72,12 @@ def own_loggers() -> Iterator[tuple[str, logging.Logger]]:
             yield name, logger
 
 
-# Handlers that the notebook's own machinery has set up.
+# Handlers set up by the notebook's own machinery.
 _HANDLERS = tuple(logging.root.handlers)
 
 
 def _logging() -> tuple[dict[str, int], list[tuple[str | None, str | None]]]:
-    """Return the levels, and the formats in which `basicConfig` has made root write to the output."""
+    """Return the levels, and the formats with which `basicConfig` has made the root logger write."""
     formats = []
     for handler in logging.root.handlers:
         if type(handler) is logging.StreamHandler and handler not in _HANDLERS:
@@ -121,7 +120,7 @@ SETTINGS = (
         lambda: dict(vars(torch_here()._tensor_str.PRINT_OPTS)),
         lambda value: vars(torch_here()._tensor_str.PRINT_OPTS).update(value),
     ),
-    # Operators are made when they are unpickled.
+    # Unpickling an operator makes it.
     Setting("operators", own_operators, lambda _: None, frozenset({"custom_op"})),
     Setting("warnings", _filters, _add_filters, frozenset({"filterwarnings", "simplefilter"})),
     Setting("logging", _logging, _set_logging, frozenset({"basicConfig", "setLevel"})),
@@ -132,4 +131,4 @@ NOT_CARRIED = frozenset({
     "register_pytree_node", "resetwarnings", "set_detect_anomaly", "set_float32_matmul_precision",
     "set_sharing_strategy", "set_start_method", "seterr", "setlocale", "setrecursionlimit", "umask",
 })  # fmt: skip
-"""Calls whose effect stays in the kernel. The next Run says so."""
+"""Calls whose effect stays in the kernel. The next Run shows a note about them."""

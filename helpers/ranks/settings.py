@@ -1,14 +1,14 @@
-"""What cells set for their whole process, carried to the ranks: `torch.set_default_dtype(torch.float64)`.
+"""Carry settings that cells make for their whole process to the ranks: `torch.set_default_dtype(...)`.
 
-Under mp.spawn and torchrun the module level of a script runs on every rank, and what it sets holds there. A
-rank has not run the cells. So the launching process reads what may have been set (`read_settings`), and each
-rank sets what differs there (`apply_settings`):
+Under mp.spawn and torchrun the module level of a script runs on every rank, so its settings hold there. Here
+ranks have not run the cells. So the launching process reads what may have been set (`read_settings`), and
+each rank sets what differs (`apply_settings`):
 
     SETTINGS          one entry for each kind, in `setting_kinds`
-    names of modules  `module.NAME = value` in a cell: the value that the name has now
-    random numbers    if a cell has seeded them: ranks go on from where the cells have come
+    names of modules  `module.NAME = value` in a cell: the name's present value
+    random numbers    if a cell has seeded them: ranks continue from the kernel's state
 
-Only `launch` and `%%ranks` carry settings. Checks do not: what they find must not depend on other cells.
+Only `launch` and `%%ranks` carry settings: the result of a check must not depend on other cells.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _NOTHING = object()
 
 @dataclass(frozen=True)
 class Carried:
-    """What goes to the ranks: the arguments of `apply_settings`, in a tuple of one, or empty.
+    """What is sent to the ranks: the arguments of `apply_settings`, in a tuple of one, or empty.
 
-    unsent: the names of what cannot go, for the reader.
+    unsent: the names of what cannot be sent, for the reader.
     """
 
     values: tuple[
@@ -43,13 +43,13 @@ class Carried:
 
 
 NONE = Carried()
-# What is not on the ranks, by the last note or one before it.
+# Names that the latest note has reported as missing on the ranks.
 _TOLD: set[str] = set()
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """What a piece of code may set: names of modules that it assigns, and calls that it makes, all dotted."""
+    """What a piece of code may set: dotted names in modules that it assigns, and calls that it makes."""
 
     names: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class _Scope:
 
 
 def _open_contexts() -> Iterator[str]:
-    """Name the `with` blocks around a launch that hold in this process only: objects that no other has.
+    """Yield the names of `with` blocks around a launch that hold only in this process.
 
     `no_grad` is in SETTINGS, and the context of a device is the default device.
     """
@@ -79,9 +79,9 @@ def _open_contexts() -> Iterator[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _scan(text: str) -> tuple[_Scope, Mapping[str, _Scope]]:
-    """Read what a cell may set: its own code, and each function that it defines, which may never be called.
+    """Read what a cell may set: the cell's own code, and each function that it defines, by name.
 
-    Never raises: a cell may hold anything.
+    Functions are kept apart because they may never be called. Never raises, because a cell may hold any text.
     """
     try:
         tree = ast.parse(text)
@@ -117,7 +117,7 @@ def _dotted(node: ast.AST) -> str:
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    if isinstance(node, ast.Call):  # logging.getLogger("x").setLevel: its last word counts
+    if isinstance(node, ast.Call):  # logging.getLogger("x").setLevel: the last word matters.
         return ".".join(["()", *reversed(parts)])
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
@@ -126,13 +126,13 @@ def _within(owner: Any, path: str) -> Any:
     for part in path.split("."):
         try:
             owner = getattr(owner, part)
-        except Exception:  # it is not there, or torch refuses to tell
+        except Exception:  # It does not exist, or torch refuses to read it.
             return _NOTHING
     return owner
 
 
 def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield module and path of each name that cells have set in a module, or in what a module holds."""
+    """Yield module and path of each name that cells have set in a module or in something inside it."""
     for name in sorted(names):
         first, *path = name.split(".")
         owner = namespace.get(first)
@@ -152,7 +152,7 @@ def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterato
 
 
 def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried:
-    """Read what has been set in this process. texts: of the cells that ran; namespace: their variables."""
+    """Read what has been set in this process, from the texts of the cells that ran and their variables."""
     if "torch" not in sys.modules:
         return Carried()
     cells = [_scan(text) for text in texts]
@@ -162,7 +162,7 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried
         run |= functions[name]
     words = {name.rpartition(".")[2] for name in run.calls}
     unread = [*(f"{word}()" for word in sorted(NOT_CARRIED & words)), *_open_contexts()]
-    # A function of the learner's own module may make any of its calls: what they set is read then.
+    # A function of the learner's own module may make any of its calls, so all their settings are read.
     for top, defined in map(_scan, own_modules.sources()):
         for scope in (top, *defined.values()):
             words |= {name.rpartition(".")[2] for name in scope.calls}
@@ -190,9 +190,9 @@ def _called(name: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def news(settings: Carried) -> tuple[str, ...]:
-    """Return what the reader of the next Run must know of these settings, and has not read before."""
+    """Return a note about settings that could not be sent, for those not yet reported."""
     new = [name for name in settings.unsent if name not in _TOLD]
-    _TOLD.intersection_update(settings.unsent)  # what is set again later is reported again
+    _TOLD.intersection_update(settings.unsent)  # Report a setting again if it is made again later.
     _TOLD.update(new)
     return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 
@@ -202,7 +202,7 @@ def _can_be_sent(value: object) -> bool:
 
     try:
         dumps(value)
-    except Exception:  # pickling runs the learner's own code, which may raise anything
+    except Exception:  # Pickling runs the learner's own code, which may raise anything.
         return False
     return True
 
@@ -210,7 +210,7 @@ def _can_be_sent(value: object) -> bool:
 def apply_settings(
     found: Mapping[str, Any], assigned: Mapping[tuple[str, str], Any], states: Mapping[str, Any]
 ) -> None:
-    """Set in this rank what differs from what was read. Modules are imported if need be."""
+    """Set what differs in this rank. Modules are imported as needed."""
     for setting in SETTINGS:
         value = found.get(setting.name, _NOTHING)
         if value is not _NOTHING and setting.read() != value:

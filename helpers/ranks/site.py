@@ -1,6 +1,6 @@
-"""Where a rank server runs: next to its launcher, or in a sandbox that a grader puts up.
+"""Where a rank server runs: next to its launcher, or in a sandbox that a grader creates.
 
-`Connection` has a `Site` start the server; ranks see what the server sees.
+A `Connection` starts the server through a `Site`. Ranks see the same system as their server.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from helpers.ranks.processes import PR_SET_NAME, end_family, prctl
 
 
 class Process(Protocol):
-    """A rank server as its launcher sees it."""
+    """The process of a rank server, as its launcher sees it."""
 
     pid: int
 
     def poll(self) -> int | None:
-        """Return None while it is there."""
+        """Return None while it runs, then its exit code."""
 
     def wait(self, timeout: float) -> int:
-        """Wait for its end. Raise subprocess.TimeoutExpired if that does not come in time (seconds)."""
+        """Wait for its exit. Raise subprocess.TimeoutExpired after `timeout` seconds."""
 
     def kill(self) -> None:
-        """End it, and all that is in its session or place, without asking."""
+        """Kill it, and everything in its session or sandbox."""
 
 
 class Spawned(subprocess.Popen[bytes]):
-    """A rank server that was started as a program: the first process of its session."""
+    """A rank server that was started as a program. It leads its own session."""
 
     def __init__(self, program: str, log: IO[bytes], **options: Any) -> None:
-        # A Stop goes to the kernel's whole process group. Until the new process has a session of its own
-        # it would be ended by it, as Python sets its handlers back before: so it begins with SIGINT
-        # blocked, and lets it through once it ignores it (`Server.warm_up`).
+        # A Stop goes to the kernel's whole process group, and would end the new process until that has
+        # its own session, because Python first restores the default handlers. So it starts with SIGINT
+        # blocked, and unblocks it once it ignores it (`_Server.warm_up`).
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            # -P: a timeit.py or json.py in the learner's folder must not be taken for Python's own
+            # -P: a timeit.py or json.py in the learner's folder must not replace Python's own.
             super().__init__(
                 [sys.executable, "-P", "-c", program],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C or Stop for the kernel is not for the server
+                start_new_session=True,  # A Ctrl-C or Stop for the kernel must not reach the server.
                 **options,
             )
         finally:
@@ -65,7 +65,7 @@ class Spawned(subprocess.Popen[bytes]):
 
 
 class Forked:
-    """A rank server that its launcher forked: the first process of its session."""
+    """A rank server that was forked by its launcher. It leads its own session."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -75,7 +75,7 @@ class Forked:
         if self._code is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # a cell has waited for it: nobody can say how it ended
+            except ChildProcessError:  # A cell has waited for it, so its exit code is lost.
                 self._code = -1
             else:
                 self._code = os.waitstatus_to_exitcode(status) if pid else None
@@ -94,7 +94,7 @@ class Forked:
 
 
 def server_program(site: Site, control: int, method: str) -> str:
-    """Return the text of a program that is a rank server."""
+    """Return the source of a program that runs a rank server."""
     return (
         f"import sys; sys.path.insert(0, {site.root!r}); from helpers.ranks.server import main; "
         f"main({control}, {method!r}, {site.scratch!r}, {site.emptied!r}, {site.idle_s!r})"
@@ -104,12 +104,15 @@ def server_program(site: Site, control: int, method: str) -> str:
 class Site(Protocol):
     """A place for one rank server.
 
-    root: the folder in which the server finds `helpers`. scratch: where its worlds keep their files.
-    Both are named as the server sees them. most_output: how many bytes a rank may print before it is
-    ended, 0 for any number (what is kept of them is another matter). most_result: bytes of one value.
-    most_parts: commas and brackets of its text, 0 for any number.
-    emptied: folders that nobody but the ranks uses: emptied when a launch has ended. idle_s: the server
-    exits after that many seconds without a request; 0: it stays.
+    Attributes:
+        root: The folder in which the server finds `helpers`, as the server sees it.
+        scratch: The folder for the files of its worlds, as the server sees it.
+        most_output: How many bytes a rank may print before it is ended; 0 for no limit. How much of it is
+            kept is a separate limit.
+        most_result: The limit for one returned value, in bytes.
+        most_parts: How many commas and brackets the value's text may have; 0 for no limit.
+        emptied: Folders that only ranks use. They are emptied when a launch has ended.
+        idle_s: The server exits after this many seconds without a request; 0 means never.
     """
 
     root: str
@@ -121,19 +124,23 @@ class Site(Protocol):
     idle_s: float
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
-        """Start the server with this end of its control socket; `log` takes what it prints.
+        """Start the server.
 
-        method: "fork" or "spawn". env: what it needs besides the place's own environment.
+        Args:
+            control: The server's end of the control socket.
+            log: The file for what the server prints.
+            method: "fork" or "spawn".
+            env: Variables that it needs in addition to the place's own environment.
         """
 
     def outside(self, pid: int) -> int:
-        """Return the process id out here of what the server calls `pid`; 0 if there is none."""
+        """Return the process id outside the site of what the server calls `pid`; 0 if there is none."""
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        """Return what of the launcher's environment ranks must have beyond their server's, and must not.
+        """Return which variables ranks must have in addition to their server's, and which they must not.
 
-        os.environ as a cell leaves it is what processes that the notebook starts now would inherit; the
-        server was started before that.
+        A process that the notebook started now would inherit os.environ as cells have left it, but the
+        server was started earlier.
         """
 
     def cwd(self) -> str:
@@ -143,11 +150,11 @@ class Site(Protocol):
         """Return the ranks' `sys.path`."""
 
     def close(self) -> None:
-        """Remove what the place has left on disk, once the server has ended."""
+        """Remove the place's files, after the server has exited."""
 
 
 class Beside:
-    """Next to the launcher: the same files, the same environment, the same process ids."""
+    """Next to the launcher, with the same files, environment and process ids."""
 
     emptied: tuple[str, ...] = ()
     idle_s: float = 300.0
@@ -156,7 +163,7 @@ class Beside:
     most_result = wire.MAX_BYTES[wire.RESULT]
 
     def __init__(self, variables: Mapping[str, str] | None = None) -> None:
-        """Prepare a place. variables: of the server's environment, beyond this process's own."""
+        """Prepare a place. variables: for the server, in addition to this process's environment."""
         self.root = str(Path(__file__).parents[2])
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
         self._variables = dict(variables or {})
@@ -192,10 +199,11 @@ class Beside:
 
 
 class Shared(Beside):
-    """Next to the launcher and forked from it: the memory of torch is shared.
+    """Next to the launcher and forked from it, so that both share the memory of torch.
 
-    The launcher must have one thread, and have called `warm.import_to_share`. The server stays: it holds
-    little memory of its own, and another one could not be forked later, when the kernel has threads.
+    The launcher must have only one thread, and must have called `preload.import_to_share`. The server never
+    exits when idle: it holds little memory of its own, and it could not be forked again once the kernel has
+    threads.
     """
 
     idle_s = 0.0
@@ -214,17 +222,17 @@ class Shared(Beside):
         return Forked(pid)
 
     def _serve(self, control: int, log: int, method: str, env: Mapping[str, str]) -> None:
-        os.setsid()  # a Ctrl-C or Stop for the kernel is not for the server
+        os.setsid()  # A Ctrl-C or Stop for the kernel must not reach the server.
         for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), log, log)):
             os.dup2(source, target)
-        # A copy of the launcher's end of the socket would keep it open when the launcher has gone.
+        # A copy of the launcher's end would keep the socket open after the launcher has exited.
         for fd in map(int, os.listdir("/proc/self/fd")):
             if fd > 2 and fd != control:
-                with contextlib.suppress(OSError):  # the one that listed the others
+                with contextlib.suppress(OSError):  # the descriptor that listed the others
                     os.close(fd)
         os.environ.update(env)
-        del sys.argv[1:]  # the kernel's, which a rank's argparse would take for its own
-        prctl(PR_SET_NAME, b"rank server")  # else it has the kernel's name in lists of processes
+        del sys.argv[1:]  # The kernel's arguments, which argparse in a rank would read.
+        prctl(PR_SET_NAME, b"rank server")  # Otherwise lists of processes show the kernel's name.
         importlib.import_module("helpers.ranks.server").main(
             control, method, self.scratch, self.emptied, self.idle_s
         )

@@ -1,6 +1,6 @@
-"""What a rank says of itself when its launcher asks: where it is, and which threads only pass time.
+"""Report where a rank is when its launcher asks, and which threads do nothing that others could wait for.
 
-Called in the rank, from the thread that listens to the launcher, whatever the others do.
+The thread that listens to the launcher runs this in the rank, whatever the other threads do.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from helpers.ranks.inside import launch_folder
 from helpers.ranks.stores import KeyWait, wait_of
 from helpers.trace.frames import LEARNER, At, clipped, kind_of, learner_frame, place, whereabouts
 
-# Functions of torch that poll a store until other ranks have come.
+# Functions of torch that poll a store until other ranks have joined.
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
-# A rendezvous that gives up sooner than this goes on by itself. Where nobody asks for less, it gives up
-# after five minutes, torch's default for a store, or later.
+# A rendezvous with a shorter timeout ends by itself. Unless a program asks for less, the timeout is at least
+# five minutes, torch's default for a store.
 SOON_S = 300.0
 
-# What may be asked of plain values and of `_MODULES`. Not among them: `set`, which wakes who waits.
+# Attributes that may be read of plain values and of `_MODULES`. `set` is excluded: it wakes waiting threads.
 _ATTRIBUTES = frozenset(
     """
     sleep time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time strftime
@@ -67,7 +67,7 @@ _ATOMS = frozenset(
 _CONTAINERS = frozenset({list, tuple, set, frozenset, dict, collections.deque})
 _STREAMS = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
 _MOST_VALUES = 10_000
-# How long a name is in what a rank says, and how many other threads and ranks it names.
+# Limits of a report: the length of a name, and how many other threads and ranks it names.
 _MAX_NAME, _MOST_THREADS, _MOST_RANKS = 80, 8, 1024
 _READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ASKS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
@@ -81,7 +81,7 @@ _REACHES_OUT = frozenset(
         "LOAD_BUILD_CLASS",
     }
 )
-# Threads of libraries that wake up to look at their own data, for as long as the process lives.
+# Threads of libraries that wake up to check their own data, as long as the process lives.
 _MONITORS = frozenset({"tqdm._monitor.TMonitor"})
 
 
@@ -91,9 +91,9 @@ _Ranks = Annotated[tuple[int, ...], Meta(max_length=_MOST_RANKS)]
 
 @dataclass(frozen=True)
 class ChildCall:
-    """A call that a process which the rank has forked makes on a group of the rank: it never returns.
+    """A call that a child process, forked by the rank, makes on a group of the rank. It never returns.
 
-    who: "DataLoader worker", or "child process".
+    who: "DataLoader worker" or "child process".
     """
 
     who: _Name
@@ -102,15 +102,15 @@ class ChildCall:
 
 
 def tell_of_child(rank_pid: int, call: str, at: At) -> None:
-    """Note a call of this process for the rank that has forked it. Called in the child, before the call."""
+    """Store a call of this process for the rank that forked it. Must run in the child, before the call."""
     data = sys.modules.get("torch.utils.data")
     who = "DataLoader worker" if data and data.get_worker_info() else "child process"
-    with contextlib.suppress(OSError):  # a full disk: then nothing is said
+    with contextlib.suppress(OSError):  # If the disk is full, nothing is reported.
         _file_of_children(rank_pid).write_bytes(json.encode(ChildCall(who, call, at)))
 
 
 def _call_of_a_child() -> ChildCall | None:
-    # Written by the learner's own processes, and perhaps not to its end yet.
+    # Written by the learner's own processes, and perhaps not complete yet.
     with contextlib.suppress(OSError, RuntimeError, DecodeError):
         return json.decode(_file_of_children(os.getpid()).read_bytes(), type=ChildCall)
     return None
@@ -122,15 +122,20 @@ def _file_of_children(rank_pid: int) -> Path:
 
 @dataclass(frozen=True)
 class Status:
-    """What a rank is in, in its own words: the launcher reads it with these limits.
+    """A rank's report of where it is, with the limits within which the launcher reads it.
 
-    at: the learner's line. inside: the function of torch that the main thread is in, or "". meets: the
-    rendezvous that it is in ("init_process_group", "store.get", ...), or "". needs: the ranks that must
-    come to it; none are named where all of the world must. named: the members of the group that it makes.
-    keys: those of a store that it waits for. asleep: its main thread is in an event loop that only its
-    own threads can wake. others: name and line of its other threads that are in the learner's code. idle:
-    its threads from which no other rank need expect anything, by their ids as the rank knows them. alarm:
-    a signal is going to reach it when its timer runs out. child: a call that a process of its own is in.
+    Attributes:
+        at: The learner's line.
+        inside: The function of torch that the main thread is in, or "".
+        meets: The rendezvous that it is in ("init_process_group", "store.get", ...), or "".
+        needs: The ranks that must come to the rendezvous; empty if all ranks of the world must.
+        named: The members of the group that it makes.
+        keys: The keys of a store that it waits for.
+        asleep: The main thread is in an event loop that only the rank's own threads can wake.
+        others: Name and line of its other threads that are in the learner's code.
+        idle: Its threads that do nothing another rank could wait for, by their ids inside the rank.
+        alarm: A signal will reach it when its timer expires.
+        child: A call that one of its processes is in.
     """
 
     at: At | None = None
@@ -147,7 +152,7 @@ class Status:
 
 
 def status(main: int, listener: int) -> Status:
-    """Return what this rank is in. main, listener: the ids of those two threads."""
+    """Return the report of this rank. main, listener: the ids of these two threads."""
     at, inside, frame = whereabouts(main)
     meets, needs, named, gives_up = _rendezvous(frame)
     waits = wait_of(frame)
@@ -170,10 +175,10 @@ def status(main: int, listener: int) -> Status:
 
 
 def _waits_for_its_own_event_loop(frame: FrameType | None) -> bool:
-    """Whether a thread is in an asyncio loop that only threads of this process can wake.
+    """Return whether a thread is in an asyncio loop that only threads of this process can wake.
 
-    That is so if nothing is registered with its selector but the pipe that the loop made for itself. (Whether
-    a timer is going to run out, the kernel shows: the loop waits no longer than until then.)
+    This is the case if only the loop's own pipe is registered with its selector. (The kernel shows whether a
+    timer will expire: the loop does not wait longer than that.)
     """
     while frame is not None and kind_of(frame.f_code) is not LEARNER:
         if frame.f_code.co_name == "_run_once" and "self" in frame.f_locals:
@@ -186,7 +191,7 @@ def _waits_for_its_own_event_loop(frame: FrameType | None) -> bool:
 
 
 def _other_threads(main: int) -> tuple[tuple[str, At], ...]:
-    """Return name and place of each other thread that is in the learner's code, a few of them."""
+    """Return name and place of the other threads that are in the learner's code, up to a limit."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = []
     for ident, frame in sys._current_frames().items():
@@ -199,9 +204,9 @@ def _other_threads(main: int) -> tuple[tuple[str, At], ...]:
 def _rendezvous(
     frame: FrameType | None,
 ) -> tuple[str, tuple[int, ...], tuple[int, ...], bool]:
-    """Return in which rendezvous a thread is, who must come to it, whom it names, and if it gives up soon.
+    """Return the rendezvous that a thread is in, the ranks that must come, those named, and if it ends soon.
 
-    () stands for all ranks of the world.
+    An empty tuple of ranks stands for all ranks of the world.
     """
     while frame is not None and kind_of(frame.f_code) is not LEARNER:
         name, given = frame.f_code.co_name, frame.f_locals
@@ -218,7 +223,7 @@ def _rendezvous(
 
 
 def _numbers(ranks: object) -> tuple[int, ...]:
-    """Return the ranks in a list that the learner's code has passed; none if it is anything else."""
+    """Return the ranks in a list that the learner's code has passed; empty if it is not a list."""
     given: Sequence[object] = ranks if type(ranks) is list else ()
     return tuple(rank for rank in given if type(rank) is int)[:_MOST_RANKS]
 
@@ -229,11 +234,11 @@ def _gives_up_soon(given: Mapping[str, Any]) -> bool:
 
 
 def _threads_that_pass_time() -> list[int]:
-    """Return the native ids of Python threads of which nothing can come that another rank waits for.
+    """Return the native ids of Python threads that cannot do anything another rank waits for.
 
-    A thread that sleeps and looks at a list, forever, would hide each deadlock: it can always go on.
-    It is named here only if it handles nothing but plain values, in ways known to be harmless, and if
-    nobody waits for its end; of any other nobody knows, and the launch's budget has the last word.
+    A thread that sleeps and reads a list, forever, would hide each deadlock, because it can always continue.
+    A thread is only included if it handles nothing but plain values, in ways known to be harmless, and if
+    no thread waits for its end. Otherwise the launch's budget decides.
     """
     frames = sys._current_frames()
     joined = set(_joined(frames.values()))
@@ -249,7 +254,7 @@ def _threads_that_pass_time() -> list[int]:
 
 
 def _joined(frames: Any) -> Iterator[int]:
-    """Return the ids of the thread objects for whose end some thread waits."""
+    """Yield the ids of the thread objects for whose end some thread waits."""
     for innermost in frames:
         frame = innermost
         while frame is not None:
@@ -271,19 +276,19 @@ def _only_passes_time(frame: FrameType | None) -> bool:
         elif frame.f_globals.get("__name__") != "threading":
             return False
         frame = frame.f_back
-    # A Timer has no function of the learner's on its stack, until it fires. What a thread that raises
-    # does last is the hook's; what it prints goes where stdout goes.
+    # A Timer has no function of the learner's on its stack until it fires. A thread that raises ends in the
+    # hook, and what it prints goes to stdout, so neither may have been replaced by the learner's code.
     ordinary = threading.excepthook is threading.__excepthook__ and type(sys.stdout) in _STREAMS
     return own > 0 and ordinary
 
 
 def _harmless(code: CodeType, scope: Mapping[str, Any], seen: set[int]) -> bool:
-    """Tell whether code frees nobody, given that its parameters are plain values.
+    """Return whether code cannot wake another thread or rank, if its parameters are plain values.
 
-    scope: what its other names stand for. seen: the functions that have been looked into.
+    scope: the values of its other names. seen: the functions that have been checked already.
     """
     if any(isinstance(const, CodeType) for const in code.co_consts):
-        return False  # functions made within: not looked into
+        return False  # Functions defined inside it are not checked.
     for step in dis.get_instructions(code):
         name = str(step.argval)
         if step.opname in _REACHES_OUT or (step.opname in _ASKS and name not in _ATTRIBUTES):
@@ -299,14 +304,14 @@ def _harmless(code: CodeType, scope: Mapping[str, Any], seen: set[int]) -> bool:
 
 
 def _harmless_name(name: str, scope: Mapping[str, Any], code: CodeType, seen: set[int]) -> bool:
-    if name not in scope:  # not there yet: it will be given a plain value
+    if name not in scope:  # Not defined yet: it will get a plain value.
         return name in _BUILTINS or not hasattr(builtins, name)
     return _plain([scope[name]], code, seen)
 
 
 def _plain(values: list[Any], code: CodeType, seen: set[int]) -> bool:
-    """Tell whether nothing that `code` does with these values, and with what is in them, frees anybody."""
-    for count, value in enumerate(values):  # grows while it is walked
+    """Return whether nothing that `code` does with these values and their contents can wake others."""
+    for count, value in enumerate(values):  # The list grows during the loop.
         kind = type(value)
         if kind in _ATOMS or kind is threading.Event:
             continue
@@ -337,7 +342,7 @@ def _plain_one(value: Any, code: CodeType, seen: set[int]) -> bool:
 
 
 def _of_modules(value: Any) -> bool:
-    """Tell a function, class or constant of one of `_MODULES`: somebody may have put another there."""
+    """Return whether a value belongs to one of `_MODULES`: a learner may have replaced its attributes."""
     module = getattr(value, "__module__", "") or type(getattr(value, "__self__", None)).__module__
     return type(value) in _ATOMS or module in _MODULES
 

@@ -1,7 +1,7 @@
-"""Stop, or Ctrl-C: pressed once it interrupts, pressed again it does not interrupt the clearing up.
+"""Handle Stop (or Ctrl-C): the first press interrupts, and further presses do not interrupt the cleanup.
 
-The system interrupts only the main thread. In a kernel each press is counted as well (`count_stops`), and a
-launch that another thread has asked for looks at the count while it waits (`raise_if_stopped`).
+The system interrupts only the main thread. In a kernel each press is also counted (`count_stops`), and a
+launch in another thread checks the count while it waits (`raise_if_stopped`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Presses:
 
 @dataclass(frozen=True)
 class _Counting:
-    """A handler of SIGINT that counts a press, and then does what the handler before it did."""
+    """A handler of SIGINT that counts a press, and then calls the previous handler."""
 
     before: Any
 
@@ -48,7 +48,7 @@ _presses, _thread = _Presses(), _Thread()
 def count_stops(kernel: Any) -> None:
     """Count presses of Stop in a kernel's main thread, during this cell and after it.
 
-    Must be called in each cell: ipykernel sets its own handler before a cell and another one after it.
+    Must be called in each cell, because ipykernel sets its own handler before a cell and another one after.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _counting(signal.getsignal(signal.SIGINT)))
@@ -56,7 +56,7 @@ def count_stops(kernel: Any) -> None:
 
 
 def let_threads_stop_quietly() -> None:
-    """Print no traceback when a Stop ends a thread: the cell that was stopped has said so."""
+    """Print no traceback when a Stop ends a thread, because the stopped cell already reports it."""
     plain = threading.excepthook
 
     def hook(args: Any) -> None:
@@ -73,15 +73,15 @@ def _counting(before: Any) -> _Counting:
 def raise_if_stopped() -> None:
     """Raise KeyboardInterrupt in a thread, once, if Stop was pressed since its `one_stop` began."""
     if _thread.seen is not None and _thread.seen != _presses.count:
-        _thread.seen = None  # no other press interrupts the clearing up
+        _thread.seen = None  # Further presses must not interrupt the cleanup.
         raise KeyboardInterrupt
 
 
 @contextmanager
 def one_stop() -> Iterator[None]:
-    """Let the first Stop (or Ctrl-C) raise KeyboardInterrupt and ignore all that follow it.
+    """Raise KeyboardInterrupt at the first Stop (or Ctrl-C) in the block, and ignore the following ones.
 
-    Who presses Stop again and again must not interrupt the ending of the ranks.
+    Pressing Stop repeatedly must not interrupt the ending of the ranks.
     """
     if threading.current_thread() is not threading.main_thread():
         outer = _thread.seen

@@ -1,10 +1,10 @@
-"""Waiting for a key of a store, as processes under torchrun do, and so that the wait can be named.
+"""Make a rank wait for keys of a store as under torchrun, and make the wait visible to its launcher.
 
-A rank's default group meets at a `FileStore`, which is faster to join than torchrun's `TCPStore`. Where
-learners use that store themselves the two differ (torch 2.13): a `FileStore` gives up with a plain
-RuntimeError in place of a DistStoreError, and up to a second late, as it counts whole seconds. So Python's
-calls of that one store are made to behave like a `TCPStore`'s. Calls that C++ makes, gloo's among them, and a
-`FileStore` that the learner makes stay as torch has them.
+A rank's default group meets at a `FileStore`, which is faster to join than torchrun's `TCPStore`. If learners
+use that store themselves, the two differ (torch 2.13): a `FileStore` raises a plain RuntimeError in place of
+a DistStoreError, and up to a second late, because it counts whole seconds. So Python calls on that one store
+are made to behave like a `TCPStore`'s. Calls from C++, including gloo's, and a learner's own `FileStore` are
+unchanged.
 
 While a rank waits, its launcher reads from the frame of `_wait` what it waits for: see `wait_of`.
 """
@@ -24,7 +24,7 @@ from msgspec import Meta
 
 from helpers.trace.frames import clipped, is_ours
 
-# From the arguments of a call: the keys that it waits for, and for how long.
+# From a call's arguments: the keys that it waits for, and how long.
 _Given = Callable[..., tuple[list[str], timedelta]]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.02
 _MAX_NAME, _MAX_KEYS = 80, 8
@@ -33,10 +33,13 @@ _LIBC = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class KeyWait:
-    """A wait for keys that somebody must set.
+    """A wait for keys that another process or thread must set.
 
-    call: "store.get" or the like. port: of the server that keeps the keys, 0 if it is a file or this process.
-    ends_in_s: when the call gives up. number: another one for each wait of this process.
+    Attributes:
+        call: The call, such as "store.get".
+        port: The port of the server with the keys; 0 for a file or this process.
+        ends_in_s: How long until the call gives up, in seconds.
+        number: Different for each wait of this process.
     """
 
     call: Annotated[str, Meta(max_length=_MAX_NAME)]
@@ -49,7 +52,7 @@ class KeyWait:
 
 
 def install(path: str) -> None:
-    """Have this process's calls of every kind of store that wait go through `_wait`.
+    """Route this process's waiting calls on every kind of store through `_wait`.
 
     path: the file of the default group's store.
     """
@@ -76,7 +79,7 @@ def _wrap(kinds: Any, name: str, given: _Given, is_default: Callable[[object], b
     def call(store: Any, *args: Any, **named: Any) -> Any:
         try:
             keys, timeout = given(store, *args, **named)
-        except TypeError:  # torch's own message says what is wrong with the arguments
+        except TypeError:  # torch's own message explains what is wrong with the arguments.
             return plain(store, *args, **named)
         base = getattr(store, "_underlying_non_prefix_store", store)
         ends_s = time.monotonic() + timeout.total_seconds()
@@ -91,7 +94,7 @@ def _wrap(kinds: Any, name: str, given: _Given, is_default: Callable[[object], b
 
 
 def _wait(wait: Callable[[], Any], name: str, base: Any, keys: list[str], ends_s: float) -> Any:
-    return wait()  # the other arguments are for `wait_of`, which finds them in this frame
+    return wait()  # `wait_of` reads the other arguments from this frame.
 
 
 def _wait_for_file(store: Any, keys: list[str], timeout: timedelta, ends_s: float) -> None:
@@ -104,21 +107,19 @@ def _wait_for_file(store: Any, keys: list[str], timeout: timedelta, ends_s: floa
             milliseconds = round(timeout.total_seconds() * 1000)
             names = ", ".join(f"/{key}" for key in keys)
             raise DistStoreError(f"wait timeout after {milliseconds}ms, keys: {names}")
-        # Not `time.sleep`: by the system call the launcher tells torch's polling from a learner's own sleep,
-        # which it must not take for a wait.
+        # Not `time.sleep`: the launcher uses the system call to distinguish torch's polling from a
+        # learner's own sleep, which is not a wait.
         _LIBC.usleep(int(1e6 * min(pause_s, left_s)))
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def wait_of(frame: FrameType | None) -> KeyWait | None:
-    """Return the wait for keys in which a thread is, from its innermost frame outwards."""
+    """Return the wait for keys that a thread is in, searching from its innermost frame outwards."""
     while frame is not None:
         if frame.f_code is _wait.__code__:
             given, caller = frame.f_locals, frame.f_back and frame.f_back.f_back
             if not given["keys"] or caller is None or is_ours(caller.f_code):
-                return (
-                    None  # what runs around an answer uses keys of which its author knows nothing
-                )
+                return None  # Keys of the course's own code mean nothing to the learner.
             port = getattr(given["base"], "port", 0)
             keys = tuple(clipped(str(key), _MAX_NAME) for key in given["keys"][:_MAX_KEYS])
             ends_s = given["ends_s"]

@@ -1,7 +1,7 @@
-"""What the kernel shows of a process: does a thread run, wait forever, or until when? What is in its sockets?
+"""Read from the kernel what a process does: which threads run or wait, until when, and its sockets.
 
-A thread that waits is in a system call, whose number and arguments are in /proc/PID/task/TID/syscall
-for processes that may trace it (see proc(5)); the time until which it waits is in its memory.
+A thread that waits is in a system call. The call's number and arguments are in /proc/PID/task/TID/syscall
+for processes that may trace it (see proc(5)). The time until which it waits is in the thread's memory.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOREVER = float("inf")
-# What gloo calls the thread that looks at its connections, every 10 ms as long as the process lives.
+# gloo's name for the thread that checks its connections every 10 ms, as long as the process lives.
 GLOO_LOOP = "gloo_tcp_loop"
-# How it waits: for 64 events, 10 ms. With torch before 2.12 the thread has no name of its own.
+# Its arguments for the wait: 64 events, 10 ms. Before torch 2.12 the thread has no name of its own.
 _GLOOS_EPOLL = [64, 10]
-# What RPC calls the thread that looks whether a message has come. It never rests.
+# RPC's name for the thread that checks whether a message has arrived. It never sleeps.
 RPC_LOOP = "TP_SHM_reactor"
 
 # Numbers of system calls, by machine: asm/unistd_64.h and asm-generic/unistd.h.
@@ -54,26 +54,29 @@ _CALLS = {
     },
 }.get(platform.machine(), {})
 _FUTEX_PRIVATE, _FUTEX_REALTIME, _FUTEX_WAIT, _FUTEX_WAIT_BITSET = 128, 256, 0, 9
-# Commands of fcntl(2) that wait for a lock, of a process or of an open file: F_SETLKW, F_OFD_SETLKW.
+# Commands of fcntl(2) that wait for a lock of a process or of an open file: F_SETLKW, F_OFD_SETLKW.
 _LOCKS = frozenset({7, 38})
-# The state of a socket in /proc/net/tcp; from TCP_LISTEN in the kernel's tcp_states.h.
+# The state of a listening socket in /proc/net/tcp; TCP_LISTEN in the kernel's tcp_states.h.
 _LISTEN = "0A"
-# time.sleep() sleeps until a moment; torch, when it polls a store, for a while.
+# time.sleep() sleeps until a point in time, but torch's polling of a store sleeps for a duration.
 _TIMER_ABSTIME = 1
 _TIMESPEC = struct.Struct("=qq")
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One thread, as it was when the kernel was asked.
+    """One thread, as the kernel showed it.
 
-    inner: its id as the process itself knows it, which in a sandbox is another. state: a letter of proc(5),
-    such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped). switches: how often it has given
-    up the processor; a thread with the same number has not run since. call: the system call in which it
-    waits, "" if it is in none of those known here, "?" if that is hidden. ends_in_s: that wait ends by itself
-    after at most this many seconds; FOREVER if never. private: only a thread of the same process, or of a
-    descendant of it, can wake it. fd: the descriptor from which it receives. ran_ms: of RPC_LOOP, which on a
-    machine with many cores never gives up the processor, for how long it has run.
+    Attributes:
+        inner: Its id inside the process's namespace, which differs in a sandbox.
+        state: A letter of proc(5), such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped).
+        switches: How often it has given up the processor. If the number is unchanged, it has not run since.
+        call: The system call in which it waits; "" if it is none of those known here, "?" if it is hidden.
+        ends_in_s: The wait ends by itself after at most this many seconds; FOREVER if never.
+        private: Only a thread of the same process or of its descendants can wake it.
+        fd: The descriptor from which it receives.
+        ran_ms: How long it has run. Only for RPC_LOOP, which on a machine with many cores never gives up the
+            processor.
     """
 
     id: int
@@ -89,11 +92,11 @@ class Thread:
 
 
 def threads_of(pid: int) -> list[Thread]:
-    """Return the threads of a process, its main thread first; those that end meanwhile are left out."""
+    """Return the threads of a process, its main thread first, without those that end meanwhile."""
     if sys.platform != "linux" or not pid:
         return []
     found = []
-    with contextlib.suppress(OSError):  # it may go at any moment
+    with contextlib.suppress(OSError):  # It may exit at any moment.
         for name in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
             with contextlib.suppress(OSError, IndexError, ValueError):
                 found.append(_thread(pid, int(name)))
@@ -101,9 +104,9 @@ def threads_of(pid: int) -> list[Thread]:
 
 
 def times_of(pid: int, apart: str = "") -> tuple[int, int, int]:
-    """Return how long a process's threads have run, and how long they were in the queue for a core (ns).
+    """Return how long a process's threads have run, and how long they were queued for a core, in ns.
 
-    The last number is the queueing of the threads called `apart`, which is not a part of the one before it.
+    The last number is the queueing time of the threads called `apart`, which the number before it excludes.
     """
     ran = queued = queued_apart = 0
     with contextlib.suppress(OSError):
@@ -131,7 +134,7 @@ def _thread(pid: int, tid: int) -> Thread:
             inner = int(value.split()[-1])
         elif key in {"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}:
             switches += int(value)
-    if state != "S":  # one that runs is in no system call that it waits in
+    if state != "S":  # A running thread is not in a system call that waits.
         ran_ns = int(_read(f"{folder}/schedstat").split()[0]) if name == RPC_LOOP else 0
         return Thread(tid, inner, name, state, switches, ran_ms=ran_ns // 1_000_000)
     try:
@@ -156,7 +159,7 @@ def _thread(pid: int, tid: int) -> Thread:
 
 
 def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
-    """Tell after how many seconds at most a wait ends by itself, and whether it is the process's own."""
+    """Return after how many seconds at most a wait ends, and whether only the process can end it."""
     if call == "futex":
         private = bool(args[1] & _FUTEX_PRIVATE)
         kind = args[1] & 127
@@ -165,7 +168,7 @@ def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
         if not args[3]:
             return FOREVER, private
         at = _timespec(pid, args[3])
-        if kind == _FUTEX_WAIT_BITSET:  # until a moment, not for a while
+        if kind == _FUTEX_WAIT_BITSET:  # until a point in time, not for a duration
             clock = time.CLOCK_REALTIME if args[1] & _FUTEX_REALTIME else time.CLOCK_MONOTONIC
             at -= time.clock_gettime(clock)
         return max(0.0, at), private
@@ -181,10 +184,10 @@ def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
 
 
 def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
-    """Whether only a process and its descendants can write what is read here.
+    """Return whether only a process and its descendants can write to the descriptor that it reads.
 
-    A rank begins with no pipe to read from, so it made this one itself. (A fifo has a name, by which others
-    may open it.)
+    A rank starts with no pipe to read from, so it made this one itself. (A fifo has a name, by which other
+    processes may open it.)
     """
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/{pid}/fd/{fd}").startswith("pipe:")
@@ -194,12 +197,12 @@ def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
 def lock_holders(pid: int) -> frozenset[int]:
     """Return the processes that hold the file locks for which threads of a process wait; see proc_locks(5).
 
-    None if the kernel does not tell: then the lock may be that of an open file that several processes share.
+    The id is -1 for an open file description lock (F_OFD_SETLKW), which several processes may share.
     """
     found = set()
     with contextlib.suppress(OSError, ValueError, IndexError):
         holder = 0
-        # Below each lock stand those who wait for it: "1: FLOCK ADVISORY WRITE 123 ...", "1: -> FLOCK ...".
+        # The waiting processes follow each lock: "1: FLOCK ADVISORY WRITE 123 ...", "1: -> FLOCK ...".
         for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines():
             _, *fields = line.split()
             if fields[0] != "->":
@@ -210,9 +213,9 @@ def lock_holders(pid: int) -> frozenset[int]:
 
 
 def ports_of(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:
-    """Return the TCP ports that a process serves, in the network as it sees it. None where that is hidden.
+    """Return the TCP ports on which a process listens, in its own network. Empty if they are hidden.
 
-    table: the `connections` of that network, if they have been read.
+    table: the `connections` of that network, if they have been read already.
     """
     with contextlib.suppress(OSError, ValueError):
         served = {
@@ -228,10 +231,10 @@ def ports_of(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozense
 def queues_of(
     pid: int, table: Iterable[Sequence[str]] | None = None
 ) -> dict[int, tuple[int, int]] | None:
-    """Return (bytes not yet sent off, bytes not yet read) for each TCP connection of a process, by its inode.
+    """Return (bytes not yet sent, bytes not yet read) for each TCP connection of a process, by inode.
 
-    None where the kernel does not tell: the process has ended, or is in a sandbox. table: the `connections`
-    of its network, if they have been read.
+    Return None if the kernel does not show them, because the process has ended or is in a sandbox. table: the
+    `connections` of its network, if they have been read already.
     """
     with contextlib.suppress(OSError, ValueError):
         own = _sockets(pid)
@@ -245,7 +248,7 @@ def queues_of(
 
 
 def connections(pid: int) -> Iterator[list[str]]:
-    """Yield the fields of each TCP socket in the network of a process; see proc(5), /proc/net/tcp."""
+    """Yield the fields of each TCP socket in a process's network; see proc(5), /proc/net/tcp."""
     for table in ("tcp", "tcp6"):
         yield from map(
             str.split, Path(f"/proc/{pid}/net/{table}").read_text(encoding="utf-8").splitlines()[1:]
@@ -253,7 +256,7 @@ def connections(pid: int) -> Iterator[list[str]]:
 
 
 def _sockets(pid: int) -> set[int]:
-    """Return the inodes of the sockets that a process holds open."""
+    """Return the inodes of the sockets that a process has open."""
     found = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):  # closed meanwhile
@@ -269,8 +272,8 @@ def _milliseconds(argument: int) -> float:
 
 
 def _timespec(pid: int, address: int) -> float:
-    # A process's memory, like its `syscall` file, is open to those who may trace it (ptrace(2)). Where Yama
-    # restricts that to descendants: ranks are some.
+    # A process's memory and its `syscall` file are open to processes that may trace it (ptrace(2)). If Yama
+    # restricts tracing to descendants, ranks still qualify.
     fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         seconds, nanoseconds = _TIMESPEC.unpack(os.pread(fd, _TIMESPEC.size, address))

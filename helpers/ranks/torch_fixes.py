@@ -1,18 +1,18 @@
-"""Where torch itself hangs or fails in ordinary programs, and what a rank does about it.
+"""Work around cases in which torch itself hangs or fails in ordinary programs.
 
-**Groups that begin and end more than once** (`init_process_group("gloo")`, as in every tutorial). torch's own
-rendezvous works once per process. If a script destroys its group and makes another, rank 0 closes the store
-with the first group while other ranks may already use it for the second, and the rank that finishes
-connecting first closes gloo's connections while others still connect. Measured with torch 2.13 and 4 ranks,
-seven times `init_process_group("gloo"); destroy_process_group()`: under torchrun 4 of 4 runs failed or hung,
-with forked processes 6 of 8. So here the store stays open as long as rank 0 lives, no rendezvous sees the
-keys of another, and each ends for all ranks at once.
+**Groups that are made and destroyed more than once** (`init_process_group("gloo")`, as in every tutorial).
+torch's own rendezvous works once per process. If a script destroys its group and makes a new one, rank 0
+closes the store with the first group while other ranks may already use it for the second. Also, the rank that
+finishes connecting first closes gloo's connections while others still connect. Measured with torch 2.13 and 4
+ranks that run `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4 of 4 runs
+failed or hung, with forked processes 6 of 8. So here the store stays open as long as rank 0 lives, each
+rendezvous has its own keys, and it ends for all ranks at the same time.
 
-**Groups that end with a DDP module.** Where a function destroys its group and returns, the reducer inside the
-model owns the last reference to the group. torch destroys a `Reducer`, and with it the group, with the GIL
-held; the group's destructor joins gloo's threads, and one of those may be waiting for the GIL. Measured with
+**Groups that end with a DDP module.** If a function destroys its group and returns, the reducer inside the
+model owns the last reference to the group. torch destroys a `Reducer`, and with it the group, while holding
+the GIL. The group's destructor joins gloo's threads, one of which may be waiting for the GIL. Measured with
 torch 2.13: 9 of 16 such launches hung, and 4 to 16 of 24 processes that were forked without this project. A
-reference held from Python avoids it: it is released without the GIL.
+reference held from Python avoids this, because it is released without the GIL.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-# Groups whose reducer is being destroyed at this moment, or was some time ago.
+# Groups whose reducer is being destroyed, or has been since the last reducer was made.
 _released: list[Any] = []
 
 
 def install() -> None:
-    """Have torch in this process keep one rendezvous apart from the next, and groups beyond reducers."""
+    """Make torch in this process keep rendezvous apart, and keep groups longer than reducers."""
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
     meet: Any = importlib.import_module("torch.distributed.rendezvous")
     own = _Rendezvous(meet._create_c10d_store, c10d._is_barrier_after_init)
@@ -39,7 +39,7 @@ def install() -> None:
 
 
 class _Rendezvous:
-    """What this rank has of each rendezvous, by its place: address, port and world size."""
+    """What this rank keeps of each rendezvous, by its place: address, port and world size."""
 
     def __init__(self, create: Any, barrier: Any) -> None:
         self.plain_create, self.plain_barrier = create, barrier
@@ -61,16 +61,16 @@ class _Rendezvous:
 
         store = self.plain_create(hostname, port, rank, world_size, timeout, use_libuv)
         if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-            return store  # of an agent, which keeps each rendezvous apart itself
+            return store  # The agent's store keeps each rendezvous apart itself.
         if rank == 0:
-            self.stores.append(store)  # all of one port share a server, which the first one keeps
+            self.stores.append(store)  # They share the first one's server.
         self.begun = place = (hostname, port, world_size)
-        # Counted when it is over, not when it begins: where one rank's call fails and another's does
-        # not, both still mean the same rendezvous.
+        # Count a rendezvous when it is over, not when it begins: if the call fails on only one rank, all
+        # still mean the same rendezvous.
         return PrefixStore(f"rendezvous {self.over[place]} of {world_size}", store)
 
     def barrier_after_init(self) -> int:
-        """Tell init_process_group to wait, at its end, until every rank has got there."""
+        """Return 1 to make init_process_group wait, at its end, until every rank has reached that point."""
         asked_by_init = sys._getframe(1).f_code.co_name == "init_process_group"
         if not asked_by_init or self.begun is None:
             return int(self.plain_barrier())
@@ -89,12 +89,12 @@ def _hold_groups_of_reducers() -> None:
 
         def __init__(self, *given: Any, **named: Any) -> None:
             super().__init__(*given, **named)
-            _released.clear()  # by now their reducers have gone
+            _released.clear()  # By now their reducers are destroyed.
             every = [*given, *named.values()]
             self._groups = [each for each in every if isinstance(each, group)]
 
         def __del__(self) -> None:
-            # Runs before the destructor of the reducer that C++ made.
+            # Runs before the destructor of the reducer in C++.
             _released.extend(self._groups)
 
     Reducer.__module__, Reducer.__qualname__ = plain.__module__, plain.__qualname__

@@ -1,6 +1,6 @@
-"""Why something cannot be sent to the ranks: which variable, on which line, what it is, what to do.
+"""Explain why something cannot be sent to the ranks: which variable, on which line, and what to do.
 
-Called by `payload` once pickling has failed, so nothing here needs to be fast.
+`payload` calls this only after pickling has failed, so nothing here needs to be fast.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _ELSE = "Make it inside the function, or send the plain data that it is made fro
 
 @dataclass(frozen=True)
 class _Use:
-    """A value, what the reader calls it, and the line on which a function uses it."""
+    """A value, its name for readers, and the line on which a function uses it."""
 
     name: str
     value: Any
@@ -118,7 +118,7 @@ class _Use:
 def explain(
     error: Exception, fn: Callable[..., Any], args: Sequence[Any], parts: Sequence[Sequence[Any]]
 ) -> CannotSend:
-    """Find the variable because of which pickling failed."""
+    """Return an error that names the variable because of which pickling failed."""
     for use in _uses(fn, args, parts):
         if problem(use.value):
             return CannotSend(message(use.name, use.value, use.line), use.name)
@@ -127,7 +127,7 @@ def explain(
 
 
 def problem(value: Any) -> str:
-    """Return "" if a value can be sent, else what pickle says."""
+    """Return "" if a value can be sent, otherwise pickle's message."""
     try:
         dumps(value)
     except Exception as error:
@@ -136,7 +136,7 @@ def problem(value: Any) -> str:
 
 
 def message(name: str, value: Any, line: str = "") -> str:
-    """Say why what `name` stands for cannot be sent, down to the part of it that is the cause."""
+    """Explain why `name` cannot be sent, with the part of its value that is the cause."""
     path, part = _culprit(name, value)
     what, remedy = _kind(part)
     told = f"{name} cannot be sent to the ranks: "
@@ -145,12 +145,12 @@ def message(name: str, value: Any, line: str = "") -> str:
 
 
 def is_known(value: Any) -> bool:
-    """Whether a value is of a kind that belongs to one process. Pickle is not tried, which may take long."""
+    """Return whether a value is of a kind that belongs to one process, without pickling, which is slow."""
     return _known(getattr(value, "__self__", value)) is not None
 
 
 def _kind(part: Any) -> tuple[str, str]:
-    """Say what it is, and what to write instead."""
+    """Return what a value is, and what to write instead."""
     shown = type(part).__qualname__
     if type(part).__module__ not in {"builtins", "__main__"}:
         shown = f"{type(part).__module__}.{shown}"
@@ -174,7 +174,7 @@ def _known(part: Any) -> tuple[str, str] | None:
 
 
 def _culprit(path: str, value: Any) -> tuple[str, Any]:
-    """Go down to the smallest part that cannot be sent."""
+    """Return the path and value of the smallest part that cannot be sent."""
     for _ in range(_DEPTH):
         if _known(value) is not None:
             return path, value
@@ -241,7 +241,7 @@ def _is_by_value(function: types.FunctionType) -> bool:
 
 
 def _uses_of(function: Any) -> Iterator[_Use]:
-    """Return what a function takes from outside: global variables, those around it, its defaults."""
+    """Yield what a function uses from outside: global and enclosing variables, defaults, attributes."""
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):
         return
@@ -265,7 +265,7 @@ def _uses_of(function: Any) -> Iterator[_Use]:
 
 
 def _lines(code: types.CodeType) -> dict[str, int]:
-    """Return the variables from outside that code reads, each with the first line that does."""
+    """Return the outside variables that code reads, each with the first line that reads it."""
     found: dict[str, int] = {}
     line = code.co_firstlineno
     for step in dis.get_instructions(code):
@@ -280,7 +280,7 @@ def _lines(code: types.CodeType) -> dict[str, int]:
 
 
 def _line_of(step: Any, before: int) -> int:
-    number = getattr(step, "line_number", None)  # Python 3.13; there `starts_line` is a bool
+    number = getattr(step, "line_number", None)  # In Python 3.13, where `starts_line` is a bool.
     return before if number is None else int(number)
 
 

@@ -1,20 +1,19 @@
-"""Decides, from outside and while it runs, whether a world is stuck.
+"""Detect, from outside and while it runs, whether a world is deadlocked.
 
-    each look:  the kernel's word on every thread ──> can one go on? ──yes──> forget all, look again later
+    each look:  the kernel's state of every thread ──> can one continue? ──yes──> reset, look again later
                                                           │ no
                 ask each rank where it is, look again:    │
-                has any thread run since? ────────yes─────┘ begin again
+                has any thread run since? ────────yes─────┘ start again
                           │ no
-                do the records prove it? ──yes──> Diagnosis
+                do the records prove a deadlock? ──yes──> Diagnosis
                           │ no
-                has it been so for a while, although gloo's own threads did get the processor? ──> Diagnosis
+                has it lasted a while, although gloo's own threads got the processor? ──> Diagnosis
 
-Two looks between which no thread has run make one moment at which all of them waited: so no message can
-have passed from one to the other between the looks, however slow or busy the machine is. A rank that
-computes, sleeps, reads, is stopped or has a process of its own to wait for can go on: then there is
-nothing to tell, however long it takes, and the launch's budget has the last word. So it is with a loop that
-polls a flag or `is_completed()`, which the clock may end as well, and with `accept`, as anybody may connect:
-a RankTimeout names their lines.
+If no thread has run between two looks, there was a moment at which all of them waited. So no message can have
+passed between ranks meanwhile, however slow or busy the machine is. A rank that computes, sleeps, reads, is
+stopped, or waits for a process of its own can continue. Then there is no diagnosis, however long it takes,
+and the launch's budget decides. The same holds for a loop that polls a flag or `is_completed()`, which may
+end after some time, and for `accept`, because any process may connect: a RankTimeout then names their lines.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from helpers.ranks.budget import BACKSTOP
-from helpers.ranks.observed import HereView, OneRank, View
+from helpers.ranks.process_snapshot import HereView, OneRank, View
 from helpers.ranks.status import SOON_S, Status
 from helpers.ranks.threads import FOREVER, GLOO_LOOP, RPC_LOOP, Thread
 from helpers.ranks.worker import CHANNEL_FD
@@ -33,44 +32,44 @@ from helpers.trace.diagnosis import RankState, can_complete, diagnose
 from helpers.trace.events import Diagnosis
 
 LOOK_S = 0.1
-# The pause before the next look while nobody seems to be able to go on.
+# The pause before the next look while no rank seems able to continue.
 LOOK_AGAIN_S = 0.02
-# How long nothing may move where the records do not prove that nothing can: a store is polled, a transfer
-# has both its ends, nothing is recorded.
+# How long nothing may move if the records do not prove a deadlock: a store is polled, a transfer has both
+# its ends, or nothing is recorded.
 STUCK_UNPROVEN_S = 0.6
-# The same where the kernel does not tell in which system calls ranks wait: in a grader's sandbox.
+# The same if the kernel hides the system calls in which ranks wait, as in a grader's sandbox.
 HIDDEN_S = 5.0
-# How often each of `_LOOPS` must have looked at its connections meanwhile: gloo's does so every 10 ms, RPC's
-# more than once in each ms that it runs. On a machine so busy that they cannot, nothing is known. And how
-# often we must have looked at what gloo's does.
+# How often each thread of `_LOOPS` must have checked its connections meanwhile: gloo's does so every 10 ms,
+# RPC's more than once in each ms that it runs. If the machine is too busy for that, nothing is known. It is
+# also how many of our looks must have found gloo's thread busy.
 _LOOKS = 10
-# How long to take in what ranks say before looking whether all hosts have answered.
-_PUMP_S = 0.005
-# How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without.
+# How long to read messages from ranks before checking again whether all hosts have answered.
+_POLL_S = 0.005
+# How long a rank has to report where it is. If a call in C++ prevents that, it is judged without a report.
 _ANSWER_S = 1.0
 
-# Threads that look again and again whether a message has come.
+# Threads that check again and again whether a message has arrived.
 _LOOPS = frozenset({GLOO_LOOP, RPC_LOOP})
-# How threads that torch makes for itself are called. What they wait for comes from other ranks.
+# Prefixes of the names of torch's own threads. They wait for data from other ranks.
 _TORCHS = ("gloo_", "pt_", "TP_")
-# Such threads look at their GPUs every now and then, for as long as the process lives.
+# Such threads check their GPUs now and then, as long as the process lives.
 _GPUS = ("pt_nccl", "cuda")
 _WAITS_OF_TORCH = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
 _POLLS = frozenset({"nanosleep", "clock_nanosleep"})
-# A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give: the
-# C library asks each server for up to 30 s.
+# A wait in a rendezvous that ends sooner may be a look-up of a machine's name, which a slow DNS will still
+# answer: the C library asks each server for up to 30 s.
 _NAME_S = 60.0
-# In how many looks on end a main thread that polled may be found at something else: at its question.
+# In how many looks in a row a polling main thread may be seen making its request instead of sleeping.
 _PAUSES = 5
 _STORE = "pt_tcpstore"
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Snapshot:
     """What one look has seen: for each thread, how often it had given up the processor.
 
-    switches: of those that count; none of them may have run since. loops: of `_LOOPS` and of main threads
-    that poll a store, all of which must have, and must still be at it.
+    switches: of the threads that count; none of them may have run since the first look. loops: of `_LOOPS`
+    and of main threads that poll a store; each of them must have run since, and must still do the same.
     """
 
     at: float
@@ -80,35 +79,35 @@ class _Look:
 
 
 @dataclass
-class Watcher:
-    """Looks at a world now and then; says when it is stuck, and why.
+class DeadlockDetector:
+    """Looks at a world repeatedly, and diagnoses a deadlock.
 
-    budget_s: how long the world may take; no wait of torch that would end later is going to end.
+    budget_s: how long the world may take. A wait of torch with a later deadline counts as endless.
     """
 
     world: World
     budget_s: float
     # After how many seconds to look again.
     next_s: float = LOOK_S
-    _first: _Look | None = None
-    # How many looks have found gloo's threads busy, and the connections as they were then.
+    _first: _Snapshot | None = None
+    # How many looks have found gloo's threads busy, and the connections' queues at the last one.
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
     _asked: float | None = None
     _pauses: int = 0
     _skipped: int = 0
-    # What the system shows at the look that is under way.
+    # What the system shows in the current look.
     _view: View = HereView({}, 0)
 
     def look(self, now: float) -> Diagnosis | None:
-        """Return the diagnosis of a stuck world, or None. `now` in seconds, on any steady clock."""
+        """Return the diagnosis of a deadlocked world, or None. now: in seconds, from any steady clock."""
         self.next_s = LOOK_S
         live = [member for member in self.world.members if not member.done]
         if sys.platform != "linux" or not live or not all(member.pid for member in live):
             return None
         pids = {member.rank: member.pid for member in self.world.members}
-        # Ranks on other hosts may be sending what has to be taken in before the answer comes.
+        # While other hosts answer, read what their ranks send, because it may come before the answer.
         self._view = self.world.connection.view(
-            self.world.launch, pids, lambda: self.world.pump(_PUMP_S)
+            self.world.launch, pids, lambda: self.world.poll(_POLL_S)
         )
         if any(member.done for member in live):
             return None
@@ -149,9 +148,9 @@ class Watcher:
     def _looks_for_its_key(
         self, live: list[Member], threads: Mapping[int, Sequence[Thread]]
     ) -> bool:
-        """Whether a rank that polls a file for a key is looking into it: then this look says nothing.
+        """Return whether a rank that polls a file for a key is reading it, so that this look says nothing.
 
-        Not for long: a rank that has found its key goes on to something else.
+        This is limited, because a rank that has found its key continues with something else.
         """
         found = any(
             member.status.keys is not None
@@ -164,10 +163,10 @@ class Watcher:
         return 0 < self._skipped <= _PAUSES
 
     def _may_wait(self, member: Member, threads: Sequence[Thread]) -> bool:
-        """Whether a rank may be unable to go on by itself, as far as can be seen without asking it.
+        """Return whether a rank may be unable to continue by itself, judged without asking it.
 
-        A thread that it has already called idle may be running: on a busy machine a heartbeat spends more
-        time in the queue for a core than asleep, and would hide every deadlock.
+        A thread that it has already reported as idle may be running: on a busy machine a heartbeat spends
+        more time queued for a core than asleep, and would hide every deadlock.
         """
         main = threads[0]
         waits = (
@@ -176,31 +175,31 @@ class Watcher:
             or main.call in _WAITS_OF_TORCH
         )
         return waits and all(
-            thread.state == "S" or _looks_round(thread) or thread.inner in member.status.idle
+            thread.state == "S" or _polls_idly(thread) or thread.inner in member.status.idle
             for thread in threads
         )
 
     def _judge(
-        self, live: list[Member], threads: Mapping[int, Sequence[Thread]], look: _Look
+        self, live: list[Member], threads: Mapping[int, Sequence[Thread]], look: _Snapshot
     ) -> Diagnosis | None:
-        """Return the diagnosis of a world of which no thread has run between two looks, if it is sure."""
+        """Return the diagnosis of a world of which no thread has run between two looks, if it is certain."""
         assert self._first is not None
         lasted = look.at - self._first.at
         every = [thread for some in threads.values() for thread in some]
         if lasted < HIDDEN_S and any(thread.call == "?" for thread in every):
             return None
         looked = all(look.loops[t] - self._first.loops[t] >= _LOOKS for t in look.loops)
-        # Gloo's thread works on a message; or it turns round and round and moves no byte, because a Work
-        # that nobody has kept took its transfer along.
+        # Gloo's thread works on a message, or it loops without moving a byte because a Work without a
+        # reference has taken its transfer along.
         in_vain = self._queues[0] >= _LOOKS
         asleep = all(t.state == "S" or t.name in _LOOPS - {GLOO_LOOP} for t in every)
         unproven = lasted >= STUCK_UNPROVEN_S and looked and (asleep or in_vain)
         if not unproven and not self._is_proven(live):
             return None
-        states, trace = self.states(), self.world.collector.known()  # a long one takes a while
+        states, trace = self.states(), self.world.collector.known()  # slow for a long trace
         if not unproven and can_complete(states, trace):
             return None
-        # What ranks said came before the last look. Has one answered since, or gone on after a poll?
+        # The ranks' reports are older than the last look. Has one answered or continued since?
         said = [_said(member) for member in live]
         self.world.ask_and_wait(_ANSWER_S)
         self.world.read_logs()
@@ -212,7 +211,7 @@ class Watcher:
         return diagnose(states, trace)
 
     def _bytes_move(self, live: list[Member], threads: Mapping[int, Sequence[Thread]]) -> bool:
-        """Tell, where gloo's threads are busy, whether other bytes wait in the connections than before."""
+        """Return whether, while gloo's threads are busy, the connections' queues have changed."""
         busy = [t for some in threads.values() for t in some if t.name == GLOO_LOOP]
         if all(thread.state == "S" for thread in busy):
             return False
@@ -227,10 +226,10 @@ class Watcher:
         self._queues = looks + 1, now
         return looks > 0 and before != now
 
-    def _pausing(self, look: _Look) -> bool:
-        """Tell whether a main thread that polled is at its question. If it stays there, it polls no more.
+    def _pausing(self, look: _Snapshot) -> bool:
+        """Return whether a main thread that polled is making its request. If it stays there, it is blocked.
 
-        One that slept until its next try to connect looks the same, and is now past it.
+        A thread that slept until its next attempt to connect looks the same, and has now passed that.
         """
         asks = self._first is not None and not self._first.loops.keys().isdisjoint(look.switches)
         self._pauses = self._pauses + 1 if asks else 0
@@ -242,7 +241,7 @@ class Watcher:
 
     def _seen(
         self, live: list[Member], threads: Mapping[int, Sequence[Thread]], now: float
-    ) -> _Look:
+    ) -> _Snapshot:
         switches, loops = {}, {}
         for member in live:
             for thread in threads[member.rank]:
@@ -252,10 +251,10 @@ class Watcher:
                     loops[key] = thread.ran_ms if thread.name == RPC_LOOP else thread.switches
                 elif thread.id == member.pid or not self._comes_to_nothing(member, thread):
                     switches[key] = thread.switches
-        return _Look(now, switches, loops, self.world.collector.changes)
+        return _Snapshot(now, switches, loops, self.world.collector.changes)
 
     def _comes_to_nothing(self, member: Member, thread: Thread) -> bool:
-        """Tell a thread that may run and nothing has happened: it listens to us, polls, passes time."""
+        """Return whether a thread may run without effect: it listens to us, polls, or is idle."""
         if thread.id == member.pid:
             polls = thread.call in _POLLS or thread.ends_in_s > _NAME_S
             return bool(member.status.meets) and polls and self.budget_s <= SOON_S
@@ -263,10 +262,10 @@ class Watcher:
         return listens or thread.name.startswith((_STORE, *_GPUS))
 
     def _is_proven(self, live: list[Member]) -> bool:
-        """Tell whether the records say of each rank what it waits for."""
+        """Return whether the records show for each rank what it waits for."""
         collector, logs = self.world.collector, self.world.logs
         if collector.dropped or any(logs.lost(member.rank) for member in live):
-            return False  # what is missing may be the call that answers
+            return False  # A missing record may be the call that answers.
         return all(
             collector.blocked_in(member.rank) is not None
             or (
@@ -278,13 +277,13 @@ class Watcher:
         )
 
     def _misses_ranks(self, member: Member, live: list[Member]) -> bool:
-        """Tell whether a rank is in a rendezvous to which not all can come who are needed."""
+        """Return whether a rank is in a rendezvous to which not all needed ranks can come."""
         there = {other.rank for other in live if other.status.meets == member.status.meets}
         needed = member.status.needs or range(self.world.options.world_size)
         return bool(member.status.meets) and not there.issuperset(needed)
 
     def _is_stuck(self, member: Member, threads: Sequence[Thread]) -> bool:
-        """Tell whether no thread of a rank can go on unless another rank makes it."""
+        """Return whether no thread of a rank can continue unless another rank acts."""
         gives_up = member.status.keys is not None and member.status.keys.ends_in_s <= self.budget_s
         shown = self._shown(member)
         if member.status.alarm or gives_up or shown.children_may_act or shown.in_flight:
@@ -292,10 +291,10 @@ class Watcher:
         return all(self._waits(member, thread) for thread in threads)
 
     def _store_serves(self) -> bool:
-        """Tell whether a rank that has returned is about to answer those who ask its store.
+        """Return whether a rank that has returned is about to answer ranks that ask its store.
 
-        Those of one rendezvous leave it one after the other, and rank 0 may be through before the thread that
-        lets them go has reached the last: on a machine with a long queue for its cores, long before.
+        Ranks leave a rendezvous one after the other, and rank 0 may return before its store's thread has
+        released the last one. On a machine with many processes per core that can be long before.
         """
         return any(
             thread.name.startswith(_STORE) and not self._waits(member, thread)
@@ -305,7 +304,7 @@ class Watcher:
         )
 
     def _others_may_set(self, live: list[Member]) -> bool:
-        """Whether a rank waits for a key of a store that no rank serves: the notebook may, or another job."""
+        """Return whether a rank waits for a key in a store outside this world, which others may set."""
         ports = {
             m.status.keys.port for m in live if m.status.keys is not None and m.status.keys.port
         }
@@ -318,32 +317,30 @@ class Watcher:
         return self._view.ranks[member.rank]
 
     def _waits(self, member: Member, thread: Thread) -> bool:
-        """Tell whether a thread waits for other ranks, or for threads that wait for them."""
+        """Return whether a thread waits for other ranks, or for threads that wait for them."""
         main = thread.id == member.pid
         if thread.name.startswith(_STORE) and thread.call != "?":
-            # Asked for something, it runs; or it looks up the name of who has come, for a second where
-            # the DNS is slow. All others may seem to wait meanwhile.
+            # It runs when asked; or it looks up the name of a client, for a second if the DNS is slow. All
+            # other threads may seem to wait meanwhile.
             return thread.call.startswith("epoll") and thread.ends_in_s == FOREVER
         if thread.name in _LOOPS or self._comes_to_nothing(member, thread):
             return True
-        if thread.call == "?":  # hidden: what the rank itself says must do
+        if thread.call == "?":  # It is hidden, so rely on the rank's own report.
             return not main or self._in_torch(member)
-        never = (
-            thread.ends_in_s > self.budget_s * BACKSTOP
-        )  # not before the launch itself has ended
+        never = thread.ends_in_s > self.budget_s * BACKSTOP  # not before the launch itself ends
         if thread.call == "futex" and thread.private and never:
-            return True  # for another thread of its own process
+            return True  # It waits for a different thread of its own process.
         if thread.call == "flock":
             return bool(self._lockers(member))
         if thread.call == "read" and thread.private:
-            # A worker that loads data answers by such a pipe, and is not counted among those that may act.
+            # A data loader's worker answers through such a pipe, but does not count as able to act.
             return not self._shown(member).has_children
         if main and member.status.asleep and thread.call.startswith("epoll"):
             return thread.ends_in_s == FOREVER
         of_torch = thread.name.startswith(_TORCHS) or (main and self._in_torch(member))
         if not of_torch or thread.call not in _WAITS_OF_TORCH or thread.ends_in_s <= self.budget_s:
             return False
-        # A main thread in torch's code may wait for a process of its own: a worker that loads data.
+        # A main thread in torch's code may wait for its own child process, such as a data loader's worker.
         return thread.private or not main or not self._shown(member).has_children
 
     def _lockers(self, member: Member) -> tuple[int, ...]:
@@ -361,7 +358,7 @@ class Watcher:
         return tuple(sorted(pids[pid].rank for pid in holders))
 
     def _in_torch(self, member: Member) -> bool:
-        """Tell whether the main thread is in torch's code: by its own word, or where it cannot speak."""
+        """Return whether the main thread is in torch's code, by its report or, without one, its record."""
         if member.answered >= member.asked:
             return bool(member.status.inside)
         return self.world.collector.blocked_in(member.rank) is not None
@@ -372,7 +369,7 @@ class Watcher:
 
     def _state(self, member: Member, said: Status) -> RankState:
         collector = self.world.collector
-        shown = self._view.ranks.get(member.rank)  # none before the first look
+        shown = self._view.ranks.get(member.rank)  # None before the first look.
         locks = shown is not None and any(t.call == "flock" for t in shown.threads)
         return RankState(
             member.rank,
@@ -392,23 +389,23 @@ class Watcher:
         )
 
 
-def waits_now(watcher: Watcher) -> Diagnosis:
-    """Say what each rank does now, whether or not it is stuck."""
-    watcher.world.ask()  # for the next time, if they cannot answer at once
-    watcher.world.pump(0.0)
-    watcher.world.read_logs()
-    return diagnose(watcher.states(), watcher.world.collector.known())
+def waits_now(detector: DeadlockDetector) -> Diagnosis:
+    """Describe what each rank is doing now, deadlocked or not."""
+    detector.world.ask()  # The answers may only arrive for the next call.
+    detector.world.poll(0.0)
+    detector.world.read_logs()
+    return diagnose(detector.states(), detector.world.collector.known())
 
 
 def _said(member: Member) -> tuple[object, ...]:
-    """Return what a rank has said of itself, so far as it stays the same while the rank waits."""
+    """Return the part of a rank's report that stays the same while the rank waits."""
     said = member.status
     number = said.keys.number if said.keys is not None else 0
     return said.at, said.inside, said.meets, number, member.answered >= member.asked
 
 
-def _moved(first: _Look, look: _Look) -> bool:
-    """Tell whether something has happened between two looks: a record, a thread that ran, came or went."""
+def _moved(first: _Snapshot, look: _Snapshot) -> bool:
+    """Return whether something happened between two looks: a record, or a thread ran, began or ended."""
     same = (
         look.changes == first.changes
         and look.switches == first.switches
@@ -417,6 +414,6 @@ def _moved(first: _Look, look: _Look) -> bool:
     return not same
 
 
-def _looks_round(thread: Thread) -> bool:
-    """Tell a thread that wakes now and then to look whether there is something to do."""
+def _polls_idly(thread: Thread) -> bool:
+    """Return whether a thread only wakes now and then to check whether there is something to do."""
     return thread.name in _LOOPS or thread.name.startswith(_GPUS)

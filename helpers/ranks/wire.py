@@ -1,8 +1,8 @@
-"""The bytes between a rank and its launcher: framed, size-capped, safe to read from a hostile rank.
+"""Encode and decode the bytes between a rank and its launcher, safely even if the rank is hostile.
 
-A frame is a kind (one byte), a length (eight bytes, big-endian) and a body. The body of a value is
-JSON that describes it plus the raw bytes of its tensors; reading one can build plain data and
-tensors, and nothing else. Nothing is ever unpickled here.
+A frame is a kind (one byte), a length (eight bytes, big-endian) and a body. Each kind has a maximum size. The
+body of a value is JSON that describes it, followed by the raw bytes of its tensors. Reading one can only make
+plain data and tensors. Nothing is ever unpickled here.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ MAX_BYTES = {
 MAX_DEPTH = 60
 MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
-# Kinds of named tuple in one value; of more the parts come without names.
+# Kinds of named tuple in one value. Further kinds become plain tuples.
 MAX_NAMED = 50
 MAX_FIELDS = 200
-# Parts of a set, or keys of a dict, that may have the same hash.
+# How many parts of a set, or keys of a dict, may have the same hash.
 MAX_ALIKE = 64
 _MAX_NAME = 80
 _ALIGN = 16
 _SEVERAL: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _BIG_INT = 1 << 63
-# Bytes of the JSON text: its length is written in four.
+# The maximum size of the JSON text, whose length is stored in four bytes.
 _MAX_TREE = (1 << 32) - 1
 
 
 class WireError(Exception):
-    """The other side sent something that is not a well-formed frame of an allowed size."""
+    """The other side sent bytes that are not a well-formed frame of an allowed size."""
 
 
 class CannotReturn(TypeError):
-    """A value holds something that cannot be sent back from a rank."""
+    """A value holds something that a rank cannot return."""
 
 
 def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memoryview) -> None:
     """Send one frame whose body is the concatenation of `chunks`."""
     head = HEADER.pack(kind, sum(len(chunk) for chunk in chunks))
-    # Small ones in one piece: each call of the kernel may wake the other side, for a header alone.
+    # Send small frames in one piece: each system call may wake the other side, even for a header alone.
     if sum(len(chunk) for chunk in chunks) < 65536:
         sock.sendall(head + b"".join(chunks))
         return
@@ -75,7 +75,7 @@ def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memo
 
 
 def recv_exactly(sock: socket.socket, count: int) -> bytearray:
-    """Receive `count` bytes from a blocking socket. Raise EOFError if it closes before."""
+    """Receive `count` bytes from a blocking socket. Raise EOFError if it closes first."""
     data = bytearray(count)
     view = memoryview(data)
     done = 0
@@ -88,14 +88,14 @@ def recv_exactly(sock: socket.socket, count: int) -> bytearray:
 
 
 def recv_frame(sock: socket.socket) -> tuple[int, bytearray]:
-    """Receive one frame from a blocking socket: what a rank does with its launcher, whom it trusts."""
+    """Receive one frame of any size from a blocking socket. Only ranks do this: they trust their launcher."""
     kind, length = HEADER.unpack(recv_exactly(sock, HEADER.size))
     return kind, recv_exactly(sock, length)
 
 
 @dataclass
 class FrameReader:
-    """Cut what a rank sends into frames, as it arrives, each no longer than its kind allows."""
+    """Cut the data from a rank into frames as it arrives, each no longer than its kind allows."""
 
     max_bytes: dict[int, int] = field(default_factory=lambda: dict(MAX_BYTES))
     _head: bytearray = field(default_factory=bytearray)
@@ -106,9 +106,11 @@ class FrameReader:
     def feed_from(
         self, sock: socket.socket, budget: int = 4 << 20
     ) -> Iterator[tuple[int, bytearray]]:
-        """Read what a non-blocking socket has (at most about `budget` bytes); yield whole frames.
+        """Read what a non-blocking socket has (at most about `budget` bytes), and yield complete frames.
 
-        Raise EOFError at its end and WireError when the bytes are not frames.
+        Raises:
+            EOFError: The socket was closed.
+            WireError: The bytes are not frames.
         """
         while budget > 0:
             if self._body is None:
@@ -116,7 +118,7 @@ class FrameReader:
                 if not chunk:
                     raise EOFError
                 self._head += chunk
-                budget -= len(chunk)  # frames without a body count as well, or they would never end
+                budget -= len(chunk)  # Empty frames must count too, or the loop might never end.
                 if len(self._head) == HEADER.size:
                     self._open()
             if self._body is not None:
@@ -143,7 +145,7 @@ class FrameReader:
 
 
 def encode(value: Any, most_bytes: int = MAX_BYTES[RESULT]) -> list[bytes | memoryview]:
-    """Write a value as the chunks of a frame's body. Raise CannotReturn, naming the part."""
+    """Encode a value as the chunks of a frame's body. Raise CannotReturn with the part that fails."""
     writer = _Writer()
     tree = writer.node(value, "value", 0)
     text = json.dumps(tree, separators=(",", ":")).encode()
@@ -160,10 +162,16 @@ def encode(value: Any, most_bytes: int = MAX_BYTES[RESULT]) -> list[bytes | memo
 
 
 def decode(body: bytearray, most_parts: int = 0) -> Any:
-    """Read a value. Tensors share memory with `body`. Raise WireError for anything odd.
+    """Decode a value. Its tensors share memory with `body`.
 
-    most_parts: how many commas and brackets its text may have, counted before anything is made of it:
-    each may become an object of some hundred bytes, in some microseconds. 0: any number.
+    Args:
+        body: The body of a frame.
+        most_parts: How many commas and brackets its text may have; 0 means any number. They are counted
+            before anything is decoded, because each may become an object of some hundred bytes, which
+            takes some microseconds.
+
+    Raises:
+        WireError: The body is not a valid value.
     """
     try:
         (length,) = LENGTH.unpack_from(body)
@@ -176,7 +184,7 @@ def decode(body: bytearray, most_parts: int = 0) -> Any:
         return _Reader(body, LENGTH.size + length).value(tree, 0)
     except WireError:
         raise
-    except Exception as error:  # whatever a hostile body provokes is one thing: not a value
+    except Exception as error:  # A hostile body may provoke any error. All mean the same.
         raise WireError(f"not a value: {type(error).__name__}") from None
 
 
@@ -273,7 +281,7 @@ class _Writer:
         if value.layout != torch.strided:
             raise CannotReturn(f"{path} is a {value.layout} tensor. Return .to_dense() of it.")
         flat = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        # one element counts as contiguous whatever its stride is; a view as bytes needs stride 1
+        # A single element counts as contiguous whatever its stride; a view as bytes needs stride 1.
         flat = flat.as_strided((flat.numel(),), (1,))
         raw = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else b""  # type: ignore[arg-type]
         name = str(value.dtype).removeprefix("torch.")
@@ -320,7 +328,7 @@ class _Reader:
         return self._leaf(kind, rest)
 
     def _named(self, name: Any, fields: Any, parts: Any, depth: int) -> Any:
-        """Read a tuple whose parts have names. To look at it no class of a rank's is needed."""
+        """Decode a tuple with named parts, which does not need the rank's class."""
         values = [self.value(part, depth + 1) for part in parts]
         _check_names(name, fields)
         if len(fields) != len(values):
@@ -329,7 +337,7 @@ class _Reader:
         if kind not in self.named:
             if len(self.named) >= MAX_NAMED:
                 return tuple(values)
-            # A class takes a fifth of a millisecond to make: one for all tuples of its kind.
+            # Making a class takes 0.2 ms, so all tuples of one kind share it.
             self.named[kind] = _named_tuple(name, tuple(fields))
         return self.named[kind](*values)
 
@@ -378,7 +386,7 @@ class _Reader:
             raise WireError("an array of objects")
         _check_shape(shape)
         array = np.frombuffer(bytes(self._raw(start, size)), dtype=dtype).reshape(shape)
-        if not array.dtype.isnative:  # torch, with which values are compared, has no such arrays
+        if not array.dtype.isnative:  # torch cannot hold such arrays
             array = array.astype(array.dtype.newbyteorder("="))
         return array if kind == "ndarray" else array[()]
 
@@ -388,15 +396,13 @@ class _Reader:
         if self.base + start + size > len(self.body):
             raise WireError("a place outside the frame")
         self.taken += size
-        if self.taken > len(
-            self.body
-        ):  # else a small frame could be read into any amount of memory
+        if self.taken > len(self.body):  # Otherwise a small frame could fill any amount of memory.
             raise WireError("places that overlap")
         return memoryview(self.body)[self.base + start : self.base + start + size]
 
 
 def _check_hashes(parts: list[Any]) -> None:
-    """Refuse parts of a set that were chosen to have one hash: putting them in takes quadratic time."""
+    """Refuse parts of a set that were chosen to have equal hashes, because inserting them is quadratic."""
     hashes = sorted(map(hash, parts))
     if any(a == b for a, b in zip(hashes, hashes[MAX_ALIKE:], strict=False)):
         raise WireError("a set of parts with one hash")
@@ -407,7 +413,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _field_names(value: tuple[Any, ...]) -> list[str]:
-    """Return the names of a tuple's parts: a namedtuple's, or those of what x.max(dim=0) gives."""
+    """Return the names of a tuple's parts: a namedtuple's, or those of a result such as x.max(dim=0)."""
     kind = type(value)
     names = getattr(kind, "_fields", None)
     if names is None and hasattr(kind, "n_sequence_fields"):
@@ -420,7 +426,7 @@ def _field_names(value: tuple[Any, ...]) -> list[str]:
 
 
 def _check_names(name: Any, fields: Any) -> None:
-    """Refuse what collections.namedtuple would not take, or what is too long to be a name."""
+    """Refuse names that collections.namedtuple would not accept, or that are too long."""
     if not isinstance(fields, list) or len(fields) > MAX_FIELDS:
         raise WireError("names that no tuple has")
     for each in (name, *fields):
@@ -434,7 +440,7 @@ def _check_names(name: Any, fields: Any) -> None:
 
 def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
     made: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
-    # No module has this class: this says how pickle makes it again.
+    # This class is in no module, so pickle needs to know how to make it again.
     return type(name, (made,), {"__slots__": (), "__reduce__": _reduce_named})
 
 
@@ -454,7 +460,7 @@ def _size(nbytes: int) -> str:
 
 
 def _check_shape(shape: Any) -> None:
-    """Refuse what is not a shape before anything is computed from it: a product can take minutes."""
+    """Refuse an invalid shape before anything is computed from it, because its product can take minutes."""
     fits = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
     if not fits or not all(type(n) is int and 0 <= n < _BIG_INT for n in shape):
         raise WireError("a shape that no array has")

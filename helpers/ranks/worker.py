@@ -1,8 +1,8 @@
-"""Inside one rank: join the group, call the function, send back what happened.
+"""The code inside one rank: join the group, call the function, send back what happened.
 
-The server calls `main` in a freshly forked process; where fork is unsafe, the server starts this
-module as a program. Either way the rank gets two descriptors of its own: the channel to its
-launcher, which is also its identity, and the pipe that takes what it prints.
+The server calls `main` in a freshly forked process. If fork is unsafe, it starts this module as a program.
+Either way the rank gets two descriptors of its own: the channel to its launcher, which also identifies it,
+and the pipe for its output.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ from helpers.ranks.new_process import (
     use_temp,
 )
 from helpers.ranks.options import Identity, Options, Task, has_gpu_driver
-from helpers.ranks.raised import describe_error
 from helpers.ranks.settings import apply_settings
 from helpers.ranks.status import status, tell_of_child
+from helpers.ranks.tracebacks import describe_error
 
 # The only descriptors that a rank has besides 0, 1 and 2.
 CHANNEL_FD, LOG_FD = 3, 4
-# Set in every rank's environment: nothing may be launched from there.
+# Set in every rank's environment, to refuse launches from there.
 MARK = "REAL_RANKS_INSIDE"
 
-# Modules whose import takes so long that the server had better do it, once for all ranks.
+# How many new modules make an import so slow that the server should do it once for all ranks.
 _MANY = 50
-# How long a rank waits for a reply: the launcher's own deadlines are shorter.
+# How long a rank waits for a reply; the launcher's own deadlines are shorter.
 _REPLY_S = 60.0
-# How long ranks on several hosts wait for each other. The launch's own budget ends sooner.
+# How long ranks on several hosts wait for each other; the launch's own budget ends sooner.
 _MEET = timedelta(minutes=5)
 
 
 def main(sock: socket.socket) -> None:
-    """Serve one launcher over `sock` until it says EXIT or goes away. Never returns."""
+    """Serve one launcher over `sock` until that closes. Never returns."""
     try:
         rank = _Rank(sock)
         rank.serve()
@@ -76,14 +76,14 @@ def main(sock: socket.socket) -> None:
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
-        os._exit(0)  # no interpreter teardown: gloo's threads must not outlive Python's state
+        os._exit(0)  # No teardown: gloo's threads must not outlive Python's state.
 
 
 class _Rank:
-    """One rank: its channel, its recorder, its namespace.
+    """One rank: its channel, its recorder, and its namespace.
 
-    The main thread does the tasks. Another one listens to the launcher: it hands tasks on, and says
-    where the main thread is when it is asked, also while that thread is deep inside torch.
+    The main thread runs the tasks. A second thread listens to the launcher: it passes tasks on, and reports
+    where the main thread is, even while that is deep inside torch.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -97,19 +97,19 @@ class _Rank:
         self.namespace: dict[str, Any] = fresh_main()
         self.most_result = wire.MAX_BYTES[wire.RESULT]
         self.sent: list[dict[str, Any]] = []  # the namespaces of functions that were sent to cells
-        self.modules = 0  # how many were imported when the task began
-        # This process was forked by the learner's code: it has the rank's memory, but is not the rank.
+        self.modules = 0  # how many modules were imported when the task began
+        # Set in a process that the learner's code forks: it has the rank's memory, but is not the rank.
         self.is_forked_child = False
 
     def serve(self) -> None:
-        # Not by `threading`, whose list of threads shows the learner's own, as in any other process.
+        # Not with `threading`, whose list of threads must show only the learner's own.
         _thread.start_new_thread(self._listen, ())
         while True:
             self.run(*_split(self.tasks.get()))
 
     def run(self, task: Task, payload: memoryview) -> None:
-        """Do one task and answer with RESULT or ERROR, whatever the task does."""
-        # Looked up before the task runs, which may put something else under these names.
+        """Run one task and answer with RESULT or ERROR, whatever the task does."""
+        # Look them up before the task runs, because it may replace these names.
         encode, send = wire.encode, self.channel.send
         try:
             if task.identity is not None:
@@ -128,7 +128,7 @@ class _Rank:
             _flush_output()
             self._tell_imports()
             send(wire.RESULT, *chunks)
-        except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's as well
+        except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's too.
             if self.is_forked_child:
                 end_forked_child(error)
             with contextlib.suppress(Exception):
@@ -151,9 +151,9 @@ class _Rank:
         return None
 
     def _take_names(self, names: dict[str, Any]) -> None:
-        """Give the cells the names that were sent, and functions that were sent before their new values.
+        """Add the sent names to the cells' names, and update them in functions that were sent earlier.
 
-        Those have a namespace of their own, so that nothing of the cells' is replaced when they are sent.
+        Those functions have their own namespace, so that sending them does not replace names of cells.
         """
         self.namespace.update(names)
         for own in self.sent:
@@ -164,14 +164,14 @@ class _Rank:
         self.sent += [f.__globals__ for f in functions if isinstance(f, types.FunctionType)]
 
     def _set_up(self, who: Identity, is_cell: bool) -> None:
-        """Become that rank: environment, folders, random state, process group."""
+        """Become this rank: set the environment, folders, random state, and process group."""
         self.rank, self.world_size = who.rank, who.options.world_size
         self.most_result = who.most_result
         for name in who.unset:
             os.environ.pop(name, None)
         os.environ.update(who.env)
         os.environ[MARK] = "1"
-        time.tzset()  # TZ may be another one than the server's
+        time.tzset()  # TZ may differ from the server's.
         use_temp(who.temp)
         with contextlib.suppress(OSError):
             os.chdir(who.cwd)
@@ -179,7 +179,7 @@ class _Rank:
         own = Path(who.folder, f"rank-{self.rank}")
         own.mkdir(exist_ok=True)
         faulthandler.enable(Path(own, "fault").open("wb"))  # noqa: SIM115
-        # The sockets of DataLoader's workers lie there. A rank that is killed cannot remove them.
+        # DataLoader workers put their sockets there. A rank that is killed cannot remove them.
         vars(multiprocessing.process.current_process())["_config"]["tempdir"] = str(own)
         seed_like_a_new_process()
         forget_the_servers_end()
@@ -189,7 +189,7 @@ class _Rank:
         from torch._C import _distributed_c10d as c10d
 
         torch.set_num_threads(1)
-        c10d.set_debug_level_from_env()  # it was read once at import, before the fork
+        c10d.set_debug_level_from_env()  # torch read it on import, before the fork.
         torch_fixes.install()
         stores.install(f"{who.folder}/store")
         let_spawned_children_find_main(own)
@@ -198,7 +198,7 @@ class _Rank:
         os.register_at_fork(after_in_child=self._leave_child_alone)
         if who.options.init:
             join_group(who)
-        if is_cell:  # a function under launch has no name that it did not bring along
+        if is_cell:  # A function under launch has only the names that were sent with it.
             self.namespace.update(
                 rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
             )
@@ -209,19 +209,19 @@ class _Rank:
         from helpers.trace.recorder import Recorder
 
         if not options.trace:
-            kernels.uninstall()  # the server put them in place before the fork
+            kernels.uninstall()  # The server installed them before the fork.
             os.close(LOG_FD)
             return
         kernels.install()
         if has_gpu_driver():
             kernels.install("cuda")
         self.log = Log(LOG_FD, self.rank)
-        os.close(LOG_FD)  # what is mapped stays
+        os.close(LOG_FD)  # The mapping stays valid.
         self.recorder = Recorder(self.rank, self.log.write, watched=options.watched)
         kernels.record_with(self.recorder)
 
     def _tell_imports(self) -> None:
-        """Tell what of torch this task had to import, where that took long: rank 0 speaks for all."""
+        """Report slow imports of torch's modules during this task. Only rank 0 reports, for all ranks."""
         if self.rank == 0 and len(sys.modules) >= self.modules + _MANY:
             late = [name for name in list(sys.modules)[self.modules :] if name.startswith("torch.")]
             told = json.encode(late)
@@ -229,7 +229,7 @@ class _Rank:
                 self.channel.send(wire.IMPORTED, told)
 
     def _ask(self, question: list[Any]) -> Any:
-        """Ask the launcher what only it knows; give its reply. From one thread at a time."""
+        """Ask the launcher a question and return its reply. One thread at a time."""
         with self.asking:
             self.channel.send(wire.QUESTION, json.encode(question))
             try:
@@ -238,7 +238,7 @@ class _Rank:
                 raise TimeoutError("the launcher does not reply") from None
 
     def _listen(self) -> None:
-        """Take in what the launcher says, for as long as it is there."""
+        """Receive what the launcher sends until it closes the channel."""
         main, own = threading.main_thread().ident or 0, threading.get_native_id()
         try:
             while True:
@@ -250,11 +250,11 @@ class _Rank:
                 elif kind == wire.ASK:
                     self.channel.send(wire.STATUS, json.encode(status(main, own)))
         except (EOFError, OSError):
-            # The launcher has gone. The main thread may be deep inside C++, where no exception reaches it.
+            # The launcher has exited. The main thread may be in C++, where no exception reaches it.
             os._exit(0)
 
     def _leave_child_alone(self) -> None:
-        """In a process that the learner forks, a DataLoader's worker for example: it is not the rank."""
+        """Detach a process that the learner's code forks, such as a DataLoader worker, from the launcher."""
         self.is_forked_child = True
         if self.recorder is not None:
             from helpers.trace import kernels
@@ -266,7 +266,7 @@ class _Rank:
 
 
 class _Channel:
-    """The way to the launcher: frames from any thread, one after the other."""
+    """The connection to the launcher, which sends frames from any thread one after the other."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -279,7 +279,7 @@ class _Channel:
                 wire.send_frame(self.sock, kind, *chunks)
 
     def reporter(self) -> Callable[[str], None]:
-        """Return what sends a REPLACED frame and looks up nothing that the rank's task can replace."""
+        """Return a function that sends a REPLACED frame and looks up no name that the task can replace."""
         lock, sendall, pack = self._sending, self.sock.sendall, wire.HEADER.pack
         kind, most = wire.REPLACED, wire.MAX_BYTES[wire.REPLACED]
 
@@ -292,13 +292,13 @@ class _Channel:
 
 
 def join_group(who: Identity) -> None:
-    """Join the default process group over a `FileStore`, which beats a TCPStore on one machine."""
+    """Join the default process group over a `FileStore`, faster than a TCPStore on one machine."""
     import torch
     import torch.distributed as dist
     from torch._C import _distributed_c10d as c10d
 
     rank, world_size, backend = who.rank, who.options.world_size, who.options.backend
-    if world_size >= 24:  # connect pairs when first used: below that, all at once is faster
+    if world_size >= 24:  # Connect pairs on first use. In smaller worlds, all at once is faster.
         os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
     if "nccl" in backend:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -308,7 +308,7 @@ def join_group(who: Identity) -> None:
             _wait_for_listener(host, int(port))
         store = c10d.TCPStore(host, int(port), world_size, rank == 0, _MEET, wait_for_workers=False)
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
-        # What the lock below is for, between hosts: the last one to join lets all go on.
+        # The same as the lock below, but between hosts: the last one to join releases all.
         if store.add("joined", 1) == world_size:
             store.set("all joined", "")
         store.wait(["all joined"], _MEET)
@@ -321,8 +321,8 @@ def join_group(who: Identity) -> None:
 def _wait_for_listener(host: str, port: int) -> None:
     """Wait until rank 0's store listens.
 
-    A TCPStore that is refused tries again after half a second and more (torch 2.13): of the ranks of one
-    launch, which begin at the same time, some always come before rank 0.
+    A TCPStore that is refused waits half a second or longer before it tries again (torch 2.13). The ranks of
+    one launch begin at the same time, so some always try before rank 0 listens.
     """
     until = time.monotonic() + _MEET.total_seconds()
     while time.monotonic() < until:
@@ -334,14 +334,13 @@ def _wait_for_listener(host: str, port: int) -> None:
 
 @contextmanager
 def _until_all_have_joined(path: str) -> Iterator[None]:
-    """Go on when every rank has left the block.
+    """Wait, at the end of the block, until every rank has left it.
 
-    A rank is through gloo's connections before its peers have seen all of theirs. Where its first
-    line destroys the group, a peer that still connects fails: "Connection closed by peer" in one
-    launch of three. Each rank holds a shared lock while it joins, and the exclusive one is free when
-    nobody joins any more; as no rank is through before all have come, none is missed. The kernel
-    wakes who waits, some 20 us each: a barrier over gloo would be traffic that a trace or a count
-    of bytes shows.
+    A rank has all its gloo connections before its peers have seen all of theirs. If its first line destroys
+    the group, a peer that still connects fails: "Connection closed by peer" in one launch of three. So each
+    rank holds a shared lock while it joins, and then waits for the exclusive lock, which is free once no rank
+    is joining. No rank can finish joining before all have begun, so none is missed. Waking a waiter takes
+    the kernel about 20 us. A barrier over gloo would be traffic that shows in traces and byte counts.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -354,7 +353,7 @@ def _until_all_have_joined(path: str) -> Iterator[None]:
 
 
 def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
-    """Execute a cell's source; give the value of its last expression, as a notebook does."""
+    """Execute a cell's source. Return the value of its last expression, as a notebook does."""
     import ast
 
     tree = ast.parse(source, file)
@@ -367,7 +366,7 @@ def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Return a cell's value, or print it where it cannot be sent (a module, say), as a notebook would."""
+    """Return a cell's value. If it cannot be sent, such as a module, print it and return None."""
     try:
         wire.encode(value)
     except wire.CannotReturn:
@@ -377,16 +376,16 @@ def _shown(value: Any) -> Any:
 
 
 def _split(body: bytearray) -> tuple[Task, memoryview]:
-    # Unpickled: the launcher's own object, on a channel that nobody else writes to.
+    # Unpickling is safe: only the launcher writes to this channel.
     (length,) = wire.LENGTH.unpack_from(body)
     start = wire.LENGTH.size
     return pickle.loads(body[start : start + length]), memoryview(body)[start + length :]
 
 
 def _shared(task: Task, payload: memoryview) -> Any:
-    """Read what all ranks are given, after setting what the launching process has set; None if nothing is.
+    """Read what all ranks receive, or None, after applying the launching process's settings.
 
-    One Unpickler reads both: see `sending.dumps`. It retains all that it has read, so it ends here.
+    One Unpickler reads both: see `sending.dumps`. It keeps all that it has read, so it is dropped here.
     """
     reader = pickle.Unpickler(io.BytesIO(payload[: task.shared]))
     if task.settings:
@@ -395,7 +394,7 @@ def _shared(task: Task, payload: memoryview) -> Any:
 
 
 def _know_cell(file: str, cell: Source) -> None:
-    """Have tracebacks, warnings and inspect.getsource show the lines of a notebook's cell."""
+    """Make tracebacks, warnings and inspect.getsource show the lines of a notebook's cell."""
     lines = cell.text.splitlines(keepends=True)
     linecache.cache[file] = (len(cell.text), None, lines, file)
     _CELL_NAMES[file] = cell.name
@@ -412,7 +411,7 @@ def _format_warning(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Name the cell that a warning speaks of, in place of the kernel's temporary file."""
+    """Show the cell's name in a warning instead of the kernel's temporary file."""
     if filename not in _CELL_NAMES:
         return _plain_warning(message, category, filename, lineno, line)
     text = line if line is not None else linecache.getline(filename, lineno)
@@ -426,21 +425,21 @@ def _flush_output() -> None:
 
 
 def stream_output() -> None:
-    """Make print() leave the process line by line, so that the launcher sees it at once."""
+    """Flush print() after each line, so that the launcher sees it at once."""
     for name, fd in (("stdout", 1), ("stderr", 2)):
         raw = open(fd, "wb", 0, closefd=False)  # noqa: SIM115 (for the life of the process)
         setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "replace", line_buffering=True))
 
 
 def start(fd: int, output_fd: int, log_fd: int) -> None:
-    """Make this process the rank whose channel is `fd`, printing to `output_fd`. Never returns."""
+    """Make this process the rank with the channel `fd` and the output `output_fd`. Never returns."""
     null = os.open(os.devnull, os.O_RDONLY)
-    # From here on the only descriptors are these five: those of the server, and of other ranks' channels,
-    # would keep connections open that must be seen to end, and an answer could write to them.
+    # From here on only these five descriptors exist. Those of the server and of other ranks' channels would
+    # keep connections open that must be seen to close, and a learner's code could write to them.
     os.dup2(null, 0)
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
-    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither is in the other's place
+    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither has the other's number
     os.dup2(fd, CHANNEL_FD, inheritable=False)
     os.dup2(log_fd, LOG_FD, inheritable=False)
     os.closerange(LOG_FD + 1, _highest_fd())

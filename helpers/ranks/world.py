@@ -1,7 +1,7 @@
-"""A set of ranks that are alive: their channels, what they print, what they say, how they ended.
+"""A set of running ranks: their channels, their output, their answers, and how they ended.
 
-The launcher makes a `World`, gives it a task and pumps it until every rank has answered; `%%ranks`
-keeps one from cell to cell. `end` is always called, and leaves nothing behind.
+The launcher makes a `World`, sends it a task and polls it until every rank has answered. `%%ranks` keeps one
+from cell to cell. `end` is always called, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from helpers.ranks.cells import is_learner_file, package_file
 from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerGone, Servers, folder_of
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.options import Caller, Identity, Options, Task
-from helpers.ranks.raised import Raised
+from helpers.ranks.preload_scan import of_torch
 from helpers.ranks.site import Site
 from helpers.ranks.status import Status
 from helpers.ranks.stop import raise_if_stopped
-from helpers.ranks.wanted import of_torch
+from helpers.ranks.tracebacks import Raised
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 from helpers.trace.log import Logs
 
-# Bytes kept of what one rank prints in one launch: half from its beginning, half from its end.
+# How many bytes of one rank's output to keep in one launch: half from its beginning, half from its end.
 MAX_OUTPUT = 100_000
-# Bytes of the end of it that a view sees while it runs.
+# How many of its last bytes the live view shows.
 LATEST = 4_000
 # The kind of error of a rank that printed more than its site allows.
 FLOOD = "Flood"
 
-# Strict: what a hostile rank sends is one of these, of limited size, or an error.
+# Strict: data from a hostile rank is one of these, of limited size, or an error.
 _STATUS, _RAISED = json.Decoder(Status), json.Decoder(Raised)
 NAMES = json.Decoder(list[str])
 
@@ -61,22 +61,22 @@ class Member:
     error: RankError | None = None
     exitcode: int | None = None
     ended_ns: int = 0
-    # Why its host has gone, if that has.
+    # Why its host was lost, if it was.
     lost: str = ""
-    # What Python wrote about its threads when a signal ended it.
+    # What faulthandler wrote about its threads when a signal ended it.
     fault: str = ""
-    # What it has said of itself when it was last asked.
+    # The last report of the rank.
     status: Status = Status()
+    # How often it was asked where it is, and how often it has answered.
     asked: int = 0
-    # How often it was asked where it is, and how often it has said so.
     answered: int = 0
-    # The functions that it says were replaced in it.
+    # The functions that it reported as replaced.
     replaced: tuple[str, ...] = ()
     _first: bytearray = field(default_factory=bytearray)
     _last: bytearray = field(default_factory=bytearray)
-    # Bytes that were not kept: they stood between `_first` and `_last`.
+    # How many bytes between `_first` and `_last` were not kept.
     _between: int = 0
-    # Bytes in the life of this rank, those included that were not kept.
+    # How many bytes the rank has printed in its life, kept or not.
     printed: int = 0
 
     @property
@@ -88,7 +88,7 @@ class Member:
         room = MAX_OUTPUT // 2 - len(self._first)
         self._first += data[:room]
         self._last += data[room:]
-        if len(self._last) > MAX_OUTPUT:  # not at each byte too many: this moves what is kept
+        if len(self._last) > MAX_OUTPUT:  # Not each time: it moves all bytes.
             self._drop(len(self._last) - MAX_OUTPUT // 2)
 
     def forget_output(self) -> None:
@@ -100,7 +100,7 @@ class Member:
 
     @property
     def latest(self) -> str:
-        """The end of what it has printed: for a view that is drawn often, however much that was."""
+        """The end of its output, for a view that is drawn often, however long the output is."""
         end = (self._last or self._first)[-LATEST:]
         return end.decode("utf-8", "replace")
 
@@ -110,7 +110,7 @@ class Member:
             self._drop(len(self._last) - MAX_OUTPUT // 2)
         if not self._between:
             return (self._first + self._last).decode("utf-8", "replace")
-        # Whole lines only, where there are any: the cut may be in the middle of one, or of a letter.
+        # Keep whole lines if there are any: the cut may be inside a line or a character.
         first = self._first[: self._first.rfind(b"\n") + 1] or self._first
         last = self._last[self._last.find(b"\n") + 1 :] or self._last
         gone = self._between + len(self._first) - len(first) + len(self._last) - len(last)
@@ -120,10 +120,9 @@ class Member:
 
 
 def _as_torchrun(rank: int, sites: Sequence[Site], rendezvous: Rendezvous | None) -> dict[str, str]:
-    """Return what torchrun sets for a worker, but for what needs its agent. sites: of each rank.
+    """Return the variables that torchrun sets for a worker, except those that need its agent.
 
-    On one machine without MASTER_PORT, which the rank server sets, as only a port that is free where the
-    ranks run will do.
+    On one machine, MASTER_PORT is left to the rank server, because the port must be free where ranks run.
     """
     size, own = str(len(sites)), sites[rank]
     at = {"MASTER_ADDR": "127.0.0.1"}
@@ -144,16 +143,16 @@ def _as_torchrun(rank: int, sites: Sequence[Site], rendezvous: Rendezvous | None
         "TORCHELASTIC_RUN_ID": "none",
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",
-        # torchrun's agent listens at MASTER_PORT from the start, and says "True". If told not to (by
-        # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1) it leaves that to rank 0, as here, and says "False". With
-        # "True" no rank opens the store: init_process_group("gloo") fails when its timeout has passed, also
+        # torchrun's agent listens at MASTER_PORT from the start, and sets "True". With
+        # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 it leaves that to rank 0, as here, and sets "False". With
+        # "True" no rank opens the store, so init_process_group("gloo") fails after its timeout, including
         # in processes that a rank spawns, and at a port that a script has chosen itself.
         "TORCHELASTIC_USE_AGENT_STORE": "False",
     }
 
 
 class World:
-    """Ranks that are alive. Use under the connection's lock; call `end` in a `finally`."""
+    """The running ranks of a launch. Use under the connection's lock; call `end` in a `finally`."""
 
     def __init__(self, connection: Servers, options: Options, caller: Caller) -> None:
         self.connection = connection
@@ -165,7 +164,7 @@ class World:
         self.launch = connection.new_launch()
         self.members: list[Member] = []
         self.server_gone = False
-        # Modules of torch that ranks had to import: a server of their own can do it for the next.
+        # Modules of torch that the ranks had to import. The server can import them for the next ranks.
         self.imported: list[str] = []
         self.ended = False
         self.collector = Collector(options.world_size, caller.place_of, options.imagined)
@@ -175,20 +174,20 @@ class World:
         self._given = False
 
     def start(self) -> None:
-        """Ask the server for the ranks. Raise LaunchError when there are no descriptors for them."""
+        """Ask the server to start the ranks. Raise LaunchError if there are not enough descriptors."""
         ends: dict[int, tuple[int, int]] = {}
         theirs: list[socket.socket] = []
         try:
             self.rendezvous = self.connection.rendezvous(self.launch)
             for rank, site in enumerate(self.sites):
                 mine, other = socket.socketpair()
-                # After socket.setdefaulttimeout in a cell, the rank would get an end that does not wait.
+                # If a cell has called socket.setdefaulttimeout, the rank's end would not block.
                 other.setblocking(True)
                 theirs.append(other)
                 limits = {**wire.MAX_BYTES, wire.RESULT: site.most_result}
                 member = Member(rank, site, mine, -1, wire.FrameReader(limits))
                 self.members.append(member)
-                # Output has a pipe of its own: what a rank prints can never be taken for a frame.
+                # Output has its own pipe, so that a rank's prints cannot be taken for a frame.
                 member.output_fd, write = os.pipe()
                 ends[rank] = other.fileno(), write
                 os.set_blocking(member.output_fd, False)
@@ -205,15 +204,15 @@ class World:
                 "`course doctor` tells how many this machine allows."
             ) from None
         finally:
-            # The server has copies. While one of these is open, the end of a rank would not be seen.
+            # The server has copies. An open one here would hide the exit of a rank.
             for other in theirs:
                 other.close()
             for _, write in ends.values():
                 os.close(write)
 
-    def give(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
-        """Send each rank its task. The first one also says who it is."""
-        self.read_logs()  # what a former task's threads have left there
+    def send_task(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
+        """Send each rank its task. The first task also contains the rank's identity."""
+        self.read_logs()  # what threads of an earlier task have recorded
         clocks = self.connection.clocks(self.options.world_size)
         self.collector = self.collector.next(clocks)
         first = not self._given
@@ -225,9 +224,9 @@ class World:
             member.forget_output()
             own = replace(task, identity=self._identity(member)) if first else task
             head = pickle.dumps(own)
-            # A rank whose task is large, and which has been stopped, must not keep its launcher forever.
+            # A stopped rank with a large task must not block its launcher forever.
             member.sock.settimeout(30.0)
-            with contextlib.suppress(OSError):  # it died: its exit, not this, tells how
+            with contextlib.suppress(OSError):  # It died, and its exit shows how.
                 wire.send_frame(member.sock, wire.TASK, wire.LENGTH.pack(len(head)), head, *payload)
             member.sock.setblocking(False)
         self._given = True
@@ -236,13 +235,13 @@ class World:
         options, site, rank = self.options, member.site, member.rank
         folder = folder_of(site, self.launch)
         changed, unset = site.environment()
-        # As torchrun does: a tutorial's first cell sets a port that may be taken.
+        # Drop it as torchrun does: a tutorial's first cell sets a port that may be in use.
         changed.pop("MASTER_PORT", None)
         own = options.envs[rank] if options.envs else {}
         return Identity(
             rank,
-            replace(options, env=None),  # no rank learns the others' environment
-            # What was asked for by name counts most, even a port.
+            replace(options, env=None),  # A rank must not see the other ranks' environment.
+            # Variables that the caller asked for have priority, even a port.
             {**changed, **_as_torchrun(rank, self.sites, self.rendezvous), **own},
             [*unset, *(name for name in HUGE_PAGES if name not in os.environ)],
             folder,
@@ -255,22 +254,24 @@ class World:
             else "",
         )
 
-    def pump(self, wait_s: float) -> None:
-        """Take in what ranks and server have to say, waiting at most `wait_s` for the first word.
+    def poll(self, wait_s: float) -> None:
+        """Read messages from ranks and server, waiting at most `wait_s` for the first.
 
-        Raise KeyboardInterrupt in a thread of a kernel in which Stop was pressed.
+        Raise KeyboardInterrupt in a kernel's thread if Stop was pressed.
         """
         raise_if_stopped()
-        if self.connection.has_word_for(self.launch):  # read while another world was pumped
-            self._hear_server()
+        if self.connection.has_word_for(
+            self.launch
+        ):  # It was read while a different world was polled.
+            self._handle_server()
         for key, _ in self._selector.select(wait_s):
             if key.data is None:
-                self._hear_server()
+                self._handle_server()
             else:
                 member, read = key.data
                 read(member)
 
-    def _hear_server(self) -> None:
+    def _handle_server(self) -> None:
         try:
             messages = self.connection.messages(self.launch)
         except ServerGone:
@@ -283,19 +284,19 @@ class World:
                 member.pid = values[1]
             elif word == "exit":
                 member.fault = str(values[2])
-                self._left(member, values[1])
+                self._on_exit(member, values[1])
             elif word == "lost":
                 member.lost = values[1]
-                self._left(member, -int(signal.SIGKILL))
+                self._on_exit(member, -int(signal.SIGKILL))
             else:
                 raise LaunchError(
                     f"rank {member.rank} could not be started: {values[1]}. "
                     "`course doctor` tells how many ranks this machine allows."
                 )
 
-    def _left(self, member: Member, exitcode: int) -> None:
+    def _on_exit(self, member: Member, exitcode: int) -> None:
         self._read_output(member)
-        self._read_channel(member)  # its last words may still be on the way
+        self._read_channel(member)  # Its last frames may still be in the socket.
         member.exitcode = exitcode
         if not member.done:
             member.state, member.ended_ns = "died", time.monotonic_ns()
@@ -320,65 +321,65 @@ class World:
     def _read_channel(self, member: Member) -> None:
         try:
             for kind, body in member.reader.feed_from(member.sock):
-                self._hear(member, kind, body)
+                self._handle(member, kind, body)
         except BlockingIOError:
             return
         except (EOFError, ConnectionError):
             self._forget(member.sock)
-        except Exception as error:  # whatever a hostile rank provokes is one thing: no word of ours
+        except Exception as error:  # A hostile rank may provoke any error. All mean the same.
             self._forget(member.sock)
             self._fail(member, RankError(member.rank, "WireError", str(error)[:200]))
 
-    def _hear(self, member: Member, kind: int, body: bytearray) -> None:
+    def _handle(self, member: Member, kind: int, body: bytearray) -> None:
         if kind == wire.STATUS:
-            if member.answered >= member.asked:  # nobody has asked: it is not even read
+            if member.answered >= member.asked:  # It was not asked, so do not even decode it.
                 return
             member.status = _STATUS.decode(body)
             member.answered += 1
-        # One answer to a task: of a rank that sends more, the first counts.
+        # If a rank sends several answers to a task, only the first counts.
         elif kind == wire.RESULT and not member.done:
             member.value = wire.decode(body, member.site.most_parts)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
-            self._let_go(member)
+            self._release_rank(member)
         elif kind == wire.ERROR and not member.done:
             self._fail(member, self._error_of(member, _RAISED.decode(body)))
         elif kind == wire.QUESTION and not member.done:
             if self.caller.reply is None:
                 raise wire.WireError("a question that nobody can answer")
             text = json.encode(self.caller.reply(json.decode(body)))
-            with contextlib.suppress(OSError):  # who does not read the replies gets no more
+            with contextlib.suppress(OSError):  # a rank that does not read replies
                 wire.send_frame(member.sock, wire.REPLY, text)
         elif kind == wire.IMPORTED:
             self.imported = of_torch(NAMES.decode(body))
-        # The first report of each rank: a hostile one may send any number, of any text.
+        # Only the first report of each rank: a hostile rank may send any number, with any text.
         elif kind == wire.REPLACED and not member.replaced:
             member.replaced = tuple(body.decode("utf-8", "replace").split("\n"))
 
     def read_logs(self) -> None:
-        """Take in what the ranks have recorded until now."""
+        """Read what the ranks have recorded so far."""
         if not self.ended:
             for member in self.members:
                 self.collector.feed(member.rank, self.logs.read(member.rank))
 
     def ask(self) -> None:
-        """Ask each rank that is left where it is; `pump` takes in what it says, if it can say it."""
+        """Ask each unfinished rank where it is. `poll` receives the answers, if ranks can send them."""
         for member in self.members:
             if not member.done:
-                with contextlib.suppress(OSError):  # it died, or has not taken its task in yet
+                with contextlib.suppress(OSError):  # It died, or has not read its task yet.
                     wire.send_frame(member.sock, wire.ASK)
                     member.asked += 1
 
     def ask_and_wait(self, patience_s: float) -> None:
-        """Ask each rank where it is, and wait for the answers, at most so long."""
+        """Ask each rank where it is, and wait up to `patience_s` for the answers."""
         self.ask()
         deadline = time.monotonic() + patience_s
         while not self.all_answered() and time.monotonic() < deadline:
-            self.pump(0.02)
+            self.poll(0.02)
 
     def only_lacks_names(self) -> bool:
-        """Whether each rank has answered its task, and none failed but by a NameError.
+        """Return whether all ranks have answered their task, with no errors other than NameErrors.
 
-        Such ranks can go on: none is inside a call, and each waits for its next task.
+        Such ranks can continue: none is inside a call, and each waits for its next task.
         """
         failed = [m.error for m in self.members if m.error is not None]
         return all(m.state in {"returned", "failed"} for m in self.members) and all(
@@ -386,16 +387,16 @@ class World:
         )
 
     def all_answered(self) -> bool:
-        """Tell whether each rank that is left has said where it is since it was last asked."""
+        """Return whether each unfinished rank has answered since it was last asked where it is."""
         return all(m.done or m.answered >= m.asked for m in self.members)
 
     def _fail(self, member: Member, error: RankError) -> None:
         if not member.done:
             member.state, member.error, member.ended_ns = "failed", error, error.when_ns
-            self._let_go(member)
+            self._release_rank(member)
 
-    def _let_go(self, member: Member) -> None:
-        """Have a rank that is done end its process: what others wait for from it must fail, not last."""
+    def _release_rank(self, member: Member) -> None:
+        """Make a finished rank exit, so that waits of other ranks for it fail instead of hanging."""
         if self.options.others_go_on:
             with contextlib.suppress(OSError):
                 member.sock.shutdown(socket.SHUT_WR)
@@ -405,7 +406,7 @@ class World:
             self._selector.unregister(source)
 
     def fault_frames(self, rank: int) -> tuple[Place, ...]:
-        """Return the learner's lines on which a rank was when a signal ended it, outermost first."""
+        """Return the learner's lines that a rank was on when a signal ended it, outermost first."""
         with contextlib.suppress(ValueError):
             lines = self.members[rank].fault.splitlines()
             found = [self._fault_line(line) for line in lines if line.startswith('  File "')]
@@ -413,8 +414,8 @@ class World:
             return tuple(p for p in reversed(found) if _is_learners(p.file, site))[-5:]
         return ()
 
-    def dismiss(self) -> None:
-        """Let ranks go that have all answered. The server ends them while the caller goes on."""
+    def release(self) -> None:
+        """Release ranks that have all answered. The server ends them in the background."""
         self._take_in()
         try:
             self.connection.dismiss_launch(self.launch)
@@ -424,9 +425,9 @@ class World:
             self._close()
 
     def end(self) -> None:
-        """End every rank and all that they made, and wait for it; remove what the world used."""
+        """End every rank and all processes that they made, wait for it, and remove the world's files."""
         try:
-            # Before the first rank ends: one that waits for it may still see that, print a C++ stack trace,
+            # Read before the first rank ends: a rank that waits for it may see that, print a C++ stack trace,
             # and record that its call has ended.
             self._take_in()
         finally:
@@ -437,7 +438,7 @@ class World:
                 self._close()
 
     def _take_in(self) -> None:
-        """Read what the ranks have printed and recorded until now."""
+        """Read what the ranks have printed and recorded so far."""
         for member in self.members:
             if member.output_fd >= 0:
                 self._read_output(member)
@@ -469,7 +470,7 @@ class World:
         )
 
     def _package_line(self, member: Member, said: Raised) -> Place | None:
-        """Return the innermost line of an installed package that the learner's last line led to."""
+        """Return the innermost line of an installed package that the learner's last line called."""
         for file, line, function in reversed(said.frames):
             if _is_learners(file, member.site):
                 return None
@@ -484,10 +485,10 @@ class World:
 
 
 def unique(sites: Sequence[Site]) -> list[Site]:
-    """Return each of the sites once, in the order in which they come."""
+    """Return each of the sites once, in order of first appearance."""
     return list({id(site): site for site in sites}.values())
 
 
 def _is_learners(file: str, site: Site) -> bool:
-    engine = f"{site.root}/helpers/"  # where ranks see it, in a sandbox or on another host
+    engine = f"{site.root}/helpers/"  # its path for the ranks, in a sandbox or on another host
     return is_learner_file(file) and not file.startswith(engine)

@@ -1,8 +1,8 @@
-"""The `c10d::*` ops as a table: what each records, and the backend's method that it asks.
+"""The `c10d::*` ops as a table: what each records, and the backend's method that it calls.
 
-torch's own kernels (torch/csrc/distributed/c10d/Ops.cpp) are alike: find the backend for the device,
-put the numbers into an options object, call one method. So one function makes them all, from this
-table and from the names in each op's schema.
+torch's own kernels (torch/csrc/distributed/c10d/Ops.cpp) are alike: they find the backend for the device, put
+the numbers into an options object, and call one method. So one function makes all our kernels from this table
+and from the names in each op's schema.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch._C import _distributed_c10d as c10d
 
 @dataclass(frozen=True)
 class Op:
-    """One op. records: the event's op. method: the backend's. options: what the method takes last."""
+    """One op. records: the event's op. method: the backend's. options: the class of the last argument."""
 
     records: str
     method: str
@@ -52,7 +52,7 @@ OPS = {
     "monitored_barrier_": Op("barrier", "monitored_barrier"),
 }
 
-# An argument's name in a schema -> the field of the options object that it goes into.
+# An argument's name in a schema -> the field of the options object that takes it.
 _OPTION = {
     "reduce_op": "reduceOp",
     "root_rank": "rootRank",
@@ -60,10 +60,10 @@ _OPTION = {
     "async_op": "asyncOp",
     "device_ids": "device_ids",
 }
-# An argument's name in a schema -> what the record of the call says it is.
+# An argument's name in a schema -> its name in the record of the call.
 _TELLS = {"src": "peer", "dst": "peer", "tag": "tag", "root_rank": "root"}
 
-# Arguments that say how many rows go to each rank and come from each, and the ops in which amounts differ.
+# Arguments with the number of rows for and from each rank, and the ops in which these numbers can differ.
 _SPLITS = ("output_split_sizes", "input_split_sizes")
 _SPLIT = frozenset({"all_to_all", "scatter"})
 
@@ -73,11 +73,11 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 def plain_call(
     op: Op,
 ) -> Callable[[tuple[Any, ...], dist.ProcessGroup], tuple[list[Any], bool, dict[str, Any]] | None]:
-    """Return what reads the arguments of `ProcessGroup.method` where the backend's method takes the same.
+    """Return a function that reads the arguments of `ProcessGroup.method` if the backend takes the same.
 
-    It gives the tensors that count, whether the call is asynchronous, and what its record says besides;
-    None for arguments that only the dispatcher can sort out (another device, a tensor that is more than
-    a tensor or has a gradient to come, another overload).
+    The function returns the tensors to record, whether the call is asynchronous, and further fields of its
+    record. It returns None for arguments that need the dispatcher: a different device, a tensor subclass, a
+    tensor that needs a gradient, or a different overload.
     """
     options: Any = op.options
     fields = [f for f in ("rootRank", "asyncOp") if options and hasattr(options(), f)]
@@ -110,7 +110,7 @@ def plain_call(
         if not plain or not (tensors or len(args) > 2):
             return None
         if torch.is_grad_enabled() and any(t.requires_grad for t in flat(list(args[:2]))):
-            return None  # on the long way autograd notes that this call has no derivative
+            return None  # Through the dispatcher, autograd notes that this call has no derivative.
         if splits:
             about |= _splits(args[0], args[1], args[2:-1], pg.size())
         return tensors, asynchronous, about
@@ -118,12 +118,12 @@ def plain_call(
     return read
 
 
-# run(process group, tensors, asynchronous, do, about, fills): make the call do(backend), and record it.
+# run(process group, tensors, asynchronous, do, about, fills): call do(backend), and record the call.
 Run = Callable[..., Any]
 
 
 def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..., Any]:
-    """Return the kernel for the op `c10d::name` on a kind of device; it makes its calls through `run`."""
+    """Return the kernel for the op `c10d::name` on a kind of device. It makes its calls through `run`."""
     schema = getattr(torch.ops.c10d, name).default._schema
     names = [argument.name for argument in schema.arguments]
     defaults = [argument.default_value for argument in schema.arguments]
@@ -166,12 +166,12 @@ def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..
     return kernel
 
 
-# From an op's arguments to a function that asks a backend.
+# From an op's arguments to a function that calls a backend.
 Asks = Callable[[list[Any]], Callable[[Any], Any]]
 
 
 def _by_method(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
-    """Ask by the method of the table: tensors first, as the schema has them, then options."""
+    """Call the method in the table with the tensors in the schema's order, then the options."""
     make = _options(op, names)
     plain = [names.index(n) for n in ("src", "dst", "tag", *_SPLITS) if n in names]
 
@@ -194,19 +194,19 @@ def _monitored(op: Op, names: Sequence[str], lists: Sequence[int], device: torch
 
 
 def _gather_into(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
-    """Ask by what there is: the backend's own method for this is not known to Python."""
+    """Call methods that exist: Python cannot call the backend's own method for this op."""
     make = _options(op, names)
 
     def asks(given: list[Any]) -> Callable[[Any], Any]:
         (outs, ins), options = (given[at] for at in lists), make(given)
 
         def do(backend: Any) -> Any:
-            if device.type == "cpu":  # gloo's own is these lines in C++
+            if device.type == "cpu":  # The same as gloo's own code in C++.
                 chunks = zip(*(out.chunk(backend.size()) for out in outs), strict=True)
                 return backend.allgather_coalesced([list(c) for c in chunks], ins, options)
             pairs = zip(outs, ins, strict=True)
             works = [backend._allgather_base(out, inp, options) for out, inp in pairs]
-            return works[-1]  # NCCL ends them in order, on one stream
+            return works[-1]  # NCCL finishes them in order, on one stream.
 
         return do
 
@@ -214,7 +214,7 @@ def _gather_into(op: Op, names: Sequence[str], lists: Sequence[int], device: tor
 
 
 def _scatter_into(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
-    """Ask by what there is: Python's gloo lacks this method, too."""
+    """Call methods that exist: from Python, gloo lacks this one too."""
     make = _options(op, names)
 
     def asks(given: list[Any]) -> Callable[[Any], Any]:
@@ -225,7 +225,7 @@ def _scatter_into(op: Op, names: Sequence[str], lists: Sequence[int], device: to
                 return backend.reduce_scatter_tensor_coalesced(outs, ins, options)
             pairs = zip(outs, ins, strict=True)
             works = [backend._reduce_scatter_base(out, inp, options) for out, inp in pairs]
-            # gloo runs them on several threads: the last may end first
+            # gloo runs them on several threads, so the last may finish first.
             for work in works[:-1]:
                 work.wait()
             return works[-1]
@@ -243,7 +243,7 @@ _METHODS: dict[str, Callable[..., Asks]] = {
 
 
 def _options(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
-    """Return the function that fills the options object from an op's arguments."""
+    """Return a function that fills the options object from an op's arguments."""
     fields = [(names.index(name), field) for name, field in _OPTION.items() if name in names]
     at_timeout = names.index("timeout") if "timeout" in names else None
 
@@ -260,7 +260,7 @@ def _options(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
 
 
 def _splits(outs: Any, ins: Any, rows: Sequence[Sequence[int]], size: int) -> dict[str, list[int]]:
-    """Return how many elements a rank gives to each rank, and takes from each, in a group of that size."""
+    """Return how many elements a rank sends to each rank, and receives from each, in a group of `size`."""
     taken, given = rows or ((), ())
     return {"gives": _elements(ins, given, size), "takes": _elements(outs, taken, size)}
 
@@ -285,8 +285,8 @@ def flat(lists: Any) -> list[torch.Tensor]:
 
 @functools.cache
 def _reduction(number: int) -> tuple[dist.ReduceOp, str]:
-    """Return the reduction that an op's argument stands for, and its name."""
-    # The op's box gives only a number: what else a ReduceOp carries stays in C++.
+    """Return the reduction for an op's argument, and its name."""
+    # The op only has a number. Anything else that a ReduceOp carries stays in C++.
     kind = dist.ReduceOp.RedOpType(number)
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(

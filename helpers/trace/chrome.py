@@ -1,10 +1,10 @@
-"""Traces as files that others' tools read, in Chrome's Trace Event Format, and torch's own read back.
+"""Write traces in Chrome's Trace Event Format for other tools, and read profiles of torch in that format.
 
     Run.save_trace -> chrome_trace(Trace) -> JSON -> Perfetto, chrome://tracing
     torch.profiler, a file of each rank -> profiled() -> Trace -> timeline, step_lanes
 
-Perfetto asks that what stands on one thread nests; calls in flight overlap. So each rank is a process,
-and each of its rows, in which nothing overlaps, a thread.
+Perfetto requires that slices on one thread nest, but calls in flight overlap. So each rank is a process, and
+each of its rows, in which nothing overlaps, is a thread.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any
 
 from helpers.trace.events import COLLECTIVES, Event, Message, Trace
 
-# Nanoseconds in the format's unit, a microsecond.
+# Nanoseconds per unit of the format, a microsecond.
 _US = 1e3
 
 # Rows of calls are numbered from here, below those of spans.
 _FIRST_CALL_ROW = 1000
 
-# How the names of those labels begin that torch itself puts into a profile.
+# Prefixes of the labels that torch itself adds to a profile.
 _TORCHS_OWN = ("DistributedDataParallel.", "Optimizer.", "ProfilerStep#")
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
-    """Return the trace as Chrome trace JSON: `pid` is the rank, times begin at 0 with the first event.
+    """Return the trace as Chrome trace JSON: `pid` is the rank, and times start at 0 with the first event.
 
-    A call is a complete event ("X"), one that never finished a begin without an end ("B"); a message
-    is a flow ("s", "f") from its send to its recv.
+    A call is a complete event ("X"); one that never finished is a begin without an end ("B"). A message is a
+    flow ("s", "f") from its send to its recv.
     """
     origin = min((event.start_ns for event in trace), default=0)
     rows = {id(event): row for rank in range(trace.world_size) for event, row in _rows(trace, rank)}
@@ -46,8 +46,8 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
 
 
 def _rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
-    """Give each event of a rank its row: the first in which all has ended when it begins."""
-    # Perfetto draws what overlaps on one thread wrongly: what overlaps gets rows of its own.
+    """Yield each event of a rank with its row: the first one that is free when the event begins."""
+    # Perfetto draws overlapping slices on one thread wrongly, so they get separate rows.
     for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
         ends: list[float] = []
         for event in sorted(trace.of(rank), key=lambda e: (e.start_ns, e.seq)):
@@ -79,7 +79,7 @@ def _slice(event: Event, row: int, origin: int) -> dict[str, Any]:
 
 
 def _arguments(event: Event) -> dict[str, Any]:
-    """Say of a call what the picture cannot: Perfetto shows it where one clicks."""
+    """Return details of a call, which Perfetto shows after a click."""
     told: dict[str, Any] = {"line": str(event.where) if event.where else "", "error": event.error}
     if event.op != "span":
         told |= {
@@ -100,11 +100,11 @@ def _arguments(event: Event) -> dict[str, Any]:
 def _flow(
     number: int, message: Message, rows: Mapping[int, int], origin: int
 ) -> Iterator[dict[str, Any]]:
-    """Return both ends of an arrow. Each must lie within a slice, and the second one not before the first."""
+    """Yield both ends of an arrow. Each must lie within a slice, the second not before the first."""
     send, recv = message.send, message.recv
     if recv is None:
         return
-    # the last nanosecond of a recv: at its end itself there is no slice any more
+    # The last nanosecond of a recv, because at its end there is no slice any more.
     arrives = max(recv.start_ns, _end(recv) - 1)
     for ph, event, at in (("s", send, send.start_ns), ("f", recv, max(send.start_ns, arrives))):
         yield {
@@ -135,12 +135,17 @@ def _metadata(what: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
 
 
 def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
-    """Read what `torch.profiler` exported on each rank, one file's JSON each, on gloo and CPU.
+    """Read the profiles that `torch.profiler` exported on each rank, over gloo and on CPU.
 
-    Labels of `record_function` become spans, gloo's work becomes calls in the order in which it began;
-    operators are left out. Clocks are as the files have them: those of one machine agree. What was still
-    in flight when the profile ended is given that moment as its end, as in the files. Raises ValueError
-    for anything else.
+    Labels of `record_function` become spans. gloo's work becomes calls, in the order in which it began.
+    Operators are left out. Times are as in the files, which agree on one machine. Work that was in flight
+    when the profile ended gets that moment as its end, as in the files.
+
+    Args:
+        traces: The JSON of one file for each rank.
+
+    Raises:
+        ValueError: The files are something else.
     """
     by_rank = {_rank_of(one): one for one in traces}
     if sorted(by_rank) != list(range(len(traces))):
@@ -177,7 +182,7 @@ def _profile_of(one: Mapping[str, Any], rank: int, world_size: int) -> Iterator[
         backend, _, name = event["name"].rpartition(":")
         op = "recv" if name == "recvAnySource" else name
         is_call = backend == "gloo" and op in {*COLLECTIVES, "send", "recv"}
-        # floats of microseconds since boot still tell nanoseconds apart; with the base added they do not
+        # Floats of microseconds since boot still resolve nanoseconds. With the base added they do not.
         start = base + round(event["ts"] * _US)
         yield Event(
             rank,

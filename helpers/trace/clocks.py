@@ -1,12 +1,12 @@
-"""Times of several hosts, put on one clock: in a trace nothing arrives before it was sent.
+"""Put the times of several hosts on one clock, so that in a trace nothing arrives before it was sent.
 
     Trace with hosts -> _causes (what cannot have ended before what began) -> a shift of each host -> Trace
 
-When a launch begins, the hosts are asked for their clocks; that is right to within half of the time between
-question and answer. The trace itself knows more: a receive ends after its send has begun, and an all_reduce
-ends on each rank after it has begun on all. Each such pair says how far apart two clocks can be at most; all
-of them together are a system of difference constraints, which Bellman and Ford's algorithm solves (Cormen et
-al., "Introduction to Algorithms", section "Difference constraints and shortest paths").
+When a launch begins, the hosts report their clocks. That is exact only to half of the time between question
+and answer. The trace itself shows more: a receive ends after its send has begun, and an all_reduce ends on
+each rank after it has begun on all. Each such pair limits how far apart two clocks can be. All of them
+together are a system of difference constraints, which the Bellman-Ford algorithm solves (Cormen et al.,
+"Introduction to Algorithms", section "Difference constraints and shortest paths").
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ROOT_NEEDS_ALL = {"gather", "reduce"}
 
 
 def aligned(trace: Trace) -> Trace:
-    """Return the trace with each host's times shifted as little as lets nothing arrive before it was sent.
+    """Return the trace with the smallest shifts of hosts for which nothing arrives before it was sent.
 
-    Where no shift does (clocks drift, or a rank has written false times), what still arrives too early is
-    given the time at which it was sent. The trace of one machine, which has one clock, stays as it is.
+    If there are none (clocks drift, or a rank has written false times), calls that still end too early get
+    the time at which their data was sent. The trace of one machine is unchanged, because it has one clock.
     """
     if len(trace.by_host) < 2:
         return trace
@@ -45,8 +45,8 @@ def aligned(trace: Trace) -> Trace:
 def _shifts(
     trace: Trace, causes: Sequence[tuple[Sequence[Event], Sequence[Event]]]
 ) -> dict[str, int]:
-    """Return by how many nanoseconds each host's times are to be moved."""
-    # (from, to) -> how much later than now the times of `from` could be, as seen from `to`
+    """Return by how many nanoseconds each host's times must be moved."""
+    # (from, to) -> by how much the times of `from` may move later, given those of `to`
     room: dict[tuple[str, str], int] = {}
     for before, after in causes:
         for event in after:
@@ -64,7 +64,7 @@ def _shifts(
 
 
 def _causes(trace: Trace) -> Iterator[tuple[list[Event], list[Event]]]:
-    """Yield calls with other calls that cannot have ended before each of the former had begun."""
+    """Yield pairs of lists: no call of the second list can end before each call of the first has begun."""
     for message in trace.messages():
         recv = message.recv
         if recv is not None and recv.finished and trace.between_hosts((message.src, recv.rank)):
@@ -76,7 +76,7 @@ def _causes(trace: Trace) -> Iterator[tuple[list[Event], list[Event]]]:
 
 def _causes_in(trace: Trace, collective: Collective) -> Iterator[tuple[list[Event], list[Event]]]:
     calls, op = list(collective.calls), collective.op
-    # Backends may not wait for anybody if there is nothing to send.
+    # If there is nothing to send, backends may not wait for other ranks.
     moves = op == "barrier" or any(call.nbytes for call in calls)
     if not moves or any(call.op != op for call in calls):
         return
@@ -87,9 +87,9 @@ def _causes_in(trace: Trace, collective: Collective) -> Iterator[tuple[list[Even
         before, after = root, calls
     elif op in _ROOT_NEEDS_ALL:
         before, after = calls, root
-    else:  # in an all_to_all a rank may have nothing for another one
+    else:  # In an all_to_all, a rank may have nothing for a certain other rank.
         return
-    # Of each host only the last to begin and the first to end matter.
+    # For each host, only the last call to begin and the first to end matter.
     last: dict[str, Event] = {}
     for call in before:
         host = trace.hosts[call.rank]

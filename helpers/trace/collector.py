@@ -1,7 +1,7 @@
-"""Puts the records that ranks write into a `Trace`, while they run.
+"""Turn the records that ranks write into a `Trace`, while they run.
 
-The launcher feeds it. A rank may write false or broken records; that costs its own trace. A record is a line
-of JSON, an array: its kind, then what the class of that kind below names.
+The launcher feeds it. A rank may write false or broken records, which only spoils its own trace. A record is
+one line of JSON, an array: its kind, followed by the fields of the class for that kind.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from helpers.trace.events import COLLECTIVES, Event, Place, Trace
 from helpers.trace.frames import At
 
 MAX_EVENTS = 50_000
-# Lines of code, for each rank: to find what stands on one takes a tenth of a millisecond.
+# Lines of code for each rank. To look up the source of one takes 0.1 ms.
 MAX_SITES = 10_000
 MAX_GROUPS = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
 _TEXT = 200
-# Lines of one rank that are not records, after which its others are counted, not read.
+# After this many lines of one rank that are not records, its later lines are counted but not read.
 _MOST_NONSENSE = 200_000
 
 
 class _Site(Struct, array_like=True, tag="site"):
-    """Where calls come from; where: the learner's line, if there is one; by: the file of torch between."""
+    """Where calls come from. where: the learner's line, if any. by: the file of torch in between."""
 
     id: int
     op: str
@@ -36,7 +36,7 @@ class _Site(Struct, array_like=True, tag="site"):
     by: str = ""
 
     def take(self, known: Collector, rank: int) -> None:
-        # Each kind of op has its own rules of what answers it: one that nobody knows would break them.
+        # Matching has its own rules for each kind of op, and an unknown one would break them.
         if self.op not in _OPS or not 0 <= self.id < MAX_SITES:
             raise ValueError(self)
         where = known.place(self.where) if self.where else None
@@ -44,7 +44,7 @@ class _Site(Struct, array_like=True, tag="site"):
 
 
 class _Group(Struct, array_like=True, tag="group"):
-    """Who belongs to a group."""
+    """The members of a group."""
 
     name: str
     ranks: list[int]
@@ -54,7 +54,7 @@ class _Group(Struct, array_like=True, tag="group"):
 
 
 class _Groups(Struct, array_like=True, tag="groups"):
-    """Which groups are there at the end."""
+    """The groups that exist when the task ends."""
 
     groups: list[tuple[str, list[int]]]
 
@@ -64,7 +64,7 @@ class _Groups(Struct, array_like=True, tag="groups"):
 
 
 class _About(Struct):
-    """What only some calls have."""
+    """Fields that only some calls have."""
 
     peer: int | None = None
     root: int | None = None
@@ -76,7 +76,7 @@ class _About(Struct):
 
 
 class _Called(Struct, array_like=True, tag="call"):
-    """A call was made, from the line of that site."""
+    """A call was made at this site."""
 
     seq: int
     site: int
@@ -89,7 +89,7 @@ class _Called(Struct, array_like=True, tag="call"):
 
     def take(self, known: Collector, rank: int) -> None:
         calls, source = known._calls[rank], known._sites[rank, self.site]
-        # A number that comes again would rewrite what was seen before.
+        # A repeated number would overwrite an earlier call.
         if len(calls) >= MAX_EVENTS or self.seq in calls:
             known.dropped += 1
             return
@@ -101,7 +101,7 @@ class _Called(Struct, array_like=True, tag="call"):
 
 
 class _Waits(Struct, array_like=True, tag="wait"):
-    """Its rank begins to wait for a call."""
+    """The rank begins to wait for a call."""
 
     seq: int
     when_ns: int
@@ -113,7 +113,7 @@ class _Waits(Struct, array_like=True, tag="wait"):
 
 
 class _Ended(Struct, array_like=True, tag="end"):
-    """A call's Work has finished. source: the place in its group of who sent what it received."""
+    """A call's Work has finished. source: the sender of a received message, as its index in the group."""
 
     seq: int
     when_ns: int
@@ -129,7 +129,7 @@ class _Ended(Struct, array_like=True, tag="end"):
 
 
 class _Held(Struct, array_like=True, tag="held"):
-    """What was in a call's tensors, before it and after."""
+    """The values in a call's tensors, before and after it."""
 
     seq: int
     before: str | None
@@ -141,7 +141,7 @@ class _Held(Struct, array_like=True, tag="held"):
         call.after = call.after if self.after is None else self.after[:_TEXT]
 
 
-# The kinds of record that there are; nothing else that a rank writes reaches the collector.
+# All kinds of record. Anything else that a rank writes is ignored.
 _Record = _Site | _Group | _Groups | _Called | _Waits | _Ended | _Held
 _ONE, _MANY = json.Decoder(_Record), json.Decoder(list[_Record])
 
@@ -156,7 +156,7 @@ class _Source:
 
 @dataclass(slots=True)
 class _Call:
-    """A call as far as it is known: made into an `Event` when somebody asks."""
+    """A call as far as it is known. It becomes an `Event` on demand."""
 
     rank: int
     made: _Called
@@ -166,7 +166,7 @@ class _Call:
     wait_ns: int | None = None
     end_ns: int | None = None
     error: str = ""
-    peer: int | None = None  # who an any-source receive turned out to have received from
+    peer: int | None = None  # the sender, once an any-source receive knows it
     before: str = ""
     after: str = ""
 
@@ -202,12 +202,13 @@ class _Call:
 
 @dataclass
 class Collector:
-    """Calls of all ranks of one task, as far as they are known.
+    """The calls of all ranks of one task, as far as they are known.
 
-    place_of turns what a rank says about a line into a `Place` with the reader's name of the cell.
-    most_members: of a group, by default all ranks. clocks: how far each rank's clock is ahead of the one on
-    which all times are to be, in nanoseconds, by default not at all. changes grows with every record: a
-    watcher sees whether anything has happened.
+    Attributes:
+        place_of: Returns a `Place`, with the reader's name of the cell, for a line as a rank reports it.
+        most_members: The maximum size of a group, by default all ranks.
+        clocks: How far each rank's clock is ahead of the launcher's, in ns, by default 0.
+        changes: Grows with every record, so that the detector sees whether anything has happened.
     """
 
     world_size: int
@@ -235,27 +236,27 @@ class Collector:
         ]
 
     def feed(self, rank: int, lines: Sequence[bytes]) -> None:
-        """Take the lines that one rank has written; ignore what is not a record."""
+        """Read lines that one rank has written, and count those that are not records."""
         if not lines:
             return
-        if self._nonsense[rank] > _MOST_NONSENSE:  # there are no more records to be had from it
+        if self._nonsense[rank] > _MOST_NONSENSE:  # Do not even parse its lines any more.
             self.changes, self.dropped = self.changes + 1, self.dropped + len(lines)
             return
         records: list[Any]
         try:
-            records = _MANY.decode(b"[" + b",".join(lines) + b"]")  # all at once is faster
-        except (DecodeError, RecursionError):  # one bad line spoils the array, not the other lines
+            records = _MANY.decode(b"[" + b",".join(lines) + b"]")  # faster than one by one
+        except (DecodeError, RecursionError):  # one bad line
             records = [_parsed(line) for line in lines]
         for record in records:
             self.changes += 1
             try:
                 record.take(self, rank)
-            except (ValueError, KeyError, AttributeError):  # of a site, call or kind unknown
+            except (ValueError, KeyError, AttributeError):  # an unknown site, call or kind
                 self.dropped += 1
                 self._nonsense[rank] += 1
 
     def next(self, clocks: Sequence[int] = ()) -> Collector:
-        """Return an empty collector for the same ranks' next task: their groups and sites stay known."""
+        """Return an empty collector for the same ranks' next task, which keeps their groups and sites."""
         return Collector(
             self.world_size,
             self.place_of,
@@ -267,10 +268,10 @@ class Collector:
         )
 
     def _unanswered(self) -> list[dict[int, _Call]]:
-        """Return the calls of each rank that others have not answered: the next task may wait for them."""
+        """Return each rank's calls without a counterpart, because the next task may wait for them."""
         none: list[dict[int, _Call]] = [{} for _ in self._calls]
         if self.dropped or not (any(self._unfinished) or self._is_uneven()):
-            return none  # if records are missing, the answers may be among them
+            return none  # If records are missing, the counterparts may be among them.
         trace = self.known()
         answered = {
             (call.rank, call.seq)
@@ -287,7 +288,7 @@ class Collector:
         return none
 
     def _is_uneven(self) -> bool:
-        """Whether the members of a group have called different numbers of collectives."""
+        """Return whether the members of a group have called different numbers of collectives."""
         if any(self._earlier):
             return True
         counts: dict[tuple[str, tuple[int, ...]], Counter[int]] = defaultdict(Counter)
@@ -300,18 +301,18 @@ class Collector:
         )
 
     def call(self, rank: int, seq: int) -> _Call:
-        """Return a call of this task, or an unanswered one of an earlier task. Raise KeyError for others."""
+        """Return a call of this task, or an earlier task's without a counterpart, or raise KeyError."""
         return self._calls[rank].get(seq) or self._earlier[rank][seq]
 
     def known(self) -> Trace:
-        """Return the trace with the unanswered calls of earlier tasks, for a diagnosis."""
+        """Return the trace including earlier tasks' calls without a counterpart, for a diagnosis."""
         before = [calls[seq].event() for calls in self._earlier for seq in sorted(calls)]
         trace = self.trace()
         events = sorted([*before, *trace.events], key=lambda event: (event.rank, event.seq))
         return replace(trace, events=tuple(events), earlier=len(before))
 
     def trace(self, hosts: tuple[str, ...] = ()) -> Trace:
-        """Return what is known now. hosts: of each rank; none where all are on this machine."""
+        """Return what is known now. hosts: the host of each rank; empty if all are on this machine."""
         events = [calls[seq].event() for calls in self._calls for seq in sorted(calls)]
         groups = {name: ranks for said in self._left for name, ranks in said.items()}
         return Trace(
@@ -319,18 +320,18 @@ class Collector:
         )
 
     def unfinished(self, rank: int) -> tuple[Event, ...]:
-        """Return the calls of a rank whose Work has not been seen to finish, oldest first."""
+        """Return the calls of a rank whose Work is not known to have finished, oldest first."""
         return tuple(call.event() for call in self._unfinished[rank].values())
 
     def blocked_in(self, rank: int) -> Event | None:
-        """Return the call that the rank waits for now: the last one it waits for, or is still inside."""
+        """Return the call that the rank is blocked in: the last one that it waits for or is inside."""
         for call in reversed(self._unfinished[rank].values()):
             if call.wait_ns is not None or not call.made.about.asynchronous:
                 return call.event() if call.source.op != "span" else None
         return None
 
     def place(self, said: At) -> Place:
-        """Turn a line as a rank names it into a `Place`, once for each line."""
+        """Return the `Place` of a line that a rank reports; each line is looked up once."""
         key = (said[0][:_TEXT], said[1], said[2][:_TEXT])
         if key not in self._places:
             self._places[key] = self.place_of(*key)

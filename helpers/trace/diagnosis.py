@@ -1,7 +1,7 @@
-"""Why can no rank go on? From what each rank is in, says who waits for whom and what does not fit.
+"""Explain why no rank can continue: which rank waits for which, and which calls do not match.
 
-The watcher in `helpers/ranks/watch.py` decides *whether* a world is stuck, from outside; this module
-is pure: states and a trace in, a `Diagnosis` out.
+The detector in `helpers/ranks/watch.py` decides from outside *whether* a world is deadlocked. This module is
+pure: it takes states and a trace, and returns a `Diagnosis`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,34 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from helpers.trace.events import Diagnosis, Event, Trace, Wait
-from helpers.trace.mismatch import JOIN, Difference, at, first_difference, key_of, problem_of
+from helpers.trace.mismatch import (
+    JOIN,
+    Difference,
+    at,
+    comparison_key,
+    first_difference,
+    problem_of,
+)
 
-GONE = frozenset({"returned", "failed", "died"})
+FINISHED = frozenset({"returned", "failed", "died"})
 
 
 @dataclass(frozen=True, slots=True)
 class RankState:
     """What is known of a rank from outside.
 
-    state: "running", "returned", "failed" or "died". blocked: the call that it waits for, if any.
-    pending: all its calls that have not finished. inside: the torch function that its main thread
-    is in ("" when it is in the learner's own code); `at` is the learner's line. keys: those of a store that
-    it waits for. needs: the ranks that must come to the rendezvous that it is in, if not all of the world.
-    named: the members that it names for a new group. lockers: the ranks that hold a file lock that it waits
-    for. others: name and line of its other threads that are in the learner's code. child: what a process that
-    it has forked calls on one of its groups, in words.
+    Attributes:
+        state: "running", "returned", "failed" or "died".
+        blocked: The call that it waits for, if any.
+        pending: All its unfinished calls.
+        inside: The torch function that its main thread is in; "" if that is in the learner's own code.
+        at: The learner's line.
+        keys: The keys of a store that it waits for.
+        needs: The ranks that must come to the rendezvous that it is in; empty for the whole world.
+        named: The members that it passes for a new group.
+        lockers: The ranks that hold a file lock that it waits for.
+        others: Name and line of its other threads that are in the learner's code.
+        child: A description of the call that a forked child process makes on one of the rank's groups.
     """
 
     rank: int
@@ -42,8 +54,8 @@ class RankState:
     child: str = ""
 
     @property
-    def gone(self) -> bool:
-        return self.state in GONE
+    def ended(self) -> bool:
+        return self.state in FINISHED
 
 
 _IN_OWN_CODE = (
@@ -53,7 +65,7 @@ _IN_OWN_CODE = (
 
 
 def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
-    """Explain a world in which no rank can go on; `states` holds one for each rank, in order."""
+    """Explain a world in which no rank can continue. states: one for each rank, in order."""
     waits = tuple(_wait_of(state, states, trace) for state in states)
     difference, last = first_difference(trace), _last_wait(states, trace, waits)
     if difference is not None:
@@ -87,18 +99,18 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
 
 
 def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
-    """Tell whether some pending call has all its counterparts, so that the world may yet go on."""
+    """Return whether a pending call has all its counterparts, so that the world may still continue."""
     for collective in trace.collectives():
         open_calls = [call for call in collective.calls if not call.finished]
-        # Complete means that all members are in it: gloo may just not have told all of them yet.
-        fits = problem_of(collective) in {None, "reduce_op"}  # gloo sends no reduction along
+        # All members are in it, but gloo may not have told all of them yet.
+        fits = problem_of(collective) in {None, "reduce_op"}  # gloo does not send the reduction
         if open_calls and collective.complete and fits:
             return True
     blocked = {(s.rank, s.blocked.seq) for s in states if s.blocked is not None}
     from_any = [e for e in trace if e.op == "recv" and e.peer is None and not e.finished]
     for message in trace.messages():
         send, recv = message.send, message.recv
-        if recv is None:  # a receive from any source names its sender only in the end
+        if recv is None:  # A receive from any source only knows its sender when it has finished.
             takers = [
                 e for e in from_any if (e.rank, e.group, e.tag) == (send.peer, send.group, send.tag)
             ]
@@ -112,10 +124,10 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
 
 
 def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wait:
-    if state.gone:
+    if state.ended:
         words = {"returned": "has returned", "failed": "has failed", "died": "has died"}
         return Wait(state.rank, words[state.state])
-    # a rank in gloo's wait() is not in the call itself: the last one that it started is what it waits for
+    # A rank in gloo's wait() is not in the call itself, so take the last call that it started.
     event = state.blocked or (state.pending[-1] if state.pending and state.inside else None)
     if event is None:
         where = f" at {state.at}" if state.at else ""
@@ -134,7 +146,7 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
 
 
 def _awaited(event: Event, trace: Trace) -> tuple[int, ...]:
-    """Return the ranks without which this call cannot finish."""
+    """Return the ranks that must act before this call can finish."""
     if event.op in {"send", "recv"}:
         if event.peer is not None:
             return (event.peer,)
@@ -151,8 +163,8 @@ Waits = tuple[Wait, ...]
 
 def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     """Explain what ranks wait for now, whatever they called before."""
-    # The order matters: what is certain comes before what is only missing, and what has a cause of its own
-    # before the cycles that follow from it.
+    # The order matters: causes that are certain come before calls that only lack a counterpart, and each
+    # cause comes before the cycles that follow from it.
     for explain in (
         _crosswise,
         _skipped_backward,
@@ -160,11 +172,11 @@ def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
         _missing_key,
         _file_lock,
         _making_groups,
-        _left,
-        _tags,
-        _peers,
+        _diagnose_exited_rank,
+        _diagnose_tag_mismatch,
+        _diagnose_wrong_peer,
         _cycle,
-        _own_code,
+        _diagnose_blocked_outside_torch,
         _unmatched,
     ):
         found = explain(states, trace, waits)
@@ -176,12 +188,12 @@ def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
 def _different_calls(
     difference: Difference, trace: Trace, waits: Waits, last: Diagnosis | None
 ) -> Diagnosis:
-    """Name the first calls that differ. They may have finished: then `last` says what ranks wait for now."""
+    """Describe the first calls that differ. If they have finished, `last` explains the present waits."""
     problem, members = difference.problem, difference.collective.group_ranks
     tensors = problem in {"shape", "dtype", "splits"}
     advice = _ADVICE_ON_CALLS.get(problem, _SAME_CALLS)
     if difference.finished or problem == "line":
-        # With calls of earlier cells among them, a reader could not count to this one.
+        # Earlier cells' calls are among them, so a reader could not count to this one.
         place = (
             "" if trace.earlier else f" at their {_ordinal(difference.collective.index + 1)} call"
         )
@@ -227,8 +239,8 @@ _IN_JOIN = (
 
 
 def _crosswise(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find two ranks that wait in collectives of two groups which both belong to, crosswise."""
-    # each group numbers its own collectives, so no comparison within one group shows this
+    """Find two ranks that wait for each other in collectives of two groups that both belong to."""
+    # Each group numbers its own collectives, so comparing calls within one group does not show this.
     blocked = [wait for wait in waits if wait.event is not None and wait.event.is_collective]
     for one in blocked:
         for other in blocked:
@@ -248,22 +260,22 @@ def _crosswise(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
 
 
 def _odd_ones(difference: Difference) -> tuple[int, ...]:
-    """Return the ranks whose call differs from what most do (all of them when there is no majority)."""
+    """Return the ranks whose call differs from the majority's; all ranks if there is no majority."""
     if difference.problem in {"line", "splits"}:
         return (difference.one.rank, difference.other.rank)
     counts: dict[object, list[int]] = {}
     for call in difference.collective.calls:
-        counts.setdefault(key_of(call, difference.problem), []).append(call.rank)
+        counts.setdefault(comparison_key(call, difference.problem), []).append(call.rank)
     most = max(len(ranks) for ranks in counts.values())
-    # Two halves that disagree: none of them is the odd one.
+    # If two halves disagree, neither is the odd one.
     if sum(len(ranks) == most for ranks in counts.values()) > 1:
         return tuple(call.rank for call in difference.collective.calls)
     return tuple(r for ranks in counts.values() if len(ranks) < most for r in sorted(ranks))
 
 
 def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a backward pass that communicates on some ranks of a group only."""
-    inside = [s for s in states if not s.gone and s.inside in {"backward", "grad"} and s.pending]
+    """Find a backward pass that communicates on only some ranks of a group."""
+    inside = [s for s in states if not s.ended and s.inside in {"backward", "grad"} and s.pending]
     if not inside:
         return None
     call = inside[0].blocked or inside[0].pending[-1]
@@ -292,7 +304,7 @@ def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -
 
 
 def _is_ddp(call: Event) -> bool:
-    """Whether a call in a backward pass is that of DDP's reducer: C++ made it, or a communication hook."""
+    """Return whether a call in a backward pass comes from DDP's reducer in C++ or a communication hook."""
     hook = call.by.startswith("distributed/algorithms/ddp_comm_hooks/")
     return hook or (call.op == "all_reduce" and call.by == "autograd/graph.py")
 
@@ -309,7 +321,7 @@ _BACKWARD_ON_ALL = (
 
 
 def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a call that has its counterpart: an isend or irecv whose Work nobody has waited for."""
+    """Find a call whose counterpart is an isend or irecv with a Work that was never waited for."""
     blocked = {(w.event.rank, w.event.seq): w.event for w in waits if w.event is not None}
     for message in trace.messages():
         ends = [message.send, message.recv]
@@ -330,9 +342,9 @@ def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Di
 
 
 def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a rank that waits for a key of a store: no rank that could set it can continue either."""
+    """Find a rank that waits for a key of a store which no rank can set any more."""
     for state in states:
-        if not state.gone and state.keys:
+        if not state.ended and state.keys:
             where = f" ({state.at})" if state.at else ""
             return Diagnosis(
                 "missing_key",
@@ -347,9 +359,9 @@ def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Dia
 
 
 def _file_lock(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a rank that waits for a file lock whose holder cannot go on either."""
+    """Find a rank that waits for a file lock whose holder cannot continue either."""
     for state in states:
-        for holder in () if state.gone else state.lockers:
+        for holder in () if state.ended else state.lockers:
             theirs = waits[holder]
             does = f"{theirs.call}{at(theirs.event)}" if theirs.event else theirs.state
             doing = "waits in" if theirs.event else "is"
@@ -371,9 +383,11 @@ def _keys(keys: Sequence[str]) -> str:
     return f"the key {names}" if len(keys) == 1 else f"the keys {names}"
 
 
-def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    gone = {state.rank for state in states if state.gone}
-    # A rank that has returned makes no more calls, so a wait for it never ends.
+def _diagnose_exited_rank(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
+    gone = {state.rank for state in states if state.ended}
+    # A rank that has ended makes no more calls, so a wait for it never ends.
     for wait in waits:
         left = [rank for rank in wait.waits_for if rank in gone]
         if left and wait.event is not None:
@@ -387,7 +401,9 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
                 tuple(left),
             )
     if gone and not any(wait.event for wait in waits) and not _local_group(states):
-        where = next((state.inside for state in states if not state.gone and state.inside), "torch")
+        where = next(
+            (state.inside for state in states if not state.ended and state.inside), "torch"
+        )
         return Diagnosis(
             "rank_left",
             f"{_ranks(sorted(gone)).capitalize()} {_has(gone)} returned, and the others still wait in "
@@ -414,8 +430,8 @@ def _local_group(states: Sequence[RankState]) -> list[RankState]:
 
 
 def _making_groups(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find ranks that have all called new_group, and whose calls do not belong together."""
-    there = [state for state in states if not state.gone and state.inside in _GROUP_MAKERS]
+    """Find ranks that have all called new_group, but for different groups."""
+    there = [state for state in states if not state.ended and state.inside in _GROUP_MAKERS]
     if local := _local_group(states):
         return Diagnosis(
             "stuck",
@@ -452,8 +468,10 @@ def _advice_on_leaving(event: Event, left: list[int]) -> str:
     )
 
 
-def _tags(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a send and a receive between the same two ranks that differ in nothing but their tag."""
+def _diagnose_tag_mismatch(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
+    """Find a send and a receive between the same two ranks that differ only in their tag."""
     calls = [wait.event for wait in waits if wait.event is not None]
     for send in (call for call in calls if call.op == "send"):
         for recv in (call for call in calls if call.op == "recv"):
@@ -471,8 +489,10 @@ def _tags(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
     return None
 
 
-def _peers(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a message that was sent without waiting to a rank that has asked for one from somebody else."""
+def _diagnose_wrong_peer(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
+    """Find an asynchronous send to a rank whose asynchronous receive names a different sender."""
     pending = [call for state in states for call in state.pending if call.asynchronous]
     sends = [call for call in pending if call.op == "send"]
     recvs = [call for call in pending if call.op == "recv"]
@@ -482,7 +502,7 @@ def _peers(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis
             continue
         recv = theirs[0]
         if any((s.rank, s.peer) == (recv.peer, recv.rank) for s in sends):
-            continue  # that one is answered: the two belong to different exchanges
+            continue  # That receive has its sender, so the two belong to different exchanges.
         return Diagnosis(
             "unmatched",
             f"The peers differ: rank {send.rank} sends to rank {recv.rank}{at(send)}, but rank {recv.rank} "
@@ -500,7 +520,7 @@ def _tag(event: Event) -> str:
 
 
 def _cycle(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Follow `waits_for` until a rank comes again."""
+    """Follow `waits_for` until a rank repeats."""
     for start in waits:
         path = [start.rank]
         while True:
@@ -551,7 +571,7 @@ _NAME_EACH_OTHER = (
 
 
 def _unpaired(cycle: list[int], states: Sequence[RankState], trace: Trace, op: str) -> Event | None:
-    """Return a call that a rank of a cycle has begun without waiting, and that has no counterpart."""
+    """Return an asynchronous call, begun by a rank of a cycle, that has no counterpart."""
     paired = {
         (end.rank, end.seq)
         for message in trace.messages()
@@ -570,7 +590,7 @@ def _unpaired(cycle: list[int], states: Sequence[RankState], trace: Trace, op: s
 
 
 def _facing(call: Event, waits: Waits) -> str:
-    """Set a call without a counterpart against what its peer waits in."""
+    """Describe a call without a counterpart next to the call in which its peer waits."""
     peer = call.peer if call.peer is not None else call.rank
     met = waits[peer].event
     assert met is not None
@@ -581,12 +601,14 @@ def _facing(call: Event, waits: Waits) -> str:
     )
 
 
-def _own_code(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a rank that others wait for, and that itself waits for nothing that another rank does."""
+def _diagnose_blocked_outside_torch(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
+    """Find a rank that others wait for, and that waits in its own code for none of them."""
     for wait in waits:
         for rank in wait.waits_for:
             other = states[rank] if rank < len(states) else None
-            if wait.event is None or other is None or other.gone or other.inside or other.blocked:
+            if wait.event is None or other is None or other.ended or other.inside or other.blocked:
                 continue
             where = f" at {other.at}" if other.at else ""
             return Diagnosis(

@@ -1,7 +1,7 @@
-"""What ranks said to each other, as data.
+"""What ranks sent to each other, as data.
 
-The recorder inside each rank makes `Event`s, the launcher collects them into one `Trace`,
-and diagnosis, views and checks read it. Nothing here imports torch.
+The recorder inside each rank makes `Event`s, the launcher collects them into one `Trace`, and diagnosis,
+views and checks read it. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLLECTIVES = frozenset(
 class Place:
     """A line of the learner's own code.
 
-    `cell` is what a reader calls the file: "cell 5", "demo.py"; `file` is what Python calls it.
+    cell: the reader's name of the file, such as "cell 5" or "demo.py". file: Python's name of it.
     """
 
     file: str
@@ -47,24 +47,27 @@ class Place:
 class Event:
     """One communication call, or one `span`, of one rank.
 
-    op: what moved data: "send", "recv", one of `COLLECTIVES`, or "span".
-    call: the function that the learner called ("isend", "all_gather_object", ...); equal to `op`
-        where C++ made the call (DDP); for a span, its name.
-    group, group_ranks: the process group's name and its members as global ranks.
-    peer, root: global ranks; None where the op has none (and for an any-source recv until it ended).
-    nbytes: bytes of the tensors this rank hands in (send, collectives) or receives into (recv).
-    shapes: of those tensors. dtype: of the first of them, e.g. "float32".
-    reduce_op: "SUM", "AVG", ... for reductions.
-    gives, takes: of an all_to_all, how many elements this rank sends to each member and receives from each;
-        of a scatter, the same (gives: of its root only, takes: one number).
-    by: the file of torch that made the call for the learner ("nn/parallel/distributed.py" for DDP's forward),
-        or "" if the learner's own line called a function of torch.distributed.
-    asynchronous: the call returned before the transfer had ended (isend, irecv, async_op=True).
-    start_ns: when the call was issued; wait_ns: when the rank began to wait for it; end_ns: when its
-        Work had finished. All three on the machine's monotonic clock, the same for all ranks.
-        wait_ns is None if nobody waited, end_ns is None if it was never seen to finish.
-    before: what was in the tensors that the rank handed in; after: what is in those that it got, once its
-        Work had finished. As `glance` writes them, and only of launches that somebody watches: else "".
+    Attributes:
+        op: The operation: "send", "recv", one of `COLLECTIVES`, or "span".
+        call: The function that the learner called ("isend", "all_gather_object", ...); the same as `op` if
+            C++ made the call (DDP); the name of a span.
+        group, group_ranks: The process group's name and its members as global ranks.
+        peer, root: Global ranks; None if the op has none (and for an any-source recv until it ended).
+        nbytes: Bytes of the tensors that this rank passes (send, collectives) or receives into (recv).
+        dtype, shapes: The dtype of the first of these tensors, e.g. "float32", and the shapes of all.
+        reduce_op: "SUM", "AVG", ... for reductions.
+        gives, takes: For an all_to_all, how many elements this rank sends to each member and receives from
+            each. For a scatter the same, but only the root has gives, and takes is one number.
+        by: The file of torch that made the call for the learner ("nn/parallel/distributed.py" for DDP's
+            forward), or "" if the learner's own line called a function of torch.distributed.
+        asynchronous: The call returned before the transfer had ended (isend, irecv, async_op=True).
+        start_ns: When the call was issued. All times are of the machine's monotonic clock, which is the same
+            for all ranks.
+        wait_ns: When the rank began to wait for it; None if it never did.
+        end_ns: When its Work had finished; None if that was never seen.
+        before: The values of the tensors that the rank passed, as `summarize` writes them; "" unless a reader
+            will step through the run.
+        after: The same for the tensors that the rank got, once the Work had finished.
     """
 
     rank: int
@@ -103,7 +106,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A send and the recv that took it. `recv` is None while nobody has received it."""
+    """A send and the recv that took it. `recv` is None if the message has not been received."""
 
     send: Event
     recv: Event | None
@@ -120,7 +123,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """The calls with which the members of a group took part in its n-th collective."""
+    """The calls with which the members of a group took part in the group's n-th collective."""
 
     group: str
     group_ranks: tuple[int, ...]
@@ -142,16 +145,16 @@ class Trace:
 
     world_size: int
     events: tuple[Event, ...] = ()
-    # Events beyond the cap on a run's trace: counted, not kept.
+    # How many events were beyond the limit of a run's trace, and not kept.
     dropped: int = 0
-    # The global ranks of each process group over gloo that there was at the end, used or not.
+    # The global ranks of each process group over gloo that existed at the end, used or not.
     groups: tuple[tuple[int, ...], ...] = ()
-    # The ranks that were run, where the rest of the world was imagined; none of a real run.
+    # The ranks that ran, if the rest of the world was imagined; empty for a real run.
     imagined: tuple[int, ...] = ()
-    # How many of the events are unanswered calls of earlier cells: a diagnosis needs them, a reader's trace
+    # How many events are earlier cells' calls without a counterpart. A diagnosis needs them; a reader's trace
     # has none.
     earlier: int = 0
-    # The host of each rank; empty where all ran on this machine.
+    # The host of each rank; empty if all ran on this machine.
     hosts: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Event]:
@@ -162,23 +165,23 @@ class Trace:
 
     @property
     def ranks(self) -> Sequence[int]:
-        """The ranks that there were, in order."""
+        """The ranks that ran, in order."""
         return self.imagined or range(self.world_size)
 
     def select(self, keep: Callable[[Event], bool]) -> Trace:
-        """Return the trace of only those events for which `keep` is true."""
+        """Return the trace of those events for which `keep` is true."""
         return replace(self, events=tuple(e for e in self.events if keep(e)))
 
     @property
     def by_host(self) -> dict[str, list[int]]:
-        """The ranks of each host, in rank order; empty where all ran on this machine."""
+        """The ranks of each host, in rank order; empty if all ran on this machine."""
         found: dict[str, list[int]] = {}
         for rank, host in enumerate(self.hosts):
             found.setdefault(host, []).append(rank)
         return found
 
     def between_hosts(self, ranks: Iterable[int]) -> bool:
-        """Say whether these ranks are on more than one host."""
+        """Return whether these ranks are on more than one host."""
         # A rank may name a peer that does not exist.
         return len({self.hosts[rank] for rank in ranks if 0 <= rank < len(self.hosts)}) > 1
 
@@ -187,7 +190,7 @@ class Trace:
         return tuple(event for event in self.events if event.rank == rank)
 
     def between(self, bounds: Sequence[tuple[int, int]]) -> Trace:
-        """Return the trace of the events that bounds[rank] = (first, last + 1) numbers of each rank."""
+        """Return the trace of the events with first <= seq < last, where bounds[rank] = (first, last)."""
         return self.select(lambda e: bounds[e.rank][0] <= e.seq < bounds[e.rank][1])
 
     @property
@@ -197,34 +200,34 @@ class Trace:
 
     @property
     def spans(self) -> Trace:
-        """The spans that the ranks recorded of their own work, without communication."""
+        """The spans that the ranks recorded of their own work, without communication calls."""
         return self.select(lambda e: e.op == "span")
 
     def messages(self) -> tuple[Message, ...]:
         """Pair each send with the recv that took it.
 
-        Between two ranks of a group, messages with the same tag are taken in the order sent.
+        Between two ranks of a group, messages with the same tag are received in the order sent.
         """
         waiting: dict[tuple[str, int | None, int, int], list[Event]] = defaultdict(list)
-        # A receive from any rank is filed under its sender once it has ended, and until then under None.
+        # A receive from any rank has no peer until it has ended.
         for event in self.events:
             if event.op == "recv":
                 waiting[event.group, event.peer, event.rank, event.tag].append(event)
         pairs = []
         for event in self.events:
             if event.op == "send" and event.peer is not None:
-                # gloo keeps the order of messages with one tag between two ranks, and of no others
+                # gloo keeps the order of messages only between the same two ranks with the same tag.
                 queue = waiting[event.group, event.rank, event.peer, event.tag]
                 pairs.append(Message(event, queue.pop(0) if queue else None))
         return tuple(pairs)
 
     def collectives(self) -> tuple[Collective, ...]:
-        """Pair collectives: the n-th one that each member calls on a group is the same one."""
+        """Pair collectives: the n-th collectives that the members call on a group belong together."""
         counts: dict[tuple[str, int], int] = defaultdict(int)
         met: dict[tuple[str, tuple[int, ...], int], list[Event]] = defaultdict(list)
         for event in self.events:
             if event.is_collective:
-                # by the order of the calls, as backends do: a collective has no name that is sent along
+                # By the order of the calls, as backends do, because messages do not name their collective.
                 index = counts[event.group, event.rank]
                 counts[event.group, event.rank] += 1
                 met[event.group, event.group_ranks, index].append(event)
@@ -237,10 +240,9 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One rank of a stuck world: what it is in, and for whom it waits.
+    """One rank of a deadlocked world: what it is in, and for whom it waits.
 
-    call is "" for a rank that is in no call: then `state` says what it does
-    ("returned", "died", "in Python", "in C++").
+    call: "" if the rank is in no call. Then `state` describes what it does ("returned", "died", ...).
     """
 
     rank: int
@@ -255,15 +257,17 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why no rank can go on.
+    """The reason why no rank can continue.
 
-    kind: "cycle", "mismatched_collectives", "different_shapes", "rank_left", "skipped_backward",
-        "never_waited" (a transfer has both its ends, one of them as a Work that nobody waits for),
-        "unmatched" (sends and receives that do not fit), "missing_key" (a key of a store that nobody sets),
-        "file_lock" (a rank waits for a file lock whose holder cannot go on),
-        or "stuck".
-    summary: one sentence: who did what. advice: what to do next.
-    waits: one for each rank, in rank order. guilty: the ranks to look at first.
+    Attributes:
+        kind: "cycle", "mismatched_collectives", "different_shapes", "rank_left", "skipped_backward",
+            "never_waited" (a transfer has both its ends, but one is a Work that is never waited for),
+            "unmatched" (sends and receives that do not match), "missing_key" (a key of a store is never set),
+            "file_lock" (a rank waits for a file lock whose holder cannot continue), or "stuck".
+        summary: Who did what, in one sentence.
+        advice: What to do next.
+        waits: One for each rank, in rank order.
+        guilty: The ranks to look at first.
     """
 
     kind: str

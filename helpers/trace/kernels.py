@@ -1,14 +1,14 @@
-"""The kernels that every communication call of a rank passes, also those that torch makes.
+"""The kernels that record every communication call of a rank, including the calls that torch makes.
 
     dist.all_reduce ─┐
     funcol, DTensor ─┼─> c10d::allreduce_ (dispatcher) ─> our kernel ─> Backend.allreduce ─> Work
     DDP's reducer ───┘                                        │
                                                       Recorder.issued, .follow
 
-A kernel for each `c10d::*` op sits on the dispatch key where every caller passes, and calls the
-backend's method itself. That method gives up the GIL; calling the kernel that was there before
-would keep it, and gloo's own threads need it to free tensors: a deadlock that shows in one run in
-seven. The rank server installs them before it forks; they do nothing until a rank sets a recorder.
+Each `c10d::*` op has a kernel on the dispatch key that every caller passes. The kernel calls the backend's
+method itself, because that method releases the GIL. Calling the previous kernel would keep the GIL, which
+gloo's own threads need to free tensors: that deadlocked one run in seven. The rank server installs the
+kernels before it forks. They do nothing until a rank sets a recorder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from helpers.trace.c10d_ops import OPS, Op, flat, kernel_for, plain_call
 from helpers.trace.frames import At, learner_frame, place
 from helpers.trace.recorder import Recorder
 
-# Methods of ProcessGroup that always take the long way through the dispatcher.
+# Methods of ProcessGroup that always go through the dispatcher.
 _OTHERS = (
     "allgather_into_tensor_coalesced",
     "all_gather_single",
@@ -46,7 +46,7 @@ _OTHERS = (
 
 @dataclass
 class _Installed:
-    """What is in place in this process, and the recorder of the rank that it is, if it is one."""
+    """What is installed in this process, and its recorder if it is a rank."""
 
     libraries: dict[str, torch.library.Library] = field(default_factory=dict)
     methods: dict[tuple[type, str], Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ _installed = _Installed()
 
 
 def install(device_type: str = "cpu") -> None:
-    """Put the kernels for tensors on this kind of device in place, once in a process."""
+    """Install the kernels for tensors on this kind of device, once per process."""
     if device_type in _installed.libraries:
         return
     if not _installed.libraries:
@@ -68,22 +68,22 @@ def install(device_type: str = "cpu") -> None:
                 _wrap(dist.ProcessGroup, op.method, functools.partial(_straight, op))
         for name in filter(functools.partial(hasattr, dist.ProcessGroup), _OTHERS):
             _wrap(dist.ProcessGroup, name, _binding)
-        for work in (dist.Work, FakeWork):  # which has a `wait` of its own
+        for work in (dist.Work, FakeWork):  # FakeWork has its own `wait`
             _wrap(work, "wait", _waiting)
     library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
-    # tensors without memory ("meta") go to the backend of those that they stand for
+    # Tensors without memory ("meta") go to the backend of the device that they stand for.
     device = torch.device("cpu" if device_type == "meta" else device_type)
     key = "Meta" if device_type == "meta" else device_type.upper()
     with warnings.catch_warnings(), _quiet_stderr():
-        warnings.simplefilter("ignore")  # that we override kernels is the purpose
+        warnings.simplefilter("ignore")  # Overriding kernels is intended.
         for name, op in OPS.items():
             kernel = kernel_for(name, op, device, functools.partial(_run, op.records, device))
             library.impl(name, _uncompiled(kernel), key)
 
 
 def uninstall() -> None:
-    """Take the kernels away again, for a rank that is not to be recorded."""
-    # torch's own kernels come back when the library that overrides them is destroyed.
+    """Remove the kernels, for a rank that is not recorded."""
+    # Destroying the library that overrides them restores torch's own kernels.
     for library in _installed.libraries.values():
         library._destroy()
     _installed.libraries.clear()
@@ -93,12 +93,12 @@ def uninstall() -> None:
 
 
 def record_with(recorder: Recorder) -> None:
-    """Give all calls of this process, from now on, to `recorder`."""
+    """Pass all calls of this process, from now on, to `recorder`."""
     _installed.recorder = recorder
 
 
 def stop_in_child(tell: Callable[[str, At], None]) -> None:
-    """Record nothing more in this process, which a rank has forked; `tell` it of calls on its groups."""
+    """Stop recording in a process that a rank has forked. `tell` is called for calls on the rank's groups."""
     if _installed.recorder is not None:
         _installed.recorder.stop_in_child()
         _installed.tell_of_child = tell
@@ -119,7 +119,7 @@ def _run(
     about: dict[str, Any],
     fills: Any,
 ) -> Any:
-    """Make a call by the backend's own method; record it if this process is a rank that records."""
+    """Make a call by the backend's own method, and record it if this process is a recorded rank."""
     pg = dist.ProcessGroup.unbox(boxed_pg)
     backend = pg._get_backend(device)
     recorder = _active()
@@ -130,19 +130,19 @@ def _run(
     seq = recorder.issued(op, pg, tensors, asynchronous=asynchronous, **about)
     if looks and tensors:
         recorder.look(seq, tensors, flat(fills))
-    # From here the GIL is given up, in C++: gloo's threads need it to free tensors.
+    # The backend releases the GIL in C++, because gloo's threads need it to free tensors.
     try:
         work = do(backend)
     except BaseException as error:
         recorder.ended(seq, str(error) or type(error).__name__)
         raise
-    # A Work that nobody keeps must be dropped, recorded or not: gloo then takes its transfer along.
+    # A Work without a reference must be destroyed, recorded or not: gloo then drops its transfer.
     recorder.follow(seq, work, asynchronous)
     return _boxed(work)
 
 
 def _tell_of_child(op: str, pg: dist.ProcessGroup) -> None:
-    """Tell the rank that a process which it has forked makes a call that cannot return."""
+    """Report, in a process that a rank has forked, a call that cannot return."""
     recorder = _installed.recorder
     if recorder is not None and _installed.tell_of_child is not None and recorder.is_inherited(pg):
         frame = learner_frame(sys._getframe(2))
@@ -151,28 +151,28 @@ def _tell_of_child(op: str, pg: dist.ProcessGroup) -> None:
 
 
 def _boxed(work: dist.Work | None) -> Any:
-    """Return a Work as the dispatcher takes it.
+    """Return a Work as the dispatcher accepts it.
 
-    NCCL has none for a call that nobody waits for: the current stream is already in order. The dispatcher
-    does not take None, so it gets a Work that is done.
+    NCCL returns None for a call that is not asynchronous, because the current stream is already in order.
+    The dispatcher does not accept None, so it gets a finished Work.
     """
     return (work if work is not None else FakeWork()).boxed()
 
 
 def _wrap(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
-    _installed.methods[owner, name] = vars(owner)[name]  # getattr would give what no longer binds
+    _installed.methods[owner, name] = vars(owner)[name]  # getattr would return an unbindable object
     setattr(owner, name, _uncompiled(wrapper(getattr(owner, name))))
 
 
 def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep torch.compile off a function of ours, and off all that it calls: it runs as it is.
+    """Exclude one of our functions, and everything that it calls, from torch.compile.
 
-    As torch.compiler.disable does, which would import the compiler, a second's work, to do it.
+    torch.compiler.disable does the same, but imports the compiler, which takes a second.
     """
-    # dynamo's hook is in C, and asks a table by code object: no module of the compiler is needed for it.
+    # dynamo's hook is in C and reads a table by code object, which needs no module of the compiler.
     frames = torch._C._dynamo.eval_frame
     skip = frames._FrameAction.SKIP
-    strategy = frames._FrameExecStrategy(skip, skip)  # this frame, and those below it
+    strategy = frames._FrameExecStrategy(skip, skip)  # for this frame and those below it
     frames.set_code_exec_strategy(function.__code__, strategy)
     function._torchdynamo_disable = True  # type: ignore[attr-defined]  # not inlined, either
     function._torchdynamo_disable_msg = "it records communication"  # type: ignore[attr-defined]
@@ -180,10 +180,10 @@ def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _straight(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of ProcessGroup: ask the backend at once where the dispatcher would only hand on.
+    """Wrap a method of ProcessGroup to call the backend directly if the dispatcher adds nothing.
 
-    Python's own calls are the most. On the long way each would be packed for the dispatcher, unpacked for
-    our kernel, its Work packed and unpacked again: four times what recording takes.
+    Most calls come from Python. The dispatcher would pack each for our kernel, unpack it there, and then pack
+    and unpack its Work, which takes four times as long as recording.
     """
     read = plain_call(op)
     cpu = torch.device("cpu")
@@ -216,7 +216,7 @@ def _straight(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dispatcher_matters() -> bool:
-    """Tell whether somebody between Python and the backend waits for this call: a mode, a profiler."""
+    """Return whether a mode or a profiler between Python and the backend needs to see this call."""
     return bool(
         torch._C._len_torch_dispatch_stack()
         or torch._C._autograd._profiler_enabled()
@@ -225,7 +225,7 @@ def _dispatcher_matters() -> bool:
 
 
 def _binding(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of ProcessGroup, to learn which Work belongs to which call."""
+    """Wrap a method of ProcessGroup to record which Work belongs to which call."""
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -238,7 +238,7 @@ def _binding(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap Work.wait, to learn when a rank begins to wait and when it need wait no longer."""
+    """Wrap Work.wait to record when a rank begins to wait and when it has finished waiting."""
 
     @functools.wraps(method)
     def wait(work: dist.Work, *args: Any, **kwargs: Any) -> Any:
@@ -246,7 +246,7 @@ def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
         seq = recorder.seq_of(work) if recorder is not None else None
         if recorder is None or seq is None:
             return method(work, *args, **kwargs)
-        # Written before the wait, which may never end: the diagnosis reads it from outside.
+        # Written first, because the wait may never end, and the diagnosis reads it from outside.
         recorder.waits(seq, time.monotonic_ns())
         try:
             result = method(work, *args, **kwargs)
@@ -260,7 +260,7 @@ def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def waited(work: dist.Work) -> None:
-    """Record that somebody has waited for a Work otherwise than by its wait(): by its future, by asking."""
+    """Record that a Work was waited for without its wait(), by its future or by polling."""
     recorder = _active()
     seq = recorder.seq_of(work) if recorder is not None else None
     if recorder is not None and seq is not None:
@@ -277,8 +277,8 @@ def _source_of(work: dist.Work) -> int | None:
 
 @contextmanager
 def _quiet_stderr() -> Iterator[None]:
-    """Hide C++'s own warning about overridden kernels, which no Python filter reaches."""
-    # Nothing of the learner's runs yet, so nothing else that is printed can get lost meanwhile.
+    """Hide C++'s own warning about overridden kernels, which Python's filters cannot suppress."""
+    # No code of the learner runs yet, so no other output can be lost meanwhile.
     saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(null, 2)

@@ -1,4 +1,4 @@
-"""What does not fit together between the calls of different ranks, and where their calls differ first."""
+"""Find which calls of different ranks do not match, and where the ranks' calls first differ."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from helpers.trace.events import Collective, Event, Trace
 
 # Collectives whose tensors have the same size on all ranks.
 _EVEN = frozenset({"all_reduce", "reduce", "broadcast"})
-# gloo wants this of these, too. NCCL gathers tensors of different sizes, if every rank knows all of them.
+# With gloo, these too. NCCL can gather tensors of different sizes if every rank knows all sizes.
 _EVEN_OVER_GLOO = _EVEN | {"all_gather", "gather", "reduce_scatter"}
-# Where torch makes the calls with which a rank that has joined early answers those of DDP on the others.
+# The file of torch in which a rank that has joined early answers the DDP calls of the others.
 JOIN = "distributed/algorithms/join.py"
 _JOINS = frozenset({JOIN, "nn/parallel/distributed.py"})
-# How many places with different lines are looked into, of one group's calls.
+# How many places with different lines to examine in one group's calls.
 _MOST_PLACES = 20
 
 
@@ -24,8 +24,10 @@ _MOST_PLACES = 20
 class Difference:
     """The first two calls of a group's ranks that differ.
 
-    problem: as `problem_of` names it, or "line": both made the same call, but on lines of which only one
-    rank's is a call too many. index: how many collectives of the group came before.
+    Attributes:
+        problem: A result of `problem_of`; or "line" if both ranks made the same call, but one of them on a
+            line that the other one never reached.
+        collective: The collective in which the two calls, one and other, met.
     """
 
     problem: str
@@ -35,7 +37,7 @@ class Difference:
 
     @property
     def finished(self) -> bool:
-        """Whether all ranks went on after these calls."""
+        """Whether all ranks continued after these calls."""
         return self.collective.complete and _has_finished(self.collective)
 
     def __str__(self) -> str:
@@ -43,10 +45,10 @@ class Difference:
 
 
 def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None:
-    """Return the first calls of a group's ranks that differ; None if none do.
+    """Return the first calls of a group's ranks that differ; None if there are none.
 
-    only_stuck: look at groups only if one of their calls has not finished, because elsewhere a difference
-    keeps nobody waiting.
+    only_stuck: only look at groups with an unfinished call, because elsewhere a difference makes no rank
+    wait.
     """
     groups: dict[tuple[str, tuple[int, ...]], list[Collective]] = defaultdict(list)
     for collective in trace.collectives():
@@ -66,16 +68,16 @@ def _first_of(collectives: Sequence[Collective]) -> Difference | None:
     end, clear = len(collectives), None
     for at, collective in enumerate(collectives):
         if (problem := problem_of(collective)) is not None:
-            one, other = _unlike(collective, problem)
+            one, other = _differing_calls(collective, problem)
             end, clear = at, Difference(problem, collective, one, other)
             break
-    # A call that is too many shows only when the next of another kind or size comes, or when a rank waits at
-    # the end. Until then each call met one of the same kind, from a different line.
+    # An extra call only shows when a later call has a different kind or size, or when a rank waits at the
+    # end. Until then each call met one of the same kind from a different line.
     return _surplus(collectives, end) or clear
 
 
 def _surplus(collectives: Sequence[Collective], end: int) -> Difference | None:
-    """Find the first call that one rank made and another did not, among calls that all look alike."""
+    """Find the first call that one rank made and another did not, among calls that look alike."""
     numbers: dict[object, int] = {}
     made: dict[int, list[Event]] = defaultdict(list)
     lines: dict[int, list[int]] = defaultdict(list)
@@ -100,10 +102,10 @@ def _surplus(collectives: Sequence[Collective], end: int) -> Difference | None:
 
 
 def _has_more(more: Sequence[int], fewer: Sequence[int]) -> bool:
-    """Whether one list of lines, less some lines that the other has not, is how the other goes on.
+    """Return whether one list of lines becomes the other if lines that only it contains are removed.
 
-    If a rank has its own branch with the same call, the lines are different, but neither list is the other
-    with something left out. Either list may end early, where its rank waits.
+    If a rank has its own branch with the same call, the lines differ, but neither list is the other with
+    additional lines. Either list may end early, at the call in which its rank waits.
     """
     if fewer[0] not in more:
         return False
@@ -119,7 +121,7 @@ def _has_more(more: Sequence[int], fewer: Sequence[int]) -> bool:
 
 
 def _in_join(one: Event, two: Event) -> bool:
-    """Whether a call of a learner's met one with which join() answers DDP's calls."""
+    """Return whether a learner's own call met a call with which join() answers DDP's."""
     return any(not a.by and b.by in _JOINS for a, b in ((one, two), (two, one)))
 
 
@@ -128,10 +130,10 @@ def _has_finished(collective: Collective) -> bool:
 
 
 def problem_of(collective: Collective) -> str | None:
-    """Name what does not fit between the calls of one collective.
+    """Return what does not match between the calls of one collective, or None.
 
-    "op", "root", "shape", "dtype", "reduce_op", or "splits" (one rank gives another more or less than
-    that one takes).
+    The result is "op", "root", "shape", "dtype", "reduce_op", or "splits" (one rank sends another more or
+    less than that one expects).
     """
     calls = collective.calls
     if len({call.op for call in calls}) > 1:
@@ -140,7 +142,7 @@ def problem_of(collective: Collective) -> str | None:
         return "root"
     given = [call for call in calls if call.shapes]
     if collective.op in (_EVEN if _has_finished(collective) else _EVEN_OVER_GLOO):
-        # By bytes, not by shape: a (2, 3) and a (6,) do not disturb each other.
+        # By bytes, not by shape, because a (2, 3) and a (6,) work together.
         if len({call.nbytes for call in given}) > 1:
             return "shape"
         if len({call.dtype for call in given}) > 1:
@@ -151,7 +153,7 @@ def problem_of(collective: Collective) -> str | None:
 
 
 def _unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
-    """Return two calls of which the first gives the second a different amount than that one takes."""
+    """Return two calls of which the first sends the second a different amount than that expects."""
     place = {rank: at for at, rank in enumerate(collective.group_ranks)}
     for giver in collective.calls:
         for taker in collective.calls:
@@ -162,7 +164,7 @@ def _unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
 
 
 def _amounts(giver: Event, taker: Event, place: dict[int, int]) -> tuple[int, int] | None:
-    """Return how many elements one rank gives to another in a collective, and how many that one takes."""
+    """Return how many elements one rank sends to another in a collective, and how many that expects."""
     to, source = place.get(taker.rank, 0), place.get(giver.rank, 0)
     takes = taker.takes[:1] if taker.op == "scatter" else taker.takes[source : source + 1]
     gives = giver.gives[to : to + 1]
@@ -170,16 +172,16 @@ def _amounts(giver: Event, taker: Event, place: dict[int, int]) -> tuple[int, in
 
 
 def mismatch_in(trace: Trace) -> str:
-    """Say in one sentence which collective's calls do not fit, or "" if all fit.
+    """Describe in one sentence which calls do not match, or return "" if all do.
 
-    A rank that gloo aborted leaves no word itself; its trace and its peers' say why.
+    A rank that gloo aborted cannot report the reason, but its trace and those of its peers show it.
     """
     difference = first_difference(trace, only_stuck=False)
     if difference is not None and difference.problem not in {"root", "reduce_op"}:
         return str(difference)
     for message in trace.messages():
         recv = message.recv
-        # gloo moves bytes: with the same number of them another dtype raises no error and gives wrong values
+        # gloo moves bytes: if only the dtype differs, there is no error but the values are wrong.
         if recv is not None and message.send.dtype != recv.dtype and not recv.finished:
             return (
                 f"rank {message.src} sends {message.send.dtype}{at(message.send)}, but rank "
@@ -194,19 +196,21 @@ def mismatch_in(trace: Trace) -> str:
     return ""
 
 
-def _unlike(collective: Collective, problem: str) -> tuple[Event, Event]:
+def _differing_calls(collective: Collective, problem: str) -> tuple[Event, Event]:
     """Return two calls of a collective that differ."""
     if problem == "splits":
         pair = _unequal_splits(collective)
         assert pair is not None
         return pair
     first = collective.calls[0]
-    other = next(c for c in collective.calls if key_of(c, problem) != key_of(first, problem))
+    other = next(
+        c for c in collective.calls if comparison_key(c, problem) != comparison_key(first, problem)
+    )
     return first, other
 
 
 def _differ(one: Event, other: Event, problem: str) -> str:
-    """Say how two calls differ."""
+    """Describe how two calls differ."""
     if problem == "splits":
         amounts = _amounts(one, other, {rank: at for at, rank in enumerate(one.group_ranks)})
         assert amounts is not None
@@ -220,8 +224,8 @@ def _differ(one: Event, other: Event, problem: str) -> str:
     )
 
 
-def key_of(event: Event, problem: str) -> object:
-    """Return the part of a call in which the calls of a collective must agree."""
+def comparison_key(event: Event, problem: str) -> object:
+    """Return the part of a call that must be the same in all calls of a collective."""
     return {
         "op": event.op,
         "shape": event.nbytes,
@@ -251,5 +255,5 @@ def _elements(count: int) -> str:
 
 
 def at(event: Event) -> str:
-    """Write where a call stands, in brackets, or nothing."""
+    """Return the place of a call, in parentheses, or "" if it is unknown."""
     return f" ({event.where})" if event.where else ""

@@ -1,8 +1,8 @@
-"""Makes records of one rank's communication calls and writes them into the rank's log.
+"""Record one rank's communication calls, and write the records into the rank's log.
 
-`kernels.py` calls it for every call that passes the dispatcher, `inside.span` for a rank's own
-spans. A record is one line (`collector.py` says which there are); what a line of the learner's code
-needs to say of itself is written once, as a site.
+`kernels.py` uses it for every call that passes the dispatcher, `inside.span` for a rank's own spans. A record
+is one line (see `collector.py` for the kinds). Facts about a line of the learner's code are written once, as
+a site.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ import torch
 import torch.distributed as dist
 
 from helpers.trace.frames import API, LEARNER, TORCH, file_in_torch, kind_of, learner_frame, place
-from helpers.trace.glance import glance
+from helpers.trace.tensor_summary import summarize
 
 MAX_EVENTS = 50_000
-# Calls of a task whose tensors are looked into: as many as a page plays of each rank.
-MOST_GLANCES = 2_000
+# How many calls of a task have their tensors' values recorded: as many as a page can replay for each rank.
+MOST_SUMMARIES = 2_000
 SETTLE_S = 0.1
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
-# Lines are put together by hand: json.dumps would cost a tenth of what a recorded call may take.
+# The lines are formatted by hand: json.dumps would use a tenth of the time allowed for recording a call.
 _CALL = '["call",%d,%d,%s,%d,%d,"%s",%s,%s]'
 _WAIT = b'["wait",%d,%d]'
 _END = '["end",%d,%d,%s,%s]'
 
 
 class Recorder:
-    """Makes records of a rank's calls and gives them to `write`, in order, from any thread."""
+    """Makes records of a rank's calls and passes them to `write`, in order, from any thread."""
 
     def __init__(self, rank: int, write: Callable[[bytes], None], *, watched: bool = False) -> None:
         self.rank = rank
@@ -55,14 +55,14 @@ class Recorder:
         self._groups: dict[str, tuple[str, list[int]]] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
         self._from_any: set[int] = set()
-        # Not in a process that the rank has forked: there a lock may be held by a thread that is not.
+        # False in a process that the rank has forked, where a lock may be held by a thread that is missing.
         self.active = True
         self._inherited: weakref.WeakSet[dist.ProcessGroup] = weakref.WeakSet()
 
     def bind(self, work: dist.Work | None) -> None:
-        """Take note that `work` is what the call that this thread made last has returned."""
-        # Until here our kernel kept the Work's Python object alive, so that this is the same
-        # object. From now on only the caller does: a Work that nobody keeps must be dropped.
+        """Store that `work` was returned by the last call of this thread."""
+        # Until now our kernel kept the Work's Python object alive, so that this is the same object. From now
+        # on only the caller does, because a Work without a reference must be destroyed.
         here = self._here.__dict__
         seq, here["work"] = here.pop("seq", None), None
         if work is not None and seq is not None:
@@ -73,7 +73,7 @@ class Recorder:
         return self._by_work.get(work)
 
     def is_from_any(self, seq: int) -> bool:
-        """Whether a receive takes a message from any rank."""
+        """Return whether a receive accepts a message from any rank."""
         return seq in self._from_any
 
     def waits(self, seq: int, when_ns: int) -> None:
@@ -82,15 +82,15 @@ class Recorder:
 
     @property
     def looks(self) -> bool:
-        """Whether the next call's tensors are looked into, for a reader who watches."""
-        return self._watched and self._seq - self._task_began < MOST_GLANCES
+        """Whether the values in the next call's tensors are recorded, for a reader who steps through."""
+        return self._watched and self._seq - self._task_began < MOST_SUMMARIES
 
     def look(self, seq: int, given: list[torch.Tensor], results: list[torch.Tensor]) -> None:
-        """Record what is in the tensors that a call is given, and when it ends in those it fills.
+        """Record the values in a call's tensors now, and in those that it fills when it ends.
 
-        Until then they are not kept: who drops a tensor is rid of it, watched or not.
+        Does not keep the tensors alive, because recording must not change memory use.
         """
-        self._held(seq, glance(given), None)
+        self._held(seq, summarize(given), None)
         self._results[seq] = [weakref.ref(tensor) for tensor in results]
 
     def _held(self, seq: int, before: str | None, after: str | None) -> None:
@@ -100,7 +100,7 @@ class Recorder:
     def issued(
         self, op: str, pg: dist.ProcessGroup, tensors: list[torch.Tensor], **more: Any
     ) -> int:
-        """Record that a call was made; give its number on this rank."""
+        """Record that a call was made. Return its number on this rank."""
         call, site = self._site_of(op)
         if op in _BLOCKING_P2P:
             more["asynchronous"] = call not in _BLOCKING_P2P
@@ -108,10 +108,10 @@ class Recorder:
         for key in ("peer", "root"):
             if (named := more.get(key)) is not None:
                 if key == "peer" and not 0 <= named < len(ranks):
-                    # gloo does not look: it would read memory not its own, and hang or crash by chance
+                    # gloo does not check it: it would read foreign memory, and hang or crash by chance.
                     raise ValueError(_no_such_peer(call, named, len(ranks)))
                 more[key] = ranks[named] if 0 <= named < len(ranks) else named
-        # The lock is held for the number alone: never while gloo or the learner's code may run.
+        # Hold the lock only for the number, never while gloo or the learner's code may run.
         with self._lock:
             seq = self._seq
             self._seq += 1
@@ -130,7 +130,7 @@ class Recorder:
         return seq
 
     def follow(self, seq: int, work: dist.Work | None, asynchronous: bool) -> None:
-        """Take note of a call's Work: it ends when the Work does."""
+        """Track a call's Work, because the call ends when the Work does."""
         self._here.work = work
         if work is None:
             self.ended(seq)
@@ -138,22 +138,22 @@ class Recorder:
             try:
                 future = work.get_future()
             except RuntimeError:
-                return  # sends and receives have no future: they are seen to end when waited for
-            # Kept so that `settle` sees which transfers are over while their callback is still to run.
+                return  # Sends and receives have no future, so their end is recorded by wait().
+            # Kept so that `settle` sees finished transfers whose callback has not run yet.
             self._futures[seq] = future
             future.add_done_callback(lambda done: self.ended(seq))
 
     def settle(self) -> None:
-        """Wait a moment for the ends of transfers that are over but whose callback is still to run.
+        """Wait briefly for the callbacks of finished transfers, and record the groups that exist.
 
-        Called when a task has ended: the next one may have as many events again. Groups are recorded, too:
-        each has connections of its own, also where no call has used it.
+        Must be called when a task has ended, because the limit of events starts again with the next one.
+        Groups are recorded because each has its own connections, even if no call has used it.
         """
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline and any(f.done() for f in list(self._futures.values())):
             time.sleep(0.0002)
         self._task_began = self._seq
-        with suppress(Exception):  # torch's own tables, which the learner's code may have changed
+        with suppress(Exception):  # The learner's code may have changed torch's own tables.
             self._write(json.dumps(["groups", _gloo_groups()]).encode())
 
     def ended(self, seq: int, error: str = "", source: int | None = None) -> None:
@@ -161,7 +161,7 @@ class Recorder:
         if not self.active:
             return
         now = time.monotonic_ns()
-        # A Work's wait() and its future's callback, on a thread of gloo's, both come here: the first counts.
+        # Both a Work's wait() and its future's callback, on a thread of gloo's, call this. The first counts.
         with self._lock:
             if seq not in self._open:
                 return
@@ -169,29 +169,29 @@ class Recorder:
         results = self._results.pop(seq, None)
         if results and not error:
             left = [tensor for ref in results if (tensor := ref()) is not None]
-            self._held(seq, None, glance(left))
+            self._held(seq, None, summarize(left))
         said = json.dumps(error[:500]) if error else '""'
         self._write((_END % (seq, now, said, "null" if source is None else source)).encode())
         self._futures.pop(seq, None)
 
     def stop_in_child(self) -> None:
-        """Record nothing more in this process, which the rank has forked: it is not the rank."""
+        """Stop recording in this process, which the rank has forked: it is not the rank."""
         self.active = False
         groups = importlib.import_module("torch.distributed.distributed_c10d")._world.pg_map
         self._inherited.update(groups)
 
     def is_inherited(self, pg: dist.ProcessGroup) -> bool:
-        """Whether a group was the rank's before this process was forked, so that it has no threads here."""
+        """Return whether a group already existed in the rank before the fork, so it has no threads here."""
         return pg in self._inherited
 
     @property
     def count(self) -> int:
-        """How many calls and spans were recorded until now: the number of the next one."""
+        """How many calls and spans have been recorded, which is the number of the next one."""
         return self._seq
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
-        """Record the time that the block takes as a span of the rank's own work."""
+        """Record how long the block takes, as a span of the rank's own work."""
         if not self.active:
             yield
             return
@@ -214,7 +214,7 @@ class Recorder:
         if threading.get_ident() != self._main:
             learner = learner_frame(frame)
             if learner is None:
-                # DDP's reducer calls from autograd's thread: the line is backward()'s
+                # DDP's reducer calls from autograd's thread, so use the main thread's line: backward().
                 learner = learner_frame(sys._current_frames().get(self._main or 0))
                 return op, self._site(op, op, learner)
         call = op
@@ -247,7 +247,7 @@ class Recorder:
             text = json.dumps(name)
             try:
                 known = text, list(dist.get_process_group_ranks(pg))
-            except (KeyError, ValueError):  # used while init_process_group is still under way
+            except (KeyError, ValueError):  # It is used before init_process_group has finished.
                 return text, list(range(pg.size()))
             self._groups[name] = known
             self._write(json.dumps(["group", name, known[1]]).encode())
@@ -255,7 +255,7 @@ class Recorder:
 
 
 def _gloo_groups() -> list[tuple[str, list[int]]]:
-    """Return the name and the global ranks of each group of this rank's that is there now."""
+    """Return the name and the global ranks of each gloo group that exists in this rank."""
     known = importlib.import_module("torch.distributed.distributed_c10d")._world
     return [
         (known.pg_names[group], sorted(known.pg_group_ranks[group]))
@@ -265,7 +265,7 @@ def _gloo_groups() -> list[tuple[str, list[int]]]:
 
 
 def _about(more: dict[str, Any]) -> str:
-    """Write what a call's record says besides, as JSON: numbers, lists of them, flags and plain words."""
+    """Write further fields of a call's record as JSON: numbers, lists of them, flags and plain words."""
     parts = []
     for key, value in more.items():
         if value is True:

@@ -1,4 +1,4 @@
-"""How many bytes a rank sends in one call: `Event -> float`."""
+"""Compute how many bytes a rank sends in one call: `Event -> float`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from helpers.trace.events import Event
 
 
 def bytes_sent(event: Event) -> float:
-    """Return the bytes that a rank hands to the network in a call.
+    """Return how many bytes a rank sends over the network in a call.
 
-    A collective takes the fewest that a rank can do with in a world of p: around a ring an all_reduce sends
-    2(p - 1)/p of what is handed in, a reduce_scatter or all_to_all (p - 1)/p, an all_gather p - 1 times. The
-    root of a broadcast sends its tensor once, that of a scatter all parts but its own; those who give to a
-    root send once.
+    For a collective this is the minimum in a group of p. Around a ring, an all_reduce sends 2(p - 1)/p times
+    the tensor, a reduce_scatter or all_to_all (p - 1)/p times, and an all_gather p - 1 times. The root of a
+    broadcast sends its tensor once, and the root of a scatter all parts but its own. In a gather or reduce,
+    every other rank sends its tensor once.
     """
     p = len(event.group_ranks)
     if event.is_collective and p < 2:

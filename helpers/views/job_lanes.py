@@ -16,7 +16,7 @@ from helpers.jobs.run import (
     TorchrunRun,
     Worker,
     describe_exit,
-    only_follows,
+    is_secondary_failure,
 )
 from helpers.views.boxes import div, edge, muted
 from helpers.views.plain import clean, lines_of, plural
@@ -118,7 +118,7 @@ def _title(made: Round) -> str:
 
 def _worker_lines(worker: Worker) -> list[str]:
     lines = [*lines_of(worker.output)]
-    if worker.exitcode is None and (not worker.error or only_follows(worker)):
+    if worker.exitcode is None and (not worker.error or is_secondary_failure(worker)):
         return lines
     if worker.error:
         first, *more = lines_of(worker.error) or ("",)

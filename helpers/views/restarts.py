@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.jobs.run import Round, TorchrunRun, Worker, describe_exit, only_follows
+from helpers.jobs.run import Round, TorchrunRun, Worker, describe_exit, is_secondary_failure
 from helpers.views.palette import FAILURE, INK, RECV, SPAN, WAIT, Look
 from helpers.views.picture import Picture, new_figure
 from helpers.views.plain import plural
@@ -75,7 +75,7 @@ def _how(made: Round) -> str:
 
 
 def _failed(worker: Worker) -> bool:
-    return worker.exitcode is not None and not only_follows(worker)
+    return worker.exitcode is not None and not is_secondary_failure(worker)
 
 
 def _legend(axes: object, drawn: dict[str, Look], crossed: bool) -> None:

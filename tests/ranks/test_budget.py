@@ -16,8 +16,8 @@ from helpers.ranks.budget import BACKSTOP, Budget, ranks_of
 from helpers.ranks.connection import Connection
 from helpers.ranks.failures import RankTimeout
 from helpers.ranks.launcher import connect, launch
-from helpers.ranks.observed import Times, times_of_all
 from helpers.ranks.options import Caller, Options
+from helpers.ranks.process_snapshot import Times, times_of_all
 from helpers.ranks.world import Member, World
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")

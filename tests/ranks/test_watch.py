@@ -23,7 +23,7 @@ from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.inside import span
 from helpers.ranks.launcher import connect, launch
 from helpers.ranks.processes import children_of
-from helpers.ranks.watch import _PAUSES, Watcher, _Look, _moved
+from helpers.ranks.watch import _PAUSES, DeadlockDetector, _moved, _Snapshot
 from helpers.trace.events import Diagnosis
 from tests.ranks.slow_programs import SLOW, STOPPED
 from tests.ranks.stuck_programs import STUCK
@@ -317,22 +317,22 @@ def test_other_threads_of_a_stuck_rank_are_shown_with_their_lines() -> None:
 def test_a_rank_that_slept_until_it_connects_has_moved() -> None:
     """Rank 1 had found nobody at the port and slept; then it met rank 0, within the time of one look."""
     world: Any = None
-    watcher = Watcher(world, 60.0)
-    first = _Look(0.0, {}, {(0, 25): 36, (1, 26): 11}, changes=0)
-    later = _Look(0.62, {(1, 26): 19}, {(0, 25): 219, (1, 96): 1}, changes=0)
-    watcher._first = first
-    assert [watcher._pausing(later) for _ in range(_PAUSES + 1)] == [True] * _PAUSES + [False]
+    detector = DeadlockDetector(world, 60.0)
+    first = _Snapshot(0.0, {}, {(0, 25): 36, (1, 26): 11}, changes=0)
+    later = _Snapshot(0.62, {(1, 26): 19}, {(0, 25): 219, (1, 96): 1}, changes=0)
+    detector._first = first
+    assert [detector._pausing(later) for _ in range(_PAUSES + 1)] == [True] * _PAUSES + [False]
     assert _moved(first, later)
 
 
 def test_a_rank_that_polls_may_be_found_at_its_question() -> None:
     world: Any = None
-    watcher = Watcher(world, 60.0)
-    watcher._first = _Look(0.0, {(1, 26): 19}, {(0, 25): 36}, changes=0)
-    at_its_question = _Look(0.3, {(0, 25): 90, (1, 26): 19}, {}, changes=0)
-    back = _Look(0.32, {(1, 26): 19}, {(0, 25): 91}, changes=0)
-    assert watcher._pausing(at_its_question) and not watcher._pausing(back)
-    assert not _moved(watcher._first, back)
+    detector = DeadlockDetector(world, 60.0)
+    detector._first = _Snapshot(0.0, {(1, 26): 19}, {(0, 25): 36}, changes=0)
+    at_its_question = _Snapshot(0.3, {(0, 25): 90, (1, 26): 19}, {}, changes=0)
+    back = _Snapshot(0.32, {(1, 26): 19}, {(0, 25): 91}, changes=0)
+    assert detector._pausing(at_its_question) and not detector._pausing(back)
+    assert not _moved(detector._first, back)
 
 
 def _polls_a_work(rank: int, n: int) -> None:

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from helpers.ranks.display import Quiet
 from helpers.ranks.failures import Deadlock, RankDied
-from helpers.ranks.launcher import carry_out, connect, launch
+from helpers.ranks.launcher import connect, execute, launch
 from helpers.ranks.options import Caller, Options, Task
 from helpers.ranks.run import RankFailure
 from helpers.ranks.world import World
@@ -226,7 +226,7 @@ def live_ranks(size: int) -> Iterator[Callable[[str, str], tuple[RankFailure | N
 
     def run(source: str, file: str) -> tuple[RankFailure | None, Trace]:
         task = Task(source=source, file=file)
-        failure = carry_out(world, task, [(b"",)] * size, 60, Quiet(), stays=True)
+        failure = execute(world, task, [(b"",)] * size, 60, Quiet(), stays=True)
         return failure, world.collector.trace()
 
     try:

@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from helpers.ranks.display import Quiet
 from helpers.ranks.inside import span
-from helpers.ranks.launcher import carry_out, connect, launch, run_on_ranks
+from helpers.ranks.launcher import connect, execute, launch, run_on_ranks
 from helpers.ranks.options import Caller, Options, Task
 from helpers.ranks.world import World
 from tests.trace.programs import ROADS, reduce_scattered
@@ -172,7 +172,7 @@ def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
     try:
         for _ in range(3):
             task = Task(source=source, file="cell")
-            assert carry_out(world, task, [(b"",)], 60, Quiet(), stays=True) is None
+            assert execute(world, task, [(b"",)], 60, Quiet(), stays=True) is None
             trace = world.collector.trace()
             assert (len(trace), trace.dropped) == (30_000, 0)
     finally:

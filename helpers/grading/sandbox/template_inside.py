@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.grading.sandbox.inside import bound_capabilities, confine
-from helpers.ranks import server, warm
+from helpers.ranks import preload, server
 from helpers.ranks.messages import Messages
 from helpers.ranks.processes import end_with_parent
 
@@ -49,7 +49,7 @@ def main(fd: int) -> None:
     control = Messages(socket.socket(fileno=fd), most_fds=16)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o022)  # not the grader's: folders made here are for whom a server becomes
-    warm.import_all(_DRIVERS)
+    preload.import_all(_DRIVERS)
     control.send({"ready": True})
     while True:
         try:
@@ -59,7 +59,7 @@ def main(fd: int) -> None:
         _reap()
         for message in messages:
             if "preload" in message:
-                warm.preload()
+                preload.preload()
                 control.send({"preloaded": True})
             else:
                 pair = control.fds.pop(0), control.fds.pop(0)

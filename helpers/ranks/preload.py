@@ -1,7 +1,7 @@
-"""What a rank server imports before it forks ranks, so that no rank has to.
+"""Import modules in a rank server before it forks ranks, so that no rank has to.
 
-Called by `server`; in a sandbox by the process from which servers are forked; and by the course's kernel,
-which forks its server from itself.
+Callers: `server`; in a sandbox, the process from which servers are forked; and the course's kernel, which
+forks its own server.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 
 from helpers.ranks.options import has_gpu_driver
 
-# What a grader's rank servers import, because each takes a fork's first user 0.1 to 1 s. A learner's server
-# imports only what `wanted` has found in a program's text.
+# What a grader's rank servers import, because the first use in a fork takes 0.1 to 1 s for each. A learner's
+# server imports only what `preload_scan` has found in a program's text.
 PRELOAD = (
     "numpy.random",
     "torch.nn.parallel",
@@ -39,7 +39,7 @@ PRELOAD = (
 
 @dataclass
 class _Importer:
-    """Whether all is imported, and by this process itself; and whether torch is as ranks need it."""
+    """Whether the modules are imported, and by this process itself; and whether torch is set up for ranks."""
 
     has_imported: bool = False
     is_here: bool = False
@@ -47,7 +47,7 @@ class _Importer:
 
 
 _importer = _Importer()
-# Not told by process ids: in namespaces of their own, a sandbox's template and its servers are all process 1.
+# Process ids cannot tell: in their own namespaces, a sandbox's template and its servers are all process 1.
 os.register_at_fork(after_in_child=lambda: setattr(_importer, "is_here", False))
 
 _NEEDED = (
@@ -57,8 +57,8 @@ _NEEDED = (
     "helpers.ranks.worker",
     "helpers.trace.recorder",
     "helpers.trace.log",
-    "resource",  # else each rank would import it at its start,
-    "torch.utils.serialization.config",  # and this one at its first storage
+    "resource",  # Otherwise each rank imports it at its start,
+    "torch.utils.serialization.config",  # and this one at its first storage.
 )
 
 _HUGE = 2 << 20
@@ -66,9 +66,9 @@ _MADV_COLLAPSE = 25
 
 
 def import_all(more: Sequence[str] = ()) -> None:
-    """Import what every rank needs, and `more`, so that none has to later; set torch up for ranks."""
+    """Import what every rank needs, and `more`, so that no rank has to; set torch up for ranks."""
     if _importer.is_server:
-        return  # the process that forked this one has
+        return  # The process that forked this one has done it.
     if not _importer.has_imported:
         _import((*_NEEDED, *more))
     importlib.import_module("torch.distributed").set_debug_level_from_env()
@@ -76,7 +76,7 @@ def import_all(more: Sequence[str] = ()) -> None:
     kernels = importlib.import_module("helpers.trace.kernels")
     kernels.install()
     if has_gpu_driver():
-        kernels.install("cuda")  # gloo takes tensors on GPUs, too
+        kernels.install("cuda")  # gloo also accepts tensors on GPUs
     _importer.is_server = True
     _settle()
 
@@ -84,46 +84,46 @@ def import_all(more: Sequence[str] = ()) -> None:
 def import_to_share(more: Sequence[str]) -> None:
     """Import what every rank needs, and `more`, in a process that is not a rank server itself.
 
-    Nothing that torch does is changed: a kernel goes on from here, with a server forked from it.
+    Does not change torch's behavior, because the kernel continues to use it after it has forked its server.
     """
     _import(_NEEDED)
     preload(more)
 
 
 def _import(names: Sequence[str]) -> None:
-    gc.disable()  # nothing that is imported becomes garbage: looking for some is a tenth of the time
+    gc.disable()  # Imports make no garbage, and looking for it takes a tenth of the time.
     for name in names:
         importlib.import_module(name)
     _importer.has_imported = _importer.is_here = True
 
 
 def _settle() -> None:
-    gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
+    gc.freeze()  # The collector then does not touch, and so does not copy, pages shared by fork.
     gc.enable()
     _into_huge_pages()
 
 
 def preload(names: Sequence[str] = PRELOAD) -> None:
-    """Import modules that ranks are likely to want."""
+    """Import modules that ranks are likely to need."""
     gc.disable()  # as above
     for name in names:
-        # what cannot be imported fails in the ranks, which report it: the server goes on
+        # A module that cannot be imported also fails in the ranks, which report it. The server continues.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
-        # init_process_group empties this cache; done here, no rank need copy the pages it is on
+        # init_process_group empties this cache. Doing it here saves ranks from copying its pages.
         rules.clear_lru_cache()
     _settle()
 
 
 def _into_huge_pages() -> None:
-    """Have the kernel gather this process's memory into pages of 2 MB, where it can (Linux 6.1 and later).
+    """Ask the kernel to collect this process's memory into pages of 2 MB (Linux 6.1 and later).
 
-    Fork then copies some hundred entries of the page table in place of forty thousand, and a rank's end
-    gives as few back. A rank that writes splits its own view of such a page and copies 4 kB, as before.
+    Fork then copies a few hundred entries of the page table in place of forty thousand, and a rank's end
+    frees as few. A rank that writes splits its own view of such a page and copies 4 kB, as before.
     """
     if not _importer.is_here:
-        return  # all of it is shared with the process that forked this one: it would be copied whole
+        return  # The memory is shared with the process that forked this one: all of it would be copied.
     if not (maps := Path("/proc/self/maps")).exists():
         return
     madvise = ctypes.CDLL(None).madvise

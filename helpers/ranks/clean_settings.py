@@ -1,9 +1,9 @@
-"""Compute in a kernel as a grader's process does, whatever cells have set there.
+"""Compute in a kernel as in a grader's process, whatever cells have set.
 
-A check draws its cases and what is right in the process of the notebook. After a cell's
+A check draws its cases and computes the expected results in the notebook's process. After a cell's
 `torch.set_grad_enabled(False)` it could not differentiate, and after `torch.set_default_dtype(torch.float64)`
-it would expect other values than `course check`, which runs no cell. Its ranks begin with the environment,
-folder and path of the kernel, which cells can set as well.
+it would expect different values from `course check`, which runs no cell. Its ranks start with the kernel's
+environment, folder and path, which cells can also change.
 
 Not covered: functions of torch or Python that a cell has replaced, and settings that `setting_kinds` does
 not know.
@@ -28,7 +28,7 @@ from helpers.ranks.seeds import all_states, restore_states
 from helpers.ranks.setting_kinds import SETTINGS, forget_filters
 
 _COURSE = str(Path(__file__).parents[2])
-# What a new process has. A kernel may import torch only after a cell, so it cannot be read there.
+# Values in a new process. They cannot be read here: cells may run before a kernel imports torch.
 _FRESH: dict[str, Callable[[Any], Any]] = {
     "the default dtype": lambda torch: torch.float32,
     "grad mode": lambda torch: True,
@@ -39,7 +39,7 @@ _FRESH: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class _Start:
-    """What a kernel had when it imported the course, before its cells could set anything else."""
+    """The state of a kernel when it imported the course, before its cells could change anything."""
 
     environment: Mapping[str, str]
     cwd: str
@@ -50,20 +50,20 @@ _start: list[_Start] = []
 
 
 def remember_start() -> None:
-    """Note what this kernel has now, for the checks to come."""
+    """Store the kernel's present state for later checks."""
     _start[:] = [_Start(dict(os.environ), os.getcwd(), list(sys.path))]
 
 
 def environment_at_start() -> Mapping[str, str]:
-    """Return the environment that this kernel began with; outside a kernel the one it has now."""
+    """Return the environment with which this kernel started; outside a kernel, the present one."""
     return _start[0].environment if _start else dict(os.environ)
 
 
 @contextmanager
 def as_in_a_new_process() -> Iterator[None]:
-    """Have the block run with a new process's settings, and leave all as it was, random states included.
+    """Run the block with a new process's settings. Restore everything after it, including random states.
 
-    What a check draws must not be what a launch after it begins with.
+    The draws of a check must not change the random numbers of a later launch.
     """
     torch = sys.modules["torch"]
     with ExitStack() as stack:
@@ -75,7 +75,7 @@ def as_in_a_new_process() -> Iterator[None]:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.autocast("cpu", enabled=False))
         if torch.get_default_device().type != "cpu":
-            # Not set_default_device(None): it does not end the `with torch.device(...)` of a cell.
+            # Not set_default_device(None), which does not end a cell's `with torch.device(...)`.
             stack.enter_context(torch.device("cpu"))
         for setting in SETTINGS:
             if setting.name in _FRESH and (before := setting.read()) != (
@@ -88,9 +88,9 @@ def as_in_a_new_process() -> Iterator[None]:
 
 @contextmanager
 def without_own_files() -> Iterator[None]:
-    """Start ranks in an empty folder, with nothing but packages and the course to import.
+    """Start ranks in an empty folder, where only packages and the course can be imported.
 
-    Only the notebook is handed in, so what lies next to it must not decide whether an answer passes.
+    Learners hand in only the notebook, so files next to it must not decide whether an answer passes.
     """
     path = list(sys.path)
     cwd = os.open(".", os.O_RDONLY)
@@ -108,11 +108,11 @@ def without_own_files() -> Iterator[None]:
 
 @contextmanager
 def _place_of(start: _Start) -> Iterator[None]:
-    """Have the environment, folder and path of a kernel's start: what ranks and jobs begin with."""
+    """Use the environment, folder and path of a kernel's start, so that ranks and jobs inherit them."""
     environment, path = dict(os.environ), list(sys.path)
-    cwd = os.open(".", os.O_RDONLY)  # leads back to a folder that was renamed or removed, too
+    cwd = os.open(".", os.O_RDONLY)  # It finds the folder even if that is renamed or removed.
     try:
-        with contextlib.suppress(OSError):  # the folder of the start may have gone
+        with contextlib.suppress(OSError):  # The first folder may no longer exist.
             os.chdir(start.cwd)
         _set_environment(start.environment)
         sys.path[:] = start.path
@@ -125,7 +125,7 @@ def _place_of(start: _Start) -> Iterator[None]:
 
 
 def _set_environment(wanted: Mapping[str, str]) -> None:
-    """Change only what differs: other threads may read it."""
+    """Set the environment. Change only what differs, because other threads may read it."""
     for name in [name for name in os.environ if name not in wanted]:
         del os.environ[name]
     for name, value in wanted.items():

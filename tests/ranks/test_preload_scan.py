@@ -14,7 +14,7 @@ from msgspec import DecodeError
 from helpers.ranks import launcher
 from helpers.ranks.launcher import launch
 from helpers.ranks.payload import make_payload
-from helpers.ranks.wanted import of_torch, wanted_by
+from helpers.ranks.preload_scan import of_torch, wanted_by
 from helpers.ranks.world import NAMES
 
 

@@ -1,7 +1,7 @@
-"""What a few tensors hold, in one short text: for a reader who steps through a run.
+"""Write the values of a few tensors as one short text, for a reader who steps through a run.
 
-Memory is read as it lies, by no operation of torch: a profiler, a mode or a counter of the learner's
-own must not see that anybody looked. Costs some microseconds, whatever a tensor's size.
+Memory is read directly, without operations of torch, so that a learner's profiler, mode or counter does not
+see it. This takes some microseconds, whatever a tensor's size.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _MOST_BYTES = 16_384
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
-def glance(tensors: Sequence[torch.Tensor]) -> str:
-    """Write small tensors as numbers, of larger ones the first three and a digest, `#` and four digits.
+def summarize(tensors: Sequence[torch.Tensor]) -> str:
+    """Write small tensors as numbers, and of larger ones the first three numbers and a digest.
 
-    The digest is of the first 16 kB: equal bytes give equal digests. What cannot be read without an
-    operation (on a GPU, with strides, a subclass) is `?`.
+    The digest (`#` and four hex digits) covers the first 16 kB, so equal bytes have equal digests. A tensor
+    that cannot be read without an operation (on a GPU, with strides, a subclass) is `?`.
     """
     shown = [_one(tensor) for tensor in tensors[:_MOST_TENSORS]]
     return ", ".join(shown) + (" …" if len(tensors) > _MOST_TENSORS else "")
@@ -42,7 +42,7 @@ def _one(tensor: torch.Tensor) -> str:
     begin = tensor.storage_offset() * size
     if tensor.untyped_storage().nbytes() < begin + count * size:  # freed, as FSDP does
         return "?"
-    # The memory is this process's own and is not freed meanwhile: the caller holds the tensor.
+    # The memory belongs to this process and cannot be freed meanwhile, because the caller holds the tensor.
     raw = ctypes.string_at(tensor.data_ptr(), min(count * size, _MOST_BYTES))
     few = count <= _MOST_NUMBERS
     numbers = _numbers(raw[: (count if few else 3) * size], kind, tensor.dtype)

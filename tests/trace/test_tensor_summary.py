@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.trace.glance import glance
+from helpers.trace.tensor_summary import summarize
 
 
 @pytest.mark.parametrize(
@@ -27,25 +27,25 @@ from helpers.trace.glance import glance
     ],
 )
 def test_what_it_says(tensor: torch.Tensor, text: str) -> None:
-    assert glance([tensor]) == text
+    assert summarize([tensor]) == text
 
 
 def test_a_large_one_has_its_first_numbers_and_a_digest_of_its_bytes() -> None:
     one, other = torch.zeros(1000), torch.zeros(1000)
-    assert glance([one]) == glance([other])
+    assert summarize([one]) == summarize([other])
     other[500] = 1
-    assert glance([one]) != glance([other])
-    assert glance([one]).startswith("[0 0 0 … #")
+    assert summarize([one]) != summarize([other])
+    assert summarize([one]).startswith("[0 0 0 … #")
 
 
 def test_of_many_the_first_are_shown() -> None:
-    assert glance([torch.tensor(n) for n in range(6)]) == "0, 1, 2, 3 …"
+    assert summarize([torch.tensor(n) for n in range(6)]) == "0, 1, 2, 3 …"
 
 
 def test_a_freed_storage_is_not_read() -> None:
     tensor = torch.ones(4)
     tensor.untyped_storage().resize_(0)
-    assert glance([tensor]) == "?"
+    assert summarize([tensor]) == "?"
 
 
 def test_no_operation_is_seen() -> None:
@@ -55,4 +55,4 @@ def test_no_operation_is_seen() -> None:
 
     tensors = [torch.ones(3), torch.ones(5000)]
     with Nobody():
-        glance(tensors)
+        summarize(tensors)

@@ -1,7 +1,7 @@
-"""What the system shows of the processes of a world's ranks: what `watch` and `budget` judge by.
+"""What the system shows of the processes of a world's ranks, as input for `watch` and `budget`.
 
-On this machine it is read when it is asked for (`Shown`); of ranks on other hosts, those read it there
-(`Threads` and `Details`, which are data).
+On this machine it is read on demand (`Shown`). Other hosts read it about their own ranks, and send it as
+data (`Threads` and `Details`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from helpers.ranks.threads import (
     times_of,
 )
 
-# Processes next to a rank that do nothing of their own accord.
+# Processes started by a rank that never act by themselves.
 _HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
 _MOST_PROCESSES = 1000
-# How long a process has run and queued, as `times_of` gives it.
+# How long a process has run and queued, as `times_of` returns it.
 Times = tuple[int, int, int]
 
 
@@ -38,15 +38,15 @@ class OneRank(Protocol):
 
     @property
     def threads(self) -> Sequence[Thread]:
-        """Its threads, the main one first; none if it has ended, or if its host does not answer."""
+        """Its threads, the main one first; empty if it has ended, or if its host does not answer."""
 
     @property
     def has_children(self) -> bool:
-        """Whether a process that it has started has not ended."""
+        """Whether a process that it started still runs."""
 
     @property
     def children_may_act(self) -> bool:
-        """Whether something may come of such a process: a message, a signal."""
+        """Whether such a process could still send a message or a signal."""
 
     @property
     def queues(self) -> Mapping[int, tuple[int, int]] | None:
@@ -54,7 +54,7 @@ class OneRank(Protocol):
 
     @property
     def ports(self) -> frozenset[int]:
-        """The TCP ports that it serves."""
+        """The TCP ports on which it listens."""
 
     @property
     def lock_holders(self) -> frozenset[int]:
@@ -62,24 +62,24 @@ class OneRank(Protocol):
 
     @property
     def in_flight(self) -> bool:
-        """Whether bytes that it has sent have not reached the other end's machine."""
+        """Whether bytes that it sent have not yet reached the receiver's machine."""
 
 
 class View(Protocol):
-    """All ranks of a world, at one moment or a little later."""
+    """All ranks of a world, at one moment or shortly after it."""
 
     @property
     def ranks(self) -> Mapping[int, OneRank]: ...
 
     @property
     def left_may_act(self) -> bool:
-        """Whether a rank that has ended left a process from which something may come."""
+        """Whether a rank that has ended left a process that could still act."""
 
 
 class Shown:
     """One rank's process on this machine."""
 
-    # A message between two processes of one machine is in the receiver's queue at once.
+    # Between two processes of one machine, a message is in the receiver's queue at once.
     in_flight = False
 
     def __init__(self, pid: int) -> None:
@@ -119,20 +119,20 @@ class HereView:
 
     @property
     def left_may_act(self) -> bool:
-        """The rank server has adopted what an ended rank left; its session is still that rank's."""
+        """Whether the server adopted such a process, recognized by its session: it is still the rank's."""
         pids = {rank.pid for rank in self.ranks.values()}
         adopted = set(living_children(self.server)) - pids
         return any(_session(pid) in pids and _may_act(pid) for pid in adopted)
 
 
 def view_here(pids: Mapping[int, int], server: int) -> HereView:
-    """Return a view of ranks with these process ids (0: not there yet), children of a rank server."""
+    """Return a view of a rank server's ranks with these process ids (0 if one has not started yet)."""
     return HereView({rank: Shown(pid) for rank, pid in pids.items()}, server)
 
 
 @dataclass(frozen=True)
 class Threads:
-    """What a host sends of a world's ranks at each look. times: of their processes, see `times_of_all`."""
+    """What a host sends of its ranks at each look. times: of their processes, see `times_of_all`."""
 
     ranks: dict[int, list[Thread]]
     times: dict[int, Times]
@@ -140,7 +140,7 @@ class Threads:
 
 @dataclass(frozen=True)
 class Observed:
-    """All else that is seen of one rank, which takes longer: see `OneRank`."""
+    """The rest of what is seen of one rank, which takes longer to read: see `OneRank`."""
 
     has_children: bool = False
     children_may_act: bool = False
@@ -151,21 +151,21 @@ class Observed:
 
 @dataclass(frozen=True)
 class Details:
-    """What a host sends of a world's ranks if all of them may be waiting."""
+    """What a host also sends of its ranks when all ranks may be waiting."""
 
     ranks: dict[int, Observed]
     left_may_act: bool
 
 
 def threads_here(pids: Mapping[int, int]) -> Threads:
-    """Look at the threads of ranks with these process ids, for a kernel on another host."""
+    """Read the threads of ranks with these process ids, for a kernel on another host."""
     threads = {rank: threads_of(pid) for rank, pid in pids.items()}
     return Threads(threads, times_of_all(pids.values()))
 
 
 def details_here(pids: Mapping[int, int], server: int) -> Details:
-    """Look at all else that a `HereView` would show of them."""
-    # The same for all of them, and a long text on a busy machine.
+    """Read the rest of what a `HereView` shows of these ranks."""
+    # Read it once: it is the same for all ranks, and long on a busy machine.
     table = list(connections(os.getpid()))
     ranks = {rank: _observed(Shown(pid), table) for rank, pid in pids.items()}
     return Details(ranks, view_here(pids, server).left_may_act)
@@ -173,32 +173,32 @@ def details_here(pids: Mapping[int, int], server: int) -> Details:
 
 def _observed(shown: Shown, table: Sequence[Sequence[str]]) -> Observed:
     queues = queues_of(shown.pid, table)
-    # Of a connection to another host, bytes wait until that has acknowledged them.
+    # Bytes to another host count as unacknowledged until that host has received them.
     in_flight = any(unacknowledged for unacknowledged, _ in (queues or {}).values())
     ports = ports_of(shown.pid, table)
     return Observed(shown.has_children, shown.children_may_act, queues, ports, in_flight)
 
 
 def times_of_all(pids: Iterable[int]) -> dict[int, Times]:
-    """Return the `times_of` processes and all that descend from them, by their ids; gloo's own apart."""
+    """Return `times_of` for processes and all their descendants, by process id; gloo's own kept apart."""
     found = [pid for pid in pids if pid]
-    for pid in found:  # grows while it is walked: children of children as well
+    for pid in found:  # The list grows during the loop, so children of children are found too.
         if len(found) < _MOST_PROCESSES:
             found += living_children(pid)
     return {pid: times_of(pid, apart=GLOO_LOOP) for pid in found}
 
 
 def _may_act(child: int) -> bool:
-    """Tell whether something may come of a process that a rank has started: a message, a signal.
+    """Return whether a process that a rank started could still send a message or a signal.
 
-    Not of those that load data: who waits for one of them waits at a pipe.
+    Data loaders are excluded, because a rank that waits for one of them waits at a pipe.
     """
     with contextlib.suppress(OSError):
         about = (
             Path(f"/proc/{child}/cmdline").read_bytes() + Path(f"/proc/{child}/comm").read_bytes()
         )
         return not any(word in about for word in _HELPERS)
-    return False  # it has ended
+    return False  # It has ended.
 
 
 def _session(pid: int) -> int:

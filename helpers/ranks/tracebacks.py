@@ -1,7 +1,7 @@
-"""An exception of a rank as plain data: its kind, its text, its places.
+"""An exception of a rank as plain data: its kind, its text, and its places.
 
-Its class may be the learner's own, and any attribute of it something else than Python's: whatever comes of
-reading them, the rank has raised, and says so.
+The class may be the learner's own, so any attribute may differ from Python's, and reading it may fail. Even
+then the rank reports that it raised.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ _UNREADABLE = "(its message could not be read)"
 
 @dataclass(frozen=True)
 class Raised:
-    """What a rank says of an exception.
+    """A rank's report of an exception.
 
-    frames: innermost last. when_ns: orders failures in time. missing: the name that a NameError did not find.
+    Attributes:
+        frames: Where it was raised, innermost last.
+        when_ns: Orders failures in time.
+        missing: The name that a NameError did not find.
     """
 
     kind: Annotated[str, Meta(max_length=_MAX_KIND)]
@@ -36,16 +39,16 @@ class Raised:
 
 
 def describe_error(error: BaseException) -> Raised:
-    """Put an exception into plain data."""
+    """Return an exception as plain data."""
     try:
         frames, text, missing = _frames_of(error), _text_of(error), _missing_name(error)
-    except BaseException:  # an attribute's own code may raise anything
+    except BaseException:  # Code of an attribute may raise anything.
         frames, text, missing = [], _UNREADABLE, ""
     return Raised(_kind_of(error), text, frames, time.monotonic_ns(), missing)
 
 
 def _kind_of(error: BaseException) -> str:
-    # Not by its metaclass, which may say something else, or raise.
+    # Not type(error).__name__: a metaclass may return something else, or raise.
     return clipped(vars(type)["__name__"].__get__(type(error)), _MAX_KIND)
 
 
@@ -56,7 +59,7 @@ def _frames_of(error: BaseException) -> list[At]:
         code = trace.tb_frame.f_code
         frames.append((clipped(code.co_filename), trace.tb_lineno or 0, code.co_name))
         trace = trace.tb_next
-    if issubclass(type(error), SyntaxError):  # isinstance asks the object
+    if issubclass(type(error), SyntaxError):  # isinstance would run the object's code.
         file, line = (vars(SyntaxError)[name].__get__(error) for name in ("filename", "lineno"))
         if type(file) is str and file:
             frames.append((clipped(file), line if type(line) is int else 0, "<module>"))
@@ -66,7 +69,7 @@ def _frames_of(error: BaseException) -> list[At]:
 def _missing_name(error: BaseException) -> str:
     if (
         type(error) is not NameError
-    ):  # an UnboundLocalError is about a name that a function does have
+    ):  # An UnboundLocalError is about a name that exists in the function.
         return ""
     name = vars(NameError)["name"].__get__(error)
     return clipped(name, _MAX_KIND) if type(name) is str else ""
@@ -74,7 +77,7 @@ def _missing_name(error: BaseException) -> str:
 
 def _text_of(error: BaseException) -> str:
     parts = [_message_of(error)]
-    notes = _own(error, "__dict__").get("__notes__")  # an answer may have set it to anything
+    notes = _own(error, "__dict__").get("__notes__")  # The learner's code may have set it.
     if type(notes) in {list, tuple}:
         parts += [f"\n{_said(note)}" for note in notes[:_MOST_NOTES]]
     if (cause := _own(error, "__cause__")) is not None:
@@ -83,7 +86,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _own(error: BaseException, name: str) -> Any:
-    """Read what Python itself keeps of an exception, and not what its class has under that name."""
+    """Return Python's own attribute of an exception, even if its class redefines that name."""
     return vars(BaseException)[name].__get__(error)
 
 
@@ -95,15 +98,15 @@ def _message_of(error: BaseException) -> str:
 
 
 def _said(value: object) -> str:
-    """Return the text of an object, whatever kind of str its own code gives for it."""
+    """Return the text of an object, even if its own code returns an odd kind of str."""
     try:
         return clipped(str(value), _MAX_MESSAGE)
-    except BaseException:  # SystemExit as well
+    except BaseException:  # including SystemExit
         return _UNREADABLE
 
 
 def _of_each_rank(error: Any) -> str:
-    """Say what torch's CheckpointException holds. Its own text is the whole traceback of each rank."""
+    """Return a short text for torch's CheckpointException, whose own text is a traceback per rank."""
     ranks: dict[str, list[str]] = {}
     for rank, (cause, _) in error.failures.items():
         ranks.setdefault(f"{_kind_of(cause)}: {_message_of(cause)}", []).append(str(rank))

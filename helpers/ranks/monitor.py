@@ -1,6 +1,6 @@
-"""Follows a world from its start to its end: answered, failed (and why), stuck, or out of time.
+"""Follow a world from its start to its end: completed, failed (and why), deadlocked, or out of time.
 
-Called by the launcher and by `%%ranks`; asks the `Watcher` whether the world is stuck.
+The launcher and `%%ranks` call `follow`, which asks the `DeadlockDetector` for deadlocks.
 """
 
 from __future__ import annotations
@@ -20,65 +20,65 @@ from helpers.ranks.failures import (
     is_consequence,
 )
 from helpers.ranks.run import RankFailure
-from helpers.ranks.watch import LOOK_S, Watcher, waits_now
+from helpers.ranks.watch import LOOK_S, DeadlockDetector, waits_now
 from helpers.ranks.world import Member, World
 from helpers.trace.events import Event
 from helpers.trace.mismatch import mismatch_in
 
-# How long the others may go on after a rank has failed, to say what became of them.
+# How long the other ranks may continue after a failure, to report their own errors.
 GRACE_S = 1.0
-# While rank 0 still asks the others one by one in monitored_barrier, which then names the missing.
+# The same while rank 0 still asks the others one by one in monitored_barrier, which names the missing ranks.
 GRACE_MONITORED_S = 3.0
-# How long ranks whose time is up are given to say where they are.
+# How long ranks have to report where they are when their time is up.
 _LAST_WORDS_S = 0.5
 
 
 def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
-    """Pump a world until its ranks have answered; give the failure if they did not end well."""
+    """Poll a world until its ranks have answered; return the failure if they did not all succeed."""
     start = time.monotonic()
-    watcher = Watcher(world, timeout)
+    detector = DeadlockDetector(world, timeout)
     try:
-        return _followed(world, timeout, display, watcher, start)
+        return _followed(world, timeout, display, detector, start)
     except KeyboardInterrupt:
-        # The ranks still run, and end when this has gone up: now they can say where they are.
+        # The ranks run until this exception leaves the launch, so they can still report where they are.
         world.ask_and_wait(_LAST_WORDS_S)
-        display.stopped(world, watcher, time.monotonic() - start)
+        display.stopped(world, detector, time.monotonic() - start)
         raise
 
 
 def _followed(
-    world: World, timeout: float, display: Quiet, watcher: Watcher, start: float
+    world: World, timeout: float, display: Quiet, detector: DeadlockDetector, start: float
 ) -> RankFailure | None:
     servers = world.connection
     budget = Budget(lambda: ranks_of(world), timeout, start, servers.times, servers.cores)
     next_look, give_up = start + LOOK_S, float("inf")
     while True:
-        world.pump(max(0.0, min(next_look, give_up) - time.monotonic()))
-        # After the wait: what came in meanwhile counts before any deadline does.
+        world.poll(max(0.0, min(next_look, give_up) - time.monotonic()))
+        # Read the clock after the wait, so that answers received meanwhile count before any deadline.
         now = time.monotonic()
         if all(member.done for member in world.members) or world.server_gone:
-            return failure_of(world, watcher)
+            return failure_of(world, detector)
         if not world.options.others_go_on and _has_failed(world):
             give_up = min(give_up, now + _grace(world))
             if now >= give_up or _others_wait(world):
-                return failure_of(world, watcher)
+                return failure_of(world, detector)
         if now < next_look:
             continue
         if budget.is_spent(now):
             world.ask_and_wait(_LAST_WORDS_S)
-            return failure_of(world, watcher) or RankTimeout(
+            return failure_of(world, detector) or RankTimeout(
                 timeout,
-                waits_now(watcher).waits,
+                waits_now(detector).waits,
                 budget.by_the_clock,
                 world.hosts,
                 budget.was_computing,
                 now - start,
             )
-        diagnosis = watcher.look(now)
+        diagnosis = detector.look(now)
         if diagnosis is not None:
-            return failure_of(world, watcher) or Deadlock(diagnosis, world.hosts)
-        next_look = now + watcher.next_s
-        display.update(world, watcher, now - start)
+            return failure_of(world, detector) or Deadlock(diagnosis, world.hosts)
+        next_look = now + detector.next_s
+        display.update(world, detector, now - start)
 
 
 def _has_failed(world: World) -> bool:
@@ -86,18 +86,18 @@ def _has_failed(world: World) -> bool:
 
 
 def _blocked(world: World) -> list[Event | None]:
-    """Give, for each rank that is left, the call that it waits in."""
+    """Return the call in which each unfinished rank is blocked, or None."""
     world.read_logs()
     return [world.collector.blocked_in(member.rank) for member in world.members if not member.done]
 
 
 def _grace(world: World) -> float:
-    """Return how long after a failure others may take to tell theirs, in seconds."""
+    """Return how long after a failure the other ranks may take to report theirs, in seconds."""
     return max((GRACE_MONITORED_S for e in _blocked(world) if _is_monitored(e)), default=GRACE_S)
 
 
 def _others_wait(world: World) -> bool:
-    """Tell whether every rank that is left waits in a call, which nobody will answer any more."""
+    """Return whether all unfinished ranks have been blocked in a call for 150 ms: nothing will end it."""
     long_ago = time.monotonic_ns() - 150_000_000
     return all(
         event is not None and event.start_ns < long_ago and not _is_monitored(event)
@@ -109,7 +109,7 @@ def _is_monitored(event: Event | None) -> bool:
     return event is not None and event.call == "monitored_barrier"
 
 
-# Which failure came first? What other ranks say after it is a consequence, not a cause.
+# Which failure came first? Later errors of other ranks are consequences, not causes.
 
 _ADVICE = {
     "SIGSEGV": "Native code read memory that is not its own.",
@@ -119,9 +119,9 @@ _ADVICE = {
 }
 
 
-def failure_of(world: World, watcher: Watcher) -> RankFailure | None:
-    """Return the root cause of a world that did not end well, or None if it did."""
-    world.read_logs()  # what a rank that died was in stands there
+def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
+    """Return the root cause of a world that failed, or None if it succeeded."""
+    world.read_logs()  # They contain the call that a dead rank was in.
     errors = sorted(
         (member.error for member in world.members if member.error is not None),
         key=lambda error: error.when_ns,
@@ -135,7 +135,7 @@ def failure_of(world: World, watcher: Watcher) -> RankFailure | None:
         rest = tuple(error for error in errors if error is not causes[0])
         return RankFailed(causes[0], rest, world.hosts)
     if dead:
-        return _host_lost(watcher, dead[0]) if dead[0].lost else _death(world, dead[0])
+        return _host_lost(detector, dead[0]) if dead[0].lost else _death(world, dead[0])
     if errors:
         return RankFailed(errors[0], tuple(errors[1:]), world.hosts)
     if world.server_gone:
@@ -144,7 +144,7 @@ def failure_of(world: World, watcher: Watcher) -> RankFailure | None:
 
 
 def _lowest_first_where_alike(errors: list[RankError]) -> list[RankError]:
-    """Put the lowest rank in front of ranks that raised the same: which was first is chance."""
+    """Put the lowest of the ranks that failed like the first one in front: their order is random."""
     if errors:
         alike = [e for e in errors if (e.kind, e.frames) == (errors[0].kind, errors[0].frames)]
         first = min(alike, key=lambda error: error.rank)
@@ -167,11 +167,11 @@ def _death(world: World, member: Member) -> RankDied:
     return RankDied(member.rank, name, code, advice, world.hosts)
 
 
-def _host_lost(watcher: Watcher, member: Member) -> HostLost:
-    world = watcher.world
+def _host_lost(detector: DeadlockDetector, member: Member) -> HostLost:
+    world = detector.world
     host = world.hosts[member.rank]
     gone = [m.rank for m in world.members if m.lost and world.hosts[m.rank] == host]
-    waits = [wait for wait in waits_now(watcher).waits if wait.rank not in gone]
+    waits = [wait for wait in waits_now(detector).waits if wait.rank not in gone]
     return HostLost(host, gone, member.lost, waits, world.hosts)
 
 
