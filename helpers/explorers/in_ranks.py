@@ -129,10 +129,11 @@ def broken(
 
     for name in _CALLS:
         changed = wrapped(name, getattr(dist, name))
+        # P2POp compares its function with those of the latter
         for module in (
             dist,
             distributed_c10d,
-        ):  # P2POp compares its function with those of the latter
+        ):
             setattr(module, name, changed)
     if rank == late:
         with span("late"):
