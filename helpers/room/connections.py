@@ -17,7 +17,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_CONNECTIONS = 8_000
-"""Number of open connections from which on only the teacher and learners who have joined get an answer."""
+"""With this many open connections, only the teacher and learners who have joined get an answer."""
 WAIT_S = 10.0
 MOST_WAITING = 40
 """For each address: how many connections without a token may wait for more than a second."""

@@ -20,7 +20,7 @@ BREAK = 10
 UNTIL_BREAK = 60
 """Minutes of work after which a break begins as soon as a step ends."""
 TOO_LATE = 10
-"""In a session's last minutes, this many, no new notebook is started."""
+"""Minutes at the end of a session in which no new notebook is started."""
 
 
 @dataclass(frozen=True)

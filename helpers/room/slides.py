@@ -58,7 +58,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Output:
-    """One output of a cell. lines: height in lines of a program. is_narrow: half a slide's width is enough."""
+    """One output of a cell. lines: its height in lines of a program. is_narrow: fits half a slide."""
 
     html: str
     lines: int

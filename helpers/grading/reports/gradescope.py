@@ -41,7 +41,8 @@ _SETTINGS = (
     "Makefile",
 )
 _SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ".md", ""}
-# Minimum characters of a secret. A shorter one could be found by trying, because learners know its cases.
+# Minimum characters of a secret. A shorter one could be found by trying, because the course computes
+# the cases of any secret.
 _SHORTEST = 12
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 

@@ -116,8 +116,8 @@ _OF_ITSELF: dict[str, tuple[int, int]] = {
     "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),
 }
-# A command of fcntl. With a lease, a file's owner blocks every process that opens the file for up to 45
-# seconds (see "Leases" in fcntl(2)). The grader may own Python's files, and so would block itself.
+# A command of fcntl. With a lease, a file's owner blocks every process that opens the file, including the
+# grader, for up to 45 seconds (see "Leases" in fcntl(2)). Python's own files may belong to the ranks' user.
 _SETLEASE = 1024
 # Socket families: Unix, IPv4, IPv6, and netlink, which glibc uses to list addresses. Other families, such
 # as sockets to the host of a virtual machine, ignore namespaces.
