@@ -105,7 +105,7 @@ class _Build:
             f"the one in {self.where(attempts[-1].cell)} is taken"
         ]
 
-    # --- why there may be none -------------------------------------------------------------------
+    # --- problems --------------------------------------------------------------------------------
 
     def _missing(self) -> Problem | None:
         binders = self.listing.binders(self.name)
@@ -210,7 +210,7 @@ def defines(text: str, name: str) -> bool:
     return re.search(pattern, searchable(text), re.MULTILINE) is not None
 
 
-# --- is it still the stub? ------------------------------------------------------------------------
+# --- stubs ----------------------------------------------------------------------------------------
 
 
 def stub_line(node: ast.stmt) -> int:
@@ -244,7 +244,7 @@ def _is_stub(statement: ast.stmt) -> bool:
     return call.func.id == "NotImplementedError" and is_text
 
 
-# --- one source text of them all ------------------------------------------------------------------
+# --- joining statements ---------------------------------------------------------------------------
 
 MAX_SOURCE_CHARS = 200_000
 
@@ -315,7 +315,7 @@ def _sound(answer: Answer, where: Where) -> Answer | Problem:
     return answer
 
 
-# --- what answers hold ----------------------------------------------------------------------------
+# --- reading an answer's source -------------------------------------------------------------------
 
 
 def normalize(answer: Answer) -> str:

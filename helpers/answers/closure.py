@@ -144,7 +144,7 @@ class _Search:
             self.outside[statement.position] = outside_source(self.listing, statement)
         return self.outside[statement.position]
 
-    # --- what cannot be had ----------------------------------------------------------------------
+    # --- unavailable values ----------------------------------------------------------------------
 
     def _missing(self, name: str, reached: Reached) -> None:
         user = reached.user
@@ -181,7 +181,7 @@ class _Search:
         )
 
     def _before(self, reached: Reached) -> Reached | None:
-        """Return why the user of this name was reached, or None at a function or the answer itself."""
+        """Return why the statement that uses this name is needed, or None if it is a function or the answer."""
         user = reached.user
         if user is None or reached.later or user.is_definition:
             return None
@@ -226,7 +226,7 @@ def _star_imports(listing: Listing) -> list[Statement]:
     return [s for s in stars if not s.skipped and not outside_source(listing, s)]
 
 
-# --- the order in which they run ------------------------------------------------------------------
+# --- order ----------------------------------------------------------------------------------------
 
 
 def _in_order(taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges) -> list[Statement]:

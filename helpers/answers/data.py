@@ -51,7 +51,7 @@ class Answer:
 
     def place(self, line: int) -> tuple[int, int] | None:
         """Return (cell, line in that cell) of a line of `source`, or None if there is none."""
-        # Origins cover the joined statements completely; lines after them belong to no cell.
+        # Only lines after the last statement have no origin.
         for origin in self.origins:
             if origin.first <= line < origin.first + origin.count:
                 return origin.cell, origin.line + line - origin.first

@@ -315,7 +315,7 @@ def _effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
     return [*found.binds, *found.maybe], [*found.stores, *found.registers, *found.pokes]
 
 
-# --- cells that need not be parsed ----------------------------------------------------------------
+# --- skipping cells by their text -----------------------------------------------------------------
 #
 # Parsing 10,000 lines takes a third of a second, longer than a whole check. Searching the lines that
 # contain a name takes milliseconds. A cell that is wrongly skipped would be missing from an answer, so in

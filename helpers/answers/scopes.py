@@ -72,10 +72,10 @@ class ScopeWalker(ast.NodeVisitor):
         self.awaits = False
 
     def use(self, name: str) -> None:
-        """Handle that a name is looked up."""
+        """Record the lookup of a name."""
 
     def bind(self, name: str) -> None:
-        """Handle that a name is bound, or deleted."""
+        """Record that a name is bound or deleted."""
 
     def annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
         """Walk an annotation. is_local: it annotates a function's variable, and is never evaluated."""
@@ -189,7 +189,7 @@ class ScopeWalker(ast.NodeVisitor):
         if node.value is not None:  # `x: int` alone binds nothing
             self.visit_all((node.value, node.target))
 
-    # --- flow: what may not run -------------------------------------------------------------------
+    # --- flow: parts that may not run -------------------------------------------------------------
 
     def _block(self, body: Iterable[ast.AST]) -> set[str]:
         """Walk a part that may not run. Return what is bound at its end, without binding it outside."""

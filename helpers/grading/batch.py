@@ -216,7 +216,7 @@ def _fault(job: Job, level: str, why: str) -> Record:
     )
 
 
-# --- what is kept ---------------------------------------------------------------------------------
+# --- files of the results -------------------------------------------------------------------------
 
 
 def _kept(job: Job, path: Path, versions: Mapping[str, str]) -> Record | None:

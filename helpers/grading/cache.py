@@ -98,7 +98,7 @@ def _key(
 def versions_here(level: str, secret: str = "") -> Mapping[str, str]:
     """Return the versions of what verdicts depend on besides the answer, such as engine and checks.
 
-    secret: of the hidden cases. A short digest of it is included, which does not reveal it.
+    secret: the secret of the hidden cases. A short digest of it is included, which does not reveal it.
     """
     mark = hashlib.sha256(f"real-ranks {secret}".encode()).hexdigest()[:8]
     return {

@@ -127,7 +127,7 @@ class Grader:
         for exercise in wanted:
             with budget.half() as half:
                 done.append(self._exercise(job, exercise, found[exercise.name], half))
-        # One such exercise is enough to grade the file again; the cache keeps the others.
+        # A single fault is enough for the next run to grade the file again; other exercises are cached.
         faults = any(each.outcome == FAULT for each in done)
         return replace(
             base,

@@ -91,7 +91,7 @@ def grade_there(
     """
     with TemporaryDirectory(prefix="real-ranks-job-") as folder:
         path = Path(folder) / os.path.basename(file)
-        path.write_bytes(content)  # this machine need not see the class's folder
+        path.write_bytes(content)  # the class's folder may not exist on this machine
         return _grader(level, secret, limits, batch).grade(Job(learner, path, file)).as_json()
 
 

@@ -142,7 +142,7 @@ def _handed_in(found: _Found) -> Sequence[Path]:
     return [*found.files, *alone]
 
 
-# --- folders: which hold a class, and which one learner's files ---------------------------------------
+# --- folders of a class, folders of one learner -------------------------------------------------------
 
 
 def _class_folders(folder: Path) -> list[Path]:
@@ -287,7 +287,7 @@ def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> Non
         )
 
 
-# --- files: what they are -----------------------------------------------------------------------------
+# --- files --------------------------------------------------------------------------------------------
 
 
 def _may_be_notebook(path: Path) -> bool:

@@ -71,7 +71,7 @@ class Agent(Streams):
                 problem = str(error)
             self.send(ANSWER, number, body=msgpack.encode((problem, answer)))
 
-    # --- what the kernel says to its rank server ---------------------------------------------------
+    # --- messages for the rank server --------------------------------------------------------------
 
     def _obey(self, message: dict[str, Any]) -> None:
         assert self._server is not None
@@ -145,7 +145,7 @@ class Agent(Streams):
             head = COUNT.pack(start) + COUNT.pack(lost)
             self.send(RECORDS, rank.launch, rank.rank, head + chunk)
 
-    # --- what the kernel asks ---------------------------------------------------------------------
+    # --- questions of the kernel ------------------------------------------------------------------
 
     def _about(self) -> dict[str, Any]:
         """Return what this host has: versions, folders, address."""
@@ -212,7 +212,7 @@ class Agent(Streams):
 def find_interface(name: str, address: str) -> tuple[str, str]:
     """Return a network interface and its address.
 
-    name: of the interface; "" for the one that has `address` (of a Dask worker, "tcp://10.0.0.2:41234").
+    name: the interface's name, "" for the one with `address` (a Dask worker's, "tcp://10.0.0.2:41234").
     Raise ValueError if there is none.
     """
     host = host_in(address)

@@ -193,7 +193,7 @@ class _Service:
         return _page("about.html", what=WHAT_IS_SENT, address=self.room.address)
 
     async def join(self, request: Request) -> Response:
-        """Let a learner join, or rename one who has joined."""
+        """Add a learner, or rename one who has joined."""
         message = await _body(request, Join, MAX_JOIN_BYTES)
         token, user = _bearer(request), ""
         known = self.by_token.get(digest(token)) if token else None

@@ -1,4 +1,4 @@
-"""Let a learner join the room and raise a hand: `join` and `help_me`."""
+"""Join a room and raise a hand, from a learner's notebook: `join` and `help_me`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ MOST_AT_ONCE = 50
 MOST_CODE = 20_000
 """Maximum characters of an answer that a raised hand sends. Longer ones are cut off."""
 MAX_BYTES = 256 << 10
-"""Maximum size of a post: one answer's code, of which JSON writes a character with up to 6 bytes."""
+"""Maximum bytes of a post. It sends at most one answer's code, in JSON with up to 6 bytes a character."""
 
 MAX_JOIN_BYTES = 4 << 10
 """Maximum size of a post that joins. It needs no token, so it is kept short."""

@@ -115,7 +115,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if due is None or at is None:
             return 0
         due += timedelta(days=self.late.extensions.get(learner, 0))
-        # a file in the deadline's last second is in time, even at a fraction of it
+        # whole seconds, so that a file in the deadline's last second is in time
         second = math.floor(at)
 
         def is_late(days: int) -> bool:

@@ -93,7 +93,7 @@ def canvas(course: Course, match: RosterMatch) -> bytes | None:
 def moodle(course: Course, match: RosterMatch) -> bytes | None:
     """Return the file that Moodle imports, or None if no column identifies learners.
 
-    In a grading worksheet the column "Grade" is filled in. Of a grade export the columns with names and
+    In a grading worksheet the column "Grade" is filled in. In a grade export the columns with names and
     user ids are kept; a notebook of more than 100 points is in percent.
     """
     roster = match.roster

@@ -311,7 +311,7 @@ def _standing(
 
 
 def _rank(record: Record, policy: Policy, days: int) -> tuple[bool, float, str]:
-    """Return a sort key that puts the better copy of a notebook first, as if no late day were free."""
+    """Return a sort key: the better copy of a notebook comes first. Free late days are ignored."""
     points = graded_points(record) * max(0.0, 1 - policy.late.per_day * days)
     return record.status is Status.UNREADABLE, -points, record.file
 

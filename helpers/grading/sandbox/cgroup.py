@@ -68,8 +68,7 @@ class Group:
     def end(self) -> None:
         """Kill all processes in the group, including those that have left their session."""
         folder = next(iter(self.folders.values()))
-        # A process that forks faster than the list of processes is read would escape the list, but not the
-        # group.
+        # If processes fork faster than their list is read, some are missing from the list. The group has all.
         with suppress(OSError):  # version 2 kills them all in one step
             (folder / "cgroup.kill").write_text("1", encoding="utf-8")
             return

@@ -1,4 +1,4 @@
-"""Give up privileges inside the sandbox, in a rank server before it serves.
+"""Drop privileges inside the sandbox, in a rank server before it serves.
 
 `template_inside` and `landlocked` call `confine` before the server's own program.
 """

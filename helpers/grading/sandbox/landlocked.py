@@ -31,7 +31,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 _SHARED = Path("/dev/shm")
 # Some files in /dev/shm have a name only for a moment, while they are being created.
 _SETTLE_S = 0.1
-# First letters of the files that multiprocessing, MPICH and torch leave behind when a rank is killed.
+# Name prefixes of files that multiprocessing, MPICH and torch leave behind if a rank is killed.
 _OF_LIBRARIES = ("sem.mp-", "mpich_shm_", "torch_")
 # For how long after such a file was created a process of a different sandbox may still open it by name.
 _STARTS_S = 20.0

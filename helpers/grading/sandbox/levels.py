@@ -104,7 +104,7 @@ class Plan:
         return Landlocked(self.staged, self.limits) if self.level == "landlock" else Beside()
 
     def preload(self) -> None:
-        """Import what the later notebooks need once, if servers are forked from a template."""
+        """Import in the template, if there is one, what the later notebooks need."""
         if self.level == "bubblewrap":
             self._template().preload()
 

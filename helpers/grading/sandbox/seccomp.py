@@ -14,7 +14,7 @@ import struct
 from helpers.ranks.processes import NO_NEW_PRIVS, prctl
 
 _REFUSED: dict[str, tuple[int, int]] = {
-    # name: number on x86_64, on aarch64
+    # Name: number on x86_64, number on aarch64.
     # Access to other processes: all ranks run as the same user, and each may see only its own inputs.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),

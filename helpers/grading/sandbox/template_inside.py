@@ -125,7 +125,7 @@ def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
 
 
 def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
-    """Give new namespaces their own files in memory, their own /proc, and a loopback interface.
+    """Mount files in memory and /proc in new namespaces, and bring up their loopback interface.
 
     kept: folders below /tmp or /dev/shm that stay visible, because Python itself may be in them.
     """

@@ -1,4 +1,4 @@
-"""Let all graders of a batch run at the same time, or one of them alone.
+"""Decide whether all graders of a batch run at the same time, or one of them alone.
 
 An answer that was too slow next to others is run again while no other answer runs. The locks are file locks
 (flock), which the kernel releases when a grader exits.
