@@ -181,7 +181,7 @@ class _Search:
         )
 
     def _before(self, reached: Reached) -> Reached | None:
-        """Return why the statement that uses this name is needed, or None if it is a function or the answer."""
+        """Return why the statement that uses this name is needed. None for a function or the answer."""
         user = reached.user
         if user is None or reached.later or user.is_definition:
             return None
