@@ -15,8 +15,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from helpers.answers.external_values import find_external_value
 from helpers.answers.listing import END, Listing, Position, Statement
-from helpers.answers.outside import outside_source
 
 # Finding the functions that a statement calls is a guess, and its cost grows quadratically with the
 # closure. Beyond this number of steps only the last definitions of names are followed.
@@ -62,7 +62,7 @@ class _Search:
     unknown: dict[str, Statement] = field(default_factory=dict)
     hard: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
     soft: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
-    outside: dict[Position, str] = field(default_factory=dict)
+    external: dict[Position, str] = field(default_factory=dict)
     seen: set[tuple[Position, Position]] = field(default_factory=set)
     pending: deque[tuple[Statement, Position]] = field(default_factory=deque)
 
@@ -78,7 +78,7 @@ class _Search:
             if statement.position not in self.taken:
                 self._take(statement)
         # Statements found through calls may come late, so the order is known only now.
-        ordered = _in_order(self.taken, self.hard, self.soft)
+        ordered = _order_statements(self.taken, self.hard, self.soft)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
     def _take(self, statement: Statement) -> None:
@@ -106,7 +106,7 @@ class _Search:
             self.follow(name, point, Reached(name, user, False), self.soft)
         for name in sorted(statement.names.now | statement.names.at_once):
             for kept in self.listing.binders_at(name, statement.position):
-                if not self._outside(kept):
+                if not self._external(kept):
                     self._put(kept, point, Reached(name, user, False))
 
     def follow(
@@ -123,9 +123,9 @@ class _Search:
             self._missing(name, reached)
         for statement in [*binders, *self.listing.changers_of(name, binders)]:
             # if unavailable, statements that are only perhaps needed are left out
-            if self._outside(statement):
+            if self._external(statement):
                 if not is_soft:
-                    raise Unresolved(self._outside_message(statement, reached))
+                    raise Unresolved(self._external_message(statement, reached))
                 continue
             if point != END and statement.position != point and statement in binders:
                 edges[point].add(statement.position)
@@ -138,11 +138,11 @@ class _Search:
             self.reached.setdefault(statement.position, reached)
             self.pending.append((statement, point))
 
-    def _outside(self, statement: Statement) -> str:
+    def _external(self, statement: Statement) -> str:
         # cached, because several paths lead to a statement, and following its calls takes time
-        if statement.position not in self.outside:
-            self.outside[statement.position] = outside_source(self.listing, statement)
-        return self.outside[statement.position]
+        if statement.position not in self.external:
+            self.external[statement.position] = find_external_value(self.listing, statement)
+        return self.external[statement.position]
 
     # --- unavailable values ----------------------------------------------------------------------
 
@@ -161,9 +161,9 @@ class _Search:
         # not an error yet: a builtin, a star import or a `global` may still define it
         self.unknown.setdefault(name, user)
 
-    def _outside_message(self, statement: Statement, reached: Reached) -> str:
+    def _external_message(self, statement: Statement, reached: Reached) -> str:
         """Return a message with the variable that the function uses, and the last call of the chain."""
-        source = f"{self._place(statement)} {self._outside(statement)}"
+        source = f"{self._place(statement)} {self._external(statement)}"
         if reached.user is None:
             return (
                 f"`{reached.name}` cannot be made without what is outside the cells: {source}. "
@@ -223,13 +223,15 @@ def find_closure(listing: Listing, name: str, where: Callable[[int], str]) -> Cl
 def _star_imports(listing: Listing) -> list[Statement]:
     """Return all star imports. They are always kept, because their names are unknown without importing."""
     stars = [s for s in listing.matching(_STAR_IMPORT) if "*" in s.text and s.names.star]
-    return [s for s in stars if not s.skipped and not outside_source(listing, s)]
+    return [s for s in stars if not s.skipped and not find_external_value(listing, s)]
 
 
 # --- order ----------------------------------------------------------------------------------------
 
 
-def _in_order(taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges) -> list[Statement]:
+def _order_statements(
+    taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges
+) -> list[Statement]:
     """Return statements by position, each after those that it needs (hard) or may need (soft)."""
     done: dict[Position, None] = {}
     started: set[Position] = set()

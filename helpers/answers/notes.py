@@ -21,8 +21,8 @@ _GIVEN = frozenset(dir(builtins)) | {"__file__", "__annotations__", "__class__",
 def repair_notes(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
     """Yield notes on definitions that were chosen or moved, because cells may be duplicated or reordered."""
     yield from _redefinitions(listing, closure, where)
-    yield from _below(closure, where)
-    yield from _moved(closure, where)
+    yield from _definitions_below(closure, where)
+    yield from _moved_statements(closure, where)
 
 
 def _redefinitions(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
@@ -34,14 +34,14 @@ def _redefinitions(listing: Listing, closure: Closure, where: Where) -> Iterator
         # if an earlier definition is needed as well, for example by a decorator, nothing was chosen
         if last in taken and len(rivals) > 1 and any(s not in taken for s in rivals):
             times = len(rivals)
-            yield f"`{name}` is defined {times} times: the last one is taken ({_at(last, where)})"
+            yield f"`{name}` is defined {times} times: the last one is taken ({_cell_of(last, where)})"
 
 
-def _at(statement: Statement | None, where: Where) -> str:
+def _cell_of(statement: Statement | None, where: Where) -> str:
     return where(statement.cell) if statement else ""
 
 
-def _below(closure: Closure, where: Where) -> Iterator[str]:
+def _definitions_below(closure: Closure, where: Where) -> Iterator[str]:
     for statement in closure.statements:
         reached = closure.reached[statement.position]
         user = reached.user
@@ -54,7 +54,7 @@ def _below(closure: Closure, where: Where) -> Iterator[str]:
             )
 
 
-def _moved(closure: Closure, where: Where) -> Iterator[str]:
+def _moved_statements(closure: Closure, where: Where) -> Iterator[str]:
     # From the end: a statement that precedes one of an earlier cell was moved up to it.
     highest = -1
     for statement in reversed(closure.statements):

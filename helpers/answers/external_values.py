@@ -20,14 +20,14 @@ _READERS = frozenset(
     | {"read_csv", "read_json"}
 )
 _KERNEL = "get_ipython"
-_OUTSIDE = {
+_EXTERNAL = {
     "open": "reads a file (`open`)",
     "input": "asks for input (`input`)",
     _KERNEL: "asks the notebook's kernel (a magic or a shell line)",
 }
 
 
-def outside_source(listing: Listing, statement: Statement) -> str:
+def find_external_value(listing: Listing, statement: Statement) -> str:
     """Return how the statement gets its value ("calls `launch`"), or "" if from the cells alone.
 
     Calls are followed through the learner's own functions. What these do with functions passed to them is
@@ -93,7 +93,7 @@ def _reason(path: Path, binders: Iterable[Statement]) -> str:
     if not binders and path[0] in _RUNS:
         return f"calls `{path[0]}`"
     if not binders:
-        return _OUTSIDE.get(path[0], "") if len(path) == 1 else ""
+        return _EXTERNAL.get(path[0], "") if len(path) == 1 else ""
     return next(filter(None, (_imported_reason(path, binder.node) for binder in binders)), "")
 
 
