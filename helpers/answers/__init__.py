@@ -1,1 +1,1 @@
-"""A learner's function as source, with all that it needs: from a notebook's cells or a kernel's history."""
+"""Find a learner's function, and all that it needs, in a notebook's cells or a kernel's history."""

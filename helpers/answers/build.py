@@ -1,10 +1,9 @@
-"""An answer: a learner's function or class as source text, with all that it needs.
+"""Build an answer: a learner's function or class as source text, with everything that it needs.
 
     cells --Listing--> statements --closure--> those needed --compose--> Answer --> a rank runs it
 
-Called with a notebook's cells by `reader_child` and with a kernel's history by `history`:
-the same steps for both, so that a check in the notebook and a grade see the same source. Nothing is
-executed here.
+`reader_child` calls it with a notebook's cells, `history` with a kernel's history. The steps are the same
+for both, so that a check in the notebook and a grade see the same source. Nothing is executed here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["Answer", "Origin", "Problem", "build_answer", "cell_number", "normal
 
 
 def cell_number(index: int) -> str:
-    """Name a notebook's cell as a person counts it, from the top."""
+    """Return how messages call a notebook's cell: its number from the top, from 1."""
     return f"cell {index + 1}"
 
 
@@ -40,11 +39,14 @@ def build_answer(
 ) -> Answer | Problem:
     """Build the answer called `name` from the cells' source texts, in the order in which they run.
 
-    cells: a cell that holds no code is an empty text, so that indices are the notebook's; a
-    `Listing` may be given instead, to build several answers from one. where: how messages call a
-    cell. history: the cells are what a kernel ran; then a stub that was run last is what counts,
-    and cells that were run again, or failed, are not repairs. others: names that are looked for,
-    too: none of them is a misspelling of this one.
+    Args:
+        cells: The texts, "" for cells without code, so that indices are the notebook's. To build several
+            answers from the same cells, pass a `Listing`.
+        name: The name of the function or class.
+        where: How messages call a cell.
+        history: The cells are what a kernel ran. Then a stub that ran last counts, and cells that ran
+            again, or failed, are not repairs.
+        others: Names of the other answers that are wanted: none of them is a misspelling of `name`.
     """
     listing = cells if isinstance(cells, Listing) else Listing(cells)
     try:
@@ -63,7 +65,7 @@ class _Build:
     others: Collection[str] = ()
 
     def run(self) -> Answer | Problem:
-        # in a kernel cells are edited and run again all the time: that needs no notes
+        # in a kernel, cells are edited and run again all the time, which needs no notes
         if self.history:
             return self._build()
         repairs = self._stub_notes()
@@ -88,13 +90,13 @@ class _Build:
         return [*broken, *await_notes(self.listing, self.where)]
 
     def _stub_notes(self) -> list[str]:
-        """Pass over stubs where there is an attempt: a cell that was copied must not cost marks."""
+        """Ignore stubs if there is an attempt, because a copied cell must not cost marks."""
         binders = self.listing.binders(self.name)
         stubs = [s for s in binders if stub_line(s.node)]
         attempts = [s for s in binders if s not in stubs and not s.skipped]
         if not stubs or not attempts:
             return []
-        # whatever their order: a stub below the attempt is a copy of the notebook's own cell
+        # in any order: a stub below the attempt is a copy of the notebook's own cell
         self.listing.forget(self.name, stubs)
         if stubs[-1].position < attempts[-1].position:
             return []
@@ -103,11 +105,11 @@ class _Build:
             f"the one in {self.where(attempts[-1].cell)} is taken"
         ]
 
-    # --- why there may be none -------------------------------------------------------------------
+    # --- problems --------------------------------------------------------------------------------
 
     def _missing(self) -> Problem | None:
         binders = self.listing.binders(self.name)
-        # A cell that cannot be read may hold the attempt of which only the stub is left.
+        # A cell that cannot be parsed may contain the attempt, so that only the stub is found.
         last = next((s for s in reversed(binders) if not s.skipped), None)
         if (last is None or stub_line(last.node)) and (problem := self._broken()):
             return problem
@@ -122,7 +124,7 @@ class _Build:
         )
 
     def _misspelt(self) -> Problem | None:
-        """The definition whose name differs from the answer's by a slip."""
+        """Return a problem if a definition's name is a likely misspelling of the answer's."""
         found: dict[str, int] = {}
         for index, text in enumerate(self.listing.sources()):
             found |= dict.fromkeys(_DEFINED.findall(text), index)
@@ -130,7 +132,7 @@ class _Build:
         if not near:
             return None
         name = next(each for each in found if each.casefold() == near[0])
-        # of two exercises with similar names one may be missing
+        # that name may be a similarly named exercise, while this one is missing
         if name in self.others:
             return None
         return self._problem(
@@ -169,7 +171,7 @@ class _Build:
         )
 
     def _broken(self) -> Problem | None:
-        """The last unreadable cell that seems to define the answer."""
+        """Return a problem about the last unparseable cell that seems to define the answer."""
         for cell in reversed(self.listing.broken(self.name)):
             if defines(self.listing.sources()[cell.cell], self.name):
                 line = f", line {cell.line}" if cell.line else ""
@@ -184,7 +186,7 @@ class _Build:
         return None
 
     def _under_magic(self) -> Problem | None:
-        """`%%ranks` and its like: the definition exists, but not in the notebook's own names."""
+        """Return a problem if the definition is in a `%%ranks` cell or the like, not in the notebook."""
         for index, text in enumerate(self.listing.sources()):
             if text.lstrip().startswith("%%") and defines(text, self.name):
                 magic = text.split(maxsplit=1)[0]
@@ -196,7 +198,7 @@ class _Build:
         return None
 
 
-# How similar the name of a definition must be to count as a slip, as in Python's own suggestions or closer.
+# Minimum similarity of a misspelled name. Python's own suggestions are as strict, or less.
 _NEAR = 0.8
 _DEFINED = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 
@@ -208,14 +210,14 @@ def defines(text: str, name: str) -> bool:
     return re.search(pattern, searchable(text), re.MULTILINE) is not None
 
 
-# --- is it still the stub? ------------------------------------------------------------------------
+# --- stubs ----------------------------------------------------------------------------------------
 
 
 def stub_line(node: ast.stmt) -> int:
     """Return the line of the `raise NotImplementedError("Exercise ...")` in a definition, or 0.
 
-    Code that is given before the stub does not count as an attempt; a stub after a `return` is dead
-    code, and does not count as a stub. One unwritten method leaves a class not attempted.
+    Given code before the stub does not count as an attempt. A stub after a `return` is dead code, so it
+    does not count as a stub. One unwritten method makes a class not attempted.
     """
     return _in_block(node.body) if isinstance(node, DEFINITIONS) else 0
 
@@ -242,14 +244,14 @@ def _is_stub(statement: ast.stmt) -> bool:
     return call.func.id == "NotImplementedError" and is_text
 
 
-# --- one source text of them all ------------------------------------------------------------------
+# --- joining statements ---------------------------------------------------------------------------
 
 MAX_SOURCE_CHARS = 200_000
 
 
 def _compose(name: str, statements: Iterable[Statement]) -> Answer:
-    """Join the statements, in the order given, and keep where each was written."""
-    # an error in a rank names a line of this source: `origins` lead it back to the cell
+    """Join the statements in the given order, and record where each was written."""
+    # an error in a rank names a line of this source; `origins` map it back to the cell
     texts: list[str] = []
     origins: list[Origin] = []
     first = 1
@@ -262,7 +264,7 @@ def _compose(name: str, statements: Iterable[Statement]) -> Answer:
 
 
 def _without_repeats(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """Leave out `import torch` when it still holds from above: many cells begin with it."""
+    """Yield statements without repeated `import torch`, with which many cells begin."""
     imported: dict[str, set[str]] = {}
     for statement in statements:
         names = statement.names
@@ -280,11 +282,11 @@ def _without_repeats(statements: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def _future_imports(listing: Listing) -> list[Statement]:
-    """Imports from __future__, each once: in a kernel they hold for all cells after them."""
+    """Return the imports from __future__, each once. In a kernel they affect all later cells."""
     found: dict[str, Statement] = {}
     for statement in listing.matching(re.compile("__future__")):
         node = statement.node
-        # the word is found in strings and comments, too
+        # the word may be in a string or a comment
         if not isinstance(node, ast.ImportFrom) or node.module != "__future__":
             continue
         if all(alias.name in __future__.all_feature_names for alias in node.names):
@@ -293,7 +295,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
 
 
 def _sound(answer: Answer, where: Where) -> Answer | Problem:
-    """Reject what is too large, and what only the compiler sees: `return` outside a function."""
+    """Reject an answer that is too large, or that only the compiler rejects: `return` outside a function."""
     # it is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:
         message = (
@@ -313,7 +315,7 @@ def _sound(answer: Answer, where: Where) -> Answer | Problem:
     return answer
 
 
-# --- what answers hold ----------------------------------------------------------------------------
+# --- reading an answer's source -------------------------------------------------------------------
 
 
 def normalize(answer: Answer) -> str:
@@ -344,5 +346,5 @@ def _drop_docstring(
     first = node.body[0] if node.body else None
     value = first.value if isinstance(first, ast.Expr) else None
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
-        # a body must hold a statement
+        # a body must contain a statement
         node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]

@@ -1,11 +1,11 @@
-"""The closure of an answer: the statements, of all cells, without which it cannot run.
+"""Find the closure of an answer: all statements, from any cell, that it needs to run.
 
     answer's name --> binders --> names they use --> binders and changers of those --> ... --> order
 
-Called by `build`; the names come from `names`, the statements from `listing`.
-This is static slicing (Weiser, 1981) for a module's top level: a statement is taken if the answer
-may see what it binds or changes. What a function uses is looked up as it stands when all cells
-have run; what a statement uses at once, as it stands there.
+`build` calls it; the names come from `names`, the statements from `listing`. This is static slicing
+(Weiser, 1981) of a module's top level: a statement is taken if the answer may see what it binds or changes.
+Names that a function uses are looked up as they are after all cells have run. Names that a statement uses
+immediately are looked up as they are at that statement.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from helpers.answers.external_values import find_external_value
 from helpers.answers.listing import END, Listing, Position, Statement
-from helpers.answers.outside import outside_source
 
-# Which functions a statement calls as it runs is a guess, and its cost grows as the square of the
-# closure's size: beyond this many only names' last definitions are followed.
+# Finding the functions that a statement calls is a guess, and its cost grows quadratically with the
+# closure. Beyond this number of steps only the last definitions of names are followed.
 _MAX_CALLS = 20_000
 _STAR_IMPORT = re.compile(r"\bimport\s*\*")
 _Edges = Mapping[Position, set[Position]]
@@ -27,12 +27,12 @@ _KERNEL_MEMORY = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
 
 
 class Unresolved(Exception):
-    """The closure needs a value that cannot be had here. The text is for the learner."""
+    """The closure needs a value that is not available here. The text is for the learner."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """How a statement came into the closure: as `name`, used (`later`: when called) by `user`."""
+    """Why a statement is in the closure: `user` uses `name`, if `later` only when called."""
 
     name: str
     user: Statement | None
@@ -41,9 +41,11 @@ class Reached:
 
 @dataclass(frozen=True)
 class Closure:
-    """The statements in the order in which they must run, and what is worth a note about them.
+    """The statements in the order in which they must run.
 
-    reached: for each statement, why it is here. unknown: names that no cell binds, with a user.
+    Args:
+        reached: Why each statement is in the closure.
+        unknown: Names that no cell binds, each with a statement that uses it.
     """
 
     statements: tuple[Statement, ...]
@@ -60,7 +62,7 @@ class _Search:
     unknown: dict[str, Statement] = field(default_factory=dict)
     hard: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
     soft: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
-    outside: dict[Position, str] = field(default_factory=dict)
+    external: dict[Position, str] = field(default_factory=dict)
     seen: set[tuple[Position, Position]] = field(default_factory=set)
     pending: deque[tuple[Statement, Position]] = field(default_factory=deque)
 
@@ -75,14 +77,14 @@ class _Search:
                 self._called_at(statement, point)
             if statement.position not in self.taken:
                 self._take(statement)
-        # what was found by way of calls may have come late: only now all that must come first is known
-        ordered = _in_order(self.taken, self.hard, self.soft)
+        # Statements found through calls may come late, so the order is known only now.
+        ordered = _order_statements(self.taken, self.hard, self.soft)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
     def _take(self, statement: Statement) -> None:
         self.taken[statement.position] = statement
         names = statement.names
-        # sorted: sets of texts have another order in each process, and an answer must be the same in all
+        # sorted, because the order of string sets varies between processes, and an answer must not
         for name in sorted(names.now):
             self.follow(name, statement.position, Reached(name, statement, False), self.hard)
         for name in sorted(names.at_once):
@@ -93,9 +95,9 @@ class _Search:
             self.follow(name, END, Reached(name, statement, True), self.soft)
 
     def _called_at(self, statement: Statement, point: Position) -> None:
-        """A statement that ran at `point` may have called this one's functions there and then.
+        """Follow the names of functions that a statement may have called when it ran at `point`.
 
-        And those of what its value was made of: `g = decorate(h)` keeps h.
+        Also follow what its value was made of: `g = decorate(h)` keeps h.
         """
         if len(self.seen) > _MAX_CALLS:
             return
@@ -104,7 +106,7 @@ class _Search:
             self.follow(name, point, Reached(name, user, False), self.soft)
         for name in sorted(statement.names.now | statement.names.at_once):
             for kept in self.listing.binders_at(name, statement.position):
-                if not self._outside(kept):
+                if not self._external(kept):
                     self._put(kept, point, Reached(name, user, False))
 
     def follow(
@@ -114,16 +116,16 @@ class _Search:
         reached: Reached,
         edges: dict[Position, set[Position]],
     ) -> None:
-        """Put what gives `name` its value at `point` on the list. Soft edges never fail."""
+        """Queue the statements that give `name` its value at `point`. Soft edges never fail."""
         is_soft = edges is self.soft
         binders = self.listing.binders_at(name, point)
         if not binders and not is_soft:
             self._missing(name, reached)
         for statement in [*binders, *self.listing.changers_of(name, binders)]:
-            # what may be needed only is left out where it cannot be had
-            if self._outside(statement):
+            # if unavailable, statements that are only perhaps needed are left out
+            if self._external(statement):
                 if not is_soft:
-                    raise Unresolved(self._outside_message(statement, reached))
+                    raise Unresolved(self._external_message(statement, reached))
                 continue
             if point != END and statement.position != point and statement in binders:
                 edges[point].add(statement.position)
@@ -136,13 +138,13 @@ class _Search:
             self.reached.setdefault(statement.position, reached)
             self.pending.append((statement, point))
 
-    def _outside(self, statement: Statement) -> str:
-        # asked again for each way that leads to a statement, and each time its calls are followed
-        if statement.position not in self.outside:
-            self.outside[statement.position] = outside_source(self.listing, statement)
-        return self.outside[statement.position]
+    def _external(self, statement: Statement) -> str:
+        # cached, because several paths lead to a statement, and following its calls takes time
+        if statement.position not in self.external:
+            self.external[statement.position] = find_external_value(self.listing, statement)
+        return self.external[statement.position]
 
-    # --- what cannot be had ----------------------------------------------------------------------
+    # --- unavailable values ----------------------------------------------------------------------
 
     def _missing(self, name: str, reached: Reached) -> None:
         user = reached.user
@@ -156,12 +158,12 @@ class _Search:
                 "kernel's memory of another cell and not kept in a notebook. "
                 f"Give that value a name of its own. {_ADVICE}"
             )
-        # not an error yet: a builtin, a star import or a `global` may still give it
+        # not an error yet: a builtin, a star import or a `global` may still define it
         self.unknown.setdefault(name, user)
 
-    def _outside_message(self, statement: Statement, reached: Reached) -> str:
-        """Name the variable that the function uses, and the call at the end of the chain."""
-        source = f"{self._place(statement)} {self._outside(statement)}"
+    def _external_message(self, statement: Statement, reached: Reached) -> str:
+        """Return a message with the variable that the function uses, and the last call of the chain."""
+        source = f"{self._place(statement)} {self._external(statement)}"
         if reached.user is None:
             return (
                 f"`{reached.name}` cannot be made without what is outside the cells: {source}. "
@@ -179,7 +181,7 @@ class _Search:
         )
 
     def _before(self, reached: Reached) -> Reached | None:
-        """Why the user of this name was reached, up to a function or the answer itself."""
+        """Return why the statement that uses this name is needed. None for a function or the answer."""
         user = reached.user
         if user is None or reached.later or user.is_definition:
             return None
@@ -210,36 +212,39 @@ def _skipped_message(
 
 
 def find_closure(listing: Listing, name: str, where: Callable[[int], str]) -> Closure:
-    """Find what the answer called `name` needs, itself included.
+    """Return what the answer called `name` needs, including itself.
 
-    Raises Unresolved where it needs a value that only another run, a file or the kernel has.
+    Raises:
+        Unresolved: It needs a value that only a different run, a file or the kernel has.
     """
     return _Search(listing, where).run(name)
 
 
 def _star_imports(listing: Listing) -> list[Statement]:
-    """Kept always: which names they give cannot be known without importing."""
+    """Return all star imports. They are always kept, because their names are unknown without importing."""
     stars = [s for s in listing.matching(_STAR_IMPORT) if "*" in s.text and s.names.star]
-    return [s for s in stars if not s.skipped and not outside_source(listing, s)]
+    return [s for s in stars if not s.skipped and not find_external_value(listing, s)]
 
 
-# --- the order in which they run ------------------------------------------------------------------
+# --- order ----------------------------------------------------------------------------------------
 
 
-def _in_order(taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges) -> list[Statement]:
-    """Sort by position, but what a statement needs (hard) or may need (soft) goes before it."""
+def _order_statements(
+    taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges
+) -> list[Statement]:
+    """Return statements by position, each after those that it needs (hard) or may need (soft)."""
     done: dict[Position, None] = {}
     started: set[Position] = set()
 
     def needed_first(position: Position) -> list[Position]:
         before = set(hard.get(position, ()))
         for other in soft.get(position, set()) - before:
-            # What may be needed is moved up only where that breaks nothing that is needed for sure.
+            # A soft dependency is moved up only if that violates no hard one.
             if other < position or not _depends(other, position, hard):
                 before.add(other)
         return sorted(before & taken.keys())
 
-    # names may need each other in a circle: each statement is put once, wherever the circle is entered
+    # dependencies may be circular: each statement is put once, wherever the circle is entered
     def put(position: Position) -> None:
         if position in started:
             return

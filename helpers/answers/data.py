@@ -1,4 +1,4 @@
-"""What rebuilding an answer gives: an `Answer` to check, or the `Problem` that there is none."""
+"""Define the result of building an answer: an `Answer` to check, or a `Problem`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from typing import Literal
 ProblemKind = Literal[
     "not_defined", "not_attempted", "syntax_error", "newer_syntax", "unresolved", "too_large"
 ]
-"""not_defined: no cell defines it, so the notebook may be a different one. newer_syntax: a syntax error in a
-notebook that was written with a newer Python than this one."""
+"""Kinds of problems.
+
+not_defined: no cell defines the name, so the notebook may be a different one. newer_syntax: a syntax error
+in a notebook that was written with a newer Python than this one.
+"""
 
 NO_ATTEMPT: tuple[ProblemKind, ...] = ("not_defined", "not_attempted")
 
 Where = Callable[[int], str]
-"""How messages call the cell with an index: "cell 4" in a notebook, "cell [4]" in a kernel."""
+"""Returns how messages call the cell with an index: "cell 4" in a notebook, "cell [4]" in a kernel."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where one piece of an answer's source was written.
+    """Where one piece of an answer's source was written. Lines count from 1.
 
-    first, count: its lines in the answer's source. cell: index in the cells given; line: its first
-    line there. Lines count from 1.
+    Args:
+        first, count: Its lines in the answer's source.
+        cell: The cell's index.
+        line: The piece's first line in that cell.
     """
 
     first: int
@@ -36,7 +41,7 @@ class Origin:
 class Answer:
     """The source of the function or class called `name`, ready to be executed in a rank.
 
-    notes: what was repaired or may go wrong, each a line for the learner.
+    notes: lines for the learner about what was repaired or may fail.
     """
 
     name: str
@@ -45,8 +50,8 @@ class Answer:
     notes: tuple[str, ...] = ()
 
     def place(self, line: int) -> tuple[int, int] | None:
-        """Return (cell, line in that cell) of a line of `source`; None where there is none."""
-        # line by line of the statements that were joined; between them there is nothing
+        """Return (cell, line in that cell) of a line of `source`, or None if there is none."""
+        # Only lines after the last statement have no origin.
         for origin in self.origins:
             if origin.first <= line < origin.first + origin.count:
                 return origin.cell, origin.line + line - origin.first
@@ -55,7 +60,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why there is no answer called `name` to be checked. The message is for the learner."""
+    """Why there is no answer called `name` to check. The message is for the learner."""
 
     kind: ProblemKind
     message: str

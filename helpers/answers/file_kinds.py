@@ -1,8 +1,8 @@
-"""Recognize by its contents what was handed in under a notebook's name, or instead of a notebook.
+"""Recognize, by its contents, a file that was handed in as a notebook but is not one.
 
-`notebook` calls `what_it_is` for a file that is not valid JSON; `grading` calls `looks_like_notebook` for a
-file whose name does not end in .ipynb. Only bytes are compared, so a hostile file costs no more than its
-size.
+`notebook` calls `what_it_is` for a file that is not valid JSON. `grading` calls `looks_like_notebook` for a
+file whose name does not end in .ipynb. Only bytes are compared, so a hostile file takes time in proportion
+to its size.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 EARLIER = "Hand in an earlier copy, for example from .ipynb_checkpoints."
 
-# Compared in this order; each with what the file is, and what to do.
+# Compared in this order. Each text says what the file is, and what to do.
 _UNPACK = "Unpack it, and hand in the .ipynb file that is in it."
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", f"is a zip archive, not a notebook. {_UNPACK}"),
@@ -32,7 +32,7 @@ _UTF16 = (
     "is UTF-16 text, as redirection in a Windows shell writes it; notebooks are UTF-8. Convert it: "
     "iconv -f UTF-16 -t UTF-8 OLD.ipynb > NEW.ipynb"
 )
-# Canvas saves what was typed into its text box as HTML without a head: `<p>...`.
+# Canvas saves text from its text box as HTML without a head: `<p>...`.
 _PAGE = re.compile(
     rb"\A(?:<!--.*?-->|\s)*<(?:!doctype\s+html|\?xml|(?:html|head|body|title|meta|link|script|style|div|section"
     rb"|article|main|p|br|hr|h[1-6]|ul|ol|li|table|blockquote|pre|code|span|strong|em|b|i|u|a|img|iframe|font)"
@@ -53,7 +53,7 @@ _HEAD_BYTES = 1 << 20
 
 
 def what_it_is(content: bytes) -> str:
-    """Return the end of a sentence that begins with the file's name, or "" if the kind is not known.
+    """Return the end of a sentence that begins with the file's name, or "" for an unknown kind.
 
     The sentence says what the file is, and how to hand in the notebook.
     """
@@ -106,13 +106,13 @@ def what_it_is(content: bytes) -> str:
 
 
 def looks_like_notebook(head: bytes) -> bool:
-    """Return whether a file that begins with `head` is JSON with cells, whatever it is called."""
+    """Return whether a file that begins with `head` is JSON with cells, whatever its name is."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return text.startswith(b"{") and _CELLS.search(text) is not None
 
 
 def _is_utf16(head: bytes) -> bool:
-    """Return whether every second byte is zero, as in English text in UTF-16 without a mark."""
+    """Return whether every second byte is zero, as in English UTF-16 text without a byte order mark."""
     return len(head) > 20 and any(
         head[at::2].count(0) > 0.8 * len(head[at::2]) and 0 not in head[1 - at :: 2]
         for at in (0, 1)

@@ -1,7 +1,7 @@
-"""The answer that a running kernel holds, taken from what was typed into it.
+"""Find the answer in a running kernel from the cells that were typed into it.
 
-Called by `check` with the function (or its name) and the kernel's input history. The steps are those
-of `build`; here is only how an object leads to the name under which the history knows it.
+`check` passes the function (or its name) and the kernel's input history. `build` makes the answer; this
+module only finds the name under which the history knows the object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HOME = "__main__"
 
 
 def input_number(index: int) -> str:
-    """Name a cell of the history by the number in its margin."""
+    """Return how messages call a cell of the history: the number in its margin."""
     return f"cell [{index}]"
 
 
@@ -31,9 +31,12 @@ def answer_from_history(
 ) -> Answer | Problem:
     """Build the answer for a function, a class or a name from a kernel's inputs.
 
-    inputs: IPython's `In`, or better `history_manager.input_hist_raw`, whose lines are as typed.
-    The order is that of execution, so the definition that was run last is taken. namespace: the
-    kernel's `user_ns`, to find by which name it knows the object; by default the function's own.
+    Args:
+        target: The function, the class or its name.
+        inputs: IPython's `In` or, better, `history_manager.input_hist_raw`, whose lines are as typed. They
+            are in execution order, so the definition that ran last is taken.
+        namespace: The kernel's `user_ns`, to find the object's name in it; by default, the function's
+            globals.
     """
     listing = Listing(inputs)
     if isinstance(target, str):
@@ -45,7 +48,7 @@ def answer_from_history(
     if not name:
         message = "This object has no name of its own: pass a function or class of your own."
         return Problem("unresolved", message)
-    # a name alone is not enough: an import or `%run` may have bound it since the cell that defines it
+    # the name alone is not enough: an import or `%run` may have bound it after the cell that defines it
     at_home = _is_at_home(target, inner, name, namespace) and not _is_in_a_file(inner)
     if not at_home or not listing.binders(name):
         return _from_elsewhere(inner, name)
@@ -53,28 +56,28 @@ def answer_from_history(
 
 
 def _innermost(target: object) -> object:
-    """What decorators and `functools.partial` were put around."""
+    """Return the function inside all decorators and `functools.partial` objects."""
     while isinstance(target, functools.partial):
         target = target.func
     try:
         return inspect.unwrap(target) if callable(target) else target
-    except ValueError:  # __wrapped__ goes in a circle
+    except ValueError:  # __wrapped__ is circular
         return target
 
 
 def _own_namespace(inner: object) -> Mapping[str, object]:
-    """The kernel's names, if the function was made there: then they are its globals."""
+    """Return the kernel's names if the function was defined there: they are its globals."""
     names = inner.__globals__ if isinstance(inner, FunctionType) else {}
     return names if names.get("__name__") == _HOME else {}
 
 
 def _known_as(target: object, namespace: Mapping[str, object], listing: Listing) -> str:
-    """The variable that holds the very object: a lambda or partial has no telling name itself."""
-    # a copy: the kernel's names may change meanwhile, as in a callback of a widget
+    """Return the variable that holds this very object, because lambdas and partials have no useful name."""
+    # a copy, because the kernel's names may change meanwhile, for example in a widget's callback
     names = [name for name, value in list(namespace.items()) if value is target]
     if (own := _own_name(target)) in names:
         return own
-    # `_` and `_12` are what the kernel calls results: no cell has bound them
+    # `_` and `_12` are the kernel's names for results: no cell binds them
     typed = [name for name in names if not name.startswith("_") and listing.binders(name)]
     return typed[-1] if typed else ""
 
@@ -85,7 +88,7 @@ def _own_name(target: object) -> str:
 
 
 def _is_at_home(target: object, inner: object, name: str, namespace: Mapping[str, object]) -> bool:
-    """Whether the kernel's cells made the object, and not a module that has the same name in it."""
+    """Return whether a cell of the kernel made the object, not a module with the same name."""
     if namespace.get(name) is target:
         return True
     if isinstance(inner, FunctionType) and inner.__globals__ is namespace:
@@ -94,12 +97,12 @@ def _is_at_home(target: object, inner: object, name: str, namespace: Mapping[str
 
 
 def _is_in_a_file(inner: object) -> bool:
-    """Whether a file that `%run` executed has bound the name, over what an older cell had typed."""
+    """Return whether `%run` executed a file that bound the name after a cell had bound it."""
     functions = [inner, *(vars(inner).values() if isinstance(inner, type) else ())]
     for function in functions:
         if isinstance(function, FunctionType):
             path = Path(function.__code__.co_filename)
-            # the debugger of JupyterLab keeps cells as files, in a folder called ipykernel_PID
+            # JupyterLab's debugger keeps cells as files, in a folder called ipykernel_PID
             if path.is_file() and not path.parent.name.startswith("ipykernel_"):
                 return True
     return False

@@ -1,9 +1,9 @@
-"""Cells as numbered top-level statements, found by the names that they bind or change.
+"""Split cells into numbered top-level statements, and find them by the names that they bind or change.
 
-`build` makes one `Listing` of a notebook (or of a kernel's history) and asks it for every answer;
-`closure` asks it who binds a name, at a point of the program: the position of a statement, or END, when
-all cells have run, which is when the answer is called. A cell is parsed when a name that its text may bind
-is first asked for: in a long history most cells have nothing to do with the answer.
+`build` makes one `Listing` of a notebook (or of a kernel's history) and uses it for every answer. `closure`
+asks which statements bind a name at a point of the program. A point is the position of a statement, or END,
+when all cells have run, which is when the answer is called. A cell is parsed when a name is first requested
+that its text may bind, because in a long history most cells do not concern the answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from helpers.answers.magics import has_stored_magics, strip_magics
 from helpers.answers.names import Names, names_of
 from helpers.answers.scopes import imported_name
 
-Position = tuple[int, int]  # (cell, how many statements of that cell come before)
+Position = tuple[int, int]  # (cell, number of earlier statements in that cell)
 END: Position = (sys.maxsize, 0)
 Skip = Literal["", "await", "main"]
 
@@ -36,7 +36,7 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """One top-level statement of a learner's cell. line: its first, decorators included, from 1."""
+    """One top-level statement of a learner's cell. line: its first line from 1, including decorators."""
 
     position: Position
     line: int
@@ -79,9 +79,10 @@ class BrokenCell:
 
 
 def searchable(text: str) -> str:
-    """Return a text in which names can be found: in the NFKC form, as Python reads them.
+    """Return a text in NFKC form, as Python reads names, so that names can be found in it.
 
-    Invisible characters are left out: pasted from a web page or a document, they may stand anywhere.
+    Invisible characters are removed, because text pasted from web pages or documents may contain them
+    anywhere.
     """
     if text.isascii():
         return text
@@ -90,12 +91,12 @@ def searchable(text: str) -> str:
 
 
 class Listing:
-    """The cells of one notebook or history, in order, parsed as far as was asked."""
+    """The cells of one notebook or history, in order, parsed only as far as necessary."""
 
     def __init__(self, cells: Sequence[str]) -> None:
         self._sources = [cell if isinstance(cell, str) else "" for cell in cells]
         self._searched = list(map(searchable, self._sources))
-        # in whatever cell it is: an answer begins with all imports from __future__
+        # from any cell, because an answer begins with all imports from __future__
         self._postponed = any(map(_POSTPONES.search, self._searched))
         self._parsed: dict[int, list[Statement]] = {}
         self._broken: dict[int, BrokenCell] = {}
@@ -104,19 +105,20 @@ class Listing:
         self._asked: set[str] = set()
 
     def binders(self, name: str) -> list[Statement]:
-        """Statements that bind `name`, in order; those that are never run are among them."""
+        """Return the statements that bind `name`, in order, including those that are never run."""
         self._ask(name)
         return self._binders.get(name, [])
 
     def changers(self, name: str) -> list[Statement]:
-        """Statements that change the object called `name`, in order."""
+        """Return the statements that change the object called `name`, in order."""
         self._ask(name)
         return self._changers.get(name, [])
 
     def binders_at(self, name: str, point: Position) -> list[Statement]:
-        """The statements that may have bound `name` by then, latest first, back to one that must have.
+        """Return the statements that may have bound `name` at a point, latest first.
 
-        Where the cells were reordered, so that nothing above binds the name, what is below is taken.
+        The list ends with one that certainly binds it. If cells were reordered, so that nothing above the
+        point binds the name, statements below it are returned.
         """
         binders = [statement for statement in self.binders(name) if not statement.skipped]
         above = binders[: bisect_left(binders, point, key=_position)]
@@ -128,7 +130,7 @@ class Listing:
         return chosen
 
     def changers_of(self, name: str, chosen: list[Statement]) -> Iterator[Statement]:
-        """The statements that change the object which `chosen` (from `binders_at`) bound to `name`."""
+        """Yield the statements that change the object which `chosen` (from `binders_at`) bound to `name`."""
         if not chosen:
             return
         latest, first = chosen[0], chosen[-1]
@@ -136,7 +138,8 @@ class Listing:
         later = (b for b in binders if b.position > latest.position and name in b.names.binds)
         until = next(later, None)
         for statement in self.changers(name):
-            orphan = statement.position < binders[0].position  # a patch above what it patches
+            # a change above the definition of what it changes
+            orphan = statement.position < binders[0].position
             after = statement.position > first.position
             before_next = until is None or statement.position < until.position
             if statement in chosen or statement.skipped or not (orphan or after and before_next):
@@ -145,26 +148,27 @@ class Listing:
                 yield statement
 
     def forget(self, name: str, statements: Sequence[Statement]) -> None:
-        """Take these out of what binds `name`."""
+        """Remove these from the statements that bind `name`."""
         self._binders[name] = [s for s in self.binders(name) if s not in statements]
 
     def matching(self, pattern: re.Pattern[str]) -> list[Statement]:
-        """All statements of the cells in whose text `pattern` is found."""
+        """Return all statements of the cells whose text matches `pattern`."""
         found = [index for index, text in enumerate(self._searched) if pattern.search(text)]
         for index in found:
             self._load(index)
         return [statement for index in found for statement in self._parsed[index]]
 
     def broken(self, name: str = "") -> list[BrokenCell]:
-        """The cells that cannot be parsed, among those in whose text `name` occurs."""
+        """Return the cells that cannot be parsed, of those whose text contains `name`."""
         found = [index for index, text in enumerate(self._searched) if name in text]
         for index in found:
             if index not in self._parsed:
-                self._parse(index)  # the tree is not kept: few of these cells are ever asked for
+                # the tree is not kept, because few of these cells are ever needed
+                self._parse(index)
         return [self._broken[index] for index in found if index in self._broken]
 
     def sources(self) -> Sequence[str]:
-        """The text of every cell."""
+        """Return the text of every cell."""
         return self._sources
 
     def _ask(self, name: str) -> None:
@@ -191,7 +195,7 @@ class Listing:
 
     def _enter(self, statement: Statement) -> None:
         binds, changes = _effects(statement)
-        # cells are loaded as they are asked for, in any order
+        # cells are loaded on demand, in any order
         for name in binds:
             insort(self._binders.setdefault(name, []), statement, key=_position)
         for name in changes:
@@ -203,10 +207,11 @@ def _is_change(statement: Statement, name: str, binder: Statement) -> bool:
     if name in names.stores:
         return True
     if binder.is_import:
-        return False  # `torch.manual_seed(0)`, `@torch.no_grad()`: no change to what is imported
+        # `torch.manual_seed(0)`, `@torch.no_grad()`: these do not change what is imported
+        return False
     if name in names.registers:
         return True
-    # `xs.append(1)` makes xs what it is; `Tree.show()` is somebody trying out their class.
+    # `xs.append(1)` makes xs what it is, but `Tree.show()` only tries out the class.
     return name in names.pokes and not binder.is_definition
 
 
@@ -223,15 +228,15 @@ def _broken(index: int, error: Exception) -> BrokenCell:
 
 
 def parse_quietly(source: str) -> ast.Module:
-    """Parse, without the warnings on odd escapes that a learner has seen when the cell ran."""
+    """Return the parsed source, without warnings on odd escapes, which the learner saw in the cell's run."""
     with warnings.catch_warnings(action="ignore"):
         return ast.parse(source)
 
 
 def parse_cell(source: str, index: int, postponed: bool = False) -> Iterator[Statement]:
-    """Return the top-level statements of a cell, magics and shell lines taken out.
+    """Yield the top-level statements of a cell, without magics and shell lines.
 
-    postponed: whether annotations are not evaluated, by an import from __future__ in some cell.
+    postponed: whether annotations are not evaluated, because some cell imports them from __future__.
     """
     text = strip_magics(source) if has_stored_magics(source) else source
     try:
@@ -249,9 +254,9 @@ def parse_cell(source: str, index: int, postponed: bool = False) -> Iterator[Sta
 
 
 def _parts(node: ast.stmt) -> list[ast.stmt]:
-    """Take apart what does several things of which one may be needed, the other unwanted.
+    """Split a statement that does several things, of which one may be needed and another unwanted.
 
-    `from helpers import check, span`: ranks need no checks. `del model, run`: run is unknown there.
+    `from helpers import check, span`: ranks do not need checks. `del model, run`: ranks do not know run.
     """
     if isinstance(node, ast.Delete) and len(node.targets) > 1:
         return [ast.copy_location(ast.Delete([target]), target) for target in node.targets]
@@ -294,7 +299,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
-    """(names bound, names changed); common forms are read off without walking the whole tree."""
+    """Return (names bound, names changed). Common forms need no walk over the whole tree."""
     node, text = statement.node, statement.text
     if isinstance(node, DEFINITIONS) and not node.decorator_list and ":=" not in text:
         return [node.name], []
@@ -310,11 +315,11 @@ def _effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
     return [*found.binds, *found.maybe], [*found.stores, *found.registers, *found.pokes]
 
 
-# --- cells that need not be parsed ----------------------------------------------------------------
+# --- skipping cells by their text -----------------------------------------------------------------
 #
-# Parsing 10,000 lines takes a third of a second, more than a whole check; looking at the lines that hold a
-# name takes milliseconds. A cell that is passed over wrongly would be missing from an answer, so whatever is
-# in doubt may bind.
+# Parsing 10,000 lines takes a third of a second, longer than a whole check. Searching the lines that
+# contain a name takes milliseconds. A cell that is wrongly skipped would be missing from an answer, so in
+# case of doubt a cell may bind the name.
 
 _MAX_LINE = 1_000
 
@@ -329,7 +334,7 @@ _BRANCHING = re.compile(r"^(?:if|for|while|with|try|match|async)\b|\A\s*\n?[ \t]
 
 
 def may_bind(name: str, text: str) -> bool:
-    """Tell whether a cell with this text may bind `name` or change the object of that name."""
+    """Return whether a cell with this text may bind `name` or change the object called `name`."""
     position = text.find(name)
     if position < 0:
         return False
@@ -348,7 +353,10 @@ def may_bind(name: str, text: str) -> bool:
 
 
 def _line_may_bind(before: str, after: str, flat: bool) -> bool:
-    """`flat`: the cell has no top-level branches, so an indented `xs.append(1)` is a function's."""
+    """Return whether a line, split at the name, may bind or change it.
+
+    flat: the cell has no top-level branches, so an indented `xs.append(1)` is inside a function.
+    """
     if _is_word_character(before[-1:]) or _is_word_character(after[:1]):
         return False  # part of a longer name
     if _BINDING_WORD.search(before) or ("=" in after and _is_assigned(after)):
@@ -363,7 +371,7 @@ def _is_word_character(character: str) -> bool:
 
 
 def _is_assigned(after: str) -> bool:
-    """Whether an assignment's `=`, not a keyword argument's, follows on the line."""
+    """Return whether the `=` of an assignment, not of a keyword argument, follows on the line."""
     depth = 0
     for found in _BRACKET_OR_ASSIGNMENT.finditer(after):
         if found[0] in "([{":

@@ -1,9 +1,9 @@
-"""Take IPython's own syntax out of a cell: magics, shell lines, help requests.
+"""Remove IPython's own syntax from a cell: magics, shell lines, help requests.
 
-Called by `listing` for the cells that do not parse as they are. What comes back has the
-same number of lines, so that line numbers still are the learner's. IPython's own transformer is
-not used: it tokenizes the whole cell again for each line it changes (14.6 s on 400 shell lines
-among 5,000 others); this is one pass.
+`listing` calls it for cells that are not valid Python as they are. The result has the same number of lines,
+so that line numbers are still the learner's. IPython's own transformer is not used, because it tokenizes
+the whole cell again for each line that it changes (14.6 s on 400 shell lines among 5,000 others). This
+module needs one pass.
 
 | in the cell                               | becomes                                            |
 |-------------------------------------------|----------------------------------------------------|
@@ -28,9 +28,9 @@ _AUTOMAGIC = re.compile(r"(?:pip|conda|mamba|cd|ls|cat|cp|mv|mkdir|rm)(?:[ \t].*
 _STORED_CELL = "get_ipython().run_cell_magic("
 _STORED_TIME = re.compile(r"get_ipython\(\)\.run_line_magic\('time', (?P<text>(['\"]).*\2)\)")
 
-# What matters for finding where a logical line ends. Possessive (`*+`), so that no input makes it
-# go back; never around a group, which Python gets wrong up to 3.11.4. A string without an end runs to
-# the line's end, or for triple quotes to the cell's.
+# The tokens that decide where a logical line ends. Quantifiers are possessive (`*+`), so that no input
+# causes backtracking, but never around a group, because Python up to 3.11.4 handles that wrongly. An
+# unterminated string ends with its line or, if triple-quoted, with the cell.
 _TOKEN = re.compile(
     r'"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*(?:"""|\Z)'
     r"|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*(?:'''|\Z)"
@@ -48,12 +48,12 @@ def strip_magics(source: str) -> str:
 
 
 def has_stored_magics(source: str) -> bool:
-    """Tell whether `source` is Python only because IPython's history made it so (`In`)."""
+    """Return whether `source` is Python only because IPython's history made it so (`In`)."""
     return source.startswith(_STORED_CELL) or _STORED_TIME.search(source) is not None
 
 
 def _as_typed(source: str) -> str:
-    """Undo what IPython's history stores in place of a `%%magic` cell."""
+    """Return the original text of a `%%magic` cell, which IPython's history stores as a call."""
     if not source.startswith(_STORED_CELL):
         return source
     try:
@@ -61,7 +61,7 @@ def _as_typed(source: str) -> str:
     except SyntaxError:
         return source
     arguments = call.args if isinstance(call, ast.Call) else []
-    # name, line, cell: anything else was not made by IPython
+    # name, line, cell; calls with different arguments are not from IPython
     parts = [part.value for part in arguments if isinstance(part, ast.Constant)]
     if len(parts) != 3:
         return source
@@ -69,7 +69,7 @@ def _as_typed(source: str) -> str:
 
 
 def _without_cell_magic(source: str) -> tuple[str, int]:
-    """Return (the Python that remains, how many lines were taken off its top)."""
+    """Return (the Python that remains, how many lines were removed at its top)."""
     taken = 0
     lines = source.split("\n")
     while taken < len(lines):
@@ -87,7 +87,7 @@ def _without_cell_magic(source: str) -> tuple[str, int]:
 
 
 def _dedented(source: str) -> str:
-    """Take the first line's indentation off all lines that have it, as IPython does."""
+    """Remove the first line's indentation from all lines that have it, as IPython does."""
     indent = source[: len(source) - len(source.lstrip(" \t"))]
     if not indent:
         return source
@@ -97,13 +97,13 @@ def _dedented(source: str) -> str:
 def _without_line_magics(source: str) -> str:
     source += "\n"
     if len(lines := source.split("\n")) == 2 and _AUTOMAGIC.fullmatch(lines[0]):
-        return "pass"  # IPython takes a lone `pip install x` for `%pip install x`
+        return "pass"  # IPython reads a lone `pip install x` as `%pip install x`
     pieces: list[str] = []
     position = 0
     while position < len(source):
         line_end = source.index("\n", position)
         line = source[position:line_end]
-        # asked only at the start of a logical line: within a string or brackets `%` is Python's
+        # checked only at the start of a logical line, because inside strings and brackets `%` is Python
         replaced = _replaced(line)
         if replaced is None:
             end = _logical_end(source, position)
@@ -116,7 +116,7 @@ def _without_line_magics(source: str) -> str:
 
 
 def _replaced(line: str) -> str | None:
-    """What stands for a logical line that begins with `line`; None if it is Python."""
+    """Return the replacement of a logical line that begins with `line`, or None if it is Python."""
     code = line.lstrip(" \t")
     indent = line[: len(line) - len(code)]
     if timed := _TIMED.match(code):
@@ -131,7 +131,7 @@ def _replaced(line: str) -> str | None:
 
 
 def _escape_end(source: str, position: int) -> int:
-    """The end of a magic or shell line: a backslash at a line's end goes on with the next line."""
+    """Return the end of a magic or shell line. A backslash at a line's end continues it."""
     end = source.index("\n", position)
     while source[end - 1] == "\\" and end + 1 < len(source):
         end = source.index("\n", end + 1)
@@ -139,7 +139,7 @@ def _escape_end(source: str, position: int) -> int:
 
 
 def _logical_end(source: str, position: int) -> int:
-    """The end of a Python line, with the lines that its brackets and strings draw in."""
+    """Return the end of a Python line, including all lines that its brackets and strings span."""
     depth = 0
     while token := _TOKEN.search(source, position):
         position = token.end()
@@ -147,7 +147,7 @@ def _logical_end(source: str, position: int) -> int:
         if text in "([{":
             depth += 1
         elif text in ")]}":
-            depth = max(0, depth - 1)  # one bracket too many must not hide the lines below
+            depth = max(0, depth - 1)  # an extra closing bracket must not hide the lines below
         elif text == "\n" and depth == 0:
             return position
     return len(source)

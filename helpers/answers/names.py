@@ -1,11 +1,11 @@
-"""Which module-level names one top-level statement binds, changes, uses and calls.
+"""Find the module-level names that one top-level statement binds, changes, uses and calls.
 
-Called by `listing` for the statements of a learner's cells; `closure` follows the names from
-statement to statement. Only the syntax tree is read: nothing is imported or executed.
+`listing` calls it for the statements of a learner's cells. `closure` follows the names from statement to
+statement. Only the syntax tree is read: nothing is imported or executed.
 
-A use is *now* (when the statement itself runs: decorators, defaults, annotations, base classes,
-class bodies) or *later* (when a function or lambda defined by it is called). The difference
-decides which of several definitions of a name is meant.
+A use is *now* if the statement itself uses the name when it runs: in decorators, defaults, annotations,
+base classes, class bodies. It is *later* if a function or lambda defined by it uses the name when called.
+The difference decides which of several definitions of a name counts.
 """
 
 from __future__ import annotations
@@ -24,15 +24,20 @@ Path = tuple[str, ...]
 class Names:
     """What one top-level statement does with module-level names.
 
-    binds: bound whenever it runs. maybe: bound on some paths only, or added to (`import a.b`).
-    now, later: used when it runs, when its functions run. at_once: those of `later` that it may use
-    as it runs, because it may call its own lambdas (or, in a class body, functions) itself.
-    hints: used in annotations that are text, or that Python does not evaluate.
-    set_globally: bound by its functions, through `global`.
-    stores: changed by assignment (`C.f = g`, setattr). registers: used as `@registry.add`.
-    pokes: changed, perhaps, by a bare method call (`xs.append(1)`).
-    calls_now, calls_later: dotted paths of what is called; root "" where it is not a global name.
-    awaits: it needs a running event loop. star: it holds `from x import *`.
+    Args:
+        binds: Names bound whenever it runs.
+        maybe: Names bound on some paths only, or added to (`import a.b`).
+        now, later: Names used when it runs, and when its functions run.
+        at_once: Those of `later` that it may use as it runs, because it may call its own lambdas (or, in a
+            class body, functions) itself.
+        hints: Names in annotations that are strings, or that Python does not evaluate.
+        set_globally: Names bound by its functions, through `global`.
+        stores: Names whose objects it changes by assignment (`C.f = g`, setattr).
+        registers: Names used as in `@registry.add`.
+        pokes: Names whose objects it may change by a bare method call (`xs.append(1)`).
+        calls_now, calls_later: Dotted paths of what is called; the root is "" if it is not a global name.
+        awaits: Whether it needs a running event loop.
+        star: Whether it contains `from x import *`.
     """
 
     binds: frozenset[str]
@@ -52,7 +57,7 @@ class Names:
 
 
 def names_of(statement: ast.stmt, postponed: bool = False) -> Names:
-    """Find the names of one top-level statement. Raises RecursionError on absurdly deep code.
+    """Return the names of one top-level statement. Raise RecursionError on absurdly deep code.
 
     postponed: whether annotations are not evaluated (`from __future__ import annotations`).
     """
@@ -122,7 +127,7 @@ class _Recorder(ScopeWalker):
             if name == "*":
                 self.star = True
             elif isinstance(node, ast.Import) and not alias.asname and self.scope is self.module:
-                # `import torch` after `import torch.nn.utils` adds to one object: both are kept.
+                # `import torch` after `import torch.nn.utils` extends the same object, so both are kept.
                 self.ever_bound.add(name)
             else:
                 self.bind(name)
@@ -144,7 +149,7 @@ class _Recorder(ScopeWalker):
         try:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError):
-            return  # a text that is not a type, as in Literal["two words"]
+            return  # a string that is not a type, as in Literal["two words"]
         self._hint_names(tree)
 
     def _hint_names(self, tree: ast.AST) -> None:
@@ -185,7 +190,7 @@ class _Recorder(ScopeWalker):
         if isinstance(called, ast.Attribute) and self.scope is self.module:
             self._note(self.registers, root_name(called))
         if isinstance(node, ast.Call):
-            # Not counted as a call: `@span("work")` computes no value.
+            # Not counted as a call, because `@span("work")` computes no value.
             self.visit_all((node.func, *node.args, *node.keywords))
         else:
             self.visit(node)
@@ -194,9 +199,9 @@ class _Recorder(ScopeWalker):
 
     def visit_Call(self, node: ast.Call) -> None:
         path = self._path(node.func)
-        # with its root, so that a call of `open` that is a local name is not taken for the builtin
+        # with its root, so that a call of a local function named `open` is not mistaken for the builtin
         self.called[self.deferred].add(path)
-        # In a class body or branch: a function that was defined a few lines above.
+        # In a class body or branch: the call of a function that is defined a few lines above.
         self.calls_its_own |= not self.deferred and isinstance(node.func, ast.Name) and not path[0]
         self.generic_visit(node)
 

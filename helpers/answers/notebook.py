@@ -1,8 +1,8 @@
-"""Read a notebook file that may be anything: damaged, hostile, or saved by another tool.
+"""Read a notebook file that may be damaged, hostile, or saved by a different tool.
 
-`read_notebook` is called inside the capped child of `reader.read_answers`. Only the JSON is read,
-not validated: what a notebook needs to be graded is its cells' sources, so stripped metadata,
-missing ids and old formats do not matter.
+`read_notebook` is called inside the capped child of `reader.read_answers`. The JSON is read without
+validation. Grading needs only the cells' sources, so stripped metadata, missing ids and old formats do not
+matter.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MAX_CELLS = 5_000
 
 
 class UnreadableNotebook(Exception):
-    """The file gives no cells. The message is one line: what is wrong, and what to do."""
+    """No cells can be read from the file. The message is one line: what is wrong, and what to do."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. index: its place in the file, from 0. id: "" where the file has none."""
+    """One cell. index: its place in the file, from 0. id: "" if the file has none."""
 
     index: int
     source: str
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def code(self) -> str:
-        """The source of a code cell, nothing for any other."""
+        """The source of a code cell, "" for other cells."""
         return self.source if self.cell_type == "code" else ""
 
 
@@ -47,8 +47,9 @@ class Cell:
 class Notebook:
     """A notebook's cells in order.
 
-    repairs: what was wrong in the file and passed over. python: the version of the kernel that saved the
-    file, () if the file does not name it.
+    Args:
+        repairs: Errors in the file that were ignored.
+        python: The version of the kernel that saved the file, () if the file does not contain it.
     """
 
     cells: tuple[Cell, ...]
@@ -57,9 +58,9 @@ class Notebook:
 
 
 def read_notebook(path: str | os.PathLike[str]) -> Notebook:
-    """Read the notebook at `path`. Raises UnreadableNotebook, and nothing else, if it is none.
+    """Read the notebook at `path`. Raise UnreadableNotebook, and no other exception, if that fails.
 
-    For a file from somebody else use `read_answers`: hostile JSON can take a lot of memory.
+    For a file from another person use `read_answers`, because hostile JSON can take a lot of memory.
     """
     name = shown_name(path)
     content = bytes_of(path)
@@ -76,7 +77,7 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:
-    """The file's name in a form that fits a one-line message."""
+    """Return the file's name in a form that fits a one-line message."""
     name = Path(os.fsdecode(path)).name
     return "".join(c if c.isprintable() else "?" for c in name)[:100]
 
@@ -85,10 +86,10 @@ def shown_name(path: str | os.PathLike[str]) -> str:
 
 
 def bytes_of(path: str | os.PathLike[str]) -> bytes:
-    """Read a file whole, if it is a regular one of bearable size. Raises UnreadableNotebook."""
+    """Return the content of a regular file of limited size. Raise UnreadableNotebook."""
     name = shown_name(path)
-    # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a submission is a file, not
-    # a way to another file of the grader's.
+    # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a submission must not be a link to
+    # a different file of the grader's.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags)
@@ -119,7 +120,7 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
 
 
 def _folder(descriptor: int) -> str:
-    """Return what is wrong with a folder in the place of a notebook, by what is directly in it."""
+    """Return what is wrong with a folder in place of a notebook, by its direct contents."""
     names = os.listdir(descriptor)
     if any(name.lower().endswith(".ipynb") for name in names):
         return "is a folder, not a notebook: name the .ipynb file that is in it."
@@ -140,7 +141,7 @@ def _open_message(error: OSError, name: str) -> str:
 def _decode(content: bytes, name: str) -> str:
     try:
         if content.strip():
-            return content.decode("utf-8-sig")  # some editors on Windows put a mark before the text
+            return content.decode("utf-8-sig")  # some editors on Windows write a byte order mark
     except UnicodeDecodeError as error:
         says = what_it_is(content) or (
             f"is not UTF-8 text (byte {error.start:,}). If it is a notebook, open it in a text editor, and "
@@ -165,7 +166,7 @@ def _parse(content: bytes, text: str, name: str) -> Any:
         raise UnreadableNotebook(
             f"{name} is JSON nested or filled beyond what a notebook needs: it is not one."
         ) from None
-    except ValueError as error:  # a number of thousands of digits
+    except ValueError as error:  # a number with thousands of digits
         raise UnreadableNotebook(f"{name} is not valid JSON: {str(error)[:80]}.") from None
 
 
@@ -177,7 +178,7 @@ def _json_message(error: json.JSONDecodeError, text: str) -> str:
         )
     if text.lstrip()[:1] not in ("{", "[") and '"cells"' not in text:
         return "is text, but not a notebook, which begins with `{`. Hand in the .ipynb file."
-    # a download that broke off is the usual cause, and has another remedy
+    # the usual cause is an interrupted download, which has a different remedy
     rest = text[error.pos :].strip()
     if not rest or rest.isalnum() or error.msg.startswith("Unterminated"):
         return (
@@ -197,7 +198,7 @@ def _cells(content: Any, name: str) -> list[Any]:
         )
     if "cells" not in content and isinstance(content.get("worksheets"), list):
         return list(_worksheet_cells(content["worksheets"]))
-    # nothing in a hostile file need have the type that it has in nbformat
+    # in a hostile file, nothing is certain to have the type that nbformat defines
     cells = content.get("cells")
     if not isinstance(cells, list):
         what = "has no cells" if cells is None else "has something else in place of its cells"
@@ -208,7 +209,7 @@ def _cells(content: Any, name: str) -> list[Any]:
 
 
 def _python(data: Any) -> tuple[int, ...]:
-    """Return the version of Python that a notebook names, as far as it is one."""
+    """Return the version of Python that a notebook contains, or ()."""
     info: Any = data
     for key in ("metadata", "language_info", "version"):
         info = info.get(key) if isinstance(info, dict) else None
@@ -217,7 +218,7 @@ def _python(data: Any) -> tuple[int, ...]:
 
 
 def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:
-    """The cells of nbformat 3, where code is kept under another key."""
+    """Yield the cells of nbformat 3, which stores code under a different key."""
     for sheet in worksheets:
         cells = sheet.get("cells") if isinstance(sheet, dict) else None
         for cell in cells if isinstance(cells, list) else []:
@@ -230,8 +231,8 @@ def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:
 
 
 def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
-    """Make a cell of whatever is in its place; an unusable one stays as an empty cell."""
-    # an unusable cell keeps its place: the numbers in messages are those that the author sees
+    """Return a cell for whatever is in its place."""
+    # an unusable cell becomes an empty one, so that messages use the numbers that the author sees
     number = f"cell {index + 1}"
     if not isinstance(raw, dict):
         repairs.append(f"{number} is not a cell: skipped")
@@ -252,7 +253,7 @@ def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
 
 
 def _source(raw: Any) -> str | None:
-    """A cell's text, which is stored whole or as a list of lines."""
+    """Return a cell's text, which is stored as a string or as a list of lines, or None if it has none."""
     if isinstance(raw, str):
         return raw
     if isinstance(raw, list) and all(isinstance(line, str) for line in raw):

@@ -1,8 +1,7 @@
-"""What a learner should know about how their answer was put together, in plain words.
+"""Write notes for learners on how their answer was put together.
 
-Called by `build`. Notes are about repairs (definitions chosen, moved or skipped); in a kernel's
-history, where cells are edited and run again all the time, only those that still matter are
-given.
+`build` calls it. Notes report repairs: definitions that were chosen, moved or skipped. In a kernel's
+history, where cells are edited and run again all the time, only notes that still matter are given.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from helpers.answers.listing import AWAIT, BrokenCell, Listing, Statement
 
 Where = Callable[[int], str]
 
-# What Python, IPython and a class body give without a definition.
+# Names that Python, IPython and a class body define.
 _GIVEN = frozenset(dir(builtins)) | {"__file__", "__annotations__", "__class__", "display"}
 
 
 def repair_notes(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
-    """Tell what was chosen or moved, in a notebook whose cells may be duplicated or reordered."""
+    """Yield notes on definitions that were chosen or moved, because cells may be duplicated or reordered."""
     yield from _redefinitions(listing, closure, where)
-    yield from _below(closure, where)
-    yield from _moved(closure, where)
+    yield from _definitions_below(closure, where)
+    yield from _moved_statements(closure, where)
 
 
 def _redefinitions(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
@@ -32,17 +31,17 @@ def _redefinitions(listing: Listing, closure: Closure, where: Where) -> Iterator
     for name in dict.fromkeys(name for s in definitions for name in sorted(s.names.binds)):
         rivals = [s for s in listing.binders(name) if s.is_definition and not s.skipped]
         last = rivals[-1] if rivals else None
-        # where an earlier definition is needed as well, as by a decorator, nothing was chosen
+        # if an earlier definition is needed as well, for example by a decorator, nothing was chosen
         if last in taken and len(rivals) > 1 and any(s not in taken for s in rivals):
             times = len(rivals)
-            yield f"`{name}` is defined {times} times: the last one is taken ({_at(last, where)})"
+            yield f"`{name}` is defined {times} times: the last one is taken ({_cell_of(last, where)})"
 
 
-def _at(statement: Statement | None, where: Where) -> str:
+def _cell_of(statement: Statement | None, where: Where) -> str:
     return where(statement.cell) if statement else ""
 
 
-def _below(closure: Closure, where: Where) -> Iterator[str]:
+def _definitions_below(closure: Closure, where: Where) -> Iterator[str]:
     for statement in closure.statements:
         reached = closure.reached[statement.position]
         user = reached.user
@@ -55,8 +54,8 @@ def _below(closure: Closure, where: Where) -> Iterator[str]:
             )
 
 
-def _moved(closure: Closure, where: Where) -> Iterator[str]:
-    # from the end: what comes before a statement of an earlier cell was moved up to it
+def _moved_statements(closure: Closure, where: Where) -> Iterator[str]:
+    # From the end: a statement that precedes one of an earlier cell was moved up to it.
     highest = -1
     for statement in reversed(closure.statements):
         reached = closure.reached[statement.position]
@@ -69,7 +68,7 @@ def _moved(closure: Closure, where: Where) -> Iterator[str]:
 
 
 def standing_notes(closure: Closure, where: Where) -> Iterator[str]:
-    """Tell what is wrong wherever the cells come from: deleted and unknown names."""
+    """Yield notes that matter for notebooks and kernels alike: deleted and unknown names."""
     for statement in closure.statements:
         if statement.text.startswith("del ") and statement.names.binds:
             name = min(statement.names.binds)
@@ -84,13 +83,13 @@ def standing_notes(closure: Closure, where: Where) -> Iterator[str]:
 
 
 def broken_note(cell: BrokenCell, where: Where) -> str:
-    """Tell that a cell was left out because it is not Python."""
+    """Return a note that a cell was skipped because it is not Python."""
     line = f" (line {cell.line})" if cell.line else ""
     return f"{where(cell.cell)} cannot be parsed{line}: skipped"
 
 
 def await_notes(listing: Listing, where: Where) -> Iterator[str]:
-    """Tell which statements are left out because they need the notebook's event loop."""
+    """Yield notes on statements that are skipped because they need the notebook's event loop."""
     for statement in listing.matching(AWAIT):
         if statement.skipped == "await":
             at = f"{where(statement.cell)}, line {statement.line}"

@@ -1,11 +1,10 @@
-"""Read answers out of a notebook file in a child process that is capped in time and memory.
+"""Read answers from a notebook file in a child process with limited time and memory.
 
     read_answers -- path, names --> child: read_notebook, build_answer -- JSON --> Answer | Problem
          `-- deadline, size cap, kill            `-- rlimits on CPU, memory, files
 
-Called by `course check` and by graders. Parsing a hostile notebook may take any amount of time
-and memory, or end the interpreter; here that costs the deadline at most, and is reported as an
-unreadable notebook.
+`course check` and graders call it. Parsing a hostile notebook may take any amount of time and memory, or
+crash the interpreter. Here it takes at most until the deadline, and is reported as an unreadable notebook.
 """
 
 from __future__ import annotations
@@ -34,16 +33,22 @@ _CHILD = "helpers.answers.reader_child"
 _ADVICE = "Look for a cell of enormous size or depth: no exercise needs one."
 
 Found = dict[str, Answer | Problem]
-"""What a notebook has of each answer that was asked for, by name."""
+"""The result for each requested answer, by name."""
 
 
 def read_answers(
     path: str | os.PathLike[str], names: Sequence[str], timeout_s: float = 20.0
 ) -> Found:
-    """Build the answers called `names` from the notebook at `path`, within `timeout_s`.
+    """Build the answers called `names` from the notebook at `path`.
 
-    Raises UnreadableNotebook where the file gives none: it is not a notebook, or reading it took
-    more time or memory than any notebook needs.
+    Args:
+        path: The notebook's file.
+        names: Names of functions or classes.
+        timeout_s: Seconds for all of them.
+
+    Raises:
+        UnreadableNotebook: The file is not a notebook, or reading it took more time or memory than any
+            notebook needs.
     """
     name = shown_name(path)
     request = {"path": os.fsdecode(path), "names": list(names), "timeout_s": timeout_s}
@@ -53,7 +58,7 @@ def read_answers(
     try:
         data = json.loads(reply)
     except ValueError:
-        # a reply that broke off: it was ended by one of its limits, or crashed
+        # an incomplete reply: the child exceeded a limit, or crashed
         why = f"its reader {_ending(status)}"
         raise UnreadableNotebook(f"{name} could not be read: {why}. {_ADVICE}") from None
     if "unreadable" in data:
@@ -62,9 +67,9 @@ def read_answers(
 
 
 def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
-    """Return (what the child wrote, its exit status); None if it was not done by the deadline."""
+    """Return (the child's output, its exit status). The output is None if the child missed the deadline."""
     child = subprocess.Popen(
-        # -P: the current folder may hold a student's json.py
+        # -P: the current folder may contain a student's json.py
         [sys.executable, "-P", "-m", _CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -74,7 +79,7 @@ def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     )
     assert child.stdin is not None and child.stdout is not None  # both are pipes
     try:
-        # it may have ended before it has read its request
+        # the child may exit before it has read its request
         with suppress(BrokenPipeError), child.stdin:
             child.stdin.write(request)
         reply = _read_until(child.stdout, deadline)
@@ -82,14 +87,14 @@ def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     except subprocess.TimeoutExpired:
         return None, 0
     finally:
-        # also where it has closed its output and runs on
+        # even if it has closed its output and still runs
         child.kill()
         child.wait()
         child.stdout.close()
 
 
 def _read_until(pipe: IO[bytes], deadline: float) -> bytes | None:
-    """All that comes until the pipe closes, or None at the deadline or beyond the size cap."""
+    """Return all bytes until the pipe closes, or None after the deadline or above the size limit."""
     received = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
@@ -104,7 +109,7 @@ def _read_until(pipe: IO[bytes], deadline: float) -> bytes | None:
 
 
 def _child_environment() -> dict[str, str]:
-    """The caller's, with this package found wherever it was imported from."""
+    """Return the caller's environment, extended so that this package can be imported."""
     root = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else root}

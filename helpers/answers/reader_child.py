@@ -1,7 +1,7 @@
-"""The capped child process in which a notebook file is read: one request in, one reply out.
+"""Read a notebook file in a capped child process: one request in, one reply out.
 
-Started by `reader`, as `python -m helpers.answers.reader_child`. The limits are set before the
-file is opened; what then goes wrong is a reply, or the end of this process.
+`reader` starts it as `python -m helpers.answers.reader_child`. The limits are set before the file is
+opened. Any later failure becomes a reply, or ends this process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MAX_MEMORY_BYTES = 1 << 30
 
 
 def main() -> None:
-    """Answer the one request on standard input, then end."""
+    """Answer the one request on standard input, then exit."""
     request = json.loads(sys.stdin.buffer.read())
     _limit(request["timeout_s"])
     try:
         reply = json.dumps({"answers": _answers(request["path"], request["names"])})
     except UnreadableNotebook as error:
         reply = json.dumps({"unreadable": str(error)})
-    # the limits of this process work as exceptions first, so that they can be reported
+    # the limits raise exceptions first, so that they can be reported
     except (MemoryError, RecursionError):
         name = shown_name(request["path"])
         reply = json.dumps({"unreadable": f"{name} needs more memory than any notebook does."})
@@ -39,7 +39,7 @@ def main() -> None:
 
 def _answers(path: str, names: Sequence[str]) -> dict[str, Any]:
     notebook = read_notebook(path)
-    # one for all names: each cell is parsed once
+    # one listing for all names, so that each cell is parsed once
     listing = Listing([cell.code for cell in notebook.cells])
     found = {name: build_answer(listing, name, others=names) for name in names}
     found = {name: _explained(each, notebook) for name, each in found.items()}
@@ -50,7 +50,7 @@ def _answers(path: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _explained(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
-    """Name the cause of a problem where the file shows it, and not the source of its code cells."""
+    """Return a problem with its cause, if parts of the file other than its code cells show it."""
     if not isinstance(found, Problem):
         return found
     here = ".".join(map(str, sys.version_info[:2]))
@@ -80,7 +80,7 @@ def _explained(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
 
 
 def _limit(timeout_s: float) -> None:
-    """Cap this process: the deadline ends it anyway, but not if the caller was killed."""
+    """Limit this process, in case the caller is killed and can no longer end it at the deadline."""
     seconds = int(timeout_s) + 1
     limits = {
         resource.RLIMIT_CPU: seconds,
@@ -89,7 +89,8 @@ def _limit(timeout_s: float) -> None:
         resource.RLIMIT_CORE: 0,
     }
     for kind, limit in limits.items():
-        with suppress(ValueError, OSError):  # macOS knows some of them only in name
+        # macOS defines some of them but does not implement them
+        with suppress(ValueError, OSError):
             resource.setrlimit(kind, (limit, limit))
 
 

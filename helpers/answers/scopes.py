@@ -1,10 +1,10 @@
-"""Python's scopes: a walk over one statement that knows, at every point, which scope it is in.
+"""Walk over one statement, and know at every point which of Python's scopes it is in.
 
-`names` subclasses `ScopeWalker` to record names. What is here is the language reference's "Naming and
-binding", and the flow of control: a name bound anywhere in a function is local to all of it; a class body
-looks names up as it goes along and is invisible to its methods; a comprehension is a scope of its own whose
-first iterable belongs outside; `:=` in a comprehension binds outside it; what a branch binds is not bound for
-certain after it.
+`names` subclasses `ScopeWalker` to record names. The rules are those of "Naming and binding" in the
+language reference, and of the flow of control. A name bound anywhere in a function is local to all of it. A
+class body looks names up as it runs, and its methods do not see it. A comprehension is a separate scope,
+but its first iterable is evaluated outside it, and `:=` in it binds outside it. A name bound in a branch
+may be unbound after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FUNCTIONS = ("function", "comprehension")
 
 @dataclass(eq=False)
 class Scope:
-    """One scope. bound: its own names; for a module or class body only those bound so far."""
+    """One scope. bound: its own names; for a module or class body, only those bound so far."""
 
     kind: Literal["module", "class", "function", "comprehension"]
     parent: Scope | None = None
@@ -30,7 +30,7 @@ class Scope:
     global_names: set[str] = field(default_factory=set)
 
     def is_global(self, name: str) -> bool:
-        """Tell whether a name looked up here is found among the module's names, or nowhere."""
+        """Return whether a lookup of `name` here finds a module-level name, or nothing."""
         scope: Scope | None = self
         deferred = False
         while scope is not None:
@@ -38,7 +38,7 @@ class Scope:
                 return True
             visible = scope is self or scope.kind in FUNCTIONS
             if scope.kind == "module":
-                # A function looks the name up when it is called: then the last binding counts.
+                # A function looks the name up when it is called, so the last binding counts.
                 return deferred or name not in scope.bound
             if visible and name in scope.bound:
                 return False
@@ -47,7 +47,7 @@ class Scope:
         return True
 
     def owner(self) -> Scope:
-        """The scope in which a binding made here lands: a comprehension's `:=` binds outside it."""
+        """Return the scope of bindings made here: `:=` in a comprehension binds outside it."""
         scope = self
         while scope.kind == "comprehension" and scope.parent is not None:
             scope = scope.parent
@@ -55,10 +55,13 @@ class Scope:
 
 
 class ScopeWalker(ast.NodeVisitor):
-    """Walk a statement. `scope` is where the walk is.
+    """Walks over a statement.
 
-    deferred: inside a function or lambda, which runs when it is called. in_definition: inside a
-    `def`, which unlike a lambda is hardly ever called by the statement that holds it.
+    Attributes:
+        scope: The scope at the present point of the walk.
+        deferred: Whether that is inside a function or lambda, which runs when it is called.
+        in_definition: Whether that is inside a `def` which, unlike a lambda, is hardly ever called by the
+            statement that contains it.
     """
 
     def __init__(self) -> None:
@@ -69,13 +72,13 @@ class ScopeWalker(ast.NodeVisitor):
         self.awaits = False
 
     def use(self, name: str) -> None:
-        """Take note that a name is looked up."""
+        """Record the lookup of a name."""
 
     def bind(self, name: str) -> None:
-        """Take note that a name is bound, or deleted."""
+        """Record that a name is bound or deleted."""
 
     def annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
-        """Walk an annotation. is_local: it is of a function's variable, and never evaluated."""
+        """Walk an annotation. is_local: it annotates a function's variable, and is never evaluated."""
         self.visit_all([node])
 
     def decorator(self, node: ast.expr) -> None:
@@ -98,7 +101,7 @@ class ScopeWalker(ast.NodeVisitor):
                 self.visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        # in the order in which Python evaluates them, and outside the function
+        # in the order in which Python evaluates them, outside the function
         for decorator in node.decorator_list:
             self.decorator(decorator)
         self.visit_all((*node.args.defaults, *node.args.kw_defaults))
@@ -186,10 +189,10 @@ class ScopeWalker(ast.NodeVisitor):
         if node.value is not None:  # `x: int` alone binds nothing
             self.visit_all((node.value, node.target))
 
-    # --- flow: what may not run -------------------------------------------------------------------
+    # --- flow: parts that may not run -------------------------------------------------------------
 
     def _block(self, body: Iterable[ast.AST]) -> set[str]:
-        """Walk a part that may not run; return what is bound at its end, and forget it outside."""
+        """Walk a part that may not run. Return what is bound at its end, without binding it outside."""
         if self.scope.kind in FUNCTIONS:
             self.visit_all(body)
             return set()
@@ -208,7 +211,7 @@ class ScopeWalker(ast.NodeVisitor):
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.visit(node.iter)
-        self._block((node.target, *node.body))  # which may run not even once
+        self._block((node.target, *node.body))  # the body may not run at all
         self._block(node.orelse)
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> None:
@@ -224,7 +227,7 @@ class ScopeWalker(ast.NodeVisitor):
         branches = [self._block((*node.body, *node.orelse))]
         for handler in node.handlers:
             bound = self._block([handler])
-            # after a handler that raises nothing below runs
+            # after a handler that raises, nothing below runs
             if not isinstance(handler.body[-1], ast.Raise):
                 branches.append(bound)
         self._join(branches)
@@ -282,7 +285,7 @@ def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
 
 
 class _Binder(ScopeWalker):
-    """Finds what a function binds itself: its body is walked, that of inner functions is not."""
+    """Finds the names that a function binds. Walks its body, but not those of inner functions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -294,11 +297,11 @@ class _Binder(ScopeWalker):
             self.function.bound.add(name)
 
     def _body(self, node: Function, body: Iterable[ast.AST]) -> None:
-        """Pass over an inner function."""
+        """Skip an inner function."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         super().visit_AnnAssign(node)
-        self.visit(node.target)  # in a function `x: int` alone makes x local
+        self.visit(node.target)  # in a function, `x: int` alone makes x local
 
     def visit_Global(self, node: ast.Global) -> None:
         if self.scope is self.function:
@@ -310,10 +313,10 @@ class _Binder(ScopeWalker):
 
 
 def bound_in_function(node: Function) -> tuple[set[str], set[str]]:
-    """Return (local names, names declared global) of a function, nested functions left out.
+    """Return (local names, names declared global) of a function, without nested functions.
 
-    `symtable` knows them too, but only of a whole source that compiles, in which a function is found again
-    by its line alone, and gives `__x` in a class another name. The tests compare the two.
+    `symtable` also knows them, but needs a whole source that compiles, identifies functions only by line,
+    and renames `__x` in a class. The tests compare the two.
     """
     binder = _Binder()
     binder.visit_all(node.body if isinstance(node.body, list) else [node.body])
@@ -323,12 +326,12 @@ def bound_in_function(node: Function) -> tuple[set[str], set[str]]:
 
 
 def imported_name(alias: ast.alias) -> str:
-    """The name that one part of an import binds: `import a.b` binds a."""
+    """Return the name that one part of an import binds: `import a.b` binds a."""
     return alias.asname or alias.name.split(".")[0]
 
 
 def root_name(node: ast.AST) -> str:
-    """The variable at the root of `C.f`, `table["x"].y` or `xs[0]`; "" where there is none."""
+    """Return the variable at the root of `C.f`, `table["x"].y` or `xs[0]`, or "" if there is none."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -1,1 +1,1 @@
-"""Pictures with controls: change a number, and see at once what it does. `explore` is the door."""
+"""Pictures with controls: change a number, and see the effect immediately. Use them with `explore`."""

@@ -1,4 +1,4 @@
-"""All-reduce step by step: who sends to whom in each round of ring and tree, and what both cost."""
+"""Show all-reduce step by step: who sends to whom in each round of ring and tree, and the cost of both."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORDS = {
 }
 
 Round = list[tuple[int, int]]
-"""Who sends to whom at the same time."""
+"""Pairs (sender, receiver) that communicate at the same time."""
 
 
 def given() -> dict[str, Any]:
@@ -46,7 +46,7 @@ def given() -> dict[str, Any]:
 def plan(
     algorithm: str, ranks: int, rounds_shown: int, nbytes: int, network: str
 ) -> dict[str, Any]:
-    """Return the first rounds, what they cost, and the length from which the ring costs less."""
+    """Return the first rounds, their cost, and the length from which the ring costs less."""
     rounds = {"ring": ring, "tree": tree}[algorithm](ranks)
     each = nbytes // ranks if algorithm == "ring" else nbytes
     alpha, bandwidth = _NETWORKS[network]
@@ -75,7 +75,7 @@ def ring(ranks: int) -> list[Round]:
 
 
 def tree(ranks: int) -> list[Round]:
-    """Return the rounds of a reduce down a binomial tree and of a broadcast up again."""
+    """Return the rounds of a reduce along a binomial tree, and of a broadcast back along it."""
     up: list[Round] = []
     step = 1
     while step < ranks:

@@ -1,4 +1,4 @@
-"""`break_it(f, 4)`: a run, and what becomes of it when a rank is late, a call is left out, or a link is slow.
+"""Run a function with a late rank, a missing call or a slow link: `break_it(f, 4)`.
 
     controls -> broken() on real ranks (in_ranks.py) -> Run -> the player, below the controls
 
@@ -29,9 +29,12 @@ _TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Break:
-    """What is done to a run. late: a rank. slow: a rank, messages to which take longer. -1: none.
+    """The changes to a run.
 
-    dropped: (rank, number of its call) that is left out.
+    Args:
+        late: A rank that starts late, or -1.
+        slow: A rank to which messages take longer, or -1.
+        dropped: (rank, number of its call) that is left out, or NOTHING.
     """
 
     ranks: int
@@ -49,7 +52,7 @@ class Break:
 
 @dataclass(frozen=True, repr=False)
 class Broken:
-    """A function on ranks, and controls to break it. Without a kernel, what is shown first stays."""
+    """A function on ranks, and controls to break it. Without a kernel, the first picture stays."""
 
     fn: Callable[..., Any]
     start: Break
@@ -57,7 +60,7 @@ class Broken:
     settings: Carried = NONE
 
     def run(self, how: Break) -> Run:
-        """Run the function once, broken so."""
+        """Run the function once, with these changes."""
         return run_on_ranks(
             broken,
             Options(how.ranks, timeout=_TIMEOUT_S, watched=True, own_temp=False),
@@ -85,7 +88,7 @@ class Broken:
         return {"text/plain": picture.text, "text/html": picture.html()} | live
 
     def widget(self) -> Any:
-        """Make the controls, and below them the player of what has just been run."""
+        """Return the controls, with the player of the last run below them."""
         import ipywidgets as widgets
 
         def choice(words: str, options: Sequence[tuple[str, Any]]) -> Any:
@@ -108,7 +111,7 @@ class Broken:
             shown.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
         def resize(change: Any) -> None:
-            """Offer the ranks that there are now, and the calls that they make unbroken."""
+            """Offer the ranks of the new world size, and the calls that they make without changes."""
             others = (late, slow, dropped)
             for control in others:
                 control.unobserve(show, "value")
@@ -131,8 +134,8 @@ class Broken:
 def break_it(fn: Callable[..., Any], world_size: int = 4, *, args: Sequence[Any] = ()) -> Broken:
     """Run `fn(rank, world_size, *args)` on real ranks, with controls that break it.
 
-    They make a rank late, slow down the messages to one, leave out one call, or change the world size; the
-    function is run again each time, and played. Raises ValueError for more ranks than 8.
+    The controls make a rank late, slow down messages to a rank, leave out one call, or change the world
+    size. Each change runs the function again and plays the run. Raises ValueError for more than 8 ranks.
     """
     if not 1 <= world_size <= _MOST_RANKS:
         raise ValueError(f"break_it runs on 1 to {_MOST_RANKS} ranks, not on {world_size!r}.")
@@ -144,7 +147,7 @@ def _of_ranks(count: int) -> list[tuple[str, int]]:
 
 
 def _of_calls(made: Sequence[list[str] | None]) -> list[tuple[str, tuple[int, int]]]:
-    """Offer each call that a rank made; of a run that failed nobody knows them."""
+    """Return the options for leaving out a call. They are unknown if a run failed."""
     calls = [
         (f"rank {rank}, call {number + 1}: {name}", (rank, number))
         for rank, names in enumerate(made)

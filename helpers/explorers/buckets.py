@@ -1,4 +1,4 @@
-"""Gradient buckets over the backward pass: when each can go, and what of it backward hides."""
+"""Show gradient buckets during backward: when each can be sent, and how much backward hides."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plan(layers: int, bucket: int, network: str, latency_ms: float) -> dict[str,
 
 
 def bucket_sizes(layers: int, bucket: int) -> list[int]:
-    """Fill buckets with the gradients of layers, in the order in which backward makes them."""
+    """Return the number of layers in each bucket, in the order in which backward computes gradients."""
     bucket = min(bucket, layers)
     whole, rest = divmod(layers, bucket)
     return [bucket] * whole + ([rest] if rest else [])
@@ -58,9 +58,9 @@ def bucket_sizes(layers: int, bucket: int) -> list[int]:
 def reduced(
     sizes: list[int], backward_ms: float, layer_ms: float, latency_ms: float
 ) -> list[tuple[float, float, float]]:
-    """Return each bucket's all_reduce: ready, begun and done, in ms; one after the other.
+    """Return when each bucket's all_reduce is ready, begins and ends, in ms. They run one after another.
 
-    backward_ms: when backward begins. It takes 1 ms a layer, and a bucket waits for its last gradient.
+    backward_ms: when backward begins. It takes 1 ms per layer, and a bucket waits for its last gradient.
     """
     calls, ready, free = [], backward_ms, 0.0
     for size in sizes:

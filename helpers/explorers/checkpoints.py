@@ -1,4 +1,4 @@
-"""How often to write a checkpoint: the time lost to writing, and to work that a failure undoes."""
+"""Show how often to write a checkpoint: time lost to writing, and to work that a failure undoes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ WORDS = {
 
 
 def plan(write_s: int, days: int, hosts: int) -> dict[str, Any]:
-    """Return what is lost at a few intervals around Young's.
+    """Return the losses at a few intervals around Young's.
 
     After Young, "A first order approximation to the optimum checkpoint interval" (1974): the best interval
-    is sqrt(2 C M), where a checkpoint takes C and a failure comes every M.
+    is sqrt(2 C M) if a checkpoint takes C and the mean time between failures is M.
     """
     between = days * 86_400 / hosts
     best = sqrt(2 * write_s * between)

@@ -1,4 +1,4 @@
-"""A collective on real ranks: what each had before and has after, for any op, root and world size."""
+"""Show a collective on real ranks: each rank's data before and after, for any op, root and world size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def given() -> dict[str, Any]:
 
 
 def plan(op: str, ranks: int, root: int, reduction: str) -> dict[str, Any]:
-    """Return what the ranks had and have: a list of tensors each, and the same as text."""
+    """Return each rank's data before and after, as lists of tensors and as text."""
     root = min(root, ranks - 1)
     key = _key(op, ranks, root if op in _ROOTED else 0, reduction if op in _REDUCES else "SUM")
     nbytes, pairs = _runs()[key]
@@ -66,9 +66,10 @@ def _key(op: str, ranks: int, root: int, reduction: str) -> str:
 
 @cache
 def _runs() -> dict[str, tuple[int, list[Any]]]:
-    """Run everything that differs: for each, the bytes that rank 0 handed in, and (before, after) by rank.
+    """Run each distinct combination. Return rank 0's input bytes, and (before, after) by rank.
 
-    One launch for each world size; a launch for each of 180 combinations would take ten seconds.
+    There is one launch for each world size, because a launch for each of 180 combinations would take ten
+    seconds.
     """
     found = {}
     for ranks in _SIZES:

@@ -1,6 +1,6 @@
-"""The cost model with controls: change a cluster or a model, and see which layouts are best now.
+"""Show the cost model with controls: change a cluster or a model, and see which layouts are best.
 
-`helpers/plan` is the model, with its sources; cost.js is the same arithmetic for the page.
+`helpers/plan` is the model, with its sources. cost.js does the same arithmetic for the page.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def given() -> dict[str, Any]:
 
 
 def plan(batch: int, microbatch: int, **setting: Any) -> dict[str, Any]:
-    """Return the best layouts, one for each DP x TP x PP, and what training with the first would mean."""
+    """Return the best layouts, one for each DP x TP x PP, and what training with the best would take."""
     model, cluster = sizes(setting)
     microbatches = (microbatch,) if microbatch else ()
     tried = plans(model, cluster, batch, microbatches)

@@ -1,4 +1,4 @@
-"""`explore("pipeline")`: the door to all explorers, by name."""
+"""Open an explorer by its name: `explore("pipeline")`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ NAMES = (
 
 
 def explore(name: str, **setting: Any) -> Explorer:
-    """Show a picture with controls. setting: what they begin with, where it is not the usual.
+    """Show a picture with controls.
 
-    name: "collective" (on real ranks), "algorithms" (ring and tree, round by round), "samples" (a sampler's
-    shares), "buckets" (over the backward pass), "memory" (DDP to ZeRO-3), "pipeline" (schedules),
-    "checkpoints" (how often), "cost" (layouts of a training run). Raises ValueError for another name, and
-    for what the controls do not offer.
+    Args:
+        name: "collective" (on real ranks), "algorithms" (ring and tree, round by round), "samples" (a
+            sampler's shares), "buckets" (during backward), "memory" (DDP to ZeRO-3), "pipeline"
+            (schedules), "checkpoints" (how often), or "cost" (layouts of a training run).
+        setting: Initial values of controls, where they differ from the default.
+
+    Raises:
+        ValueError: The name does not exist, or a control does not offer the value.
     """
     if name not in NAMES:
         raise ValueError(f"there is no explorer {name!r}; there are {', '.join(NAMES)}.")

@@ -1,12 +1,12 @@
-"""The one form of all explorers: what a module of this folder declares, and the page that it becomes.
+"""Define the common form of all explorers: what a module of this folder declares, and its page.
 
     TITLE, CONTROLS, START, WORDS, plan()  ->  Explorer  ->  text, and a page that needs no kernel
     frame.js + frame.css + NAME.js         ->  computes the same plan in the page, and draws it
 
-`plan(**setting)` returns what one setting gives: the numbers that `WORDS` speaks of, `rows` with those that
-are drawn, and `says`, which of `WORDS` make the sentence ("says" if it does not name any). The page has the
-same function in JavaScript, since a saved notebook and an exported page have no kernel to ask; a test
-compares both. The words are written once, in Python: the page is handed the templates.
+`plan(**setting)` returns the results for one setting: the numbers for `WORDS`, `rows` with what is drawn,
+and `says`, the names of the `WORDS` that form the sentence (by default "says"). The page contains the same
+function in JavaScript, because a saved notebook and an exported page have no kernel. A test compares the
+two. The words are written once, in Python, and passed to the page as templates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLACE = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 @dataclass(frozen=True)
 class Control:
-    """One thing to change. options: from the words that are shown to the value; slider: in their order."""
+    """One thing to change. options: value by shown words; a slider has them in this order."""
 
     name: str
     words: str
@@ -49,19 +49,19 @@ class Control:
 
 
 def steps(name: str, words: str, values: Any) -> Control:
-    """Make a slider over numbers, shown with their thousands apart."""
+    """Return a slider over numbers, shown with thousands separators."""
     return Control(name, words, {f"{value:,}": value for value in values})
 
 
 def choice(name: str, words: str, values: Any) -> Control:
-    """Make buttons of which one is chosen; a mapping gives each value its words."""
+    """Return buttons, of which one is chosen. If `values` is a mapping, its keys are the shown words."""
     options = values if isinstance(values, Mapping) else {str(value): value for value in values}
     return Control(name, words, options, slider=False)
 
 
 @dataclass(frozen=True, repr=False)
 class Explorer:
-    """An explorer that begins at `setting`. Raises ValueError for what its controls do not offer."""
+    """An explorer that begins at `setting`. Raises ValueError for values that its controls do not offer."""
 
     module: ModuleType
     setting: Mapping[str, Any]
@@ -85,7 +85,7 @@ class Explorer:
         return {"text/plain": repr(self), "text/html": self._page()}
 
     def handed(self) -> dict[str, Any]:
-        """Return what the page is handed: plain JSON."""
+        """Return the data for the page, as JSON types."""
         module = self.module
         looks = {name: {"color": look.color, "tint": look.tint} for name, look in _LOOKS.items()}
         return {
@@ -104,9 +104,9 @@ class Explorer:
     def _page(self) -> str:
         """Return HTML that is the same in each run, so that it can be stored and compared.
 
-        Where scripts are taken away (GitHub, a notebook that is not trusted) the text stays.
+        Where scripts are removed (on GitHub, or in a notebook that is not trusted), the text remains.
         """
-        # No "<" of the data can end the script's element; the modules have no "</script" of their own.
+        # No "<" in the data can end the script element. The modules themselves do not contain "</script".
         data = json.dumps(self.handed(), separators=(",", ":"), ensure_ascii=False)
         data = data.replace("<", "\\u003c")
         script = "\n".join([source_of(self.module), f"const page = {data};", ""])
@@ -123,14 +123,14 @@ class Explorer:
 
 
 def source_of(module: ModuleType) -> str:
-    """Return the JavaScript of one explorer: what all of them share, then its own."""
+    """Return the JavaScript of one explorer: the part shared by all, then its own."""
     own = _HERE / f"{module.__name__.rpartition('.')[2]}.js"
     parts = (KEYS, _HERE / "frame.js", own)
     return "\n".join(path.read_text(encoding="utf-8") for path in parts)
 
 
 def text_of(module: ModuleType, setting: Mapping[str, Any]) -> str:
-    """Describe what one setting gives: a line for each row, then the sentence."""
+    """Return the results of one setting as text: a line for each row, then the sentence."""
     values = dict(setting) | module.plan(**setting)
     lines = [fill(module.WORDS["row"], row) for row in values["rows"]]
     says = [fill(module.WORDS[part], values) for part in values.get("says", ["says"])]
@@ -138,12 +138,12 @@ def text_of(module: ModuleType, setting: Mapping[str, Any]) -> str:
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
-    """Write values into a template, as frame.js does: `{idle:0%}`, `{size:bytes}`, `{ranks:rank}`."""
+    """Fill values into a template, as frame.js does: `{idle:0%}`, `{size:bytes}`, `{ranks:rank}`."""
     return _PLACE.sub(lambda place: written(values[place[1]], place[2]), template)
 
 
 def written(value: Any, how: str | None) -> str:
-    """Write one value. how: None, "bytes", "seconds", decimals such as "1" and "0%", or a noun to count."""
+    """Format one value. how: None, "bytes", "seconds", decimals such as "1" and "0%", or a noun to count."""
     if how is None:
         return value if isinstance(value, str) else f"{value:,}"
     if how == "bytes":
@@ -156,7 +156,7 @@ def written(value: Any, how: str | None) -> str:
 
 
 def _seconds(value: float) -> str:
-    """Write a duration with three digits: `1,234 s`, `6.15 s`, `43.6 ms`, `2.70 µs`."""
+    """Format a duration with three digits: `1,234 s`, `6.15 s`, `43.6 ms`, `2.70 µs`."""
     factor, unit = (1.0, "s") if value >= 1 or not value else (1e3, "ms")
     if unit == "ms" and value * factor < 1:
         factor, unit = 1e6, "µs"

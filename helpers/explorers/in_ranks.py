@@ -1,4 +1,4 @@
-"""What explorers run on ranks: nothing else of them is imported there."""
+"""Functions that explorers run on ranks, which import nothing else of the explorers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tensors = list[torch.Tensor]
 def collectives(
     rank: int, world_size: int, calls: list[tuple[str, int, str]]
 ) -> list[tuple[list[list[int]], list[list[int]]]]:
-    """Take part in each (op, root, reduction); return what was there before and after, as whole numbers."""
+    """Run each (op, root, reduction). Return the tensors before and after, as whole numbers."""
     pairs = (_collective(rank, world_size, *call) for call in calls)
     return [tuple([one.int().tolist() for one in side] for side in pair) for pair in pairs]  # type: ignore[misc]
 
@@ -28,7 +28,7 @@ def collectives(
 def _collective(
     rank: int, world_size: int, op: str, root: int, reduction: str
 ) -> tuple[Tensors, Tensors]:
-    """Take part in one collective with one or two numbers of each rank's own for every other rank."""
+    """Run one collective on two numbers of this rank, or on one for each rank. Return (before, after)."""
     mine = torch.tensor([10.0 * rank + 1, 10.0 * rank + 2])
     many = [torch.tensor([10.0 * rank + other]) for other in range(world_size)]
     room, own = [torch.zeros(2) for _ in range(world_size)], torch.zeros(1)
@@ -85,7 +85,7 @@ _CALLS = (
 
 
 class _Nothing:
-    """The Work of a call that was left out: there is nothing to wait for."""
+    """The Work of a call that was left out. There is nothing to wait for."""
 
     def wait(self, timeout: object = None) -> bool:
         return True
@@ -99,8 +99,14 @@ def broken(
 ) -> list[str]:
     """Call `fn` with one rank late, one of its calls left out, or all messages to one rank slow.
 
-    late, slow: a rank or -1. dropped: (rank, number of its call) or (-1, -1). Return the name of each call.
-    A delay is recorded as a span: what is drawn is what happened.
+    A delay is recorded as a span, so that the picture shows what happened.
+
+    Args:
+        late, slow: A rank, or -1.
+        dropped: (rank, number of its call), or (-1, -1).
+
+    Returns:
+        The name of each call.
     """
     made: list[str] = []
     inside = [False]
@@ -108,7 +114,7 @@ def broken(
     def wrapped(name: str, original: Any) -> Any:
         @functools.wraps(original)
         def call(*given: Any, **named: Any) -> Any:
-            if inside[0]:  # of another call, which is the learner's
+            if inside[0]:  # an inner call of one of the learner's calls
                 return original(*given, **named)
             peer = next((named[key] for key in ("dst", "group_dst") if key in named), None)
             peer = given[1] if peer is None and "send" in name and len(given) > 1 else peer
@@ -129,10 +135,8 @@ def broken(
 
     for name in _CALLS:
         changed = wrapped(name, getattr(dist, name))
-        for module in (
-            dist,
-            distributed_c10d,
-        ):  # P2POp compares its function with those of the latter
+        # P2POp compares its function with those of distributed_c10d
+        for module in (dist, distributed_c10d):
             setattr(module, name, changed)
     if rank == late:
         with span("late"):

@@ -1,4 +1,4 @@
-"""What one rank holds of a model under DDP and the three stages of ZeRO."""
+"""Show how much of a model one rank holds under DDP and the three stages of ZeRO."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def given() -> dict[str, Any]:
 
 
 def plan(parameters: int, ranks: int, numbers: int, gpu_gb: int) -> dict[str, Any]:
-    """Return weights, gradients and Adam's state of each stage; activations come on top."""
+    """Return weights, gradients and Adam's state at each stage, without activations."""
     rows = [parts(parameters, ranks, numbers, stage) for stage in range(len(STAGES))]
     fits = [row["name"] for row in rows if row["total"] <= gpu_gb * _BILLION]
     return {
@@ -46,10 +46,10 @@ STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3")
 
 
 def parts(parameters: int, ranks: int, numbers: int, stage: int) -> dict[str, Any]:
-    """Return the bytes of each part on one rank: stage 1 shards Adam's state, 2 gradients too, 3 all.
+    """Return the bytes of each part on one rank. Stage 1 shards Adam's state, 2 also gradients, 3 all.
 
-    In float32 a parameter has 4 bytes of weight, 4 of gradient and 8 of state; in bfloat16 2 and 2, and its
-    state has a copy in float32 as well: 16 either way.
+    In float32 a parameter has 4 bytes of weight, 4 of gradient and 8 of state. In bfloat16 it has 2 and 2,
+    and 12 of state, which includes a copy in float32. The sum is 16 either way.
     """
     shard = -(-parameters // ranks)
     weights = numbers * (shard if stage >= 3 else parameters)

@@ -1,4 +1,4 @@
-"""Pipeline schedules: what stages and microbatches do to the bubble, and to what a stage must hold."""
+"""Show pipeline schedules: how stages and microbatches affect the bubble and a stage's memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = {
 
 
 def plan(kind: str, stages: int, microbatches: int) -> dict[str, Any]:
-    """Return the schedule with a backward of twice a forward, and its bubble."""
+    """Return the schedule, in which a backward takes twice as long as a forward, and its bubble."""
     orders = [ORDERS[kind](stage, stages, microbatches) for stage in range(stages)]
     lanes = planned(orders)
     rows = [
@@ -42,12 +42,12 @@ def plan(kind: str, stages: int, microbatches: int) -> dict[str, Any]:
 
 
 def gpipe(stage: int, stages: int, microbatches: int) -> list[str]:
-    """All forwards, then all backwards."""
+    """Return all forwards, then all backwards."""
     return [f"{action}{i}" for action in "FB" for i in range(microbatches)]
 
 
 def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[str]:
-    """As many forwards as there are stages below, then one forward and one backward in turn."""
+    """Return as many forwards as there are later stages, then one forward and one backward in turn."""
     ahead = min(microbatches, stages - stage - 1)
     order = [f"F{i}" for i in range(ahead)]
     for i in range(microbatches - ahead):
@@ -56,10 +56,10 @@ def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[str]:
 
 
 def zero_bubble(stage: int, stages: int, microbatches: int) -> list[str]:
-    """1F1B with backward in two: inputs' gradients (I) at once, weights' (W) where there would be idle time.
+    """Return 1F1B with backward in two parts: inputs' gradients (I) at once, weights' (W) in idle time.
 
-    After Qi and others, "Zero Bubble Pipeline Parallelism" (2023), the schedule ZB-H1: stage r puts off r
-    of its W, so that no stage holds more than under 1F1B.
+    After Qi et al., "Zero Bubble Pipeline Parallelism" (2023), the schedule ZB-H1: stage r delays r of its
+    W, so that no stage holds more than under 1F1B.
     """
     order, waiting = [], 0
     for action in one_f_one_b(stage, stages, microbatches):

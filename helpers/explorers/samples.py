@@ -1,4 +1,4 @@
-"""Which sample goes to which rank: torch's own DistributedSampler, for any length and world size."""
+"""Show which rank gets which sample from torch's DistributedSampler, for any length and world size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = {
 
 
 def given() -> dict[str, Any]:
-    """Return the order in which torch shuffles each number of samples, in each epoch."""
+    """Return torch's shuffled order for each number of samples, in each epoch."""
     shuffled = [
         [_given(samples, 1, 0, True, False, epoch) for samples in range(_MOST + 1)]
         for epoch in range(_EPOCHS)
@@ -37,7 +37,7 @@ def given() -> dict[str, Any]:
 def plan(
     samples: int, ranks: int, shuffle: bool, drop_last: bool, set_epoch: bool
 ) -> dict[str, Any]:
-    """Return what the sampler gives each rank in two epochs."""
+    """Return the samples that each rank gets from the sampler in two epochs."""
     epochs = [
         [
             _given(samples, ranks, rank, shuffle, drop_last, epoch * set_epoch)

@@ -1,11 +1,11 @@
-"""Grading a class: a sandbox around the checks of `helpers.exercises`, a batch over many files, reports.
+"""Grade a class: a sandbox around the checks of `helpers.exercises`, batches of files, reports.
 
     answer --judging (in a sandbox)--> outcomes --results--> record (JSON) --reports--> pages, gradebooks
                                                   |            |
                                                 cache       run log
 
-`command` reads a class's `inputs`, has a `batch` of processes grade them, and writes `outputs`. `grader`
-takes one file: its answers, one after the other.
+`command` reads a class's `inputs`, starts a `batch` of processes that grade them, and writes `outputs`.
+`grader` grades one file, one answer after the other.
 
-The checks, the engine and the way an answer is found are those of the notebook; nothing here judges.
+The checks, the engine and the search for answers are those of the notebooks; this package adds no verdicts.
 """

@@ -1,4 +1,4 @@
-"""The answers of a class as files, in the form that JPlag and MOSS compare.
+"""Write the answers of a class as files, in the form that JPlag and MOSS compare.
 
 records that count --> OUT/answers/LEARNER/EXERCISE.py
 """
@@ -18,7 +18,7 @@ from helpers.grading.reports.slugs import page_names
 
 
 def reference_answers(notebooks: Iterable[str], folder: Path | None) -> dict[str, str]:
-    """Return the source of each exercise's reference solution, as far as this copy of the course has them."""
+    """Return the source of each exercise's reference solution, if this copy of the course has it."""
     found: dict[str, str] = {}
     for notebook in notebooks if folder else ():
         names = [each.name for each in headings().values() if each.notebook == notebook]
@@ -31,7 +31,7 @@ def reference_answers(notebooks: Iterable[str], folder: Path | None) -> dict[str
 def write_answers(records: Sequence[Record], out: Path) -> None:
     """Write a folder for each learner, with a file for each exercise.
 
-    Those of earlier runs are removed, because their files may no longer be those that count.
+    Files of earlier runs are removed, because they may come from records that no longer count.
     """
     for old in (out / "answers").glob("*/*.py"):
         with writing(old):
@@ -42,7 +42,7 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
     for record in records:
         folder = out / "answers" / Path(names[record.learner]).stem
         for exercise in record.exercises:
-            # Only the names of the course become names of files.
+            # Only the course's own names may become file names.
             if exercise.answer and exercise.name in headings():
                 text = exercise.answer.rstrip("\n") + "\n"
                 write_whole(folder / f"{exercise.name}.py", text.encode("utf-8", "replace"))

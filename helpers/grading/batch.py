@@ -1,10 +1,10 @@
-"""Grade a folder: many submissions at once, with progress, a log, and records that survive anything.
+"""Grade a folder: many submissions in parallel, with progress, a log, and crash-proof records.
 
     find_submissions --jobs--> processes, each with a Grader --> Record --> OUT/records/NAME.json
                                                                   `--> OUT/log.jsonl
 
-Killed at any moment, the same command goes on where it was: records are written whole, and each
-exercise is kept in the cache as soon as it was tried.
+If it is killed at any moment, the same command continues where it stopped, because records are written
+atomically and each exercise is cached as soon as it was run.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
 from helpers.views.plain import for_log, one_line
 
-_LONGEST = 200  # characters of a line for the instructor: a learner's name comes from a folder's
-# Of a process of the pool: made by `_begin`, as that can hand over nothing else.
+# maximum characters of a line for the instructor, because a learner's name comes from a folder's
+_LONGEST = 200
+# The grader of a pool process. Global because a pool's initializer, `_begin`, cannot pass on objects.
 _grader: Grader
 
 
 def grade_all(
     jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
-    """Grade the jobs; give each record as soon as it is written.
+    """Grade the jobs. Yield each record as soon as it is written.
 
-    A record that is there already, of the same file, checks and versions, is given as it is.
+    If a record of the same file, checks and versions exists already, it is yielded unchanged.
     """
     paths = record_paths(jobs, setting.out)
     versions = versions_here(plan.level, secret)
@@ -59,14 +60,14 @@ def grade_all(
         else:
             rest.append(job)
     for job, record in graded(rest, setting, plan, secret):
-        # the line first: a kill in between costs a second one, and none is ever missing
+        # the log line first: being killed in between adds a second line, but never loses one
         _log(setting.out, job, record, paths[job])
         write_whole(paths[job], json.dumps(record.as_json(), ensure_ascii=True).encode())
         yield job, record
 
 
 def record_paths(jobs: Sequence[Job], out: Path) -> dict[Job, Path]:
-    """Return where the record of each job is kept."""
+    """Return the path of each job's record."""
     slugs = page_names(f"{job.learner} {job.file}" for job in jobs)
     return {
         job: out / "records" / f"{Path(slugs[f'{job.learner} {job.file}']).stem}.json"
@@ -77,9 +78,9 @@ def record_paths(jobs: Sequence[Job], out: Path) -> dict[Job, Path]:
 def graded(
     jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
-    """Grade the jobs on this machine or on a cluster; write no records.
+    """Grade the jobs on this machine or on a cluster, without writing records.
 
-    Processes are kept busy; where one of them died, find out with which job, and go on.
+    If a process of the pool dies, the jobs that may have killed it run again, each alone.
     """
     if setting.scheduler:
         yield from grade_on_cluster(jobs, setting.scheduler, plan, secret)
@@ -91,7 +92,7 @@ def graded(
             done.add(job)
             yield job, record
         left = [job for job in left if job not in done]
-        # none is left, or a process died: with one of those that were being graded
+        # Either no job is left, or a process died with one of the jobs that were being graded.
         most = _processes(setting) + 1
         suspects, left = left[:most], left[most:]
         for job in suspects:
@@ -100,7 +101,7 @@ def graded(
 
 
 def differences(jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str) -> Iterator[str]:
-    """Grade the jobs once more, without what was kept; return a line for each difference."""
+    """Grade the jobs again without the cache. Yield a line for each difference."""
     before = {(record.learner, record.file): record for record in read_records(setting.out)}
     for _, record in graded(jobs, setting, plan, secret):
         for line in _differences(before.get((record.learner, record.file)), record):
@@ -108,7 +109,7 @@ def differences(jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str) 
 
 
 def _differences(old: Record | None, new: Record) -> Iterator[str]:
-    """Say where two records of one submission differ in outcome or points."""
+    """Yield how two records of one submission differ in outcome or points."""
     if old is None:
         yield "was not graded before"
         return
@@ -129,7 +130,7 @@ def _differences(old: Record | None, new: Record) -> Iterator[str]:
 def _until_broken(
     jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
-    """Return records until all are there, or until a process has died."""
+    """Yield records until all jobs are done or a process has died."""
     with _pool(len(jobs), setting, plan, secret) as pool, suppress(BrokenProcessPool):
         try:
             waiting = {pool.submit(_grade, job): job for job in jobs}
@@ -144,18 +145,18 @@ def _until_broken(
 def _outcome(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]:
     try:
         return job, future.result()
-    except (BrokenProcessPool, CannotWrite):  # of these the whole batch must hear
+    except (BrokenProcessPool, CannotWrite):  # these end the whole batch
         raise
-    except Exception as error:  # a fault of the grader's own: the batch goes on
+    except Exception as error:  # an error in the grader itself: continue the batch
         return job, _fault(job, level, f"The grader failed: {error!r}.")
 
 
 def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolExecutor:
-    # torch is imported here: a fork has it at once, and is safe where nobody else runs
+    # A fork gets the imported torch for free, and is safe if no other thread runs.
     alone = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if alone else "spawn")
-    # Run by root, each grader's sandboxes have a user of their own, which this number selects. The start
-    # differs between batches, so that two at the same time rarely share a user.
+    # As root, each grader's sandboxes have their own user, which this number selects. The start differs
+    # between batches, so that two at the same time rarely share a user.
     counter = context.Value("i", os.getpid() * 7 % 3000)
     processes = min(_processes(setting), jobs)
     given = (setting, plan, secret, counter)
@@ -163,15 +164,16 @@ def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolEx
 
 
 def _processes(setting: Setting) -> int:
-    # Two for each core: scripts that start, answers that hang and worlds in which a rank is late leave theirs
-    # idle. No right answer fails for that, as budgets are processor time.
+    # Two for each core, because starting scripts, hanging answers and worlds with a late rank leave cores
+    # idle. No right answer fails because of it, as budgets are in processor time.
     return setting.jobs or 2 * (os.cpu_count() or 1)
 
 
 def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
-    """Make this process a grader that ends with the one that started it."""
+    """Set up this process as a grader that ends with its parent."""
     global _grader
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the batch, which then ends us
+    # Ctrl-C is for the batch, which then ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -180,7 +182,7 @@ def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
         slot = counter.value
     plan.begin()
     versions = versions_here(plan.level, secret)
-    # To verify is to try all once more, and to change nothing that is there.
+    # --verify runs everything again and must not change existing results.
     cache = Cache(None if setting.verify else setting.out / "cache", setting.again)
     pictures = "none" if setting.verify else setting.pictures
     references = References(solutions_here(), plan, slot)
@@ -188,13 +190,13 @@ def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
 
 
 def _say(line: str) -> None:
-    """Print a line, in one write, so that those of several graders never mix."""
+    """Print a line in one write, so that lines of several graders never mix."""
     sys.stderr.write(f"{for_log(one_line(line, _LONGEST))}\n")
     sys.stderr.flush()
 
 
 def _end_with(parent: Any) -> None:
-    # Otherwise the graders of a batch that was killed would wait forever, with their sandboxes.
+    # Otherwise the graders of a killed batch, and their sandboxes, would wait forever.
     parent.join()
     os._exit(1)
 
@@ -214,7 +216,7 @@ def _fault(job: Job, level: str, why: str) -> Record:
     )
 
 
-# --- what is kept ---------------------------------------------------------------------------------
+# --- files of the results -------------------------------------------------------------------------
 
 
 def _kept(job: Job, path: Path, versions: Mapping[str, str]) -> Record | None:
@@ -229,7 +231,7 @@ def _kept(job: Job, path: Path, versions: Mapping[str, str]) -> Record | None:
 
 
 def _log(out: Path, job: Job, record: Record, path: Path) -> None:
-    """Add a line to the run log, in one write, so that lines never mix."""
+    """Append a line to the run log in one write, so that lines never mix."""
     line = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "learner": job.learner,
@@ -242,7 +244,7 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
     }
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     text = (json.dumps(line) + "\n").encode()
-    # O_APPEND: lines of two batches never mix. O_NOFOLLOW: others may be able to write into `out`.
+    # O_APPEND: lines of two batches never mix. O_NOFOLLOW: other users may be able to write to `out`.
     with writing(out / "log.jsonl"):
         fd = os.open(out / "log.jsonl", flags, 0o644)
         try:
@@ -253,11 +255,11 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
 
 
 def secret_of(out: Path) -> str:
-    """Return the secret of this batch's hidden cases; make one where there is none yet."""
+    """Return the secret of this batch's hidden cases. Create it if it does not exist."""
     path = out / "secret"
     with suppress(FileNotFoundError):
         if secret := path.read_text(encoding="utf-8").strip():
             return secret
     secret = secrets.token_hex(16)
-    write_whole(path, f"{secret}\n".encode())  # as mkstemp makes it: for nobody else to read
+    write_whole(path, f"{secret}\n".encode())  # readable only by this user, as mkstemp creates it
     return secret

@@ -1,16 +1,18 @@
-"""Names in an answer's source that a person should look at: examples, as most bypasses use none of them.
+"""Flag names in an answer's source that a person should look at.
 
-Functions that an answer replaces are compared in its ranks, however it does so: `checks.replaced`.
+The names are examples, because most bypasses need none of them. Functions that an answer replaces are found
+in its ranks, however it replaces them (`checks.replaced`).
 
-`grader` calls `flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule, and tries
-them: the call is recorded and breaks the rule, its name is flagged here, or it goes unnoticed. Rules on
-traffic are there to teach: they read what ranks record of themselves, in processes that the answer shares.
+`grader` calls `flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule and tries
+them: a call is recorded and breaks the rule, its name is flagged here, or it goes unnoticed. Rules on
+traffic exist to teach: they read what ranks record about themselves, in processes that also run the answer.
 
-Where a case begins and ends is not believed (`checks.grade`). All else that Python in a rank reports of
-itself is, and an answer that reaches for it, by frames or by the garbage collector, can forge it: the order,
-the times and the arguments of its calls; that its inputs were left as they were; what makes a world hard
-(sleeps, late ranks, poison values until `wait()`); and what the course's own code counts next to the answer,
-such as memory held, steps taken, hooks called. Values are compared with expected ones that no rank has.
+Grading does not believe a rank about where a case begins and ends (`checks.grade`). It believes everything
+else that Python in a rank reports. An answer that reaches for it, through frames or the garbage collector,
+can forge the order, times and arguments of its calls; whether its inputs were left unchanged; the
+conditions that make a world hard (sleeps, late ranks, poison values until `wait()`); and the counts of the
+course's own code next to the answer, such as retained memory, steps taken and hooks called. Values are
+compared with expected ones that no rank has.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import Iterator
 
 from helpers.checks.exercise import Exercise
 
-# Names of what ranks can talk by without being recorded.
+# Names by which ranks can communicate without being recorded.
 MARKS = frozenset(
     {
         "FileStore",
@@ -47,10 +49,9 @@ MARKS = frozenset(
 TALKS_UNSEEN = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
 
 
-# Names by which an answer can reach the code that runs around it, and change what a rank reports of
-# itself.
-#
-# So can `sys.modules`; `modules` alone is a method of every `nn.Module`.
+# Names by which an answer can reach the code around it, and change what a rank reports.
+
+# `sys.modules` can, too, but `modules` alone is a method of every `nn.Module`.
 INNER = frozenset(
     {
         "__subclasses__",
@@ -78,13 +79,13 @@ REPLACES = (
 )
 
 HANDED_OUT = frozenset({"dist.distributed_c10d._world.group_count"})
-"""What a notebook's own code replaces, which answers call. No report depends on the number of groups."""
+"""Attributes that a notebook's own code replaces. No report depends on the number of groups."""
 
 INNER_IMPORT = "imports `{name}`, which is not the door that answers use: look at what for"
 
 
 def flags(exercise: Exercise, source: str) -> tuple[str, ...]:
-    """Name what an answer uses, by name, that a person should look at."""
+    """Return a sentence for each name in an answer's source that a person should look at."""
     if not (tree := _tree(source)):
         return ()
     names = set(_names(tree))
@@ -98,7 +99,8 @@ def flags(exercise: Exercise, source: str) -> tuple[str, ...]:
 
 
 def _tree(source: str) -> ast.AST | None:
-    # An answer that Python cannot parse has not run either; one may be nested so deeply that ast gives up.
+    # An answer that Python cannot parse has not run either. Deep nesting exhausts ast's recursion or
+    # memory.
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -106,7 +108,7 @@ def _tree(source: str) -> ast.AST | None:
 
 
 def _inner_imports(tree: ast.AST) -> set[str]:
-    """Return the course's inner modules that are imported or named: answers need `helpers` alone."""
+    """Return the course's inner modules that are imported or named. Answers need only `helpers`."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -119,7 +121,7 @@ def _inner_imports(tree: ast.AST) -> set[str]:
 
 
 def _replaced(tree: ast.AST) -> set[str]:
-    """Return what is assigned to as a part of something imported, but for torch's own settings."""
+    """Return attributes of imported objects that are assigned or deleted, except torch's settings."""
     imported = {
         (alias.asname or alias.name).partition(".")[0]
         for node in ast.walk(tree)
@@ -150,6 +152,6 @@ def _names(tree: ast.AST) -> Iterator[str]:
             yield from node.name.split(".")
         elif isinstance(node, ast.ImportFrom):
             yield from (node.module or "").split(".")
-        # getattr(dist, "_get_backend") names it in a text.
+        # getattr(dist, "_get_backend") names it in a string
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from node.value.split(".")

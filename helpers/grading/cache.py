@@ -1,8 +1,8 @@
-"""What was tried is kept, and found again by what it depends on: answer, checks, engine, versions.
+"""Keep the results of answers, by all that they depend on: answer, checks, engine, versions.
 
-A second run grades only what changed, and a batch that was killed goes on where it was. Of a class, equal
-answers are tried once; of those that pass also programs that differ only in comments and blank lines. What
-fails is tried for each of these, as its report names the lines.
+A second run then grades only what changed, and a killed batch continues where it stopped. Equal answers of
+a class run once. For passing answers, comments and blank lines are ignored. Failing answers that differ in
+them run separately, because their reports name lines.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _MAX_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder with one file for each answer that was tried; None keeps nothing.
+    """A folder with one file for each answer that was run; None keeps nothing.
 
-    again: nothing that was kept is returned, and what is tried replaces it.
+    again: ignore what was kept, and replace it by new results.
     """
 
     folder: Path | None
     again: bool = False
 
     def get(self, key: str) -> ExerciseRecord | None:
-        """Return what was kept under a key; None if there is nothing, or nothing that can be read."""
+        """Return the record of a key, or None if it does not exist or cannot be read."""
         if self.folder is None or self.again:
             return None
-        # A file that was cut off, edited, or written by another version counts as absent: trying an answer
-        # again costs seconds, a wrong record costs somebody points.
+        # A file that was cut off, edited, or written by a different version counts as missing: running an
+        # answer again costs seconds, a wrong record costs points.
         with suppress(OSError, ValueError):
             path = self._path(key)
             if path.stat().st_size <= _MAX_BYTES:
@@ -55,7 +55,7 @@ class Cache:
         return None
 
     def put(self, key: str, record: ExerciseRecord) -> None:
-        """Keep a record. Somebody who kills the process at any moment leaves the old file or the new."""
+        """Store a record. If the process is killed, either the old or the new file is left."""
         if self.folder is not None:
             text = json.dumps(msgspec.to_builtins(record))
             write_whole(self._path(key), text.encode())
@@ -66,7 +66,7 @@ class Cache:
 
 
 def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
-    """Return the key of one answer to one exercise: it changes with all on which the record depends."""
+    """Return the key of one answer. It changes with everything that the record depends on."""
     where = [astuple(origin) for origin in answer.origins]  # reports name lines
     return _key(exercise, answer, answer.source, where, secret, versions)
 
@@ -74,7 +74,7 @@ def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[st
 def program_key(
     exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]
 ) -> str:
-    """Return a key that equal programs share; "" for what Python cannot parse."""
+    """Return a key that equal programs share, or "" for sources that Python cannot parse."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return _key(
             exercise, answer, ast.dump(ast.parse(answer.source)), "program", secret, versions
@@ -96,9 +96,9 @@ def _key(
 
 
 def versions_here(level: str, secret: str = "") -> Mapping[str, str]:
-    """Name what verdicts depend on besides the answer: the engine and the checks by their content.
+    """Return the versions of what verdicts depend on besides the answer, such as engine and checks.
 
-    secret: of the hidden cases. What tells secrets apart is named too, and gives none away.
+    secret: the secret of the hidden cases. A short digest of it is included, which does not reveal it.
     """
     mark = hashlib.sha256(f"real-ranks {secret}".encode()).hexdigest()[:8]
     return {
@@ -114,19 +114,19 @@ def versions_here(level: str, secret: str = "") -> Mapping[str, str]:
 def _digest_of_the_course() -> str:
     digest = hashlib.sha256()
     for path in sorted(_COURSE.rglob("*.py")):
-        # these show and count verdicts, and change none
+        # these show and count verdicts, but do not change them
         if not {"reports", "points"} & {*path.relative_to(_COURSE).parts}:
             digest.update(str(path.relative_to(_COURSE)).encode() + b"\0" + path.read_bytes())
-    for path in sorted(own_folder().glob("*.py")):  # with a new sentence, verdicts change
+    for path in sorted(own_folder().glob("*.py")):  # a new mistake changes verdicts
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 class CannotWrite(CannotGrade):
-    """A result cannot be written: the disk is full, or read-only. One line: which file, and why."""
+    """A result cannot be written: the disk is full or read-only. The message is one line."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(path, why)  # it must come through a pipe from a grader's process
+        super().__init__(path, why)  # these arguments survive the pipe from a grader's process
         self.path, self.why = path, why
 
     def __str__(self) -> str:
@@ -135,7 +135,7 @@ class CannotWrite(CannotGrade):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise CannotWrite where what is done to a file of the results fails."""
+    """Raise CannotWrite if an operation on a file of the results fails."""
     try:
         yield
     except OSError as error:
@@ -143,9 +143,10 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees a part of it; make its folder if need be.
+    """Write a file atomically, creating its folder if necessary.
 
-    Raise CannotWrite where that fails; then the old file is still there.
+    Raises:
+        CannotWrite: The file cannot be written; the old one still exists.
     """
     with writing(path):
         _write_whole(path, content)
@@ -153,13 +154,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def _write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, as a rename is atomic only within one file system.
+    # In the same folder, because a rename is atomic only within one file system.
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with open(fd, "wb") as file:
             file.write(content)
             file.flush()
-            # On the disk before it takes the name: else a crash of the machine could leave an empty file.
+            # Before the rename: otherwise a crash of the machine could leave an empty file.
             os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:

@@ -1,8 +1,8 @@
-"""While an answer is tried, marks stand for its cells' names: so equal answers have equal records.
+"""Replace cell names by marks while an answer is tried, so that equal answers have equal records.
 
     Answer --marked--> Answer, its cells counted from 0 --Judge, cache--> record with marks --named--> record
 
-So an answer is not graded again because a cell was inserted above it, and equal answers of a class get equal
+Then inserting a cell above an answer does not cause a new run, and equal answers of a class get equal
 points. Used by `grader`.
 """
 
@@ -18,14 +18,14 @@ import msgspec
 from helpers.answers.build import Answer, cell_number
 from helpers.grading.record import ExerciseRecord
 
-# Of Unicode's private area, so that nothing else looks like one. Answers that print such characters can at
-# most have their own cells named.
+# From Unicode's private use area, so that other texts cannot look like a mark. An answer that prints these
+# characters can only cause names of its own cells to be inserted.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARK = re.compile(f"{_BEGIN}([0-9]{{1,6}}){_END}")
 
 
 def mark(cell: int) -> str:
-    """Name a cell of a marked answer."""
+    """Return the mark of a cell in a marked answer."""
     return f"{_BEGIN}{cell}{_END}"
 
 
@@ -37,14 +37,14 @@ def marked(answer: Answer) -> tuple[Answer, tuple[int, ...]]:
 
 
 def named(record: ExerciseRecord, cells: Sequence[int]) -> ExerciseRecord:
-    """Put the names of an answer's cells where its record has marks."""
+    """Replace the marks in a record by the names of the answer's cells."""
 
     def name(found: re.Match[str]) -> str:
         number = int(found[1])
         return cell_number(cells[number]) if number < len(cells) else ""
 
-    # a mark and a name mean nothing to JSON, so that all texts can be treated as one
+    # marks and names need no escaping in JSON, so all texts can be replaced at once
     text = _MARK.sub(name, json.dumps(msgspec.to_builtins(record), ensure_ascii=False))
-    text = re.sub(f"[{_BEGIN}{_END}]", "", text)  # where a text was cut off within a mark
+    text = re.sub(f"[{_BEGIN}{_END}]", "", text)  # left over if a text was cut off within a mark
     found = msgspec.convert(json.loads(text), ExerciseRecord)
     return replace(found, answer=record.answer)

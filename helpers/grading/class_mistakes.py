@@ -1,4 +1,4 @@
-"""`course mistakes RESULTS...`: what a class's wrong answers did, and a sentence that explains one.
+"""Run `course mistakes RESULTS...`: group a class's wrong answers, and add a sentence for a group.
 
 results of classes --groups--> a table, or one group's program
                                  `--say--> a known mistake in a file of the instructor's own
@@ -31,10 +31,15 @@ _TITLE_WORDS = 8
 def of_classes(
     results: Sequence[Path], only: str | None, number: int | None, say: str, sandbox: str
 ) -> int:
-    """Print the groups of wrong answers in folders of results, or one of them; return the exit code.
+    """Print the groups of wrong answers in folders of results, or one of them. Return the exit code.
 
-    only: an exercise. number: of one group of it, from 1. say: a sentence, with which that group becomes a
-    known mistake. Raise click's errors where nothing can be done.
+    Args:
+        only: An exercise.
+        number: The number of one of its groups, from 1.
+        say: A sentence with which that group becomes a known mistake.
+
+    Raises:
+        click.ClickException: The options, results or sandbox cannot be used.
     """
     if (number is not None or say) and not (only and number):
         raise click.UsageError("A group is named by --only EXERCISE and --group NUMBER.")
@@ -99,7 +104,7 @@ def _short(group: Group) -> list[str]:
 
 
 def _did(group: Group) -> str:
-    """Say in a line what a member was shown: it is what the others did, too."""
+    """Return a line about what one member was shown. The other members behaved alike."""
     case = group.answers[0].case
     if case is None:
         return "Only hidden cases fail."
@@ -127,7 +132,7 @@ def _whole(number: int, group: Group) -> list[str]:
 def _add(group: Group, words: str) -> None:
     first = group.answers[0]
     exercise = find(first.exercise)
-    # its author's own words are not kept: what is shown and counted is the instructor's sentence
+    # named after the instructor's sentence; `normalized` has removed the learner's own comments
     title = " ".join(re.findall(r"\w+", words)[:_TITLE_WORDS]).lower()
     mistake = KnownMistake(title, words, first.source, Outcome(first.outcome))
     try:

@@ -1,7 +1,7 @@
-"""`course grade FOLDER --out OUT`: from a folder of notebooks to records and reports, and an exit code.
+"""Run `course grade FOLDER --out OUT`: write records and reports, and return an exit code.
 
-0: all was graded. 1: a file could not be read or graded here, somebody who handed in is not on the roster,
-or --verify found a difference. 2: nothing could be done; one line says why.
+0: everything was graded. 1: a file could not be read or graded here, a learner who handed in is not on the
+roster, or --verify found a difference. 2: nothing could be done; one line explains why.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from helpers.views.plain import for_log
 
 @dataclass(frozen=True)
 class Graded:
-    """What became of a folder. course: None where it was only verified."""
+    """The result for a folder. course: None if it was only verified."""
 
     exit_code: int
     course: Course | None = None
@@ -39,9 +39,10 @@ class Graded:
 
 
 def grade_folder(setting: Setting) -> Graded:
-    """Grade what was handed in, write records and reports; return the exit code.
+    """Grade what was handed in, and write records and reports.
 
-    Raise CannotGrade where nothing can be done.
+    Raises:
+        CannotGrade: The inputs or the outputs cannot be used.
     """
     inputs = read_inputs(setting)
     _print(f"Note: {notice}" for notice in inputs.notices)
@@ -63,7 +64,7 @@ def grade_folder(setting: Setting) -> Graded:
 
 
 def _print(lines: Iterable[str]) -> int:
-    """Print lines that may hold what strangers wrote; return how many these were."""
+    """Print lines, escaped because they may come from submissions. Return how many there were."""
     count = 0
     for line in lines:
         click.echo(for_log(line))
@@ -74,7 +75,7 @@ def _print(lines: Iterable[str]) -> int:
 def _with_progress(
     jobs: Sequence[Job], results: Iterator[tuple[Job, Record]], policy: Policy
 ) -> list[Record]:
-    """Show how far a batch is: a bar on a terminal, lines in a log. Give records in the jobs' order."""
+    """Show progress: a bar on a terminal, lines in a log. Return the records in the jobs' order."""
     records: dict[Job, Record] = {}
     if sys.stdout.isatty():
         with click.progressbar(
@@ -92,7 +93,7 @@ def _with_progress(
 
 
 def _summary(records: Sequence[Record]) -> int:
-    """Say in a line what became of the batch; give the exit code."""
+    """Print a line about the whole batch. Return the exit code."""
     counts = {status: sum(r.status is status for r in records) for status in Status}
     kept = sum(exercise.cached for record in records for exercise in record.exercises)
     line = f"{counts[Status.GRADED]} of {len(records)} submissions graded"

@@ -1,7 +1,7 @@
-"""What, besides an answer, may be the cause of its outcome? One question, asked wherever an answer fails.
+"""Decide whether something other than the answer may have caused its outcome.
 
-`judging` asks it, as the runs are known there. `grader` acts on it: it tries the answer again alone, runs the
-reference solution, or does not keep the record.
+`judging` asks, because it knows the runs. `grader` acts on it: it runs the answer again alone, runs the
+reference solution, or does not cache the record.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from helpers.ranks.server import NOT_A_RANK
 
 
 class Doubt(IntEnum):
-    """The possible causes, in the order of what is done about them."""
+    """The possible causes, ordered by how much has to be done about them."""
 
     NONE = 0
-    """The answer alone: the outcome is the same on any machine."""
+    """Only the answer: the outcome is the same on any machine."""
     CHECK = 1
-    """The check, if it does not work on this machine: the reference solution must have passed here."""
+    """The check may not work on this machine: the reference solution must have passed here."""
     MACHINE = 2
-    """A busy machine: the answer is tried again alone, and the reference solution must pass now."""
+    """The machine may be busy: the answer runs again alone, and the reference solution must pass now."""
     CLOCK = 3
-    """As MACHINE, and nothing but the clock speaks against the answer: its record is never kept."""
+    """As MACHINE, but the answer failed only by the clock: its record is never cached."""
 
 
-# Outcomes after which the reference solution is asked.
+# Outcomes after which the reference solution is run.
 _BROKEN = {
     Outcome.TIMED_OUT,
     Outcome.CRASHED,
@@ -38,10 +38,10 @@ _BROKEN = {
     Outcome.OUT_OF_MEMORY,
     Outcome.FAULT,
 }
-# Those of them that come and go with what else happens on a machine. A deadlock is proven.
+# Those of them that depend on what else happens on the machine. A deadlock is proven.
 _SHAKY = _BROKEN - {Outcome.DEADLOCKED, Outcome.FAULT}
-# Errors that a program makes by itself. Not here: OSError with its timeouts, MemoryError, and RuntimeError,
-# by which torch also says that a peer has gone or that it has waited for too long.
+# Errors that a program makes by itself. OSError with its timeouts and MemoryError are missing, and so is
+# RuntimeError, which torch also raises if a peer has exited or a wait took too long.
 _OWN = (
     ArithmeticError,
     AssertionError,
@@ -54,14 +54,14 @@ _OWN = (
     TypeError,
     ValueError,
 )
-# Errors of the course's own, each of which says what an answer must not do.
+# The course's own errors, each of which reports a misuse by the answer.
 _MISUSES = frozenset(
     {"BufferInUse", "CannotReturn", "NotAllowed", "StageMisused", "WaitedTwice", "WireError"}
 )
 
 
 def doubt_about(exercise: Exercise, result: CheckResult) -> Doubt:
-    """Return what besides the answer may be the cause of a result."""
+    """Return what, besides the answer, may have caused a result."""
     outcomes = {result.outcome, *(case.outcome for case in result.cases)}
     if Outcome.TOO_SLOW in outcomes:
         return Doubt.CLOCK
@@ -71,9 +71,9 @@ def doubt_about(exercise: Exercise, result: CheckResult) -> Doubt:
 
 
 def _fails_anywhere(exercise: Exercise, result: CheckResult) -> bool:
-    """Whether the runs that did not end well would end so on any machine, however busy it is.
+    """Return whether the failed runs would fail on any machine, however busy it is.
 
-    Scripts and measurements have clocks of their own, so only an endless loop is certain there.
+    Scripts and measurements have their own clocks, so for them only an endless loop is certain.
     """
     if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
         failed = [case.run for case in result.cases if not case.passed]
@@ -96,7 +96,7 @@ def _fails_of_itself(run: Run) -> bool:
 
 
 def _used_up(run: Run) -> bool:
-    """Whether the ranks used up their processor time, as an endless loop does on any machine."""
+    """Return whether the ranks used up their processor time, as an endless loop does on any machine."""
     match run.failure:
         case RankTimeout(was_computing=True, by_the_clock=False) | RankDied(signal="SIGXCPU"):
             return True

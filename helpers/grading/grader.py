@@ -1,18 +1,18 @@
-"""Grade one submission: each answer in sandboxes of its own, on visible and on hidden cases.
+"""Grade one submission: run each answer in its own sandboxes, on visible and on hidden cases.
 
     file --read_answers (capped child)--> answers --judging (capped child, sandbox)--> attempts --> Record
 
-Points come from the hidden cases (the visible ones can only lower them); what the learner reads comes from
-the visible ones. All cases of an exercise are tried at once first, as most answers pass. If one fails,
-nothing of that sandbox counts or is shown: in a new one the visible cases are tried, then the hidden ones.
-Where a busy machine may be the cause of what failed, the answer is tried once more in a further sandbox,
-while no other answer runs (`doubt`).
+Points come from the hidden cases; visible ones can only lower them. The feedback comes from the visible
+cases alone. Because most answers pass, all cases run together first. If one fails, that run is discarded,
+and the visible, then the hidden cases run in a new sandbox. If a busy machine may be the cause of a
+failure, the answer runs once more while no other answer does (`doubt`).
 
-So an answer that fails has failed in a sandbox in which nothing else of its submission has run, and what its
-author reads comes from ranks that no hidden input had reached. Nothing is kept from one exercise to the next
-but the time that the submission may still take, half of which an exercise may use. Behind Landlock sandboxes
-share /dev/shm: what one leaves there is removed when it ends, but two that run at the same time can
-communicate by it. Called by `batch`, once for each file; holds one sandbox at a time.
+So an answer fails only in a sandbox that ran nothing else of its submission, and its feedback comes from
+ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each
+may use half of what is left. With Landlock, sandboxes share /dev/shm: files left there are removed when a
+sandbox ends, but two sandboxes that run at the same time can communicate through them.
+
+`batch` calls `Grader.grade` once for each file. A grader uses one sandbox at a time.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ NOT_RUN = (
     "All answers of this file are the course's own solutions, word for word, so they were not run."
 )
 SLOW = "by the clock alone this answer is too slow: grade it again when the machine is idle"
-# How often a sandbox may be ended from outside before the machine is at fault.
+# How often a sandbox may be ended from outside before the machine is blamed.
 _LOST_AGAIN = 3
 
 
 @dataclass
 class _Budget:
-    """What may still be used: wall time of sandboxes, and their processor time."""
+    """The remaining wall time and processor time of sandboxes."""
 
     wall_s: float
     cpu_s: float
@@ -71,7 +71,7 @@ class _Budget:
 
     @contextmanager
     def half(self) -> Iterator[_Budget]:
-        """Lend half of what is left: whatever never ends within, the other half remains."""
+        """Lend half of what is left, so that an answer that never ends leaves the other half."""
         half = _Budget(self.wall_s / 2, self.cpu_s / 2)
         self.spend(half.wall_s, half.cpu_s)
         yield half
@@ -80,10 +80,12 @@ class _Budget:
 
 @dataclass(frozen=True)
 class Grader:
-    """Grades submissions one after the other, and keeps nothing of them but what is in its cache.
+    """Grades submissions one after the other. Keeps nothing of them except in its cache.
 
-    slot: a number that no other grader has at the same time. pictures: of which visible runs one is drawn,
-    "all", "failed" or "none". say: prints a line for the instructor.
+    Args:
+        slot: A number that no other grader uses at the same time.
+        pictures: Which visible runs to draw: "all", "failed" or "none".
+        say: Prints a line for the instructor.
     """
 
     plan: Plan
@@ -99,7 +101,7 @@ class Grader:
         preload(self.pictures != "none")
 
     def grade(self, job: Job) -> Record:
-        """Grade one submission. Never raises on account of the file."""
+        """Grade one submission. Never raises because of the file's contents."""
         began = time.monotonic()
         base = Record(
             job.learner,
@@ -115,17 +117,17 @@ class Grader:
         except UnreadableNotebook as error:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
         base = replace(base, notebook=wanted[0].notebook, sha256=digest)
-        # Whole course folders are handed in, with all solutions: running these would take minutes for each.
+        # Some learners hand in the whole course folder with all solutions, which would take minutes to run.
         if job.of > 1 and (own := self._without_run(base, wanted, found)):
             return replace(own, seconds=round(time.monotonic() - began, 3))
         limits, done = self.plan.limits, list[ExerciseRecord]()
-        # All files of a learner together have `learner_s`.
+        # All files of a learner share `learner_s`.
         share_s = min(float(limits.submission_s), limits.learner_s / job.of)
         budget = _Budget(share_s, float(limits.submission_cpu_s))
         for exercise in wanted:
             with budget.half() as half:
                 done.append(self._exercise(job, exercise, found[exercise.name], half))
-        # One such exercise is enough to grade the file again: what was kept is not tried twice.
+        # A single fault is enough for the next run to grade the file again; other exercises are cached.
         faults = any(each.outcome == FAULT for each in done)
         return replace(
             base,
@@ -137,7 +139,7 @@ class Grader:
     def _without_run(
         self, base: Record, wanted: Sequence[Exercise], found: Mapping[str, Answer | Problem]
     ) -> Record | None:
-        """Return the record of a file that consists of the course's own solutions, None for other files."""
+        """Return the record of a file that holds only the course's own solutions, None for other files."""
         known: dict[str, Answer | Problem] = {}
         for notebook in dict.fromkeys(exercise.notebook for exercise in wanted):
             known |= self.references.answers(notebook)
@@ -161,17 +163,18 @@ class Grader:
     def _exercise(
         self, job: Job, exercise: Exercise, found: Answer | Problem, budget: _Budget
     ) -> ExerciseRecord:
-        """Return the record of one exercise, kept from an equal answer or made in a sandbox."""
+        """Return the record of one exercise, from the cache or from a run in a sandbox."""
         if isinstance(found, Problem):
             return record_of_results(exercise, found, grade(exercise, found, cell_number))
         answer, cells = marked(found)
-        # A key covers answer, cells, secret, checks, engine and level: if all are equal, so is the result.
+        # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the
+        # result.
         parts = exercise, answer, self.secret, self.versions
         key, program = key_of(*parts), program_key(*parts)
         if (kept := self.cache.get(key)) is not None:
             return named(replace(kept, cached=True), cells)
         if program and (kept := self.cache.get(program)) is not None:
-            flags = bypasses.flags(exercise, answer.source)  # these look at comments, too
+            flags = bypasses.flags(exercise, answer.source)  # flags depend on comments, too
             kept = replace(kept, cached=True, key=key, answer=answer.source, flags=flags)
             return named(kept, cells)
         began = time.monotonic()
@@ -182,24 +185,25 @@ class Grader:
         elif doubt is Doubt.CLOCK:
             record = replace(record, flags=(*record.flags, SLOW))
         record = replace(record, seconds=round(time.monotonic() - began, 3))
-        # A record that the machine or the clock may have caused is not kept: the next run tries again.
+        # Do not cache a result that the machine or the clock may have caused, so that the next run tries
+        # again.
         if record.outcome != FAULT and doubt is not Doubt.CLOCK and not budget.is_used_up:
             record = replace(record, key=key)
             self.cache.put(key, record)
-            # Flags and pictures are for a person to look at: of each answer its own.
+            # A person looks at flags and pictures, so each answer keeps its own.
             if record.passed and program and not (record.flags or record.picture):
                 self.cache.put(program, record)
         return named(record, cells)
 
     def _works(self, exercise: Exercise, now: bool) -> bool:
-        """Whether the reference solution works here; without it nobody knows what is right."""
+        """Return whether the reference solution works here. Without it the right values are unknown."""
         if self.references.lacks(exercise, (VISIBLE_SECRET, self.secret)):
             return False
         return self.references.works(exercise, now)
 
     def _attempts(self, job: Job, exercise: Exercise, answer: Answer, budget: _Budget) -> Attempt:
-        """Try an answer until it passes, or fails in a way that can be believed."""
-        # a picture shows what ranks did, and these hold the inputs of hidden cases
+        """Run an answer until it passes, or until its failure is certain."""
+        # pictures show what ranks did, and in a shared world the ranks hold inputs of hidden cases
         if exercise.is_together and self.pictures != "all":
             both = self._attempt(exercise, answer, budget, at_once=True)
             if both.record.passed:
@@ -214,13 +218,13 @@ class Grader:
         best = max((again, first), key=lambda each: each.record.points)
         if best.doubt < Doubt.MACHINE or is_alone:
             return best
-        # still nothing but the clock against it
+        # it still fails only by the clock
         return Attempt(replace(best.record, outcome=Outcome.TOO_SLOW.value), Doubt.CLOCK)
 
     def _attempt(
         self, exercise: Exercise, answer: Answer, budget: _Budget, at_once: bool = False
     ) -> Attempt:
-        """Try an answer once, in a sandbox in which nothing else runs, before or after."""
+        """Run an answer once, in a sandbox that runs nothing else."""
         if budget.is_used_up:
             limits = self.plan.limits
             message = (
@@ -230,7 +234,7 @@ class Grader:
             )
             return Attempt(failed(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
         with self.plan.turns.with_others():
-            # before a judge is forked, which has to know what is right
+            # before a judge is forked, because it needs the expected values
             secrets = VISIBLE_SECRET, self.secret
             self.references.prepare(exercise, secrets, advice=not at_once)
             for _ in range(_LOST_AGAIN):
@@ -251,7 +255,7 @@ class Grader:
 
 
 def _as_ended(found: Attempt, sandbox: Sandbox) -> Attempt:
-    """Return what came of an answer, given what its sandbox was ended for, if for anything."""
+    """Return the attempt. If its sandbox was ended, replace outcome and message by the reason."""
     if not sandbox.found:
         return found
     outcome = Outcome.TIMED_OUT if sandbox.is_out_of_time else Outcome.OUT_OF_MEMORY
@@ -260,7 +264,7 @@ def _as_ended(found: Attempt, sandbox: Sandbox) -> Attempt:
 
 
 def fault_record(exercise: Exercise) -> ExerciseRecord:
-    """Say that an exercise could not be graded here: it counts for nothing, for or against."""
+    """Return the record of an exercise that this machine could not grade. It does not count."""
     return record_of(
         exercise,
         FAULT,

@@ -1,9 +1,9 @@
-"""People who handed in one file together, read from `groups.csv`.
+"""Read from `groups.csv` which people handed in one file together.
 
     group,learner
 
-The files of all members of a group, and those of a folder or file that is called like the group, count for
-each member. A member may have no file and be on no roster. A group of one names a person without a file.
+The files of all members, and those of a folder or file named like the group, count for each member. A
+member may have no file and not be on the roster. A group of one names a person without a file.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ FILE = "groups.csv"
 _COLUMNS = ("group", "learner")
 
 Groups = Mapping[str, Sequence[str]]
-"""The members of each group, by its name."""
+"""The members of each group, by the group's name."""
 
 
 class GroupError(CannotGrade):
-    """The groups cannot be used. One line: the file, what is wrong, what to do."""
+    """The groups cannot be used. The message is one line: the file, what is wrong, what to do."""
 
 
 def read_groups(path: Path) -> Groups:
-    """Read the file. Raise GroupError where it is not a table of groups and learners."""
+    """Read the file. Raise GroupError if it is not a table of groups and learners."""
     try:
         rows = read_table(path, "The groups")
     except TableError as error:
@@ -49,7 +49,7 @@ def read_groups(path: Path) -> Groups:
 
 
 def shared(records: Sequence[Record], groups: Groups) -> list[Record]:
-    """Return the records, with those of each group for each of its members."""
+    """Return the records, those of a group once for each of its members."""
     found: dict[tuple[str, str], Record] = {}
     members_of: dict[str, set[str]] = {}
     for group, members in groups.items():

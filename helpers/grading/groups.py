@@ -1,12 +1,13 @@
-"""Group a class's wrong answers by what they did, so that one sentence can be written for all of a group.
+"""Group a class's wrong answers by behavior, so that one sentence can be written for each group.
 
     records of classes --> distinct wrong answers --> reader: runs each in a sandbox on the visible cases,
                                                   |     and compares what they did
     groups, largest first <--a line: what is alike-'
 
-Two answers are alike if they behave alike in every case that was run, as `checks.explain` compares an answer
-with a known mistake. Answers run in sandboxes of their own; what they send is read in a capped child,
-which is started again without the answer over which it died. Called by `course mistakes RESULTS`.
+Two answers are alike if they behave alike in every case that was run; `checks.explain` compares an answer
+with a known mistake in the same way. Answers run in sandboxes of their own. A capped child reads what they
+send; if it dies, it is started again without the answer that killed it. Called by `course mistakes
+RESULTS`.
 """
 
 from __future__ import annotations
@@ -34,23 +35,24 @@ from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.processes import end
 
-# Outcomes of answers that did something which another answer could do, too.
+# Outcomes of answers whose behavior can be compared with that of other answers.
 _DID = {o.value for o in (Outcome.WRONG, Outcome.CRASHED, Outcome.DEADLOCKED, Outcome.FORBIDDEN)}
 _ANSWER_S, _ANSWER_CPU_S = 90.0, 60.0
-"""What running one answer may take: wall time and processor time of its sandbox."""
+"""Limits for running one answer: wall time and processor time of its sandbox."""
 _START_S = 60.0
 _MOST_ALONE = 2
-"""Cases of an answer that fails in a shared world which are run alone: each may take a second or more."""
+"""How many cases to run alone if they fail in a shared world. Each may take a second or more."""
 
-# A world size and the number of a case among those of its size -> what an answer did in it.
+# (world size, index of a case among those of that size) -> what an answer did in it.
 _Seen = dict[tuple[int, int], Tried]
 
 
 @dataclass(frozen=True)
 class WrongAnswer:
-    """One program that was handed in for an exercise and is wrong, with all who handed it in.
+    """One distinct wrong program for an exercise, with all learners who handed it in.
 
-    learners: (class, learner). case: the first visible case that failed, None where only hidden ones did.
+    learners: (class, learner) pairs. case: the first visible case that failed, None if only hidden ones
+    did.
     """
 
     exercise: str
@@ -61,13 +63,13 @@ class WrongAnswer:
 
     @property
     def advice(self) -> str:
-        """The sentence that its authors have read, or ""."""
+        """The advice that its authors have read, or ""."""
         return self.case.advice if self.case else ""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Wrong answers that did the same, the shortest program first."""
+    """Wrong answers that behaved alike, the shortest program first."""
 
     answers: tuple[WrongAnswer, ...]
 
@@ -81,7 +83,10 @@ class Group:
 
 
 def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[WrongAnswer]:
-    """Return each wrong program once, in the course's order. classes: a name and its records, for each."""
+    """Return each distinct wrong program once, in the course's order.
+
+    classes: (name, records) of each class.
+    """
     found: dict[tuple[str, str], list[tuple[str, str, ExerciseRecord]]] = defaultdict(list)
     for name, records in classes:
         for record in records:
@@ -102,7 +107,7 @@ def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[Wrong
 
 
 def normalized(source: str) -> str:
-    """Return an answer without comments, docstrings and the author's layout; "" if it cannot be read."""
+    """Return an answer without comments, docstrings and layout, or "" if it cannot be parsed."""
     try:
         tree = ast.parse(source)
         for node in ast.walk(tree):
@@ -121,7 +126,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 def grouped(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]]:
     """Run all answers and return the groups of each exercise, the largest first.
 
-    An answer that did nothing which could be compared is a group of its own.
+    An answer without comparable behavior is a group of its own.
     """
     labels: dict[int, int] = {}
     left = list(range(len(answers)))
@@ -130,7 +135,7 @@ def grouped(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]
         labels.update(done)
         if died_over is None:
             break
-        # with it went what the others of its exercise did: those are run again, without it
+        # The exercise's behaviors were lost with the child, so its other answers run again.
         again = answers[died_over].exercise
         left = [
             i for i in left if i != died_over and (i not in done or answers[i].exercise == again)
@@ -150,9 +155,9 @@ def grouped(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]
 def _read(
     answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan
 ) -> tuple[dict[int, int], int | None]:
-    """Have a child run the answers; return the labels that it gave, and over which answer it died, if any.
+    """Run the answers in a child. Return the labels, and the answer that killed the child, if any.
 
-    The label of an answer is the index of the first that behaves like it.
+    The label of an answer is the index of the first answer that behaves like it.
     """
     ours, theirs = Pipe(duplex=False)
     pid = os.fork()
@@ -168,7 +173,7 @@ def _read(
     at: int | None = None
     with ours, suppress(EOFError):
         while ours.poll(_START_S + _ANSWER_S):
-            # By the course's own code, and indices alone: bytes of JSON, never a pickle.
+            # Written by the course's own code and only indices, as JSON, never a pickle.
             at, same = json.loads(ours.recv_bytes())
             if same is not None:
                 labels[at] = same
@@ -180,7 +185,7 @@ def _read(
 def _compare(
     answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, said: Connection
 ) -> None:
-    """Run each answer and say which it is like: in the child."""
+    """Run each answer and report the first one that it is like. Runs in the child."""
     with plan:
         for name, own in groupby(left, key=lambda index: answers[index].exercise):
             exercise = exercises()[name]
@@ -189,7 +194,7 @@ def _compare(
                 said.send_bytes(json.dumps([index, None]).encode())
                 confine()
                 seen = _seen(exercise, answers[index].source, plan)
-                # the outcomes differ where a rule was broken or a hidden case failed
+                # outcomes differ if a rule was broken or a hidden case failed
                 alike = (i for i, s in firsts if seen and _alike(exercise, s, seen))
                 same = next(alike, index)
                 if same == index:
@@ -198,10 +203,10 @@ def _compare(
 
 
 def _seen(exercise: Exercise, source: str, plan: Plan) -> _Seen:
-    """Run one answer on the visible cases, in a sandbox of its own; nothing, where that cannot be done."""
+    """Run one answer on the visible cases in its own sandbox. Return {} if no sandbox could be started."""
     seen: _Seen = {}
     alone = 0
-    # what an answer breaks here is its own: the cases that were run before count
+    # a failure here is the answer's own, so the cases that ran before it count
     with (
         suppress(LaunchError, ServerGone, OSError),
         plan.turns.with_others(),

@@ -1,4 +1,4 @@
-"""All that `course grade` reads before it runs an answer, so that a wrong line in any file costs no time."""
+"""Read all of `course grade`'s inputs before an answer runs, so that an error is found at once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from helpers.grading.submissions import Job, find_submissions
 
 @dataclass(frozen=True)
 class Inputs:
-    """What was handed in, and by whom.
+    """The submissions, and the class.
 
-    notebooks: those that count, as the command line names them. secret: of the hidden cases. notices: what
-    the instructor should know before anything is graded, a line each.
+    Args:
+        notebooks: The notebooks that count, from the command line.
+        secret: The secret of the hidden cases.
+        notices: Lines for the instructor, to be shown before anything is graded.
     """
 
     jobs: tuple[Job, ...]
@@ -31,7 +33,7 @@ class Inputs:
 
 
 def read_inputs(setting: Setting) -> Inputs:
-    """Read the folder and the files about its class. Raise CannotGrade where nothing can be done."""
+    """Read the folder and the files about its class. Raise CannotGrade if they cannot be used."""
     folder, out = setting.folder, setting.out
     if out.resolve().is_relative_to(folder.resolve()):
         raise CannotGrade(
@@ -54,7 +56,7 @@ def read_inputs(setting: Setting) -> Inputs:
 
 
 def _read_own_mistakes() -> None:
-    """Read the instructor's own mistakes once, so that a slip in one is not met in the middle of a class."""
+    """Read the instructor's own mistakes, so that an error is reported before grading begins."""
     for path in sorted(own_folder().glob("*.py")):
         try:
             read_mistakes(path.read_text(encoding="utf-8"), str(path))
@@ -66,7 +68,7 @@ def _secret(out: Path) -> str:
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise CannotGrade(f"{out} is not a folder: name one for the results.")
     try:
-        # a class's answers and points: on a hub, teacher and learners share a machine
+        # private, because on a hub teacher and learners share a machine
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         return secret_of(out)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Judge an answer in a child of the grader: what its ranks send is decoded and judged there, nowhere else.
+"""Judge an answer in a child of the grader, the only process that decodes what ranks send.
 
     grader --fork--> judge: draw cases, run them, decode, judge, draw a picture
        ^                | the connection     `--a line: Attempt, size-capped--.
@@ -6,10 +6,10 @@
        |             sandbox: rank server | ranks                             |
        `----------------------------------------------------------------------'
 
-What ranks send may be made so that it is cheap to send and expensive to read, or so that a library fails over
-it. A judge has little memory and processor time for each set of cases, and little wall time. If it dies, that
-is the outcome of its answer, and of no other. It alone talks to the rank server of its sandbox. What has to
-work whatever it reads stays with the grader: watching the sandbox, and ending both. Used by `grader`.
+Ranks may send data that is cheap to send and expensive to read, or that makes a library fail. So a judge
+has little memory and processor time for each set of cases, and little wall time. If it dies, only the
+outcome of its own answer is affected. Only the judge talks to the rank server of its sandbox. The tasks
+that must not fail stay in the grader: watching the sandbox, and ending both. Used by `grader`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from helpers.grading.results import failed, record_of_results
 from helpers.ranks.connection import Connection
 from helpers.ranks.processes import end, end_with_parent
 
-# Bytes that judging may take, besides what the grader holds when it forks the judge.
+# Memory in bytes that judging may use, in addition to what the grader holds when it forks the judge.
 _MEMORY = 1 << 30
-# Processor time for one set of cases: ten times what the most expensive takes.
+# Processor time in seconds for one set of cases: ten times what the most expensive set takes.
 _CPU_S = 30
 _MOST_BYTES = 16 << 20
-# Characters of an error of the judge's own.
+# Characters shown of an error in the judge itself.
 _SHOWN = 200
 # Outcomes of visible cases after which hidden ones would only fail in the same way, and take as long.
 _HOPELESS = {Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED}
@@ -54,7 +54,7 @@ _HOPELESS = {Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED}
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of an answer in one sandbox: of its visible cases, then of its hidden ones."""
+    """The result of an answer in one sandbox: its visible cases, then its hidden ones."""
 
     record: ExerciseRecord
     doubt: Doubt = Doubt.NONE
@@ -69,10 +69,13 @@ def attempt(
     pictures: str = "none",
     at_once: bool = False,
 ) -> Attempt:
-    """Try an answer's visible cases, then those of a secret. Never raises on its account.
+    """Run an answer's visible cases, then those of a secret. Never raises because of the answer.
 
-    within_s: wall time. pictures: as `record_of_results` has it. at_once: try all cases in the same worlds.
-    Then only a record that passed says anything, and only it may be shown: the ranks held hidden inputs.
+    Args:
+        within_s: Wall time in seconds.
+        pictures: As in `record_of_results`.
+        at_once: Run all cases in the same worlds. Then only a record that passed means anything, and only
+            such a record may be shown, because the ranks held hidden inputs.
     """
 
     def together() -> Attempt:
@@ -99,16 +102,15 @@ def _judged(
     connection: Connection,
     within_s: float,
 ) -> Attempt:
-    """Let a child judge; whatever becomes of it, return an attempt."""
+    """Judge in a child process. Return an attempt even if the child fails."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             begin_child()
             connection.take_over()
-            text = json.dumps(
-                msgspec.to_builtins(judge())
-            )  # ASCII: texts may hold half a surrogate pair
+            # ASCII, because texts may contain half a surrogate pair
+            text = json.dumps(msgspec.to_builtins(judge()))
             with open(theirs, "wb") as pipe:
                 pipe.write(text.encode())
             os._exit(0)
@@ -129,9 +131,9 @@ def _judged(
 
 
 def _read(fd: int, deadline: float) -> bytes:
-    """Read what a child writes until it closes its end; less than that if it is too much or too late."""
+    """Read a child's output until it closes its end, is past the deadline, or has sent too much."""
     said = bytearray()
-    # more than that the grader would have to hold in memory
+    # the grader would have to hold more in memory
     while len(said) <= _MOST_BYTES:
         if not select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
             break
@@ -145,25 +147,25 @@ def _read(fd: int, deadline: float) -> bytes:
 
 
 def begin_child() -> None:
-    """Set up a process that was forked to read what ranks send: it ends with its parent."""
-    # A grader that is killed has no time to end its judge, and with it the rank server.
+    """Set up a forked process that reads what ranks send. It ends with its parent."""
+    # A killed grader has no time to end its judge and the rank server.
     end_with_parent()
-    gc.freeze()  # what the grader holds is not touched, and so not copied
+    gc.freeze()  # the collector does not touch the grader's objects, so their memory stays shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A core would hold hidden cases, and be as large as the grader.
+    # A core dump would contain hidden cases, and be as large as the grader.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def confine() -> None:
-    """Bound what reading the next set of cases may take. It runs the course's own code; its data is hostile.
+    """Limit the time and memory of reading the next set of cases, whose data may be hostile.
 
-    The soft limits alone, which one process may raise again for the next set. Nobody but this code can:
-    the data is decoded, never evaluated.
+    Only the soft limits are set, which this process raises again for the next set. The data cannot raise
+    them, because it is decoded, never evaluated.
     """
     cpu_s = int(time.process_time()) + 1 + _CPU_S
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with suppress(OSError, ValueError):
-        # The limit is for growth from here: data and stack that the process has now, in pages (proc(5)).
+        # The limit is for growth from here on: add it to the present data and stack, in pages (proc(5)).
         pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[5])
         most = pages * resource.getpagesize() + _MEMORY
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -171,7 +173,7 @@ def confine() -> None:
 
 
 def _result(exercise: Exercise, answer: Answer, secret: str, connection: Connection) -> CheckResult:
-    """Return what came of the cases of a secret."""
+    """Return the result of a secret's cases."""
     confine()
     # learners read advice on visible cases only
     matches: Matches | None = {} if secret == VISIBLE_SECRET else None
@@ -179,9 +181,7 @@ def _result(exercise: Exercise, answer: Answer, secret: str, connection: Connect
         return grade(exercise, answer, mark, secret, connection=connection, matches=matches)
     except MemoryError:
         why = "it takes too much memory"
-    except (
-        Exception
-    ) as error:  # on account of what it sent, or of this machine: the grader finds out
+    except Exception as error:  # caused by the data or by this machine; the grader finds out which
         why = f"{type(error).__name__}: {str(error)[:_SHOWN]}"
     return CheckResult(exercise.name, exercise.heading, Outcome.CRASHED, message=_could_not(why))
 

@@ -1,5 +1,4 @@
-"""All that `course grade` writes once a class is graded: points that count, reports, answers, moved
-grades."""
+"""Write everything that follows once a class is graded: points, reports, answers, changed grades."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ from helpers.views.plain import plural
 
 @dataclass(frozen=True)
 class Outputs:
-    """What was written, and what is to be printed. moved: grades that changed since the run before."""
+    """What was written, and the lines to print. moved: grades that changed since the run before."""
 
     course: Course
     moved: tuple[Change, ...]
@@ -44,7 +43,7 @@ class Outputs:
 
 
 def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -> Outputs:
-    """Write reports and answers of a class; remove what earlier runs kept of files that have gone."""
+    """Write the reports and answers of a class. Remove results of files that no longer exist."""
     lines = []
     kept = record_paths(inputs.jobs, setting.out).values()
     if gone := remove_withdrawn(setting.out / "records", kept):
@@ -60,7 +59,8 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     platforms = [setting.out / name for name in PLATFORM_FILES]
     earlier = [path for path in platforms if path.exists()]
     written = write_reports(course, setting.out, people.match, changes)
-    # Last: who finds it knows that all else was written, as `run_autograder` for Gradescope does.
+    # This file is written last: if it exists, all others are complete. Gradescope's `run_autograder` relies
+    # on it.
     write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
     for path in earlier:
         if not path.exists():
@@ -77,7 +77,7 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
             f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why."
         )
     lines += _course_notes(course, bool(inputs.notebooks))
-    # not every learner's page
+    # do not list every learner's page
     lines += [f"Wrote {path}" for path in written if path.parent == setting.out]
     lines += _override_notes(course, people)
     annotations = github_annotations(counted, str(setting.folder)) if setting.github else ()
@@ -89,7 +89,7 @@ def _course(records: Sequence[Record], inputs: Inputs, setting: Setting) -> Cour
     records = shared(records, people.groups)
     tried = {each.name for record in records for each in record.exercises}
     of_class = {known.notebook for name, known in headings().items() if name in tried}
-    # A file's time is asked for only if there are deadlines.
+    # Read file times only if there are deadlines.
     times = {job.file: job.path.lstat().st_mtime for job in inputs.jobs if people.policy.deadlines}
     return course_of(
         records,
@@ -104,7 +104,7 @@ def _course(records: Sequence[Record], inputs: Inputs, setting: Setting) -> Cour
 
 
 def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
-    """Return a line for each notebook that counts, or does not, although one may not expect it."""
+    """Yield a line for each notebook that counts, or does not count, contrary to expectation."""
     if course.stray:
         why = "--notebooks does not name them" if are_named else "few learners attempted them"
         words = (
@@ -120,7 +120,7 @@ def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
 
 
 def _override_notes(course: Course, people: People) -> Iterator[str]:
-    """Return a line for each override that gives no points, or more than its exercise is worth."""
+    """Yield a line for each override that gives no points, or more than its exercise is worth."""
     worth = {
         (standing.learner, each.name): each.out_of
         for standing in course.standings

@@ -1,13 +1,13 @@
-"""Whose a file is, as the names of its folder and of the file say: by platform, by notebook, by copy marks.
+"""Find out whose a file is, from the names of its folder and of the file.
 
     name --form of a platform, or notebook's name and copy marks off--> Source --name_learners--> learner
 
-A name is a hint, and never puts two people together: names that look alike are kept apart and reported.
-The forms are those of the platforms' own code:
+Names are only hints and never merge two people: similar names are kept apart and reported. The forms are
+taken from the platforms' own code:
 - Moodle, mod/assign/classes/downloader.php: `Ann Lee_22_assignsubmission_file/x.ipynb`, or in one folder
   `Ann Lee_22_assignsubmission_file_x.ipynb`; `Participant_1011_...` in blind marking, `Team A_7_...`.
-- Canvas, lib/content_zipper.rb: `leeann_LATE_123_456_x.ipynb` (user, upload), `LATE_anon_Ab3dE_456_x.ipynb`,
-  `leeann_123_text.html`.
+- Canvas, lib/content_zipper.rb: `leeann_LATE_123_456_x.ipynb` (user, upload),
+  `LATE_anon_Ab3dE_456_x.ipynb`, `leeann_123_text.html`.
 - GitHub Classroom, `gh classroom clone student-repos`: `lab-submissions/lab-login/`.
 """
 
@@ -31,31 +31,32 @@ _CANVAS = re.compile(
 )
 _ANONYMOUS = re.compile(r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S)
 _SUBMISSIONS = "-submissions"
-# What Moodle calls everybody in blind marking ("participant" of mod/assign/lang), letters only. In a language
-# that is not here, the number becomes part of the name only if the export has a second such learner.
+# Moodle's word for a participant in blind marking ("participant" of mod/assign/lang), letters only. In a
+# language that is not listed, the number becomes part of the name only if two such learners are in the
+# export.
 _EVERYBODY = re.compile(
     "participant|participante|partecipante|teilnehmerin|teilnehmer|teilnehmende|deelnemer|deltaker"
     "|deltagare|deltager|uczestnik|účastník|osallistuja|résztvevő|participantă|катысушы|участник"
     "|учасник|katılımcı|συμμετέχων|משתתף|مشارك|参加者|参与者|參與者|참가자"
 )
 
-# What browsers, systems and JupyterLab add to the name of a copy, in the languages met most often.
+# What browsers, systems and JupyterLab add to the name of a copy, in the most frequent languages.
 _COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピー|복사본)"
 _COPY_BEFORE = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
 _COPY_AFTER = re.compile(
     rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー)"
-    # of tools that synchronize folders: Dropbox "(Ann's conflicted copy 2026-10-12)", Nextcloud, Syncthing
+    # from synchronized folders: Dropbox "(Ann's conflicted copy 2026-10-12)", Nextcloud, Syncthing
     r"|\s*\([^()]*(?:conflict|konflikt|conflit)[^()]*\)|[._](?:sync-)?conflict-\d{8}-\d{6}(?:-\w+)?)$",
     re.I,
 )
-# The endings under which a notebook may arrive; `x.ipynb.zip` has two of them.
+# File extensions with which a notebook may arrive. `x.ipynb.zip` has two of them.
 _ENDING = re.compile(
     r"\.(?:ipynb|txt|json|zip|gz|tar|tgz|bz2|xz|rar|7z|html?|pdf|py|md|docx?|odt|rtf|bak|download|webloc|url"
     r"|gdoc|colab)$",
     re.I,
 )
 _JOINTS = ("_", "-", ".")
-# Small letters of Cyrillic and Greek that look Latin: the most frequent ones, not all of Unicode.
+# Lower-case Cyrillic and Greek letters that look Latin: the most frequent ones, not all of Unicode.
 _ALIKE = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
 
 Platform = Literal["", "moodle", "canvas"]
@@ -63,11 +64,14 @@ Platform = Literal["", "moodle", "canvas"]
 
 @dataclass(frozen=True)
 class Source:
-    """Whose a file is, as far as names say.
+    """The owner of a file, as far as names tell.
 
-    name: of the learner. spelled: what the name was read from, a folder with a slash at its end. Sources
-    that are spelled differently are different people. platform, number: the learner's number there, if the
-    name has one. Moodle's counts the participants of one assignment, so it does not tell sources apart.
+    Args:
+        name: The learner's name.
+        spelled: The text from which the name was read; a folder's ends with a slash. Sources with different
+            spellings are different people.
+        platform, number: The platform, and the learner's number there if the name contains one. Moodle's
+            number counts the participants of one assignment, so it does not distinguish sources.
     """
 
     name: str
@@ -77,29 +81,29 @@ class Source:
 
 
 def printable(text: str) -> str:
-    """Return a text without what a terminal would obey, at most 200 characters of it."""
+    """Return at most 200 characters of a text, without characters that control a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)[:200]
 
 
 def only_letters(text: str) -> str:
-    """Return a name's letters without case, because the characters between them differ from file to table."""
+    """Return a name's letters in lower case. The characters between them vary between files and tables."""
     return "".join(re.findall(r"[^\W\d_]+", unicodedata.normalize("NFC", text).casefold()))
 
 
 def stem_of(name: str) -> str:
-    """Return a file's name without the endings under which a notebook may arrive."""
+    """Return a file's name without the extensions with which a notebook may arrive."""
     while (shorter := _ENDING.sub("", name)) and shorter != name:
         name = shorter
     return name
 
 
 def notebooks_named(text: str) -> list[str]:
-    """Return the course's notebooks whose names are in a text, whatever signs join their words."""
+    """Return the course's notebooks that a text names, whatever characters separate the words."""
     return [name for name in notebooks() if _written(name).search(text)]
 
 
 def folder_source(name: str, parent: str = "") -> Source:
-    """Return whose a folder is. parent: the name of the folder it is in."""
+    """Return the owner of a folder. parent: the name of the folder that contains it."""
     if found := _MOODLE.fullmatch(name):
         return _moodle(found)
     slug = parent.removesuffix(_SUBMISSIONS)
@@ -109,16 +113,17 @@ def folder_source(name: str, parent: str = "") -> Source:
 
 
 def file_sources(files: Mapping[str, str]) -> dict[str, Source]:
-    """Return whose each file of one folder is. files: by name, the notebook that is in it, or "".
+    """Return the owner of each file of one folder.
 
-    Whether the numbers in names are Canvas's is decided for all files together.
+    All files are examined together, because only that shows whether the numbers in names are Canvas's.
+    files: the notebook in each file, or "", by file name.
     """
     canvas = _canvas([stem_of(name) for name in files])
     return {name: _file_source(stem_of(name), notebook, canvas) for name, notebook in files.items()}
 
 
 def has_platform_names(folders: Iterable[str], files: Iterable[str], parent: str = "") -> bool:
-    """Return whether a folder with these entries is a platform's export, and not one learner's folder."""
+    """Return whether a folder with these entries is a platform's export, not one learner's folder."""
     folders, stems = list(folders), list(map(stem_of, files))
     slug = parent.removesuffix(_SUBMISSIONS)
     cloned = slug != parent and any(name.startswith(f"{slug}-") for name in folders)
@@ -127,10 +132,10 @@ def has_platform_names(folders: Iterable[str], files: Iterable[str], parent: str
 
 
 def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source, str]:
-    """Name the learner of each source; of those that look alike only one that is spelled so keeps the name.
+    """Return the learner's name for each source. Of similar names at most one is kept unchanged.
 
-    Names look alike that differ by a space at the end, by case, by the way to write an accent, or by letters
-    of another script. No learner may get, or lose, the points of a different one.
+    Similar names differ in a trailing space, case, accents (composed or not), or letters of a different
+    script. No learner may get, or lose, the points of a different one.
     """
     alike: dict[str, list[Source]] = {}
     for source in sorted(set(sources), key=lambda each: (each.spelled, each.platform)):
@@ -150,9 +155,9 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
 
 
 def apart_in_export(sources: Mapping[str, Source]) -> dict[str, Source]:
-    """Put Moodle's number into the spelling of those who share a name in one export.
+    """Put Moodle's number into the spelling of learners who share a name in one export.
 
-    Other numbers are left out: a person has a different number in each assignment.
+    Other numbers are left out, because a person's number differs between assignments.
     """
     numbers: dict[str, set[str]] = {}
     for source in sources.values():
@@ -180,18 +185,18 @@ def _file_source(stem: str, notebook: str, canvas: Mapping[str, Source]) -> Sour
 
 def _moodle(found: re.Match[str]) -> Source:
     name, number = _tidy(found["who"]), found["number"] or ""
-    # In blind marking all have this name, perhaps after that of a group ("Team A-Participant"); the grading
-    # worksheet calls them by name and number.
+    # In blind marking all have this name, perhaps after their group's ("Team A-Participant"). The grading
+    # worksheet lists them by name and number.
     is_blind = _EVERYBODY.fullmatch(only_letters(name.rpartition("-")[2]))
     name = f"{name} {number}" if is_blind and number else name
     return Source(name, f"{name}/", "moodle" if number else "", number)
 
 
 def _canvas(stems: Sequence[str]) -> dict[str, Source]:
-    """Return the sources of the names that Canvas made; none if the numbers in them cannot be its own.
+    """Return the sources of the names that Canvas made. Return {} if the numbers are not Canvas's.
 
-    There a number is one learner's, a learner has one number, and no two uploads have the same one. In
-    `kay_2_...` and `zoe_2_...` the number counts something else, such as tries.
+    Canvas's numbers belong to one learner each, a learner has only one, and no two uploads share one. In
+    `kay_2_...` and `zoe_2_...` the number counts something else, such as attempts.
     """
     found = {stem: match for stem in stems if (match := _canvas_name(stem))}
     pairs = {(match["who"], match.groupdict().get("number")) for match in found.values()}
@@ -213,13 +218,13 @@ def _canvas_name(stem: str) -> re.Match[str] | None:
     match = _ANONYMOUS.fullmatch(stem) or _CANVAS.fullmatch(stem)
     if match is None or not match["upload"]:
         return match
-    # `kay_2_10_dataparallel_vs_ddp`: the second number is the notebook's
+    # in `kay_2_10_dataparallel_vs_ddp` the second number is the notebook's
     written = [found.start() for name in notebooks() if (found := _written(name).search(stem))]
     return match if all(match.start("rest") <= at for at in written) else None
 
 
 def _without_copy(name: str) -> str:
-    """Take off the marks of copies, as long as something is left."""
+    """Remove the marks of copies, unless nothing else would be left."""
     while True:
         shorter = _COPY_AFTER.sub("", _COPY_BEFORE.sub("", name))
         if shorter == name or not shorter.strip("_-. "):
@@ -228,9 +233,10 @@ def _without_copy(name: str) -> str:
 
 
 def _without_notebook(stem: str, notebook: str) -> str:
-    """Take a notebook's name out of a file's, with the one sign that joins them.
+    """Remove a notebook's name, and the character that joins it, from a file's name.
 
-    Its number alone counts as its name if the file has that notebook in it: anna_02, but not student_02.
+    The notebook's number alone is removed only if the file contains that notebook: in anna_02, but not in
+    student_02.
     """
     for name in notebooks_named(stem):
         if found := _written(name).search(stem):
@@ -263,7 +269,7 @@ def _key(name: str) -> str:
 
 
 def _owner(name: str, same: Sequence[Source]) -> Source | None:
-    """Return the one source to which a name belongs: a folder called just so, else a file's name."""
+    """Return the source that keeps a name: a folder with exactly this name, otherwise a file."""
     spelled = [each for each in same if each.name == name == each.spelled.removesuffix("/")]
     folders = [each for each in spelled if each.spelled.endswith("/")]
     return next((found[0] for found in (folders, spelled) if len(found) == 1), None)
@@ -274,7 +280,7 @@ def _difference(source: Source) -> str:
 
 
 def _told_apart(sources: Sequence[Source]) -> list[str]:
-    """Return each source so that a reader sees what tells it from the others."""
+    """Return a text for each source in which a reader can see how it differs from the others."""
     texts = list(map(_difference, sources))
     looks = {unicodedata.normalize("NFKC", each).translate(_ALIKE) for each in texts}
     return texts if len(looks) == len(texts) else list(map(ascii, texts))

@@ -1,6 +1,6 @@
-"""Who is in the class, and what the instructor says about them: roster, groups, policy, overrides.
+"""Read who is in the class, and the instructor's files about them: roster, groups, policy, overrides.
 
-`command` reads all of it before anything is graded, so that a wrong line costs no time.
+`command` reads all of them before anything is graded, so that an error is found at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from helpers.views.plain import one_form
 
 @dataclass(frozen=True)
 class People:
-    """The class. notices: what the instructor should know before it is graded, a line each."""
+    """The class. notices: lines that the instructor should read before grading begins."""
 
     match: RosterMatch | None
     groups: Groups
@@ -44,15 +44,15 @@ class People:
 
 
 def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
-    """Read what is said about a class. Raise CannotGrade at the first line that is wrong.
+    """Read the files about a class. Raise CannotGrade at the first wrong line.
 
-    sources: by learner, what the name was read from.
+    sources: the source of each learner's name.
     """
     path = setting.groups or setting.out / group_work.FILE
     groups = read_groups(path) if setting.groups or path.exists() else {}
     handed_in = {name: source for name, source in sources.items() if name not in groups}
     match = match_roster(read_roster(setting.roster), handed_in) if setting.roster else None
-    # The roster may have a name, a login and a number of a person: any of them will do.
+    # The roster may have a name, a login and a number of a person: any of them is accepted.
     aliases = {**(match.aliases() if match else {}), **_as_written(handed_in)}
     groups = {name: [aliases.get(x, x) for x in members] for name, members in groups.items()}
     aliases |= {x: x for members in groups.values() for x in members}
@@ -71,7 +71,7 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
 
 
 def _as_written(learners: Iterable[str]) -> dict[str, str]:
-    """Return each learner by the name, and by what gradebook.csv makes of it."""
+    """Return each learner by the name, and by its spelling in gradebook.csv."""
     names = list(learners)
     written = {one_form(harmless(line(name))): name for name in names}
     return written | {one_form(name): name for name in names}

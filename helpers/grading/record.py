@@ -1,9 +1,9 @@
-"""What grading one submission gave: plain data, written as one JSON file that every report reads.
+"""Define the result of grading one submission: plain data in one JSON file that all reports read.
 
-`judging` makes an `ExerciseRecord` of each set of cases, `grader` a `Record` of all, `batch` writes and
-reads it, `reports` turn it into pages and gradebooks. The format is `FORMAT`; its schema is
-`record.schema.json` next to this file. Every text in it may come from a submission: it is data, and every
-view escapes it.
+`judging` makes an `ExerciseRecord` of each set of cases, `grader` one `Record` of them all. `batch` writes
+and reads it, and `reports` turn it into pages and gradebooks. The format is `FORMAT`; its schema is
+`record.schema.json` next to this file. Any text in it may come from a submission, so every view must escape
+it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FORMAT = 1
 
 
 class Status(Enum):
-    """What became of a submission as a whole.
+    """Outcome of a submission as a whole.
 
-    HARNESS_FAULT: for some exercise the reference fails here as well; nobody loses points for that.
+    HARNESS_FAULT: the reference solution of an exercise fails here as well, so the learner loses no points.
     """
 
     GRADED = "graded"
@@ -35,9 +35,9 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class CaseRecord:
-    """One case. Of a hidden one only what gives away neither inputs nor prints.
+    """One case. A hidden case contains nothing that would reveal its inputs or what ranks printed.
 
-    rows: (rank, given, expected, got, problem) as short texts, where a value is wrong. credit: from 0 to 1.
+    rows: (rank, given, expected, got, problem) as short texts, for each wrong value. credit: from 0 to 1.
     """
 
     label: str
@@ -54,11 +54,17 @@ class CaseRecord:
 class ExerciseRecord:
     """One exercise of one submission.
 
-    outcome: an `Outcome` of the checks, or of grading alone: "out of memory", "flooded", "harness
-    fault". notes: repairs made to find the answer. flags: places where the instructor should look; none
-    is a verdict. reported: what nothing but the ranks vouches for. picture: a PNG of the learner's own
-    visible run, in base64, or "". trace: what was recorded of that run, as JSON, or "". answer: the
-    answer's source as it was tried. key: its place in the cache. cached: it was not tried again.
+    Args:
+        outcome: An `Outcome` of the checks, or of grading alone: "out of memory", "flooded" or "harness
+            fault".
+        notes: Repairs that were needed to find the answer.
+        flags: Places where the instructor should look; none is a verdict.
+        reported: Results that only the ranks themselves report, so that an answer could forge them.
+        picture: A PNG of the learner's own visible run, in base64, or "".
+        trace: The recorded events of that run, as JSON, or "".
+        answer: The answer's source as it was run.
+        key: The record's key in the cache.
+        cached: The record came from the cache, without a new run.
     """
 
     name: str
@@ -82,7 +88,7 @@ class ExerciseRecord:
 
     @property
     def looks(self) -> tuple[str, ...]:
-        """The first flags, and what such an answer could have made up, if anything."""
+        """The first flags and, if there are any, the results that the answer could have forged."""
         if not self.flags or not self.reported:
             return self.flags[:10]
         return *self.flags[
@@ -95,17 +101,17 @@ class ExerciseRecord:
 
     @property
     def outcomes(self) -> set[str]:
-        """Its own and those of its cases."""
+        """The outcomes of the exercise and of its cases."""
         return {self.outcome, *(case.outcome for case in self.cases)}
 
     @property
     def was_too_slow(self) -> bool:
-        """Whether the clock alone spoke against it: then it is tried again in the next run."""
+        """Whether the answer failed only by the clock. It is then run again in the next batch."""
         return Outcome.TOO_SLOW.value in self.outcomes
 
 
 def record_of(exercise: Exercise, outcome: str, points: float = 0.0, **rest: Any) -> ExerciseRecord:
-    """Return what is written down of an exercise. rest: further fields of `ExerciseRecord`."""
+    """Return a record of an exercise. rest: further fields of `ExerciseRecord`."""
     about = {"number": exercise.number, "heading": exercise.heading, "further": exercise.further}
     fields = {"name": exercise.name, "out_of": exercise.points, **about, **rest}
     return ExerciseRecord(outcome=outcome, points=points, **fields)
@@ -113,7 +119,7 @@ def record_of(exercise: Exercise, outcome: str, points: float = 0.0, **rest: Any
 
 @dataclass(frozen=True)
 class Protection:
-    """In which sandbox answers ran: the level, what it stops, and what it does not."""
+    """The sandbox in which answers ran: the level, what it stops, and what it does not stop."""
 
     level: str
     stops: tuple[str, ...] = ()
@@ -122,10 +128,14 @@ class Protection:
 
 @dataclass(frozen=True)
 class Record:
-    """What became of one submission.
+    """The result of one submission.
 
-    learner: as the roster or the file's place names them. file: below the class's folder. notebook: the
-    one that it is a copy of, "" if unknown. sha256: of the file. versions: of python, torch, the course.
+    Args:
+        learner: The name in the roster, or the name from the file's place.
+        file: The path below the class's folder.
+        notebook: The notebook of which the file is a copy, "" if unknown.
+        sha256: The digest of the file.
+        versions: Versions of python, torch, the course and so on.
     """
 
     learner: str
@@ -149,13 +159,13 @@ class Record:
         return sum(exercise.out_of for exercise in self.exercises)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the record as JSON's own types, with the format's number."""
+        """Return the record as JSON types, with the number of the format."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         return {"format": FORMAT, "points": self.points, "out_of": self.out_of, **data}
 
 
 def from_json(data: dict[str, Any]) -> Record:
-    """Make a record of what `as_json` gave. Raise ValueError where it is none, or of another format."""
+    """Return the record that `as_json` stored. Raise ValueError if it is damaged or of a different format."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else None
         raise ValueError(f"a record of format {found!r}; this course reads {FORMAT}")
@@ -166,7 +176,7 @@ def from_json(data: dict[str, Any]) -> Record:
 
 
 def read_records(out: Path) -> list[Record]:
-    """Return the records of a batch, in the order of their files' names. Raise ValueError if damaged."""
+    """Return the records of a batch, sorted by file name. Raise ValueError if one is damaged."""
     return [
         from_json(json.loads(p.read_text(encoding="utf-8")))
         for p in sorted((out / "records").glob("*.json"))

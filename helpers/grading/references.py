@@ -1,6 +1,6 @@
-"""Does the reference solution of an exercise work on this machine, now? Asked where an answer broke.
+"""Find out whether an exercise's reference solution works on this machine, now.
 
-A failure that the reference shares is the machine's fault, and nobody loses points for it.
+If an answer fails and the reference does, too, the machine is at fault, and the learner loses no points.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def solutions_here() -> Path | None:
 
 @dataclass
 class References:
-    """The solved notebooks, read when first asked for. folder: None where there are none here."""
+    """The solved notebooks, read when first needed. folder: None if this copy of the course has none."""
 
     folder: Path | None
     plan: Plan
@@ -40,9 +40,10 @@ class References:
     """Exercises whose reference has passed here."""
 
     def works(self, exercise: Exercise, now: bool = True) -> bool:
-        """Try the reference on the visible cases in a sandbox of its own; True where there is none.
+        """Run the reference on the visible cases in its own sandbox. Return True if there is no reference.
 
-        now: although it has passed before, as what this machine lacks it may have lacked for a moment.
+        now: run it even if it has passed before, because the machine may have lacked something only for a
+        moment.
         """
         answer = self.answers(exercise.notebook).get(exercise.name)
         if not isinstance(answer, Answer) or (exercise.name in self._worked and not now):
@@ -50,7 +51,7 @@ class References:
         try:
             late = exercise.notebook >= "09"
             with (
-                # no wait for a grader that runs alone, as it has the turn already
+                # does not wait for a grader that runs alone: if one does, it is this one
                 self.plan.turns.with_others(),
                 Sandbox(self.plan, self.slot, preload=late) as sandbox,
             ):
@@ -62,12 +63,12 @@ class References:
         return result.passed
 
     def prepare(self, exercise: Exercise, secrets: Sequence[str], advice: bool) -> None:
-        """Run the reference on the cases of these secrets, if only the reference says what is right there.
+        """Compute the expected values of these secrets' cases, if only the reference can.
 
-        It runs in a sandbox of its own. A process that was forked before does not know the results.
+        The reference runs in its own sandbox. Processes that were forked before do not get the values.
 
         Args:
-            advice: Include the cases that a check draws only once an answer has failed. They are most of all.
+            advice: Include the cases that a check draws only after an answer has failed. They are the majority.
         """
         if not (needed := _missing(exercise, secrets, advice)):
             return
@@ -80,17 +81,17 @@ class References:
             prepare(exercise, needed, sandbox.connection)
 
     def lacks(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
-        """Whether the reference has failed where only it says what is right."""
+        """Return whether expected values are missing because the reference has failed."""
         return bool(_missing(exercise, secrets, advice=True))
 
     def answers(self, notebook: str) -> dict[str, Answer | Problem]:
-        """Return a notebook's reference solutions by name, nothing where there are none here."""
+        """Return a notebook's reference solutions by name, {} if there are none here."""
         if notebook not in self._found:
             names = [e.name for e in exercises().values() if e.notebook == notebook]
             try:
                 path = self.folder / f"{notebook}.ipynb" if self.folder else None
                 self._found[notebook] = read_answers(path, names) if path else {}
-            except UnreadableNotebook:  # then nothing speaks against an answer's own failure
+            except UnreadableNotebook:  # without a reference, the answer is blamed for its failures
                 self._found[notebook] = {}
         return self._found[notebook]
 

@@ -1,6 +1,6 @@
-"""The learner's bundle: the course without solutions, tests and grader, and a manifest of what is in it.
+"""Write the learner's bundle: the course without solutions, tests and grader, and a manifest.
 
-`course release OUT` writes it; `course grade --release OUT` holds the checks that it runs against it.
+`course release OUT` writes it. `course grade --release OUT` compares the checks that it runs with it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MAX_BYTES = 4 << 20
 
 
 class ReleaseError(CannotGrade):
-    """No bundle can be written, or read. One line: what is wrong, and what to do."""
+    """A bundle cannot be written or read. The message is one line: what is wrong, and what to do."""
 
 
 def release(
@@ -57,11 +57,18 @@ def release(
     with_mistakes: bool = True,
     with_own: bool = False,
 ) -> list[Path]:
-    """Write the bundle into the new folder `out`; return its files. Raise ReleaseError.
+    """Write the bundle into the new folder `out`. Return its files.
 
-    with_mistakes: a wrong answer then gets advice, and the known mistakes, many of them close to a solution,
-    are in the bundle, sealed. with_own: those too that the instructor has added. The reference solutions that
-    checks run to find out what is right are always in it, sealed as well.
+    Args:
+        with_solutions: Include the solved notebooks.
+        with_mistakes: Include the known mistakes, sealed, so that wrong answers get advice. Many of them
+            are close to a solution.
+        with_own: Include the mistakes that the instructor has added, too.
+
+    The reference solutions that checks need for their expected values are always included, sealed.
+
+    Raises:
+        ReleaseError: The bundle cannot be written.
     """
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
         raise ReleaseError(f"{out} is there already: name a new folder.")
@@ -88,13 +95,13 @@ def release(
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise ReleaseError(f"{out} cannot be written: {error.strerror}.") from None
-    except ValueError as error:  # of a file of mistakes
+    except ValueError as error:  # from a damaged file of mistakes
         raise ReleaseError(f"{error}.") from None
     return [out / name for name in (*sums, MANIFEST)]
 
 
 def _for_learners(readme: str, with_solutions: bool) -> str:
-    """Leave out of the README what a bundle does not have: tests and the pages for instructors."""
+    """Return the README without the parts about tests and for instructors, which a bundle lacks."""
     own = readme.partition("\n## For instructors")[0]
     lines = (line for line in own.splitlines() if "make test" not in line)
     has = "has the solutions, in `solutions/`" if with_solutions else "has no solutions"
@@ -103,7 +110,7 @@ def _for_learners(readme: str, with_solutions: bool) -> str:
 
 
 def bundled(workspace: Workspace) -> Iterator[Path]:
-    """Return the files that belong into a bundle."""
+    """Yield the files that belong into a bundle."""
     yield from (p for name in _FILES if (p := workspace.root / name).is_file())
     yield from workspace.notebooks.glob("*.ipynb")
     package = workspace.root / "helpers"
@@ -118,24 +125,24 @@ def _is_answers(path: Path) -> bool:
 
 
 def _handed_out(path: Path) -> Path:
-    """Return what a file is called in a bundle."""
+    """Return a file's path in a bundle."""
     return path.with_suffix(SEALED) if _is_answers(path) else path
 
 
 def _content(path: Path, with_own: bool = False) -> bytes:
-    """Return what a file holds in a bundle. with_own: the instructor's own mistakes follow the course's."""
+    """Return a file's content in a bundle. with_own: append the instructor's own mistakes."""
     if not _is_answers(path):
         return path.read_bytes()
     found = list(mistakes_in(answers_at(path)))
     own = own_folder() / f"{path.stem}.py"
-    # each file is read by itself: what one holds cannot change how the other is read
+    # each file is read separately, so that the content of one cannot change how the other is read
     if with_own and own.is_file():
         found += read_mistakes(own.read_text(encoding="utf-8"), str(own))
     return seal(found)
 
 
 def _references(workspace: Workspace) -> dict[str, bytes]:
-    """Return the sealed reference solutions, by file name: checks run them to find out what is right."""
+    """Return the sealed reference solutions that checks need for their expected values, by file name."""
     found = {}
     for exercise in exercises().values():
         path = path_of(exercise).with_suffix(SEALED_REFERENCE)
@@ -146,10 +153,10 @@ def _references(workspace: Workspace) -> dict[str, bytes]:
 
 
 def differences(manifest: Path, workspace: Workspace) -> list[str]:
-    """Say which checks, engine and notebooks here are not those of a bundle. Raise ReleaseError."""
+    """Return a line for each file of checks, engine or notebooks that differs from a bundle."""
     sums = _read(manifest)
     here = {_handed_out(p).relative_to(workspace.root).as_posix(): p for p in bundled(workspace)}
-    # A bundle without known mistakes is one that was made so, and no difference.
+    # A bundle without known mistakes was made so on purpose, which is not a difference.
     references = _references(workspace)
     has_mistakes = any(name.endswith(SEALED) for name in sums)
     found = []

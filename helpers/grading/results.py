@@ -1,7 +1,7 @@
-"""From what the checks found to what is written down: the results of one answer as an `ExerciseRecord`.
+"""Turn the check's results for one answer into an `ExerciseRecord`.
 
-Learners read of the visible cases; of hidden ones only outcome and credit are kept, which also give the
-points.
+Learners read about the visible cases. Of hidden cases only outcome and credit are kept; the points come
+from them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 
 _MOST_TEXT = 4_000
-# Of replaced functions in one flag, and characters of each name.
+# Limits for one flag: number of replaced functions, and characters of each name.
 _MOST_NAMES, _SHOWN = 8, 200
-# Of a run that is drawn.
+# Limits for a run that is drawn.
 _MOST_EVENTS, _MOST_TRACE = 400, 300_000
 REPLACED = "has replaced {names} in a rank, on which its own reports may depend: look at what for"
 NEWER = "written with a newer Python than the grader's: grade it with that version"
@@ -39,17 +39,17 @@ def record_of_results(
     hidden: CheckResult | None = None,
     pictures: str = "none",
 ) -> ExerciseRecord:
-    """Return the record of an answer's visible and hidden cases (None: not tried).
+    """Return the record of an answer's visible and hidden cases (None: not run).
 
-    pictures: draw the visible run "all" times, only if it "failed", or in "none" of them.
+    pictures: which visible runs to draw: "all", "failed" or "none".
     """
     results = [visible] if hidden is None else [visible, hidden]
     worst = next((each for each in results if not each.passed), results[-1])
     outcome, message = worst.outcome, visible.message
-    # an answer that fails a visible case does not have all points, even if no hidden one finds it
+    # an answer that fails a visible case never gets all points, even if it passes all hidden ones
     points = round(min(each.points for each in results), 4) if hidden is not None else 0.0
     if any(each.unjudged or each.outcome is Outcome.FAULT for each in results):
-        # `grader` finds out whether the reference can be judged here: if so, it is the answer that cannot
+        # `grader` checks whether the reference can be judged here; if it can, the answer is at fault
         where = visible.unjudged or "So it was in a hidden case."
         outcome, message, points = Outcome.WRONG, f"{UNJUDGED} {where}", 0.0
     drawn = pictures == "all" or (pictures == "failed" and not visible.passed)
@@ -76,7 +76,7 @@ def record_of_results(
 
 
 def failed(exercise: Exercise, answer: Answer, outcome: Outcome, message: str) -> ExerciseRecord:
-    """Return the record of an answer of which nothing but this is known."""
+    """Return the record of an answer that has no results apart from an outcome and a message."""
     result = CheckResult(exercise.name, exercise.heading, outcome, message=message)
     return record_of_results(exercise, answer, result)
 
@@ -96,12 +96,12 @@ def _visible(case: CaseVerdict) -> CaseRecord:
 
 
 def _hidden(number: int, case: CaseVerdict) -> CaseRecord:
-    """Leave out the label too: some name what the case hands out."""
+    """Return the record of a hidden case, without its label, because some labels reveal inputs."""
     return CaseRecord(f"hidden case {number}", True, case.outcome.value, case.credit)
 
 
 def _replaced(result: CheckResult) -> list[str]:
-    """Return a flag with the functions that the answer replaced in worlds that have brought points."""
+    """Return a flag that names the functions replaced by the answer in worlds that earned points."""
     runs = (case.world or case.run for case in result.cases if case.credit)
     names = sorted({name[:_SHOWN] for run in runs if run is not None for name in run.replaced})
     return [REPLACED.format(names=", ".join(names[:_MOST_NAMES]))] if names else []
@@ -109,7 +109,7 @@ def _replaced(result: CheckResult) -> list[str]:
 
 @cache
 def preload(pictures: bool) -> None:
-    """Do once in the grader what each judge would have to: import what sends cases, and what draws."""
+    """Import once, in the grader, what every judge needs to send cases and to draw."""
     for name in ("helpers.ranks.sending", "helpers.ranks.unsendable"):
         import_module(name)
     if pictures:
@@ -119,9 +119,9 @@ def preload(pictures: bool) -> None:
 
 
 def _drawn(run: Run | None) -> tuple[str, str]:
-    """Draw a run from its trace alone, as a PNG in base64, and write the trace as JSON.
+    """Draw a run from its trace alone. Return a PNG in base64, and the trace as JSON.
 
-    Two empty texts if there is nothing to see, and no trace if it would be too long.
+    Both are "" if the run has no events or too many, or cannot be drawn. The trace is "" if it is too long.
     """
     if run is None or not 0 < len(run.trace) <= _MOST_EVENTS:
         return "", ""
@@ -130,6 +130,6 @@ def _drawn(run: Run | None) -> tuple[str, str]:
     try:
         picture = base64.b64encode(timeline(run)._repr_png_()).decode()
         trace = msgspec.json.encode(run.trace).decode()
-    except Exception:  # a trace that cannot be drawn must not cost anybody a grade
+    except Exception:  # a trace that cannot be drawn must not cost points
         return "", ""
     return picture, trace if len(trace) <= _MOST_TRACE else ""

@@ -1,6 +1,6 @@
-"""Who is in the class: the learning platform's own export, matched with those who handed something in.
+"""Read the class from the learning platform's export, and match it with those who handed in.
 
-`course grade --roster FILE` reads it; `reports.gradebooks` fills grades into its columns.
+`course grade --roster FILE` reads it. `reports.gradebooks` fills grades into its columns.
 
     export.csv --read_roster--> Roster --match_roster (with learners)--> RosterMatch
 """
@@ -19,7 +19,7 @@ from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_table
 from helpers.views.plain import one_form
 
-# Rows of a Canvas export that are not a learner's: the points to reach, the test student.
+# First cells of rows in a Canvas export that are not learners: the points to reach, the test student.
 _NO_LEARNERS = {"points possible", "student, test"}
 
 
@@ -27,34 +27,37 @@ _NO_LEARNERS = {"points possible", "student, test"}
 _IDENTIFIER = re.compile(r"(\D*[^\W\d]\D*?)\s*(\d+)")
 _LAST_NUMBER = re.compile(r"\d+$")
 _FULL_NAMES = ("Full name", "Student", "Name", "Learner")
-# Columns in which names are looked for: platforms have them first.
+# Names are searched in this many first columns, where platforms put them.
 _MOST_NAMES = 8
 
 
 class RosterError(CannotGrade):
-    """A roster cannot be used: which file, what is wrong, what to do; one line."""
+    """A roster cannot be used. The message is one line: the file, what is wrong, what to do."""
 
 
 @dataclass(frozen=True)
 class Roster:
-    """The rows of an export, its columns as they are."""
+    """The columns and rows of an export, unchanged."""
 
     file: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
     def place(self, column: str) -> int | None:
-        """Return the place of a column, whatever its case; None where there is none."""
+        """Return the index of a column, ignoring case, or None if it does not exist."""
         names = [name.casefold() for name in self.columns]
         return names.index(column.casefold()) if column.casefold() in names else None
 
 
 @dataclass(frozen=True)
 class RosterMatch:
-    """Who is who. rows: for each row of the roster its learner, None if nothing was handed in.
+    """The learners of a roster's rows.
 
-    names: for each row what its learner is called here, whether there is a file or not. without_entry:
-    learners whom no row names. ambiguous: names that several rows share, so that none was matched.
+    Args:
+        rows: The learner of each row, None if nothing was handed in.
+        names: The learner's name for each row, with or without a file.
+        without_entry: Learners that no row names.
+        ambiguous: Names that several rows share, so that none was matched.
     """
 
     roster: Roster
@@ -71,7 +74,7 @@ class RosterMatch:
         return tuple(name for learner, name in pairs if learner is None)
 
     def aliases(self) -> dict[str, str]:
-        """Return by each text that only one row has, as a cell or as two, what its learner is called here."""
+        """Return the learner's name by each text that only one row has, in a cell or in two neighbors."""
         count = Counter(text for row in self.roster.rows for text in _texts(row))
         return {
             text: name
@@ -81,7 +84,7 @@ class RosterMatch:
         }
 
     def with_people(self, people: Collection[str]) -> RosterMatch:
-        """Return the match with learners who have no file of their own, but points or a group."""
+        """Return the match extended by learners who have points or a group, but no file."""
         rows = tuple(
             name if learner is None and name in people else learner
             for learner, name in zip(self.rows, self.names, strict=True)
@@ -91,7 +94,7 @@ class RosterMatch:
 
 
 def read_roster(path: Path) -> Roster:
-    """Read a CSV export. Raise RosterError where it is none."""
+    """Read a CSV export. Raise RosterError if the file is not a roster."""
     try:
         table = read_table(path, "The roster")
     except TableError as error:
@@ -122,8 +125,9 @@ def read_roster(path: Path) -> Roster:
 def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     """Find each learner's row. Raise RosterError if none is found.
 
-    learners: by name, what the name was read from. A platform's number decides first, if the row does not
-    name somebody else. Then the column decides, or two neighboring ones, in which most learners are found.
+    First, rows match by the platform's number, unless they name a different person. The others match by the
+    column, or the pair of neighboring columns, in which most learners are found. learners: the source of
+    each name.
     """
     by_number, number_column = _by_number(roster, learners)
     rest = [name for name in learners if name not in by_number.values()]
@@ -149,7 +153,7 @@ def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
 
 
 def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int, str], str]:
-    """Return the learners of rows that have their platform's number, and the column that has it."""
+    """Return the learners found by their platform's number, by row, and the number's column."""
     found: dict[int, str] = {}
     used = ""
     named: dict[str, set[int]] = {}
@@ -164,7 +168,8 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
         for at, row in enumerate(roster.rows if place is not None else ()):
             number = _LAST_NUMBER.search(row[place or 0].strip())
             same = numbers.get(number[0], []) if number else []
-            # A different assignment, or a group's name, has the same number for a different person.
+            # In a different assignment, or as a group's number, the same number belongs to a different
+            # person.
             only = learners[same[0]] if len(same) == 1 else None
             if only and (
                 (platform == "moodle" and _is_blind(only, row[place or 0]))
@@ -176,7 +181,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
 
 
 def _identifiers(roster: Roster) -> int | None:
-    """Return the place of the column "Identifier" of Moodle's grading worksheet: "Participant 22"."""
+    """Return the index of the column "Identifier" of Moodle's grading worksheet: "Participant 22"."""
     for at in range(len(roster.columns)):
         cells = [_IDENTIFIER.fullmatch(row[at].strip()) for row in roster.rows]
         if len({cell[1] if cell else None for cell in cells}) == 1 and all(cells):
@@ -185,28 +190,29 @@ def _identifiers(roster: Roster) -> int | None:
 
 
 def _is_blind(source: Source, identifier: str) -> bool:
-    """Return whether a source is called like a row of Moodle's worksheet, in whatever language that is.
+    """Return whether a source's name is that of a row in Moodle's worksheet, in any language.
 
-    In blind marking "Teilnehmer/in 24" of the worksheet is "Teilnehmer_in_24" or, with a group,
-    "Team A-Teilnehmer_in_24" in a file's name: the number alone says who it is.
+    In blind marking, "Teilnehmer/in 24" of the worksheet is "Teilnehmer_in_24" in a file's name or, with a
+    group, "Team A-Teilnehmer_in_24". Only the number identifies the learner.
     """
     return only_letters(source.name.rpartition("-")[2]) == only_letters(identifier)
 
 
 def _agrees(at: int, row: Sequence[str], source: Source, named: Mapping[str, set[int]]) -> bool:
-    """Return whether a row with a source's number may be its learner's, by the names in it.
+    """Return whether the names in a row that has a source's number can be those of the learner.
 
-    named: by the letters of a name, the rows in which it stands.
+    named: the rows that contain a name, by the name's letters.
     """
-    if source.platform == "canvas":  # only letters are left of a name, and a group has its own
+    # only the letters of a name are left, and a group's name is not in the roster
+    if source.platform == "canvas":
         return at in named.get(_letters(source.name.rpartition(" (")[0]), {at})
     words = _words(source.name)
-    # before a name there may be the name of a group: "Team A-Ann Lee"
+    # the name of a group may precede a name: "Team A-Ann Lee"
     return any(_words(text) == words or source.name.endswith(f"-{text}") for text in _texts(row))
 
 
 def _texts(row: Sequence[str]) -> set[str]:
-    """Return what a row may call its learner: each cell, and two neighbors, in either order."""
+    """Return the texts in a row that may name its learner: each cell, and two neighbors in either order."""
     cells = [one_form(cell) for cell in row[:_MOST_NAMES]]
     pairs = [
         pair
@@ -218,7 +224,7 @@ def _texts(row: Sequence[str]) -> set[str]:
 
 
 def _likeliest(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[str]]:
-    """Return the place, the name and the cells of the column that names most learners, or of two together."""
+    """Return index, name and cells of the column, or pair of columns, that names most learners."""
     columns = roster.columns
     tries = [
         (at, columns[at], [one_form(row[at]) for row in roster.rows]) for at in range(len(columns))
@@ -237,7 +243,7 @@ def _likeliest(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[
 
 
 def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) -> Iterator[str]:
-    """Return for each row what its learner is called here: those without a file as the roster does."""
+    """Yield the learner's name for each row. Learners without a file are named as in the roster."""
     place = next((at for name in _FULL_NAMES if (at := roster.place(name)) is not None), None)
     taken = Counter(filter(None, found))
     for row, learner, cell in zip(roster.rows, found, cells, strict=True):
@@ -252,9 +258,9 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
 
 
 def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
-    """Return each cell's learner: of just this name, else the only one but for its case, or with a number.
+    """Return each cell's learner: by the exact name, or ignoring case or a number if that is unique.
 
-    `kay_2` is found in the cell "kay" if no other learner has that name: the number may be that of a try.
+    The cell "kay" matches `kay_2` if no other learner has that name, because the number may count attempts.
     """
     exact = {one_form(learner): learner for learner in learners}
     loose: dict[str, list[str]] = {}

@@ -1,9 +1,9 @@
-"""Grade on a Dask cluster, for a class that one machine would take too long for.
+"""Grade on a Dask cluster, for a class that takes one machine too long.
 
     jobs --bytes of each file--> workers, each a whole course with its own sandbox --> records
 
-`course grade --scheduler ADDRESS` calls it in the place of the local processes. Each worker machine has
-the same version of the course installed; one that has not is reported, and its submissions get no verdict.
+`course grade --scheduler ADDRESS` uses it in place of local processes. The same version of the course must
+be installed on each worker machine. Otherwise the worker is reported, and its submissions get no verdict.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from helpers.grading.setting import CannotGrade
 from helpers.grading.submissions import Job
 
 _CONNECT_S = 5.0
-# The folder that the workers of one machine share: what they tried of a batch, and whose turn it is.
+# The folder that the workers of one machine share, with a batch's cache and its turns.
 _SHARED = "real-ranks-batch-"
 
 
 def grade_on_cluster(
     jobs: Sequence[Job], address: str, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
-    """Send the jobs to the cluster at `address`; give records as they come. Raise CannotGrade."""
+    """Grade the jobs on the cluster at `address`. Yield records as they arrive. Raise CannotGrade."""
     try:
         from distributed import Client, as_completed
     except ModuleNotFoundError:
@@ -59,16 +59,17 @@ def grade_on_cluster(
                 yield job, _not_graded(job, plan.level, Status.UNREADABLE, str(error))
                 continue
             task = (job.learner, job.file, content, plan.level, secret, plan.limits, batch)
-            # pure=False: Dask would take two equal files for one task. retries: a worker may be lost.
+            # pure=False: Dask would otherwise merge the tasks of two equal files. retries: a worker may be
+            # lost.
             futures[client.submit(grade_there, *task, pure=False, retries=1)] = job
-        # A worker with other checks would give other points for the same answer.
+        # A worker with different checks would give different points for the same answer.
         mine = versions_here(plan.level, secret)
         for future in as_completed(futures):  # type: ignore[no-untyped-call]
             yield futures[future], _taken(futures[future], future, plan.level, mine)
 
 
 def _taken(job: Job, future: Any, level: str, mine: Mapping[str, str]) -> Record:
-    """Take a worker's record, if its checks are ours."""
+    """Return a worker's record, or a fault if its versions differ from ours."""
     if future.status != "finished":
         why = f"The cluster failed: {future.exception()!r}"[:500]
         return _not_graded(job, level, Status.HARNESS_FAULT, why)
@@ -83,19 +84,19 @@ def _taken(job: Job, future: Any, level: str, mine: Mapping[str, str]) -> Record
 def grade_there(
     learner: str, file: str, content: bytes, level: str, secret: str, limits: Limits, batch: str
 ) -> dict[str, Any]:
-    """Grade one submission on a worker of the cluster; give its record as JSON's own types.
+    """Grade one submission on a worker of the cluster. Return its record as JSON types.
 
-    batch: its name, known to nobody else. Of one batch, the workers of a machine try equal answers once, and
-    leave the machine to one of them that tries what was too slow.
+    batch: the batch's secret name. The workers of a machine share its cache and its turns: equal answers
+    run once, and an answer that was too slow runs again while the others wait.
     """
     with TemporaryDirectory(prefix="real-ranks-job-") as folder:
         path = Path(folder) / os.path.basename(file)
-        path.write_bytes(content)  # the class's folder need not be one that this machine sees
+        path.write_bytes(content)  # the class's folder may not exist on this machine
         return _grader(level, secret, limits, batch).grade(Job(learner, path, file)).as_json()
 
 
 _here = threading.local()
-"""What a thread of a worker keeps from task to task: `asked`, and the `grader` and `stack` made for it."""
+"""What a worker's thread keeps between tasks: `asked`, and the `grader` and `stack` made for it."""
 
 
 def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:

@@ -1,4 +1,4 @@
-"""What `course grade` was asked to do, and the error that ends it."""
+"""Define the options of `course grade`, and the error that ends it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ from pathlib import Path
 
 
 class CannotGrade(Exception):
-    """Nothing can be done, or not to the end. One line: what is wrong, and what to do."""
+    """Grading cannot start, or cannot finish. The message is one line: what is wrong, and what to do."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The command line: made once by the command, and passed on unchanged to where it is used.
+    """The options of `course grade`, parsed once and passed on unchanged.
 
-    folder: what was handed in. out: where results go. sandbox: "auto", or a level of `sandbox.levels`. jobs:
-    how many graders at a time, by default two for each core. roster: the platform's export. pictures: of
-    which visible runs, "all", "failed" or "none". verify: grade once more and report differences; nothing
-    is written. release: the bundle that was handed out. title: of the class. github: print annotations.
-    scheduler: the address of a Dask scheduler, "" for processes on this machine. notebooks: numbers or names
-    of the class's, with spaces between; see `reports.standing.course_of`. policy, overrides, groups: files;
-    where none is named, policy.toml, overrides.csv and groups.csv in `out`, if they exist. again: use nothing
-    that was kept.
+    Args:
+        folder: The submissions.
+        out: The folder for results.
+        sandbox: "auto", or a level of `sandbox.levels`.
+        jobs: How many graders run in parallel; by default two for each core.
+        roster: The platform's export.
+        pictures: Which visible runs to draw: "all", "failed" or "none".
+        verify: Grade again and report differences, without writing anything.
+        release: The bundle that was handed out.
+        title: The title of the class.
+        github: Print annotations.
+        scheduler: The address of a Dask scheduler, "" for processes on this machine.
+        notebooks: Numbers or names of the class's notebooks, separated by spaces. See
+            `reports.standing.course_of`.
+        policy, overrides, groups: Files. By default policy.toml, overrides.csv and groups.csv in `out`, if
+            they exist.
+        again: Do not use cached results.
     """
 
     folder: Path

@@ -1,10 +1,10 @@
-"""Find what was handed in: one file for each learner, one folder for each, or as a platform exports them.
+"""Find submissions: one file or folder for each learner, or a platform's export.
 
     file --what it is (its contents)--> hand-in --whose it is (its place, then its name)--> Job
 
-Contents decide, a name is a hint. What may be somebody's work and is not a notebook becomes a job all the
-same: it is reported as unreadable, with the reason, and its learner does not vanish. Whose names mean what
-is in `owners`; which exercises are in a file is `checks.check_notebook.answers_in`.
+Contents decide, names are hints. A file that is not a notebook but may be a learner's work becomes a job,
+too. It is reported as unreadable, with the reason, so that its learner does not vanish. `owners` knows
+whose names mean what, and `checks.check_notebook.answers_in` finds the exercises in a file.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from helpers.grading.owners import (
 )
 from helpers.grading.setting import CannotGrade
 
-# Notebooks that are taken of one learner's folder: some copies of each of the course's.
+# Maximum number of notebooks in one learner's folder: some copies of each of the course's.
 MOST_FILES = 100
-# Files and folders that are looked at in it.
+# Maximum number of files and folders that are examined in it.
 MOST_ENTRIES = 20_000
 _DEEPEST = 4
-# Files that are named one by one where a learner has handed in no notebook.
+# If a learner has handed in no notebook, at most this many other files are listed.
 _MOST_OTHERS = 5
 _HEAD_BYTES = 1 << 20
-# What systems and tools leave, and no learner hands in.
+# Files of systems and tools, which no learner hands in.
 _LITTER = re.compile(
     r"\._.*|\.~.*|~\$.*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|\.(?:DS_Store|ipynb_checkpoints|git\w*"
     r"|venv|vscode|idea|virtual_documents|Trash.*|cache|config|local|jupyter|ipython|keep|fseventsd|Spotlight.*)"
 )
 # The map of the course, which `course lab` puts into every learner's folder.
 _OURS = "home.ipynb"
-# What instructors keep next to what was handed in.
+# Files that instructors keep next to the submissions.
 _INSTRUCTORS = re.compile(
     r"(?:readme|license|makefile)\b.*|.*\.(?:md|csv|tsv|xlsx?|ods|toml|ya?ml|log|lock)", re.I
 )
 _ARCHIVE = re.compile(r".*\.(?:zip|rar|7z|tar|tgz|tar\.\w+)", re.I)
-# Folders of one learner that may hold the same notebook.
+# Folders of one learner that may contain the same notebook.
 _OWN_FOLDERS = re.compile(
     r"work|notebooks|solutions?|tests?|docs|old|new|backups?|archive|final|drafts?|versions?|cop(?:y|ies)"
     r"|submi\w+|release|source|autograded|feedback",
@@ -63,14 +63,17 @@ _DEFINED = re.compile(rb"\b(?:def|class) +(\w+)")
 
 
 class NoSubmissions(CannotGrade):
-    """The folder gives nothing to grade. One line: what is wrong, and what to do."""
+    """The folder contains nothing to grade. The message is one line: what is wrong, and what to do."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One submission to grade. path: the file. file: the same below the class's folder.
+    """One submission to grade.
 
-    of: how many files its learner has handed in, of which this is one.
+    Args:
+        path: The file.
+        file: Its path below the class's folder.
+        of: How many files its learner has handed in, including this one.
     """
 
     learner: str
@@ -81,7 +84,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Submissions:
-    """What was found. sources: for each learner what the name was read from. notices: a line each."""
+    """What was found. sources: the source of each learner's name. notices: lines for the instructor."""
 
     jobs: tuple[Job, ...]
     sources: dict[str, Source]
@@ -98,9 +101,10 @@ class _Found:
 
 
 def find_submissions(folder: Path, aside: Collection[Path] = ()) -> Submissions:
-    """Return what is to be graded, in order. aside: files of the instructor's that may lie there.
+    """Return what is to be graded, in order. aside: the instructor's own files in the folder.
 
-    Raise NoSubmissions where there is nothing.
+    Raises:
+        NoSubmissions: There is nothing to grade.
     """
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
@@ -129,23 +133,23 @@ def find_submissions(folder: Path, aside: Collection[Path] = ()) -> Submissions:
 
 
 def _handed_in(found: _Found) -> Sequence[Path]:
-    """Return a learner's files: the notebooks; without any, whatever else there is, or the empty folder."""
+    """Return a learner's notebooks. Without any, return the other files, or the empty folder."""
     if not found.files:
         return found.others if 0 < len(found.others) <= _MOST_OTHERS else found.empty
     named = {name for path in found.files for name in notebooks_named(path.name)}
-    # an export next to its notebook says nothing new, that of a different notebook does
+    # an export of a notebook that was also handed in adds nothing, unlike that of a different notebook
     alone = (path for path in found.others if {*notebooks_named(path.name)} - named)
     return [*found.files, *alone]
 
 
-# --- folders: which hold a class, and which one learner's files ---------------------------------------
+# --- folders of a class, folders of one learner -------------------------------------------------------
 
 
 def _class_folders(folder: Path) -> list[Path]:
-    """Return the class's folder, and the folders below it that hold several learners' files.
+    """Return the class's folder, and the folders below it that contain several learners' files.
 
-    Such are exports that were unpacked into a folder of their own, those on the way to them, and folders that
-    are called like a notebook. A folder that is alone is one as well if folders in it hold the same notebook.
+    These are unpacked exports, the folders that lead to them, and folders named like a notebook. A folder's
+    only subfolder is one as well if its own subfolders contain the same notebook.
     """
     folders, files = _names(folder)
     if len(folders) == 1 and not files and _holds_learners(folder / folders[0]):
@@ -163,7 +167,7 @@ def _exports(here: Path, depth: int) -> list[Path]:
 
 
 def _holds_learners(here: Path) -> bool:
-    """Return whether folders in this one hold copies of the same notebook, as learners' folders do."""
+    """Return whether subfolders contain copies of the same notebook, as learners' folders do."""
     folders, files = _names(here)
     if has_platform_names(folders, files, here.name):
         return True
@@ -172,7 +176,10 @@ def _holds_learners(here: Path) -> bool:
 
 
 def _with_same_notebook(here: Path, paths: Sequence[Path]) -> set[str]:
-    """Return the folders in `here`, except those that a learner makes, that hold notebooks of one name."""
+    """Return the largest set of folders in `here` that contain a notebook of the same name.
+
+    Folders that a learner may have made, such as `old` or `backup`, are left out.
+    """
     by_name: dict[str, set[str]] = {}
     for path in paths:
         first, *rest = path.relative_to(here).parts
@@ -211,7 +218,7 @@ def _look_into(
     found: dict[Source, _Found],
     notices: list[str],
 ) -> None:
-    """Add what a folder of a class holds: each folder in it is somebody's, and so is each file."""
+    """Add the contents of a class's folder. Each folder and each file in it belongs to one learner."""
     sources: dict[str, Source] = {}
     files: dict[str, str] = {}
     for entry in _entries(here, folder, notices):
@@ -246,7 +253,7 @@ def _is_somebodys(name: str) -> bool:
 
 
 def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> None:
-    """Walk down one learner's folder, as far as is bounded: what is too much costs nobody else."""
+    """Search one learner's folder, within limits, so that a huge one does not delay the others."""
     name, before = printable(top.name), len(own.files)
     todo, looked = [(top, 1)], 0
     while todo:
@@ -280,11 +287,11 @@ def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> Non
         )
 
 
-# --- files: what they are -----------------------------------------------------------------------------
+# --- files --------------------------------------------------------------------------------------------
 
 
 def _may_be_notebook(path: Path) -> bool:
-    """Return whether a file in a learner's folder is, or may hold, a notebook."""
+    """Return whether a file in a learner's folder is, or may contain, a notebook."""
     name = path.name.lower()
     return (
         ".ipynb" in name or _ARCHIVE.fullmatch(name) is not None or looks_like_notebook(_head(path))
@@ -292,9 +299,9 @@ def _may_be_notebook(path: Path) -> bool:
 
 
 def _notebook_in(path: Path) -> str:
-    """Return the course's notebook of which a file seems to define the most exercises, by its text; or "".
+    """Return the notebook of which a file's text seems to define the most exercises, or "".
 
-    The text is not parsed: this only helps to read names. What is graded follows from the cells.
+    The text is not parsed, because this only helps to read names. The cells decide what is graded.
     """
     known = headings()
     names = {
@@ -305,7 +312,7 @@ def _notebook_in(path: Path) -> str:
 
 
 def _head(path: Path, most: int = _HEAD_BYTES) -> bytes:
-    """Return what a regular file begins with, b"" if it cannot be read."""
+    """Return the first bytes of a regular file, b"" if it cannot be read."""
     # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a link may lead anywhere.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(OSError):
@@ -316,9 +323,9 @@ def _head(path: Path, most: int = _HEAD_BYTES) -> bytes:
 
 
 def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
-    """Return what a folder holds, in order, without litter and hidden folders that hold no notebook."""
+    """Yield a folder's entries in order, without litter and hidden folders that contain no notebook."""
     try:
-        # One more than is taken shows that there are too many, without reading all of them.
+        # One more than the limit shows that there are too many, without reading all of them.
         with os.scandir(here) as found:
             entries = sorted(islice(found, MOST_ENTRIES + 1), key=lambda entry: entry.name)
     except OSError as error:

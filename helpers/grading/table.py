@@ -1,7 +1,7 @@
-"""Read a table as spreadsheets and learning platforms write it, as texts.
+"""Read a table of texts, as spreadsheets and learning platforms write it.
 
-Spreadsheets in many countries write semicolons and decimal commas, some write UTF-16 or a first line
-`sep=;`, and all leave empty columns behind.
+In many countries spreadsheets write semicolons and decimal commas. Some write UTF-16 or a first line
+`sep=;`, and all leave empty columns at the end.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
 
 
 class TableError(Exception):
-    """A file cannot be read as a table. One line: the file, what is wrong, what to do."""
+    """A file cannot be read as a table. The message is one line: the file, what is wrong, what to do."""
 
 
 class Row(NamedTuple):
-    """The cells of a row that is not empty, and the line on which it begins."""
+    """The cells of a nonempty row, and the line on which it begins."""
 
     line: int
     cells: tuple[str, ...]
 
 
 def read_table(path: Path, name: str) -> list[Row]:
-    """Return the rows of a CSV file that are not empty. Raise TableError.
+    """Return the nonempty rows of a CSV file. Raise TableError.
 
-    name: what messages call the file, as in "The roster".
+    name: how messages call the file, for example "The roster".
     """
     text = read_text(path, name)
     separator = _SEPARATOR.match(text)
@@ -54,17 +54,17 @@ def read_table(path: Path, name: str) -> list[Row]:
     except csv.Error as error:
         raise TableError(f"{path}, line {start}: this is not CSV: {error}.") from None
     width = max((_width(row.cells) for row in rows), default=0)
-    # Only columns that are empty in every row go: a row with a cell too many is an error of its author's.
+    # Remove only columns that are empty in every row: a cell too many in one row is an error to report.
     return [Row(row.line, row.cells[:width]) for row in rows]
 
 
 def _width(cells: Sequence[str]) -> int:
-    """Return the place after the last cell that holds something."""
+    """Return the number of cells up to the last one with content."""
     return max((at for at, cell in enumerate(cells, 1) if cell.strip()), default=0)
 
 
 def read_text(path: Path, name: str) -> str:
-    """Return the text of a file in UTF-8, or in UTF-16 with its mark. Raise TableError."""
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark. Raise TableError."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -80,5 +80,5 @@ def read_text(path: Path, name: str) -> str:
 
 
 def number_in(cell: str) -> float:
-    """Return the number in a cell, be its decimals after a point or a comma. Raise ValueError."""
+    """Return the number in a cell, with a decimal point or a decimal comma. Raise ValueError."""
     return float(cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell)

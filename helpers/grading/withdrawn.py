@@ -1,6 +1,6 @@
-"""Remove what earlier runs left of files that are no longer handed in.
+"""Remove results of files that are no longer handed in.
 
-A learner who was withdrawn, or took a file back, must not be found in pages, records or `course mistakes`.
+A learner who left the class, or took a file back, must not appear in pages, records or `course mistakes`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from helpers.grading.record import from_json
 
 
 def remove_withdrawn(folder: Path, kept: Collection[Path]) -> list[str]:
-    """Remove the records that are not `kept`; return whose they were, each once."""
+    """Remove the records that are not `kept`. Return the names of their learners."""
     learners = set()
     for path in sorted(set(folder.glob("*.json")) - set(kept)):
-        with suppress(OSError, ValueError):  # a damaged record does not say whose it was
+        with suppress(OSError, ValueError):  # a damaged record does not name its learner
             learners.add(from_json(json.loads(path.read_text(encoding="utf-8"))).learner)
         with writing(path):
             path.unlink(missing_ok=True)

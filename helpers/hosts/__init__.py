@@ -1,9 +1,9 @@
-"""The same cell on several machines.
+"""Run the same cell on several machines.
 
     with hosts("tcp://scheduler:8786"):         # an existing Dask cluster
         launch(f, 8)
 
-| asked for     | machines (`Hosts`: opened, compared, closed), clusters (ssh, Slurm), versions   |
+| requested     | machines (`Hosts`: opened, compared, closed), clusters (ssh, Slurm), versions   |
 | in the kernel | servers (a `World`'s), near (the link to each host, and a site there)           |
 | between them  | worker (in Dask's worker: carries bytes), streams (what these bytes mean)       |
 | on a host     | agent (owns the rank server there)                                              |
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 def connect(address: str, *, interface: str = "") -> Hosts:
     """Return the machines of a Dask cluster, for `launch` and `%%ranks`; `hosts(address)` does the same.
 
-    address: of the cluster's scheduler, "tcp://HOST:PORT". One worker on each machine is used: it starts a
-    rank server there. interface: the network interface for the ranks' own connections ("eth0"), by default
-    the one that has the Dask worker's address. Nothing is connected before `open()`, or before the first
-    `with`. That raises LaunchError, with a line that says what is wrong, if a machine cannot be used.
+    Nothing is connected before `open()` or the first `with`. They raise LaunchError, with a line that says
+    what is wrong, if a machine cannot be used.
+
+    Args:
+        address: The address of the cluster's scheduler, "tcp://HOST:PORT". One worker on each machine is
+            used: it starts a rank server there.
+        interface: The network interface for connections between ranks ("eth0"); by default, the one with
+            the Dask worker's address.
     """
     from helpers.hosts.machines import Hosts
     from helpers.hosts.names import check_text
@@ -35,7 +39,7 @@ def connect(address: str, *, interface: str = "") -> Hosts:
 
 
 def local(n: int = 2) -> Hosts:
-    """Return `n` hosts that are processes of this machine: to try out what needs several."""
+    """Return `n` hosts that are processes of this machine, to try out what needs several hosts."""
     from helpers.hosts.clusters import local_cluster
     from helpers.hosts.machines import Hosts, Kind
     from helpers.hosts.names import check_count
@@ -45,9 +49,9 @@ def local(n: int = 2) -> Hosts:
 
 
 def ssh(*names: str, interface: str = "") -> Hosts:
-    """Return machines that this one reaches by ssh, without a password. Dask starts a worker on each.
+    """Return machines that are reachable by ssh without a password. Dask starts a worker on each.
 
-    The first also runs the scheduler. Each needs the same Python environment at the same path.
+    The first machine also runs the scheduler. Each needs the same Python environment at the same path.
     """
     from helpers.hosts.clusters import ssh_cluster
     from helpers.hosts.machines import Hosts, Kind
@@ -58,7 +62,7 @@ def ssh(*names: str, interface: str = "") -> Hosts:
 
 
 def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
-    """Return nodes of a Slurm cluster: those of the allocation in which this process runs, else new ones.
+    """Return nodes of a Slurm cluster: those of this process's allocation, or of a new one.
 
     nodes: how many; 0 for all of the allocation.
     """
@@ -71,7 +75,7 @@ def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
 
 
 class _Callable(ModuleType):
-    """`hosts(address)`: the package has the name that learners call, which Python would not let it share."""
+    """Makes `hosts(address)` callable: the function that learners call has the same name as the package."""
 
     def __call__(self, address: str, *, interface: str = "") -> Hosts:
         return connect(address, interface=interface)

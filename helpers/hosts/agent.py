@@ -1,10 +1,10 @@
-"""The course's process on one host: it owns the rank server there, and speaks for it to the kernel.
+"""Own the rank server on one host, and speak for it to the kernel.
 
-    python -m helpers.hosts.agent ADDRESS INTERFACE     (with a socket in the place of its input)
+    python -m helpers.hosts.agent ADDRESS INTERFACE     (with a socket as its standard input)
 
-Started by the host's Dask worker (`worker`), as a process of its own: a rank server must not start in a
-child of multiprocessing, as workers under a nanny are, and what ranks need is not imported into the worker.
-It ends, and its ranks with it, when its socket closes or has been silent for ten seconds.
+The host's Dask worker (`worker`) starts it as a separate process, for two reasons: a rank server must not
+start in a child of multiprocessing, which workers under a nanny are, and the worker should not import what
+ranks need. When its socket closes, or has been silent for ten seconds, it ends with all its ranks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REACH_S = 3.0
 
 
 class _Here(Beside):
-    """The rank server of this host stays until the kernel has no more need of the host."""
+    """The rank server of this host. It stays until the kernel no longer needs the host."""
 
     idle_s = 0.0
 
@@ -49,12 +49,13 @@ class Agent(Streams):
         self._site = _Here()
         self._server: Connection | None = None
         self._logs: dict[tuple[int, int], Logs] = {}
-        # What holds the ports of a launch: no other program is given them while its ranks live.
+        # Sockets that reserve the ports of a launch, so that no other program gets them while its ranks
+        # live.
         self._held: dict[int, list[socket.socket]] = {}
         self._listening: socket.socket | None = None
 
     def close(self) -> None:
-        """End the rank server and all that its ranks have made."""
+        """End the rank server and all that its ranks have started."""
         (self._server or self._site).close()
 
     def heard(self, kind: int, launch: int, rank: int, body: bytes) -> None:
@@ -70,7 +71,7 @@ class Agent(Streams):
                 problem = str(error)
             self.send(ANSWER, number, body=msgpack.encode((problem, answer)))
 
-    # --- what the kernel says to its rank server ---------------------------------------------------
+    # --- messages for the rank server --------------------------------------------------------------
 
     def _obey(self, message: dict[str, Any]) -> None:
         assert self._server is not None
@@ -95,9 +96,9 @@ class Agent(Streams):
                 ends[rank] = other.fileno(), write
                 self._logs[launch, rank] = logs
                 self.add(Rank(launch, rank, mine, read, reads_output=True))
-            with suppress(ServerGone):  # the kernel hears of it by `_from_server`
+            with suppress(ServerGone):  # `_from_server` reports it to the kernel
                 self._server.start_ranks(launch, logs.fd, ends)
-        except OSError as error:  # too many descriptors, too little memory
+        except OSError as error:  # too many descriptors, or too little memory
             refused = [launch, ranks[0], str(error)]
             self.send(CONTROL, body=json.encode({"refused": refused}))
         finally:
@@ -114,7 +115,7 @@ class Agent(Streams):
             held.close()
 
     def _from_server(self, events: int) -> None:
-        """Pass on what the rank server says; of a rank that has ended, after its own last words."""
+        """Pass on the rank server's messages. A rank's exit is passed on after its last output."""
         assert self._server is not None
         try:
             messages = self._server.control.receive(0.0)
@@ -144,10 +145,10 @@ class Agent(Streams):
             head = COUNT.pack(start) + COUNT.pack(lost)
             self.send(RECORDS, rank.launch, rank.rank, head + chunk)
 
-    # --- what the kernel asks ---------------------------------------------------------------------
+    # --- questions of the kernel ------------------------------------------------------------------
 
     def _about(self) -> dict[str, Any]:
-        """Say what this host has: versions, folders, address."""
+        """Return what this host has: versions, folders, address."""
         interface, address = find_interface(self._interface, self._address)
         return {
             "name": socket.gethostname(),
@@ -163,29 +164,29 @@ class Agent(Streams):
         }
 
     def _begin(self) -> None:
-        """Start the rank server: the kernel has compared all hosts."""
+        """Start the rank server, once the kernel has compared all hosts."""
         self._server = Connection(self._site)
         self.watch(self._server.fileno(), selectors.EVENT_READ, self._from_server)
 
     def _ports(self, launch: int) -> list[int]:
-        """Hold two free ports for a launch."""
+        """Reserve two free ports for a launch."""
         _, address = find_interface(self._interface, self._address)
         held = self._held[launch] = [_held_port(address), _held_port(address)]
         return [int(each.getsockname()[1]) for each in held]
 
     def _listen(self) -> int:
-        """Listen at a free port, for the other hosts to `_reach`."""
+        """Listen on a free port, to which the other hosts connect with `_reach`."""
         _, address = find_interface(self._interface, self._address)
         self._listening = socket.create_server((address, 0), family=_family(address))
         return int(self._listening.getsockname()[1])
 
     def _reach(self, others: Sequence[tuple[str, int]]) -> list[str]:
-        """Connect to each of the others; return why that failed, "" where it did not."""
+        """Connect to each of the others. Return the error of each, or ""."""
         with ThreadPoolExecutor(max(1, len(others))) as pool:
             return list(pool.map(_reaches, others))
 
     def _hush(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._listening is not None:
             self._listening.close()
             self._listening = None
@@ -194,7 +195,7 @@ class Agent(Streams):
         return time.monotonic_ns()
 
     def _threads(self, launch: int, pids: dict[int, int]) -> Threads:
-        """Look at ranks of a launch; send before what they have recorded until now."""
+        """Return the threads of a launch's ranks, after sending what the ranks have recorded until now."""
         for rank in pids:
             if (known := self.ranks.get((launch, rank))) is not None:
                 self._send_records(known)
@@ -211,7 +212,7 @@ class Agent(Streams):
 def find_interface(name: str, address: str) -> tuple[str, str]:
     """Return a network interface and its address.
 
-    name: of the interface; "" for the one that has `address` (of a Dask worker, "tcp://10.0.0.2:41234").
+    name: the interface's name, "" for the one with `address` (a Dask worker's, "tcp://10.0.0.2:41234").
     Raise ValueError if there is none.
     """
     host = host_in(address)
@@ -237,7 +238,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 def _held_port(address: str) -> socket.socket:
     held = socket.socket(_family(address))
-    # Bound and not listening: rank 0's store may listen there, and the kernel gives the port to nobody else.
+    # Bound but not listening: rank 0's store may listen there, and no other program gets the port.
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind((address, 0))
     return held
@@ -253,7 +254,7 @@ def _reaches(other: tuple[str, int]) -> str:
 
 
 def _gpus() -> int:
-    # Not by torch, whose import takes this process longer than anything else that it does.
+    # Not by torch, whose import takes longer than everything else in this process.
     devices = sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in os.listdir("/dev"))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return devices if visible is None else min(devices, len(list(filter(None, visible.split(",")))))
@@ -263,7 +264,7 @@ def main() -> None:
     address, interface = sys.argv[1:3]
     agent = Agent(socket.socket(fileno=os.dup(0)), interface, address)
     null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)  # else ranks' server would have a copy of the link, and keep it open
+    os.dup2(null, 0)  # otherwise the rank server would inherit the link and keep it open
     os.close(null)
     try:
         agent.serve()

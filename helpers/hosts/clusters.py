@@ -1,4 +1,4 @@
-"""Dask clusters that are started for one kernel and end with it: on this machine, by ssh, by Slurm."""
+"""Start Dask clusters that end with this kernel: on this machine, by ssh, by Slurm."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any, Self
 
 from helpers.ranks.failures import LaunchError
 
-# How long Slurm may take to start a worker on each node. A busy cluster may take longer to give any nodes:
-# then the allocation is better made first, and the kernel started within it.
+# Timeout in seconds for Slurm to start a worker on each node. A busy cluster may need longer to allocate
+# nodes. Then it is better to allocate them first and to start the kernel inside the allocation.
 _NODES_S = 60.0
 _CONNECT_S = 8.0
 _END_S = 5.0
-# Of the scheduler's HTTP server, which Dask starts in any case: by default 8787 of all addresses.
+# Address of Dask's HTTP server, which cannot be disabled. The default would be 0.0.0.0:8787.
 _NO_FIXED_PORT = "127.0.0.1:0"
 
 
@@ -35,14 +35,14 @@ def local_cluster(n: int) -> Any:
         threads_per_worker=1,
         dashboard_address=_NO_FIXED_PORT,
         security=_own_security(),
-        silence_logs=logging.CRITICAL,  # of how its processes end
+        silence_logs=logging.CRITICAL,  # silence messages about how its processes end
     )
 
 
 def _own_security() -> Any:
-    """Return a key that only this process has: who cannot show it cannot connect to the cluster.
+    """Return a key that only this process has. Without it, connecting to the cluster is impossible.
 
-    Without one, every user of the machine could run programs as this one.
+    Without a key, every user of the machine could run programs as this user.
     """
     from distributed.security import Security
 
@@ -55,7 +55,7 @@ def _own_security() -> Any:
 
 
 def _as_variables(security: Any) -> dict[str, str]:
-    """Return the environment variables by which a Dask worker is given its key."""
+    """Return the environment variables that pass the key to a Dask worker."""
     worker = security.get_tls_config_for_role("worker")
     return {
         "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
@@ -66,7 +66,7 @@ def _as_variables(security: Any) -> dict[str, str]:
 
 
 def ssh_cluster(names: Sequence[str]) -> Any:
-    """Have Dask start a scheduler on the first of these machines, and a worker on each of them."""
+    """Start a scheduler on the first of these machines, and a worker on each of them."""
     try:
         import asyncssh
     except ModuleNotFoundError:
@@ -75,8 +75,8 @@ def ssh_cluster(names: Sequence[str]) -> Any:
 
     if not names:
         raise LaunchError('hosts.ssh needs the names of machines: hosts.ssh("n1", "n2").')
-    # First by ourselves: Dask does not say which of the machines failed.
-    with ThreadPoolExecutor(1) as pool:  # the loop of a notebook's own thread is at work
+    # Log in first, because Dask does not say which of the machines failed.
+    with ThreadPoolExecutor(1) as pool:  # the event loop of a notebook's own thread is running
         problems = pool.submit(asyncio.run, _reached(names)).result()
     for name, problem in zip(names, problems, strict=True):
         if problem is not None:
@@ -97,7 +97,7 @@ def ssh_cluster(names: Sequence[str]) -> Any:
 
 
 async def _reached(names: Sequence[str]) -> list[BaseException | None]:
-    """Log in on each of these machines; return what was wrong with it."""
+    """Log in on each of these machines. Return the error of each, or None."""
 
     async def log_in(name: str) -> None:
         import asyncssh
@@ -124,8 +124,9 @@ class SlurmCluster:
             security=self.security,
         )
         self.scheduler_address = str(self._scheduler.scheduler_address)
-        # Without a nanny a worker ends when its scheduler does: with this process, however that ends. And
-        # when all its workers have ended, srun does, and the allocation that it may have asked for.
+        # Without a nanny a worker exits when its scheduler does, that is with this process, whatever ends
+        # it. When all workers have exited, so does srun, which releases an allocation that it has
+        # requested.
         worker = ["-m", "distributed.cli.dask_worker", self.scheduler_address, "--no-nanny"]
         worker += ["--nthreads", "1", "--no-dashboard", "--death-timeout", f"{_NODES_S:g}"]
         step = ["--overlap"] if inside else []  # the kernel itself may be a step of the allocation
@@ -133,7 +134,7 @@ class SlurmCluster:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (for the cluster's life)
         try:
             self._srun = subprocess.Popen(
-                # Numbered as Slurm numbers the nodes: ranks are placed in that order.
+                # Named by Slurm's number of the node, because ranks are placed in that order.
                 [
                     *words,
                     "sh",

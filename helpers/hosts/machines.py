@@ -1,4 +1,4 @@
-"""`hosts(...)`: machines of a Dask cluster, as a place for `launch` and `%%ranks`."""
+"""Use machines of a Dask cluster for `launch` and `%%ranks`: `hosts(...)`."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from helpers.ranks.failures import LaunchError
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.launcher import note_for_next_run, use_hosts
 
-# Seconds within which a scheduler, a worker, an agent has to answer.
+# Timeouts in seconds: to connect, for an answer, and for a nanny to restart a worker.
 _CONNECT_S = 5.0
 _ANSWER_S = 8.0
 _NANNY_S = 3.0
 
 
 class Kind(Enum):
-    """Where a Dask cluster comes from."""
+    """How a Dask cluster was started."""
 
-    # It was there before. Of the workers on one machine, one is used.
+    # It existed before. One worker on each machine is used.
     FOUND = auto()
     # It was started for this kernel, with a worker for each host. It ends even if the kernel is killed.
     STARTED = auto()
-    # The same, with workers that are processes of the kernel's.
+    # The same, but its workers are child processes of the kernel.
     LOCAL = auto()
 
 
 class Hosts:
     """Several machines on which `launch` and `%%ranks` run: in a `with` block, or by `--where NAME`.
 
-    `with machines:` opens them if nobody has, and closes them at its end if it has opened them. So in a
-    notebook `machines.open()` comes first, and each cell's `with machines:` finds its servers warm.
+    `with machines:` opens them if they are not open, and then closes them at its end. So a notebook calls
+    `machines.open()` first, and each cell's `with machines:` uses the running servers.
     """
 
     def __init__(
@@ -55,9 +55,14 @@ class Hosts:
         interface: str = "",
         kind: Kind = Kind.FOUND,
     ) -> None:
-        """cluster: gives an address of a scheduler, or a cluster object of Dask's, when the hosts are opened.
+        """Store how to reach the cluster. Nothing is connected yet.
 
-        interface: the network interface for the ranks' traffic, by default the one with the worker's address.
+        Args:
+            cluster: Returns a scheduler's address or a Dask cluster object. Called when the hosts are
+                opened.
+            interface: The network interface for the ranks' traffic; by default, that of the worker's
+                address.
+            kind: How the cluster was started.
         """
         self._cluster = cluster
         self._interface = interface
@@ -79,12 +84,12 @@ class Hosts:
         return [host.name for host in self.servers().hosts]
 
     def open(self) -> Self:
-        """Connect to the hosts, compare them, and start a rank server on each, unless that is done."""
+        """Connect to the hosts, compare them, and start a rank server on each, unless they are open."""
         self.servers()
         return self
 
     def close(self) -> None:
-        """End the rank servers and all their ranks; and the cluster, if it was started by this object."""
+        """End the rank servers and all their ranks, and the cluster if this object started it."""
         atexit.unregister(self.close)
         self._servers, self._client = None, None
         self._open.close()
@@ -105,16 +110,17 @@ class Hosts:
         self._blocks.pop().close()
 
     def servers(self) -> HostServers:
-        """Return the hosts' rank servers; start them if there are none, or if a host has gone since."""
+        """Return the hosts' rank servers. Start them if there are none, or if a host was lost."""
         if self._servers is not None and self._servers.alive():
             return self._servers
         refuse_where_ranks_must_not_start()
         if self._client is not None and self._client.status == "running":
             return self._start_again()
-        self.close()  # what is left if the scheduler has gone
+        self.close()  # the scheduler may be lost: close what is left
         try:
             self._connect()
-            # Only now that Dask is imported: exit handlers run in reverse order, and its own end its parts.
+            # After Dask's import: exit handlers run in reverse order, and Dask's own would end its parts
+            # first.
             atexit.register(self.close)
             self._servers = self._start_servers(self._workers())
         except BaseException:
@@ -123,7 +129,7 @@ class Hosts:
         return self._servers
 
     def _start_again(self) -> HostServers:
-        """Start rank servers on the hosts that are left, and say which have gone."""
+        """Start rank servers on the remaining hosts, and note which ones were lost."""
         before = []
         if self._servers is not None:
             before = [host.name for host in self._servers.hosts]
@@ -131,7 +137,7 @@ class Hosts:
             self._servers = None
         until = time.monotonic() + _NANNY_S
         while len(workers := self._workers()) < len(before) and time.monotonic() < until:
-            time.sleep(0.1)  # a nanny may be about to start a worker again
+            time.sleep(0.1)  # a nanny may be about to restart a worker
         self._servers = self._start_servers(workers)
         if lost := [name for name in before if name not in self.names]:
             note_for_next_run(f"{', '.join(lost)} has gone: ranks run on {', '.join(self.names)}")
@@ -147,14 +153,16 @@ class Hosts:
             raise LaunchError(
                 "Dask is not installed here: pip install distributed cryptography."
             ) from None
-        # What Dask logs when hosts or schedulers end would be shown below a cell; we report it ourselves.
+        # Dask's log messages about hosts or schedulers that end would appear below a cell; we report them
+        # ourselves.
         self._open.enter_context(silence_logging_cmgr(logging.CRITICAL))
         try:
             cluster = self._cluster()
         except RuntimeError as error:
             if self._kind is not Kind.LOCAL:
                 raise
-            # Most likely the workers, which import the script again, have refused to open hosts of their own.
+            # Most likely the workers, which import the script again, have refused to open hosts of their
+            # own.
             raise LaunchError(
                 f"the workers did not start: {str(error).rstrip('.')}. In a script, hosts.local belongs "
                 "under `if __name__ == '__main__':`."
@@ -206,12 +214,12 @@ class Hosts:
         return servers
 
     def _workers(self) -> list[tuple[str, str]]:
-        """Return the name and the address of one worker on each host, in the order of the hosts."""
+        """Return (name, address) of one worker on each host, in the order of the hosts."""
         found = self._client.scheduler_info(n_workers=-1)["workers"]
         if not found:
             raise LaunchError("the Dask cluster has no workers: a worker on each host is needed.")
         order = sorted(found, key=lambda address: _order(found[address]["name"], address))
-        if self._kind is not Kind.FOUND:  # it was started with one for each
+        if self._kind is not Kind.FOUND:  # the cluster was started with one worker for each host
             return [(found[address]["host"], address) for address in order]
         first: dict[str, str] = {}
         for address in order:
@@ -219,7 +227,7 @@ class Hosts:
         return list(first.items())
 
     def _register(self) -> None:
-        """Have all workers, and those that come later, answer to kernels."""
+        """Register the plugin with all present and future workers, so that they serve kernels."""
         from helpers.hosts.worker import Plugin
 
         failed: list[Exception | None] = []
@@ -227,12 +235,12 @@ class Hosts:
         def register() -> None:
             try:
                 self._client.register_plugin(Plugin(self._kind is Kind.LOCAL))
-            except Exception as error:  # of a worker: whatever its Python says of ours
+            except Exception as error:  # from a worker, for example an import that fails there
                 failed.append(error)
             else:
                 failed.append(None)
 
-        # In a thread that may be left alone: Dask waits for a worker that has vanished until TCP gives it up.
+        # In a thread that can be abandoned: if a worker has vanished, Dask waits until TCP gives up.
         thread = threading.Thread(target=register, daemon=True)
         thread.start()
         thread.join(_ANSWER_S)
@@ -282,7 +290,7 @@ class Hosts:
             raise LaunchError(f"{name}: {error}.") from None
 
     def _probe(self, hosts: list[Far]) -> None:
-        """Have each host connect to each other one, as ranks will. Raise LaunchError if one cannot."""
+        """Connect each host to every other, as ranks will. Raise LaunchError if one cannot."""
         ports = [host.near.question("listen") for host in hosts]
         at = [
             (host.address, self._answer(host.name, host.near, number))
@@ -304,8 +312,8 @@ class Hosts:
 def _check_scheduler(address: str) -> None:
     """Raise LaunchError if no Dask scheduler answers at an address.
 
-    A Client itself may wait forever for the answer of another server, such as the scheduler's dashboard, or
-    take the answer's first letters for a length and ask for as much memory.
+    A Client itself may wait forever for the answer of a different server, such as the scheduler's
+    dashboard, or read the answer's first letters as a length and allocate that much memory.
     """
 
     async def identity() -> Any:
@@ -320,12 +328,13 @@ def _check_scheduler(address: str) -> None:
         finally:
             comm.abort()
 
-    with ThreadPoolExecutor(1) as pool:  # the loop of a notebook's own thread is at work
+    with ThreadPoolExecutor(1) as pool:  # the event loop of a notebook's own thread is running
         try:
             answer = pool.submit(asyncio.run, asyncio.wait_for(identity(), _ANSWER_S)).result()
-        except Exception as error:  # whatever Dask makes of bytes that are not Dask's
+        except Exception as error:  # any error that Dask raises for bytes that are not Dask's
             answer = None
-            # TimeoutError, which is an OSError: something took the connection, and did not answer.
+            # TimeoutError is an OSError, but means that a server accepted the connection and did not
+            # answer.
             if isinstance(error, OSError) and not isinstance(error, TimeoutError):
                 raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
     if not isinstance(answer, dict) or answer.get("type") != "Scheduler":
@@ -345,7 +354,7 @@ async def _connect(worker: str, arguments: Mapping[str, Any], request: Mapping[s
 
 
 def _order(name: object, address: str) -> tuple[int, Any, str]:
-    """Put workers that are numbered, as those of ssh and Slurm, in their order; others by their address."""
+    """Return a sort key: numbered workers, such as those of ssh and Slurm, by number, others by address."""
     if str(name).isdigit():
         return 0, int(str(name)), address
     host = host_in(address)
@@ -355,7 +364,7 @@ def _order(name: object, address: str) -> tuple[int, Any, str]:
 
 
 def _compare(found: Mapping[str, Mapping[str, str]]) -> None:
-    """Raise LaunchError if a host has other versions than this process, or no torch."""
+    """Raise LaunchError if a host's versions differ from this process's, or if it has no torch."""
     for name, theirs in found.items():
         for what, mine in versions().items():
             if not theirs.get(what):

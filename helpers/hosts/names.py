@@ -1,4 +1,4 @@
-"""Names and addresses of hosts."""
+"""Check and parse names and addresses of hosts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_count(of: str, count: object, least: int) -> None:
 
 
 def check_address(address: str) -> None:
-    """Raise LaunchError if this is not an address of a scheduler, or if nobody knows its host."""
+    """Raise LaunchError if this is not a scheduler's address, or if its host cannot be resolved."""
     try:
         host, port = host_in(address), urlsplit(address).port
     except ValueError:  # a port that is not a number

@@ -1,9 +1,9 @@
-"""The kernel's end: for each host a link to its agent, and a site whose rank server is on that host.
+"""Connect the kernel to each host: a link to the host's agent, and a site for the rank server there.
 
     Connection ──socket──> Near (a thread) ──socket──> carry (in Dask's loop) ══> worker ══> agent
 
-To a `Connection`, and to a `World`, the rank server looks as if it were next to them: the same messages, with
-the same descriptors. `Near` takes these in the server's place and connects them with the ranks on the host.
+To a `Connection` and a `World`, the rank server seems to be on this machine: it uses the same messages and
+the same descriptors. `Near` receives them in its place and connects them with the ranks on the host.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from helpers.ranks.site import Beside
 from helpers.trace.log import put
 
 ANSWER_S = 8.0
-# Clocks drift apart, by some 50 microseconds in a second: after ten seconds they are compared again.
+# Clocks drift by about 50 microseconds in a second, so they are compared again after ten seconds.
 _CLOCK_NS = 10 * 10**9
 
 
 class Near(Streams):
-    """The kernel's end of the streams to one host, served by a thread of its own."""
+    """The kernel's end of the streams to one host, served by its own thread."""
 
     def __init__(self, link: socket.socket) -> None:
         super().__init__(link)
         self.why = "the course's process there has ended, or the connection to it"
         self._owner = os.getpid()
         self._numbers = itertools.count(1)
-        # When the answer that was fetched last came in.
+        # When the answer that was fetched last arrived.
         self.answered_ns = 0
-        # What has come in answer to each question, and when.
+        # The answer to each question, and when it arrived.
         self._answers: dict[int, queue.SimpleQueue[tuple[bytes, int]]] = {}
-        # launch -> the memory for its records
+        # launch -> the descriptor of the memory for its records
         self._records: dict[int, int] = {}
         self._control: Messages | None = None
         self._log: IO[bytes] | None = None
@@ -66,14 +66,14 @@ class Near(Streams):
         self._thread_here.start()
 
     def question(self, what: str, **given: Any) -> int:
-        """Ask the agent; give the number with which to fetch the `answer`."""
+        """Ask the agent. Return the number with which to fetch the `answer`."""
         number = next(self._numbers)
         self._answers[number] = queue.SimpleQueue()
         self.send(ASK, body=msgpack.encode({"what": what, "number": number, **given}))
         return number
 
     def tell(self, what: str, **given: Any) -> None:
-        """Ask without wanting to know the answer."""
+        """Send a request to the agent without waiting for the answer."""
         self.send(ASK, body=msgpack.encode({"what": what, "number": 0, **given}))
 
     def answer(
@@ -83,9 +83,17 @@ class Near(Streams):
         deadline_s: float = ANSWER_S,
         meanwhile: Callable[[], None] | None = None,
     ) -> Any:
-        """Wait for an answer, and decode it as a `kind`. meanwhile: called until it has come.
+        """Wait for an answer, and decode it as a `kind`.
 
-        Raise LaunchError with what the agent says is wrong, TimeoutError if it says nothing.
+        Args:
+            number: The number that `question` returned.
+            kind: The answer's type.
+            deadline_s: Seconds to wait.
+            meanwhile: Called repeatedly until the answer has arrived.
+
+        Raises:
+            LaunchError: The agent reports a problem.
+            TimeoutError: The agent does not answer, or is lost.
         """
         deadline = time.monotonic() + deadline_s
         try:
@@ -107,7 +115,7 @@ class Near(Streams):
         return answer
 
     def serve_connection(self, control: socket.socket, log: IO[bytes]) -> None:
-        """Be the rank server at the other end of a socket. log: takes the last words of the real one."""
+        """Act as the rank server at the other end of a socket. log: receives the real one's last output."""
         control.setblocking(False)
         self._log = log
         self._control = Messages(control, MAX_FDS)
@@ -115,9 +123,10 @@ class Near(Streams):
         self.call_soon(self._attend_connection)
 
     def close(self) -> None:
-        """Let the host go: its agent ends all that it has started there."""
+        """Disconnect from the host. Its agent then ends all that it has started there."""
         if self._owner != os.getpid():
-            return  # a process that a cell has forked: this would shut the link for the kernel, too
+            # this process was forked by a cell: a shutdown would close the kernel's link, too
+            return
         with contextlib.suppress(OSError):
             self.link.shutdown(socket.SHUT_RDWR)
         self._thread_here.join(5.0)
@@ -137,7 +146,7 @@ class Near(Streams):
         if kind == CONTROL:
             self._tell_connection(body)
         elif kind == ANSWER:
-            with contextlib.suppress(KeyError):  # nobody waits any more
+            with contextlib.suppress(KeyError):  # the question has timed out
                 self._answers[launch].put((body, time.monotonic_ns()))
         elif kind == RECORDS and (fd := self._records.get(launch)) is not None:
             (start,), (lost,) = COUNT.unpack_from(body), COUNT.unpack_from(body, COUNT.size)
@@ -151,7 +160,7 @@ class Near(Streams):
             raise EOFError
 
     def _tell_connection(self, body: bytes) -> None:
-        """Pass on a message of the rank server; that a rank has ended, after all that it has said."""
+        """Pass on a message of the rank server. A rank's exit is passed on after all its output."""
         values = json.decode(body).get("exit")
         rank = self.ranks.get((values[0], values[1])) if values else None
         line = memoryview(body + b"\n")
@@ -183,9 +192,8 @@ class Near(Streams):
         if events & selectors.EVENT_WRITE:
             self._write_connection()
         if events & selectors.EVENT_READ:
-            for message in self._control.receive(
-                0.0
-            ):  # EOFError: the kernel needs the host no more
+            # EOFError: the kernel no longer needs the host
+            for message in self._control.receive(0.0):
                 self._obey(message)
 
     def _obey(self, message: dict[str, Any]) -> None:
@@ -206,7 +214,7 @@ class Near(Streams):
 
 
 class _Server:
-    """The rank server of a host as its `Connection` sees it: there while the link to the host is."""
+    """A host's rank server as its `Connection` sees it. It lives as long as the link to the host."""
 
     pid = 0
 
@@ -227,7 +235,7 @@ class _Server:
 
 
 class Far:
-    """The site of a rank server on another host. See `helpers.ranks.site.Site`."""
+    """Site of a rank server on a remote host. See `helpers.ranks.site.Site`."""
 
     emptied: tuple[str, ...] = ()
     idle_s = 0.0
@@ -236,13 +244,18 @@ class Far:
     def __init__(
         self, name: str, near: Near, about: Mapping[str, Any], given: Mapping[str, str]
     ) -> None:
-        """about: what the agent says. given: the environment that this process began with."""
+        """Read the agent's description of its host.
+
+        Args:
+            about: The agent's answer.
+            given: The environment with which this process started.
+        """
         self.name = name
         self.near = near
         self.root, self.scratch = str(about["root"]), str(about["scratch"])
         self.address, self.interface = str(about["address"]), str(about["interface"])
         self.gpus, self.cores = int(about["gpus"]), int(about["cores"])
-        # How far the host's monotonic clock is ahead of this machine's, and by how much that may be wrong.
+        # How far the host's monotonic clock is ahead of this machine's, and the largest possible error.
         self.clock_ns = self.clock_within_ns = 0
         self._clock_asked: tuple[int, int] | None = None
         self._clock_old_ns = 0
@@ -251,17 +264,17 @@ class Far:
         self._given = given
 
     def ask_clock(self) -> None:
-        """Ask the host for its clock, for `read_clock`, unless that was done a moment ago.
+        """Ask the host for its clock, for `read_clock`, unless this was done a moment ago.
 
-        The host read its clock at some moment between question and answer, most likely half-way (Cristian,
-        "Probabilistic clock synchronization", 1989).
+        The host reads its clock between question and answer, most likely half-way (Cristian, "Probabilistic
+        clock synchronization", 1989).
         """
         same = self._boot and self._boot == boot()  # the same machine, with the same clock
         if not same and self._clock_asked is None and time.monotonic_ns() > self._clock_old_ns:
             self._clock_asked = time.monotonic_ns(), self.near.question("clock")
 
     def read_clock(self) -> None:
-        """Take in the answer. Raise TimeoutError if there is none."""
+        """Compute the clock's offset from the answer. Raise TimeoutError if there is none."""
         if self._clock_asked is not None:
             (start, number), self._clock_asked = self._clock_asked, None
             theirs, end = self.near.answer(number, int), self.near.answered_ns
@@ -276,9 +289,9 @@ class Far:
         return pid
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        """Return what cells have set here, and the interface for the ranks' connections.
+        """Return the variables that cells have set here, and the interface for the ranks' connections.
 
-        All else is the host's own: its folders and devices are not this machine's.
+        All other variables are the host's own, because its folders and devices differ from this machine's.
         """
         now = dict(os.environ)
         changed = {name: value for name, value in now.items() if self._given.get(name) != value}
@@ -286,10 +299,10 @@ class Far:
         return {**changed, **own}, [name for name in self._given if name not in now]
 
     def cwd(self) -> str:
-        return os.getcwd()  # a rank stays where the worker runs if the host has no such folder
+        return os.getcwd()  # if the host has no such folder, ranks stay where the worker runs
 
     def path(self) -> list[str]:
-        # Folders of the learner's own are the same on all hosts where the file system is; packages are not.
+        # The learner's own folders may be on a shared file system; packages are the host's own.
         own = [each for each in sys.path if not each.startswith((sys.prefix, sys.base_prefix))]
         return list(dict.fromkeys([*own, *self._path]))
 

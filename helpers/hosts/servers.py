@@ -1,4 +1,4 @@
-"""The rank servers of several hosts, used by a `World` as if they were one."""
+"""Combine the rank servers of several hosts, so that a `World` can use them as one."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from helpers.ranks.process_snapshot import Details, Observed, Threads, Times, Vi
 from helpers.ranks.site import Site
 from helpers.ranks.threads import Thread
 
-# How long hosts may take to end the ranks of a launch. The link to one that takes longer is closed: then its
-# agent ends them, or its worker ends the agent.
+# Timeout in seconds for hosts to end the ranks of a launch. If a host takes longer, its link is closed:
+# then its agent ends the ranks, or its worker ends the agent.
 _END_S = 5.0
-# How long they may take to look at their ranks.
+# Timeout in seconds for hosts to look at their ranks.
 _VIEW_S = 1.0
 _UNKNOWN = Observed(children_may_act=True)
 
 
 class _View:
-    """What the hosts show of a world's ranks. Details are asked for when one is needed.
+    """A snapshot of a world's ranks on all hosts. Details are requested when first needed.
 
-    One that does not answer is not known to wait: its ranks have no threads, and something may come of them.
+    If a host does not answer, its ranks count as not waiting: they have no threads, and their children may
+    still act.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class _View:
     def _ask(
         self, what: str, kind: Any, meanwhile: Callable[[], None] | None, **given: Any
     ) -> Iterator[tuple[Far, Any]]:
-        """Ask all hosts at once; yield the answers that come in time."""
+        """Ask all hosts in parallel. Yield the answers that arrive in time."""
         until = time.monotonic() + _VIEW_S
         asked = [(host, host.near.question(what, pids=pids, **given)) for host, pids in self._asked]
         for host, number in asked:
@@ -121,13 +122,13 @@ class HostServers:
         self._times: dict[tuple[str, int], Times] = {}
         self._connections = {host.name: Connection(host) for host in hosts}
         self._launches = itertools.count(1)
-        # launch -> the question for its ports
+        # launch -> the number of the question for its ports
         self._ports: dict[int, int] = {}
         # launch -> the host of each of its ranks
         self._placed: dict[int, dict[int, Far]] = {}
-        # Hosts whose loss has been reported for a launch.
+        # (launch, host) pairs whose loss has been reported.
         self._reported: set[tuple[int, str]] = set()
-        # A selector takes one descriptor for all of them: readable when any of them is.
+        # A selector has one descriptor for all of them, which is readable when any of them is.
         self._all: Any = selectors.DefaultSelector()
         for connection in self._connections.values():
             self._all.register(connection.fileno(), selectors.EVENT_READ)
@@ -161,7 +162,7 @@ class HostServers:
         first = self.hosts[0]
         for host in self.hosts:
             host.ask_clock()
-        # The ports of the next launch are asked for in time: no launch waits for an answer but the first.
+        # Ask for the ports of the next launch now, so that only the first launch waits for an answer.
         number = self._ports.pop(launch, 0) or first.near.question("ports", launch=launch)
         try:
             store, port = first.near.answer(number, list[int])
@@ -181,7 +182,7 @@ class HostServers:
         for host in self.hosts:
             host.ask_clock()
         for host in self.hosts:
-            with contextlib.suppress(TimeoutError):  # it has gone, which `messages` says
+            with contextlib.suppress(TimeoutError):  # the host is lost, which `messages` reports
                 host.read_clock()
         return [host.clock_ns for host in self._place(world_size)]
 
@@ -196,10 +197,10 @@ class HostServers:
         return view
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
-        return self._times if pids else {}  # as they were when `view` was last asked for
+        return self._times if pids else {}  # as of the last call of `view`
 
     def fileno(self) -> int:
-        return int(self._all.fileno())  # of an epoll or a kqueue
+        return int(self._all.fileno())  # the descriptor of an epoll or a kqueue
 
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
         sites = self._place(len(ends))
@@ -247,7 +248,7 @@ class HostServers:
         return True
 
     def kill(self, pid: int) -> None:
-        pass  # its host's agent does
+        pass  # its host's agent does this
 
     def dismiss_launch(self, launch: int) -> None:
         for host in self._hosts_of(launch):
@@ -263,7 +264,7 @@ class HostServers:
             return
         self.closed = True
         self.lost = [host.name for host in self.hosts if host.near.closed]
-        # Another thread may be watching a launch: to that, all hosts go at once.
+        # Another thread may be watching a launch, which must see all hosts close together.
         for host in self.hosts:
             if not host.near.closed:
                 host.near.why = "the hosts were closed"

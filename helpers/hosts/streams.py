@@ -1,13 +1,13 @@
-"""All that a kernel and one of its hosts say to each other, as frames in one stream of bytes.
+"""Carry all messages between a kernel and one of its hosts as frames in one stream of bytes.
 
     kernel                                                          host
     rank server's socket  ─┐                                    ┌─ rank server's socket
     each rank's channel   ─┼─ Streams ══ one connection ══ Streams ─┼─ each rank's channel
     each rank's output    ─┘                                    └─ each rank's output, records
 
-Both ends are `Streams`: `near.Near` in the kernel, `agent.Agent` on the host. Of each rank, what it sends
-arrives in the order in which the rank wrote it: output and records before the answer that follows them, and
-all of it before the word that the rank has ended.
+Both ends are `Streams`: `near.Near` in the kernel, `agent.Agent` on the host. The bytes of a rank arrive in
+the order in which it wrote them: output and records before the answer that follows them, and all of them
+before the message that the rank has exited.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-# A frame: what it is, the launch and the rank that it belongs to (0 where it belongs to none), its length.
+# A frame's header: its kind, its launch and rank (0 if it belongs to none), and its length.
 _HEADER = struct.Struct("!BIII")
 COUNT = struct.Struct("!Q")
-# CONTROL: a message of or to the rank server. ASK, ANSWER: a question of the kernel's to the agent. CHANNEL,
-# OUTPUT, RECORDS: bytes of a rank. END: no more bytes come from this end of its channel. TAKEN: how many
-# bytes of a rank have reached their end. BEAT: nothing else had to be said. GONE: the rank
-# server has ended, and these were its last words.
+# CONTROL: a message from or to the rank server. ASK, ANSWER: the kernel's question to the agent, and its
+# answer. CHANNEL, OUTPUT, RECORDS: bytes of a rank. END: no more bytes come from this end of its channel.
+# TAKEN: how many bytes of a rank the other end has written. BEAT: keeps the connection alive if there is
+# nothing else to send. GONE: the rank server has exited; contains the end of its log.
 CONTROL, ASK, ANSWER, CHANNEL, OUTPUT, RECORDS, END, TAKEN, BEAT, GONE = range(1, 11)
 
-# Bytes of a rank that may be under way and not taken yet: a rank that prints fast, while nobody reads what it
-# prints, waits as it would at a full pipe.
+# Maximum bytes of a rank that are sent but not yet taken. If its output is not read, a rank that prints
+# fast blocks, as it would at a full pipe.
 WINDOW = 4 << 20
 _CHUNK = 1 << 16
 _LONGEST = 64 << 20
-# Above this many bytes that wait to be sent, nothing more is read from ranks.
+# If more bytes than this wait to be sent, nothing more is read from ranks.
 _MOST_WAITING = 8 << 20
-# Each end says something this often. An end that hears nothing for so long takes the other for gone: a cut
-# cable closes no connection. Both are seconds.
+# Both in seconds. Each end sends something at least every `_BEAT_S`. After `SILENCE_S` without a frame, an
+# end assumes that the other one is gone, because a cut cable closes no connection.
 _BEAT_S, SILENCE_S = 1.0, 10.0
 
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -50,9 +50,12 @@ _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 class Rank:
     """One rank's descriptors at this end.
 
-    output: a pipe, read on the host and written in the kernel. todo: what is to be written, in order, and
-    to which descriptor; or what is to be called when all before it has been written. under_way: bytes that
-    were sent and that the other end has not taken. taken: bytes written here that it does not know of yet.
+    Args:
+        output: A pipe, read on the host and written in the kernel.
+        todo: What to do next, in order: (descriptor, bytes to write), or a function to call once everything
+            before it has been written.
+        under_way: Bytes that were sent and that the other end has not taken yet.
+        taken: Bytes written here that have not been reported to the other end yet.
     """
 
     launch: int
@@ -63,13 +66,13 @@ class Rank:
     todo: deque[tuple[int, memoryview] | Callable[[], None]] = field(default_factory=deque)
     under_way: int = 0
     taken: int = 0
-    # Whether bytes may still come from the channel, and from the pipe.
+    # Whether more bytes may come from the channel, and from the pipe.
     channel_open: bool = True
     output_open: bool = True
 
 
 class Streams:
-    """One end. `serve` runs in one thread; `send` may be called from any."""
+    """One end of the stream. `serve` runs in one thread; `send` may be called from any."""
 
     def __init__(self, link: socket.socket) -> None:
         link.setblocking(False)
@@ -92,23 +95,23 @@ class Streams:
     # --- for the two ends -------------------------------------------------------------------------
 
     def heard(self, kind: int, launch: int, rank: int, body: bytes) -> None:
-        """Take a frame that is for this end alone."""
+        """Handle a frame that is meant for this end alone."""
         raise NotImplementedError
 
     def before_channel(self, rank: Rank) -> None:
-        """Send what a rank wrote before the bytes of its channel that have just been read."""
+        """Send what a rank wrote before the bytes that were just read from its channel."""
 
     def on_silence(self) -> None:
-        """Take note that nothing has been heard of the other end for `SILENCE_S`."""
+        """Handle that the other end has sent nothing for `SILENCE_S`."""
 
     def call_soon(self, call: Callable[[], None]) -> None:
-        """Have the serving thread call something."""
+        """Call a function in the serving thread."""
         with self._lock:
             self._calls.append(call)
             self._wake_up()
 
     def send(self, kind: int, launch: int = 0, rank: int = 0, body: bytes = b"") -> None:
-        """Send a frame, after all others. Never waits."""
+        """Queue a frame after all others. Never blocks."""
         data = _HEADER.pack(kind, launch, rank, len(body)) + body
         with self._lock:
             self._out.append(memoryview(data))
@@ -117,7 +120,7 @@ class Streams:
                 self._wake_up()
 
     def watch(self, fd: int, mask: int, call: Callable[[int], None]) -> None:
-        """Have `call(events)` called when a descriptor is ready as `mask` says; 0: not any more."""
+        """Call `call(events)` whenever a descriptor is ready for `mask`. If `mask` is 0, stop doing so."""
         key = self._selector.get_map().get(fd)
         if key is None:
             if mask:
@@ -134,7 +137,7 @@ class Streams:
         self._attend(rank)
 
     def drop(self, launch: int) -> None:
-        """Close all that belongs to the ranks of a launch."""
+        """Close all descriptors of a launch's ranks."""
         for key in [key for key in self.ranks if key[0] == launch]:
             rank = self.ranks.pop(key)
             self.watch(rank.channel.fileno(), 0, _nothing)
@@ -149,7 +152,7 @@ class Streams:
             while True:
                 self.watch(self.link.fileno(), _READ | (_WRITE if self._out else 0), self._at_link)
                 for key, events in self._selector.select(_BEAT_S / 2):
-                    if key.fd in self._selector.get_map():  # what came before may have dropped it
+                    if key.fd in self._selector.get_map():  # an earlier event may have removed it
                         key.data(events)
                 self._beat()
         except (EOFError, OSError, ValueError):
@@ -162,25 +165,25 @@ class Streams:
             self.drop(launch)
         self._selector.close()
         self.link.close()
-        with (
-            self._lock
-        ):  # another thread may be about to write there, when the number is another file's
+        # another thread may be about to write: once closed, the descriptor's number may be a different
+        # file's
+        with self._lock:
             self.closed = True
             os.close(self._wake)
             os.close(self._woken)
 
     def write(self, rank: Rank, fd: int, data: bytes) -> None:
-        """Write to one of a rank's descriptors, after all that is to be written before."""
+        """Write to one of a rank's descriptors, after everything that was queued before."""
         rank.todo.append((fd, memoryview(data)))
         self._write(rank)
 
     def after(self, rank: Rank, call: Callable[[], None]) -> None:
-        """Call when all has been written that was to be written until now."""
+        """Call a function once everything that was queued before has been written."""
         rank.todo.append(call)
         self._write(rank)
 
     def take_output(self, rank: Rank) -> None:
-        """Send what is in a rank's pipe: at most what a pipe holds."""
+        """Send what is in a rank's pipe, at most one chunk."""
         if rank.output_open:
             try:
                 data = os.read(rank.output, _CHUNK)
@@ -190,7 +193,7 @@ class Streams:
             self._forward(OUTPUT, rank, data)
 
     def take_channel(self, rank: Rank) -> None:
-        """Send what has come on a rank's channel, and before it what the rank wrote earlier."""
+        """Send what has arrived on a rank's channel, and before it what the rank wrote earlier."""
         if not rank.channel_open:
             return
         try:
@@ -217,7 +220,8 @@ class Streams:
 
     def _wake_up(self) -> None:
         if not self.closed:
-            with contextlib.suppress(BlockingIOError):  # full: it will wake anyway
+            # the pipe is full, so the thread wakes anyway
+            with contextlib.suppress(BlockingIOError):
                 os.write(self._woken, b"x")
 
     def _beat(self) -> None:
@@ -248,7 +252,7 @@ class Streams:
                 else:
                     self._out[0] = self._out[0][sent:]
             self._said_at = time.monotonic()
-        for rank in self.ranks.values():  # they may have had to wait for this
+        for rank in self.ranks.values():  # they may have been waiting for room
             self._attend(rank)
 
     def _read_link(self) -> None:
@@ -298,7 +302,7 @@ class Streams:
             self.send(kind, rank.launch, rank.rank, data)
 
     def _write(self, rank: Rank) -> None:
-        """Write what is to be written for a rank, as far as its descriptors take it."""
+        """Write a rank's queued bytes until a descriptor would block."""
         while rank.todo:
             step = rank.todo[0]
             if not isinstance(step, tuple):
@@ -310,7 +314,7 @@ class Streams:
                 done = os.write(fd, data)
             except BlockingIOError:
                 break
-            except OSError:  # nobody reads this any more
+            except OSError:  # the reader has closed its end
                 done = len(data)
             rank.taken += done
             if done == len(data):
@@ -323,7 +327,7 @@ class Streams:
         self._attend(rank)
 
     def _attend(self, rank: Rank) -> None:
-        """Wait for what a rank's descriptors can do next."""
+        """Watch a rank's descriptors for what they can do next."""
         if (rank.launch, rank.rank) not in self.ranks:
             return
         step = rank.todo[0] if rank.todo else None

@@ -1,4 +1,4 @@
-"""What must be the same on all hosts of a world: Python, torch, and the course's own engine."""
+"""Return what must be the same on all hosts of a world: Python, torch, and the course's engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENGINE = ("hosts", "ranks", "trace")
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions here; "" for what is not installed. The engine's is a digest of its files."""
+    """Return the versions here, "" if not installed. The engine's version is a digest of its files."""
     digest = hashlib.sha256()
     for path in sorted(path for folder in _ENGINE for path in (_HELPERS / folder).glob("*.py")):
         digest.update(str(path.relative_to(_HELPERS)).encode() + b"\0" + path.read_bytes())
@@ -28,9 +28,12 @@ def versions() -> dict[str, str]:
 
 
 def boot() -> str:
-    """Return which start of which machine this is, and which clock of it; "" if that is not known."""
+    """Return an id of this machine's boot and clock, or "" if it is not known.
+
+    Two processes with the same id share a monotonic clock.
+    """
     with contextlib.suppress(OSError):
-        # A container may have a clock of its own; see time_namespaces(7).
+        # A container may have its own clock; see time_namespaces(7).
         clock = os.readlink("/proc/self/ns/time")
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip() + clock
     return ""

@@ -1,9 +1,9 @@
-"""What a Dask worker does for a course's kernel: it carries bytes between that and the agent on its host.
+"""Carry bytes in a Dask worker between a kernel and the agent on the worker's host.
 
     kernel == a connection of Dask's ==> worker == a pair of sockets ==> agent (a process that it starts)
 
-The worker itself imports nothing of torch's and runs nobody's code. When the kernel's connection closes, the
-agent's socket does, and the agent ends all that it has started; when the worker ends, the same.
+The worker itself imports nothing of torch and runs no learner code. When the kernel's connection closes or
+the worker exits, the agent's socket closes, and the agent ends all that it has started.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ from distributed.core import Status
 # The name of the plugin, and of the request to a worker.
 NAME = "real-ranks"
 _CHUNK = 1 << 18
-# How long an agent may take to end its ranks, and a kernel that has lost a host to connect again.
+# Timeouts in seconds: for an agent to end its ranks, and for a kernel that lost a host to reconnect.
 _END_S, _AGAIN_S = 10.0, 10.0
 
 
 class Plugin(WorkerPlugin):
-    """Has a worker answer to `NAME`. Sent to all workers of a cluster, and to those that come later."""
+    """Makes a worker answer to `NAME`. Sent to all present and future workers of a cluster."""
 
     name = NAME
 
     def __init__(self, in_kernels_group: bool = False) -> None:
-        """in_kernels_group: a Stop in the notebook, which is for the kernel's group, would end the worker."""
+        """Store whether the worker is in the kernel's process group.
+
+        If so, it leaves the group, because a Stop in the notebook would otherwise end it.
+        """
         self._leaves = in_kernels_group
 
     def setup(self, worker: Worker) -> None:
-        """Answer to `NAME` by serving a kernel until it goes away.
+        """Answer to `NAME` by serving a kernel until it disconnects.
 
         ends_cluster: the cluster was started for that kernel, which may have been killed without ending it.
         """
@@ -67,16 +70,16 @@ async def _serve(comm: Any, address: str, interface: str) -> None:
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     with ours:
         with theirs:
-            # Not asyncio's own: its thread logs a warning where the worker ends before the agent does.
+            # Not asyncio's subprocess: its thread logs a warning if the worker exits before the agent.
             agent = subprocess.Popen(
-                # -P: a json.py in the worker's folder must not be taken for Python's own
+                # -P: a json.py in the worker's folder must not shadow Python's own
                 [sys.executable, "-P", "-m", "helpers.hosts.agent", address, interface],
                 stdin=theirs.fileno(),
                 start_new_session=True,  # a Ctrl-C for the worker is not for the ranks
                 env={**os.environ, "PYTHONPATH": path},
             )
         await carry(comm, ours)
-    # Its socket has closed: it ends its ranks, then itself.
+    # The agent's socket is closed, so it ends its ranks, then itself.
     until = time.monotonic() + _END_S
     while agent.poll() is None and time.monotonic() < until:
         await asyncio.sleep(0.05)
@@ -84,7 +87,7 @@ async def _serve(comm: Any, address: str, interface: str) -> None:
 
 
 async def carry(comm: Any, sock: socket.socket) -> None:
-    """Copy bytes between a connection of Dask's and a socket, both ways, until either closes."""
+    """Copy bytes between a Dask connection and a socket, both ways, until either closes."""
     sock.setblocking(False)
     loop = asyncio.get_running_loop()
 
@@ -103,5 +106,5 @@ async def carry(comm: Any, sock: socket.socket) -> None:
         comm.abort()
         for task in tasks:
             task.cancel()
-        # What ended them is the same thing in all its forms: the connection or the socket has closed.
+        # Whatever exception ended a task, it means that the connection or the socket has closed.
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""A planner for training runs: from a model, a cluster and a layout to bytes and seconds.
+"""Plan training runs: compute bytes and seconds from a model, a cluster and a layout.
 
     Model, Cluster, Layout  ->  memory.py, step_time.py  ->  search.py  ->  explorers/cost.py
 
-All of it is arithmetic on published formulas; nothing here starts a rank. Notebook 23 compares it with
+Everything is arithmetic on published formulas; no rank is started. Notebook 23 compares the results with
 published runs.
 """

@@ -1,6 +1,6 @@
-"""A cluster in numbers: its GPUs, their links, and how long a collective takes on them.
+"""Describe a cluster in numbers: its GPUs, their links, and the time of a collective on them.
 
-step_time.py asks it for seconds. The collectives are the rings of notebook 05, alpha-beta model and all.
+step_time.py asks it for seconds. Collectives use the rings and the alpha-beta model of notebook 05.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cluster:
-    """GPUs in hosts. Bandwidths are bytes a second, of one GPU, in one direction.
+    """GPUs in hosts. Bandwidths are in bytes per second, for one GPU and one direction.
 
-    achievable: the part of the peak that a training step's kernels reach while they run; an assumption.
-    latency_s: of one message, an assumption too.
+    Args:
+        peak_flops: Floating-point operations per second of one GPU at its peak.
+        achievable: The part of the peak that a training step's kernels reach while they run; an assumption.
+        latency_s: The latency of one message, also an assumption.
     """
 
     name: str
@@ -27,11 +29,16 @@ class Cluster:
     latency_s: float = 10e-6
 
     def ring_s(self, nbytes: float, members: int, in_host: int, calls: int = 1) -> float:
-        """Return the seconds of a reduce_scatter or an all_gather; an all_reduce is one and the other.
+        """Return the seconds of a reduce_scatter or an all_gather. An all_reduce takes as long as both.
 
-        nbytes: of the whole tensor, sent in this many calls. in_host: how many of the members share a host.
-        Two levels: a ring in each host, then rings between hosts, each for the share that one GPU has got.
-        A ring of p passes (p - 1) / p of its bytes, in p - 1 messages for each call (notebook 05).
+        There are two levels: a ring in each host, then rings between hosts, each for the share of one GPU.
+        A ring of p members passes (p - 1) / p of its bytes, in p - 1 messages for each call (notebook 05).
+
+        Args:
+            nbytes: The bytes of the whole tensor.
+            members: The size of the group.
+            in_host: How many of the members share a host.
+            calls: The number of calls in which the tensor is sent.
         """
         hosts = -(-members // in_host)
         inside = _ring(nbytes, in_host, self.host_bandwidth, calls * self.latency_s)
@@ -39,7 +46,7 @@ class Cluster:
         return inside + between
 
     def message_s(self, nbytes: float, inside: bool) -> float:
-        """Return the seconds of one message to a neighbor, in the same host or in another."""
+        """Return the seconds of one message to a neighbor. inside: whether it is in the same host."""
         return self.latency_s + nbytes / (self.host_bandwidth if inside else self.network_bandwidth)
 
 

@@ -1,4 +1,4 @@
-"""How a model lies on GPUs: the three directions, and the choices that go with them."""
+"""Describe how a model is distributed over GPUs: the three directions, and the related choices."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Layout:
-    """DP x TP x PP, with the words of notebooks 08 to 15.
+    """DP x TP x PP, in the terms of notebooks 08 to 15.
 
-    microbatch: samples in one. zero: which stage of ZeRO (0: plain DDP). recompute: keep only each
-    layer's input, and compute the rest again in backward. interleave: parts of the model that each rank
-    has in turn (interleaved 1F1B; 1: plain). gradient_bytes: of one gradient, stored and sent (2 or 4).
+    Args:
+        dp, tp, pp: The number of ranks in each direction.
+        microbatch: Samples in a microbatch.
+        zero: The stage of ZeRO (0: plain DDP).
+        recompute: Whether only each layer's input is kept, and backward computes the rest again.
+        interleave: How many parts of the model each rank has (interleaved 1F1B; 1: plain 1F1B).
+        gradient_bytes: Bytes of one gradient, stored and sent (2 or 4).
     """
 
     dp: int
@@ -28,7 +32,7 @@ class Layout:
         return self.dp * self.tp * self.pp
 
     def microbatches(self, batch: int) -> int:
-        """Return how many microbatches of a batch each replica has. Raise ValueError if it is not whole."""
+        """Return the number of microbatches of each replica. Raise ValueError if it is not whole."""
         count, rest = divmod(batch, self.dp * self.microbatch)
         if rest or not count:
             raise ValueError(
@@ -48,5 +52,5 @@ class Layout:
 
 
 def stage_layers(layers: int, layout: Layout) -> int:
-    """Return the layers of the fullest stage."""
+    """Return the number of layers of the stage with the most layers."""
     return -(-layers // layout.pp)

@@ -1,8 +1,9 @@
-"""What the fullest GPU holds, as notebook 12 counts it: weights, gradients, optimizer state, activations.
+"""Compute the memory of the GPU that needs most, as in notebook 12.
 
-search.py asks it which layouts fit. Sources: S. Rajbhandari et al., arXiv 1910.02054, section 3.1 (the 2,
-2 and 12 bytes) and 5 (ZeRO); Megatron-Core's page "Distributed Optimizer" (18 bytes with 32-bit gradients);
-V. Korthikanti et al., arXiv 2205.05198, section 4 (activations).
+It is the sum of weights, gradients, optimizer state and activations. search.py uses it to find the layouts
+that fit. Sources: S. Rajbhandari et al., arXiv 1910.02054, section 3.1 (the 2, 2 and 12 bytes) and 5
+(ZeRO); Megatron-Core's page "Distributed Optimizer" (18 bytes with 32-bit gradients); V. Korthikanti et
+al., arXiv 2205.05198, section 4 (activations).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from helpers.plan.model_size import Model
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on the fullest GPU."""
+    """Bytes on the GPU that needs most."""
 
     weights: int
     gradients: int
@@ -37,11 +38,11 @@ class Memory:
 
 
 def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
-    """Count the bytes of the fullest GPU: of the first stage, which holds the most microbatches.
+    """Return the bytes of a GPU of the first stage, which needs most: it holds the most microbatches.
 
-    The three counts of notebook 12 for the N parameters of this GPU, `/ dp` where ZeRO shards: 16 bytes a
-    parameter with 16-bit gradients, 18 with 32-bit ones. ZeRO-3 gathers one layer, its weight and its
-    gradient, as there.
+    These are the three counts of notebook 12 for the N parameters of this GPU, divided by dp if ZeRO shards
+    them: 16 bytes per parameter with 16-bit gradients, 18 with 32-bit ones. ZeRO-3 gathers one layer, its
+    weights and gradients, as in that notebook.
     """
     own = stage_parameters(model, layout)
     share = -(-own // layout.dp)
@@ -55,7 +56,7 @@ def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
 
 
 def stage_parameters(model: Model, layout: Layout) -> int:
-    """Count the parameters of one GPU of the first stage: its layers and the table, cut by TP."""
+    """Return the number of parameters of one GPU of the first stage: its layers and the table, cut by TP."""
     if layout.pp == 1:
         return -(-model.parameters // layout.tp)
     layers = stage_layers(model.layers, layout) * model.layer_parameters
@@ -63,12 +64,12 @@ def stage_parameters(model: Model, layout: Layout) -> int:
 
 
 def activations(model: Model, layout: Layout, batch: int) -> int:
-    """Count what the first stage keeps for backward, all of it cut by TP (with sequence parallelism).
+    """Return the bytes that the first stage keeps for backward, all cut by TP (with sequence parallelism).
 
-    1F1B holds as many microbatches as there are stages, so that the first stage keeps about as much as
-    one microbatch leaves in the whole model; interleaving adds (p - 1) / (p v). Recomputation keeps a
-    layer's input, 2 bytes x hidden, and while it computes, one whole layer. With one stage, the output's
-    32-bit probabilities are here, too (Korthikanti et al., formulas (4) to (6), section 4.3).
+    1F1B holds as many microbatches as there are stages, so the first stage keeps about as much as one
+    microbatch leaves in the whole model. Interleaving adds (p - 1) / (p v). Recomputation keeps a layer's
+    input, 2 bytes x hidden, and one whole layer while it computes. With only one stage, the output's 32-bit
+    probabilities are added (Korthikanti et al., formulas (4) to (6), section 4.3).
     """
     tokens = layout.microbatch * model.sequence
     layers = stage_layers(model.layers, layout) * _in_flight(layout, batch)

@@ -1,4 +1,4 @@
-"""Models and GPUs by name, as the notebook and the explorer offer them."""
+"""Name the models and GPUs that the notebook and the explorer offer."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from helpers.plan.cluster import Cluster
 from helpers.plan.model_size import Model
 
 ACHIEVABLE = 0.6
-"""The part of the peak that kernels are taken to reach: assumed for all, and fitted to no run."""
+"""Assumed part of the peak that kernels reach. It is the same for all GPUs, and not fitted to any run."""
 
 
 def gpt(name: str, layers: int, hidden: int, heads: int) -> Model:
-    """Make a GPT as Narayanan et al. have it: 51,200 words, 2,048 tokens in a sample."""
+    """Return a GPT as in Narayanan et al.: 51,200 words, 2,048 tokens in a sample."""
     return Model(name, layers, hidden, heads)
 
 
 def llama(name: str, layers: int, hidden: int, heads: int, ffn: int) -> Model:
-    """Make a Llama 3 (arXiv 2407.21783, table 3): 8 heads for keys and values, 8,192 tokens."""
+    """Return a Llama 3 (arXiv 2407.21783, table 3): 8 heads for keys and values, 8,192 tokens."""
     return Model(name, layers, hidden, heads, 8192, 128_256, ffn, 8, True)
 
 
 def a100(gpus: int) -> Cluster:
-    """Make a cluster as that of Narayanan et al., arXiv 2104.04473, section 5.
+    """Return a cluster like that of Narayanan et al., arXiv 2104.04473, section 5.
 
-    Eight A100 of 80 GB in a host: 312 teraFLOP/s, NVLink 300 GB/s, InfiniBand 200 Gb/s for each GPU.
+    A host has eight A100 of 80 GB: 312 teraFLOP/s, NVLink 300 GB/s, InfiniBand 200 Gb/s for each GPU.
     """
     return Cluster(f"{gpus:,} A100", gpus, 8, 80 * 10**9, 312e12, ACHIEVABLE, 300e9, 25e9)
 
 
 def h100(gpus: int) -> Cluster:
-    """Make a cluster as that of Llama 3, arXiv 2407.21783, section 3.3.
+    """Return a cluster like that of Llama 3, arXiv 2407.21783, section 3.3.
 
-    Eight H100 of 80 GB in a host: 989 teraFLOP/s, NVLink 450 GB/s, RoCE 400 Gb/s for each GPU.
+    A host has eight H100 of 80 GB: 989 teraFLOP/s, NVLink 450 GB/s, RoCE 400 Gb/s for each GPU.
     """
     return Cluster(f"{gpus:,} H100", gpus, 8, 80 * 10**9, 989e12, ACHIEVABLE, 450e9, 50e9)
 

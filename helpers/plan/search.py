@@ -1,4 +1,4 @@
-"""Try all layouts of a model on a cluster. The cost explorer draws the fastest of those that fit."""
+"""Try all layouts of a model on a cluster. The cost explorer draws the fastest ones that fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MICROBATCHES = (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class Plan:
-    """One layout, with what it needs and how long a step takes."""
+    """One layout, with its memory and the time of a step."""
 
     model: Model
     cluster: Cluster
@@ -32,12 +32,12 @@ class Plan:
 
     @property
     def utilization(self) -> float:
-        """Return the MFU, between 0 and 1."""
+        """The MFU, between 0 and 1."""
         return utilization(self.model, self.cluster, self.time.total_s, self.batch)
 
 
 def plan_of(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Plan:
-    """Count one layout. Raises ValueError if the batch cannot be dealt out."""
+    """Compute the plan of one layout. Raise ValueError if the batch cannot be divided evenly."""
     memory = memory_of(model, layout, batch)
     return Plan(model, cluster, batch, layout, memory, step_time(model, cluster, layout, batch))
 
@@ -45,9 +45,9 @@ def plan_of(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Plan:
 def layouts(
     model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
 ) -> Iterator[Layout]:
-    """Return every layout that divides GPUs, heads and batch, with TP inside a host and no stage empty.
+    """Yield every layout that divides GPUs, heads and batch, with TP inside a host and no empty stage.
 
-    microbatches: the samples that one may have; by default 1, 2, 4 or 8.
+    microbatches: the allowed numbers of samples in a microbatch; by default 1, 2, 4 and 8.
     """
     for tp in _divisors(cluster.gpus_per_host, model.heads):
         if cluster.gpus % tp or model.heads % tp:
@@ -69,7 +69,7 @@ def _choices(model: Model, mesh: Layout, batch: int, sizes: Sequence[int]) -> It
 
 
 def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
-    """Return how many parts a stage can be cut into: interleaved 1F1B needs m to be a multiple of p.
+    """Return into how many parts a stage can be cut. Interleaved 1F1B needs m to be a multiple of p.
 
     (Narayanan et al., arXiv 2104.04473, section 2.2.2.)
     """
@@ -87,7 +87,7 @@ def plans(
 
 
 def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
-    """Return the fastest plan that fits of each DP x TP x PP; of equal ones, that with less machinery."""
+    """Return the fastest plan that fits for each DP x TP x PP. If two are equal, return the simpler one."""
     kept: dict[tuple[int, int, int], Plan] = {}
     for plan in sorted(tried, key=_order):
         if plan.fits:

@@ -1,8 +1,8 @@
-"""How long a training step takes, and on what: computing, bubble, and the traffic of TP, PP and DP.
+"""Compute the time of a training step: computing, bubble, and the traffic of TP, PP and DP.
 
 search.py sorts layouts by it. Sources: D. Narayanan et al., arXiv 2104.04473, sections 2 and 3 (bubble,
-traffic of TP and PP); S. Rajbhandari et al., arXiv 1910.02054, section 7 (traffic of ZeRO); A. Chowdhery
-et al., arXiv 2204.02311, appendix B (MFU).
+traffic of TP and PP); S. Rajbhandari et al., arXiv 1910.02054, section 7 (traffic of ZeRO); A. Chowdhery et
+al., arXiv 2204.02311, appendix B (MFU).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from helpers.plan.model_size import Model
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of one step on the slowest stage. dp_s: only what no computing hides."""
+    """Seconds of one step on the slowest stage. dp_s: only traffic that is not hidden behind computing."""
 
     compute_s: float
     bubble_s: float
@@ -43,8 +43,8 @@ class StepTime:
 def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> StepTime:
     """Return the time of one step with `batch` samples in all.
 
-    A microbatch occupies a stage for t seconds, forward and backward: computing, TP's and PP's traffic.
-    Of these a stage has m, and it waits for (p - 1) / v more: the bubble.
+    A microbatch occupies a stage for t seconds, forward and backward, with computing and the traffic of TP
+    and PP. A stage processes m microbatches, and waits as long as (p - 1) / v more would take: the bubble.
     """
     m = layout.microbatches(batch)
     compute = microbatch_compute_s(model, cluster, layout)
@@ -55,10 +55,10 @@ def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Ste
 
 
 def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> float:
-    """Return the seconds that the fullest stage computes for a microbatch, forward and backward.
+    """Return the seconds of the stage with the most layers for a microbatch, forward and backward.
 
-    The layers' work is that of the stage with the most of them; the output's is taken as shared out
-    evenly over the stages. Without recomputation the attention scores are still computed again.
+    The output's work is assumed to be distributed evenly over the stages. Even without recomputation the
+    attention scores are computed again.
     """
     layers = stage_layers(model.layers, layout)
     layer = model.layers_flops / model.layers
@@ -69,10 +69,10 @@ def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> floa
 
 
 def _tp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
-    """Return the seconds of TP's all_reduces for one microbatch on one stage; nothing hides them.
+    """Return the seconds of TP's all_reduces for one microbatch on one stage. They are never hidden.
 
-    Two in forward and two in backward for each layer, and with recomputation forward's once more, of one
-    16-bit number for each token and hidden unit (Narayanan et al., section 3.2).
+    Each layer needs two in forward and two in backward, with recomputation two more for the second forward.
+    Each sends one 16-bit number for each token and hidden unit (Narayanan et al., section 3.2).
     """
     nbytes = 2 * layout.microbatch * model.sequence * model.hidden
     calls = (6 if layout.recompute else 4) * stage_layers(model.layers, layout)
@@ -83,7 +83,7 @@ def _tp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
 def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     """Return the seconds of a microbatch's two messages, an activation and its gradient, cut by TP.
 
-    Interleaving sends as many for each part (Narayanan et al., sections 2.2.2 and 4.1).
+    With interleaving, each part sends two (Narayanan et al., sections 2.2.2 and 4.1).
     """
     if layout.pp == 1:
         return 0.0
@@ -95,16 +95,16 @@ def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
 def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: int) -> float:
     """Return the seconds of DP's traffic, hidden or not.
 
-    In trips around the ring, each with all gradients or all 16-bit weights of this GPU's part: DDP sends
-    gradients in two trips a step, ZeRO-1 gradients in one and weights in one. ZeRO-2 keeps no whole
-    gradients, so it scatters them for each microbatch. ZeRO-3 also gathers the weights twice for each
-    (Rajbhandari et al., section 7). These two send layer by layer, as they hold no more; the others are
-    taken to send all in one call.
+    Traffic is counted in trips around the ring, each with all gradients or all 16-bit weights of this GPU.
+    DDP sends gradients in two trips per step, ZeRO-1 gradients in one and weights in one. ZeRO-2 does not
+    keep whole gradients, so it scatters them for each microbatch. ZeRO-3 also gathers the weights twice for
+    each microbatch (Rajbhandari et al., section 7). ZeRO-2 and ZeRO-3 send layer by layer, because they
+    hold no more than that. The others are assumed to send everything in one call.
     """
     m = microbatches
     of_gradients, of_weights = {0: (2, 0), 1: (1, 1), 2: (m, 1), 3: (m, 2 * m)}[layout.zero]
     calls = stage_layers(model.layers, layout) if layout.zero >= 2 else 1
-    # ranks are counted TP first, then DP, then PP: what TP leaves free of a host, DP fills
+    # ranks are counted TP first, then DP, then PP, so DP fills the rest of a host
     in_host = max(1, min(layout.dp, cluster.gpus_per_host // layout.tp))
     own = stage_parameters(model, layout)
     gradients = cluster.ring_s(layout.gradient_bytes * own, layout.dp, in_host, calls)
@@ -113,10 +113,10 @@ def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: i
 
 
 def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:
-    """Return how much DP traffic the computing can hide, an assumption: all that runs at the same time.
+    """Return the seconds of computing that can hide DP traffic; an assumption.
 
-    DDP and ZeRO-1 send during the last microbatch's backward, two thirds of its time. ZeRO-2 and 3 send
-    in every microbatch, 2 in backward, 3 throughout.
+    DDP and ZeRO-1 send during the last microbatch's backward, which is two thirds of its time. ZeRO-2 and
+    ZeRO-3 send in every microbatch: ZeRO-2 in backward, ZeRO-3 in forward and backward.
     """
     if layout.zero < 2:
         return compute * 2 / 3
@@ -124,9 +124,9 @@ def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:
 
 
 def utilization(model: Model, cluster: Cluster, seconds: float, batch: int) -> float:
-    """Return the MFU: the step's necessary work, by what the GPUs could have done at their peak.
+    """Return the MFU: the step's necessary work, divided by what the GPUs could do at their peak.
 
-    Recomputed work does not count as necessary.
+    Recomputed work is not necessary work.
     """
     work = batch * model.sequence * model.flops_per_token()
     return work / (seconds * cluster.gpus * cluster.peak_flops)

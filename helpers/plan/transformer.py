@@ -1,7 +1,8 @@
-"""A transformer as a module, made of the numbers of a `Model`: for imagined ranks, on which any size fits.
+"""Build a transformer module from the numbers of a `Model`, for imagined ranks of any size.
 
-Of the gated kind (Llama's): without biases, and both tables of their own. It has no positions, which
-have no parameters there; what it computes is of no use, its shapes, bytes and calls are.
+It is gated as Llama is: no biases, and separate tables for input and output. Positions, which have no
+parameters in Llama, are left out. The values that it computes are useless, but shapes, bytes and calls are
+right.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from helpers.plan.model_size import Model
 
 
 class Block(nn.Module):
-    """Attention and a gated MLP, each after a norm and added to what came in: (batch, tokens, hidden)."""
+    """Attention and a gated MLP, each after a norm and with a residual: (batch, tokens, hidden)."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -38,12 +39,12 @@ class Block(nn.Module):
         return x + self.down(F.silu(self.gate(h)) * self.up(h))  # type: ignore[no-any-return]
 
     def _heads(self, x: torch.Tensor) -> torch.Tensor:
-        """Cut (batch, tokens, width) into (batch, heads, tokens, head): under TP, those of this rank."""
+        """Split (batch, tokens, width) into (batch, heads, tokens, head); under TP, this rank's heads."""
         return x.unflatten(-1, (-1, self.head)).transpose(1, 2)  # type: ignore[no-any-return]
 
 
 class Transformer(nn.Module):
-    """From words (batch, tokens) to scores for each next word (batch * tokens, vocabulary)."""
+    """Maps words (batch, tokens) to scores for each next word (batch * tokens, vocabulary)."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""For the person in front: a live board, slides, programs, and what to say about each exercise.
+"""Help the teacher: a live board, slides, programs, and what to say about each exercise.
 
     check -> outbox (a file next to the progress) -> sender --HTTP--> app -> store (SQLite) -> board -> page
     solved notebooks -> lesson -> slides, program, teacher_pages
 
 `outbox` and `learner` run in the learner's kernel, everything else on the teacher's machine. Both sides of
-the board know `messages` only.
+the board share only `messages`.
 """

@@ -1,4 +1,4 @@
-"""The board as a web application: learners post to `api/`, the teacher's page gets events as they come.
+"""Serve the board as a web application: learners post to `api/`, and the teacher's page gets events.
 
     POST api/join    a code (or a user's token of JupyterHub) -> a token of one's own
     POST api/events  what happened -> "stored", once it is on the disk
@@ -6,7 +6,7 @@
     POST lower/ID, forget/ID, new-code       from the teacher's board
     GET  /           for everybody: what is sent, and what is not
 
-What comes from outside is data of a few kinds, capped in size, and is shown as text only.
+Requests contain data of a few kinds, limited in size, which is shown only as text.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from helpers.room.store import CODE, Full, Learner, Store, digest
 
 MOST_LEARNERS = 2_000
 MOST_JOINS = 200
-"""In a minute, from one address: a lecture hall behind one router may join at once, a flood may not."""
+"""Joins in a minute from one address: a lecture hall behind one router may join at once, a flood may not."""
 MOST_PAGES = 40
 NEWS_EVERY_S = 1.0
 LOOK_EVERY_S = 1.0
-"""How often the board looks whether `course room forget` or `new-code` has changed its file."""
+"""How often the board checks whether `course room forget` or `new-code` has changed its file."""
 MINUTES_GO_ON_S = 15.0
 PLAY_TIMEOUT_S = 120.0
 BODY_TIMEOUT_S = 10.0
@@ -68,22 +68,26 @@ _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
 _UNKNOWN = "The board does not know this learner: join(url, code) again."
 _OWN = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; "
 _PAGE_POLICY = _OWN + "script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'"
-# A player brings its script along. It gets an origin of its own, so it can reach nothing here.
+# A player contains its own script. It runs in its own origin, so it cannot reach anything here.
 _PLAYER_POLICY = _OWN + (
     "script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
 STYLE = PAGE.parents[1] / "grading" / "reports" / "templates" / "style.css"
 
 WhoIs = Callable[[str], Awaitable[str]]
-"""From a user's token to a login; "" if JupyterHub does not know it."""
+"""Returns the login of a user's token, or "" if JupyterHub does not know it."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """One room. key: lets the teacher see the class. address: as learners reach it.
+    """One room.
 
-    who_is: asks JupyterHub; None where learners come in by the code. prefix: of all addresses, "" or "/a/b".
-    login: further routes, by which JupyterHub lets the teacher in; they call `let_in`.
+    Args:
+        key: Lets the teacher see the class.
+        address: The board's address for learners.
+        prefix: The beginning of all paths, "" or "/a/b".
+        who_is: Asks JupyterHub; None if learners join with the code.
+        login: Further routes, by which JupyterHub lets the teacher in. They call `let_in`.
     """
 
     store: Store
@@ -97,20 +101,20 @@ class Room:
 
 
 def application(room: Room) -> ASGIApp:
-    """Make the application of a room."""
+    """Return the application of a room."""
     service = _Service(room)
     return _Headers(_Entrance(service, service.application()))
 
 
 def let_in(room: Room) -> Response:
-    """Send a teacher who is known to the board, with the key."""
+    """Redirect an authenticated teacher to the board, with the key as a cookie."""
     response = RedirectResponse(f"{room.prefix}/board", 303)
     response.set_cookie(_COOKIE, room.key, path=f"{room.prefix}/", httponly=True, samesite="lax")
     return response
 
 
 class _Service:
-    """The routes of a room, and who may use them."""
+    """The routes of a room, and the access rules."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
@@ -156,7 +160,7 @@ class _Service:
                 task.cancel()
 
     def _enter(self, learners: Sequence[Learner]) -> None:
-        """Accept posts of these learners, and of no others."""
+        """Accept posts of these learners only, and show only them."""
         kept = {learner.id for learner in learners}
         for id in set(self.room.board.names) - kept:
             self.room.board.remove(id)
@@ -166,12 +170,12 @@ class _Service:
                 self.room.board.enter(learner)
 
     async def _follow_file(self) -> None:
-        """Take over what a command of the teacher's has changed in the file."""
+        """Apply changes that the teacher's commands have made to the file."""
         store = self.room.store
         seen = store.version()
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            with suppress(sqlite3.Error):  # a full disk: posts say so
+            with suppress(sqlite3.Error):  # the disk is full, which posts report
                 version = await store.aside(store.version)
                 if version != seen:
                     self.code = await store.aside(store.secret, CODE)
@@ -179,17 +183,17 @@ class _Service:
                     seen = version
 
     def knows(self, request: Request) -> bool:
-        """Whether the teacher or a learner who has joined sends this."""
+        """Return whether a request is from the teacher or from a learner who has joined."""
         return self._is_teacher(request) or digest(_bearer(request)) in self.by_token
 
     # --- for learners ----------------------------------------------------------------------------
 
     async def about(self, request: Request) -> Response:
-        """Say what is sent, to learners before they join."""
+        """Show learners what is sent, before they join."""
         return _page("about.html", what=WHAT_IS_SENT, address=self.room.address)
 
     async def join(self, request: Request) -> Response:
-        """Let a learner in, or call one who is in by another name."""
+        """Add a learner, or rename one who has joined."""
         message = await _body(request, Join, MAX_JOIN_BYTES)
         token, user = _bearer(request), ""
         known = self.by_token.get(digest(token)) if token else None
@@ -199,7 +203,7 @@ class _Service:
         if not (known or right or user):
             raise HTTPException(403, "This is not the code of the room.")
         if known and self.room.who_is is not None:
-            user = known.name  # nobody takes another user's name
+            user = known.name  # a user cannot take another user's name
         name = _name(user or message.name)
         if known:
             learner, mine = await self.room.store.rename(known, name), token
@@ -209,11 +213,11 @@ class _Service:
                 f"{MOST_LEARNERS:,} learners have joined, which is the most. Tell your teacher.",
             )
         else:
-            if not user:  # a user of JupyterHub is one learner, however often they join
+            if not user:  # a user of JupyterHub stays one learner, however often they join
                 self._count_join(request)
             mine = secrets.token_hex(32)
             learner = await self.room.store.join(name, mine, user or None)
-            # of a user who comes in again the old token is gone
+            # if a user joins again, the old token becomes invalid
             self.by_token = {t: who for t, who in self.by_token.items() if who.id != learner.id}
         self.by_token[learner.token] = learner
         self.room.board.enter(learner)
@@ -236,7 +240,7 @@ class _Service:
         joins.append(now)
 
     async def events(self, request: Request) -> Response:
-        """Store what happened, and answer once it is on the disk."""
+        """Store a learner's events. Answer once they are on the disk."""
         learner = self.by_token.get(digest(_bearer(request)))
         if learner is None:
             raise HTTPException(401, _UNKNOWN)
@@ -254,7 +258,7 @@ class _Service:
     # --- for the teacher ---------------------------------------------------------------------------
 
     async def enter(self, request: Request) -> Response:
-        """Take the key from the address that was printed, and put it where other pages cannot read it."""
+        """Move the key from the printed address to a cookie, which other pages cannot read."""
         if not _same(request.query_params.get("key", ""), self.room.key):
             raise HTTPException(403, "This is not the teacher's address.")
         return let_in(self.room)
@@ -272,7 +276,7 @@ class _Service:
             )
 
     async def page(self, request: Request) -> Response:
-        """Show the board; or, projected, what of it all may see."""
+        """Show the board or, for "projected", the part that everybody may see."""
         self._teacher(request)
         projected = request.url.path.endswith("projected")
         return _page(
@@ -298,7 +302,7 @@ class _Service:
         )
 
     async def news(self, request: Request) -> Response:
-        """Stream what is new to a page, as server-sent events."""
+        """Stream news to a page as server-sent events."""
         self._teacher(request)
         if len(self.room.board.pages) >= MOST_PAGES:
             raise HTTPException(429, f"The board is open in {MOST_PAGES} windows: close some.")
@@ -314,19 +318,20 @@ class _Service:
                 now = time.time()
                 found = board.without_names(now) if projected else board.news(mine, now)
                 said = msgspec.json.encode(found)
-                # Minutes go on when nothing happens; and only a write finds out that a page is closed.
+                # Send at least the minutes, even if nothing has happened: only a write detects that a page
+                # was closed.
                 if said != told or now - told_at > MINUTES_GO_ON_S:
                     yield b"data: " + said + b"\n\n"
                     told, told_at = said, now
                 await asyncio.sleep(NEWS_EVERY_S)
 
     async def play(self, request: Request) -> Response:
-        """Show a mistake that some learner makes: its program is run here, once."""
+        """Show a mistake that some learner makes. Its program runs here, once."""
         self._teacher(request)
         mistake = self.room.board.shared.get(request.path_params["key"])
         if mistake is None:
             raise HTTPException(404, "No learner makes this mistake.")
-        async with self.one_at_a_time:  # each takes all cores for a moment
+        async with self.one_at_a_time:  # each run uses all cores for a moment
             if mistake.key not in self.played:
                 self.played[mistake.key] = await _run(mistake)
         return HTMLResponse(
@@ -334,7 +339,7 @@ class _Service:
         )
 
     async def lower(self, request: Request) -> Response:
-        """Take down a hand that the teacher has seen to."""
+        """Take down a hand that the teacher has dealt with."""
         self._teacher_s_page(request)
         learner = request.path_params["learner"]
         if learner in self.room.board.hands:
@@ -344,7 +349,7 @@ class _Service:
         return Response(status_code=204)
 
     async def forget(self, request: Request) -> Response:
-        """Remove a learner, with all that was stored of them."""
+        """Remove a learner and everything that was stored about them."""
         self._teacher_s_page(request)
         store, learner = self.room.store, request.path_params["learner"]
         if learner not in self.room.board.names:
@@ -354,14 +359,14 @@ class _Service:
         return Response(status_code=204)
 
     async def new_code(self, request: Request) -> Response:
-        """Make a new code: the old one no longer works."""
+        """Make a new code, which replaces the old one."""
         self._teacher_s_page(request)
         self.code = await self.room.store.aside(self.room.store.replace_code)
         return Response(status_code=204)
 
     def _teacher_s_page(self, request: Request) -> None:
         self._teacher(request)
-        # Pages of other origins cannot send this header without being asked for leave.
+        # Pages of other origins cannot send this header without a preflight request, which is not granted.
         if request.headers.get("x-room") != "board":
             raise HTTPException(403, "Only the board's own page can ask for this.")
 
@@ -376,7 +381,7 @@ def _open(board: Board) -> Iterator[Any]:
 
 
 async def _run(mistake: Shared) -> str:
-    """Run a known mistake in a process of its own; return its page. Raise HTTPException if that fails."""
+    """Run a known mistake in a separate process. Return its page. Raise HTTPException if that fails."""
     with tempfile.TemporaryDirectory(prefix="real-ranks-room-") as folder:
         file = Path(folder) / "page.html"
         words = [mistake.exercise, mistake.title, str(file)]
@@ -414,9 +419,9 @@ async def _disk_failed(request: Request, error: Exception) -> Response:
 
 
 async def _body(request: Request, kind: type[Any], most: int) -> Any:
-    """Read and decode a post of at most that many bytes.
+    """Read and decode a post of at most `most` bytes.
 
-    Raise HTTPException if it is larger, too slow, or of another kind.
+    Raise HTTPException if it is larger, too slow, or of a different kind.
     """
     body = bytearray()
     try:
@@ -457,7 +462,7 @@ def _name(text: str) -> str:
 
 
 class _Entrance:
-    """Notes which connections are known, and keeps room for them when there are too many."""
+    """Notes which connections are known, and admits only them if there are too many."""
 
     def __init__(self, service: _Service, app: ASGIApp) -> None:
         self.service = service
@@ -476,7 +481,7 @@ class _Entrance:
 
 
 class _Headers:
-    """Adds to every answer what keeps browsers from guessing, caching and leaking."""
+    """Adds headers to every answer that keep browsers from guessing types, caching, and leaking addresses."""
 
     _ADDED = (
         (b"x-content-type-options", b"nosniff"),

@@ -1,8 +1,8 @@
-"""What the board shows, kept up to date event by event: pure data, without network, disk or clock.
+"""Keep what the board shows up to date, event by event: pure data, without network, disk or clock.
 
     events -> Board.take -> cells, hands -> Board.news(subscriber) -> a message for a page
 
-A page gets everything once, and then what has changed.
+A page gets everything once, and afterwards only the changes.
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ from helpers.room.store import Happened, Learner
 
 STUCK_AFTER_MIN = 10.0
 NOW_MIN = 20.0
-"""Who was checked last longer ago than this is away, not stuck, and makes no mistake "now"."""
+"""If the last check is longer ago, a learner is away: neither stuck, nor making a mistake "now"."""
 MOST_HANDS = 40
-"""Hands that a page lists, those that have been up longest first. The others are counted."""
+"""How many hands a page lists, those raised first. The others are only counted."""
 _FACT = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(slots=True)
 class Cell:
-    """One learner at one exercise.
+    """One learner at one exercise. Times are in seconds since the epoch.
 
-    since: of the first try without a long break after it; last: of the last one. outcome: of the last one.
-    mistake: the key of its sentence, or "".
+    Args:
+        outcome: Of the last check.
+        since: Of the first check after the last long break.
+        last: Of the last check.
+        mistake: The key of its sentence, or "".
     """
 
     tries: int = 0
@@ -46,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Raised:
-    """A raised hand. exercise: "" where the learner has tried none."""
+    """A raised hand. exercise: "" if the learner has tried none."""
 
     at: float
     exercise: str
@@ -55,7 +58,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Shared:
-    """A sentence that several known mistakes of an exercise may have. title: of the first of them."""
+    """A sentence that several known mistakes of an exercise may share. title: of the first of them."""
 
     key: str
     exercise: str
@@ -65,9 +68,11 @@ class Shared:
 
 @dataclass
 class News:
-    """What one page has not been sent yet.
+    """What has not been sent to one page yet.
 
-    removed: learners whom it still shows. sent: the hands whose code it has.
+    Args:
+        removed: Learners whom the page still shows.
+        sent: The hands whose code it has.
     """
 
     learners: set[int] = field(default_factory=set)
@@ -77,9 +82,11 @@ class News:
 
 
 class Board:
-    """The class as it is now.
+    """The present state of the class.
 
-    exercises: by name, in the course's order. known: the mistakes of one, in this copy of the course.
+    Args:
+        exercises: By name, in the course's order.
+        known: Returns the known mistakes of an exercise in this copy of the course.
     """
 
     def __init__(
@@ -100,7 +107,7 @@ class Board:
         self._at: dict[int, str] = {}  # learner -> the exercise that was checked last
 
     def enter(self, learner: Learner) -> None:
-        """Show a learner, or call one otherwise. Two of one name differ by a number."""
+        """Add a learner, or rename one. A number is added to a name that exists already."""
         taken = {_seen(name) for id, name in self.names.items() if id != learner.id}
         name, count = learner.name, 1
         while _seen(name) in taken:
@@ -112,7 +119,7 @@ class Board:
             page.removed.discard(learner.id)
 
     def remove(self, learner: int) -> None:
-        """Show nothing of a learner any more."""
+        """Remove everything about a learner."""
         self.names.pop(learner, None)
         self.hands.pop(learner, None)
         self._at.pop(learner, None)
@@ -124,7 +131,7 @@ class Board:
             page.cells = {key for key in page.cells if key[0] != learner}
 
     def take(self, happened: Happened) -> None:
-        """Show an event. What this copy of the course does not know is left out."""
+        """Apply an event. Names that this copy of the course does not contain are ignored."""
         event, learner = happened.event, happened.learner
         if learner not in self.names:  # removed while this was being stored
             return
@@ -139,7 +146,7 @@ class Board:
         if not exercise or event.outcome not in _OUTCOMES:
             return
         cell = self.cells.setdefault((learner, exercise), Cell())
-        if _minutes(happened.at, cell.last) > NOW_MIN:  # after a break one is not stuck yet
+        if _minutes(happened.at, cell.last) > NOW_MIN:  # after a break a learner is not stuck yet
             cell.since = happened.at
         cell.tries += 1
         cell.last = happened.at
@@ -151,7 +158,7 @@ class Board:
             page.cells.add((learner, exercise))
 
     def _key(self, exercise: str, title: str) -> str:
-        """Return the key of a mistake's sentence; "" where no mistake here has this title."""
+        """Return the key of a mistake's sentence, or "" if no mistake here has this title."""
         if exercise not in self._titles:
             self._titles[exercise] = titles = {}
             for mistake in self._known(self.exercises[exercise]):
@@ -164,13 +171,13 @@ class Board:
     # --- for a page ----------------------------------------------------------------------------------
 
     def open_page(self) -> News:
-        """Begin to collect news for a page, which has seen nothing yet."""
+        """Start to collect news for a new page, which has seen nothing yet."""
         news = News(set(self.names), set(self.cells))
         self.pages.append(news)
         return news
 
     def news(self, page: News, now: float) -> dict[str, Any]:
-        """Return what a teacher's page has not seen, with all that is short, as plain JSON."""
+        """Return what a teacher's page has not seen, and all short lists, as JSON types."""
         learners, page.learners = page.learners, set()
         cells, page.cells = page.cells, set()
         removed, page.removed = page.removed, set()
@@ -192,7 +199,7 @@ class Board:
         }
 
     def without_names(self, now: float) -> dict[str, Any]:
-        """Return what is projected: counts only, and nothing of one learner."""
+        """Return what is projected: only counts, nothing about single learners."""
         tried: dict[str, list[int]] = {}
         for (_, exercise), cell in self.cells.items():
             counts = tried.setdefault(exercise, [0, 0])
@@ -211,7 +218,7 @@ class Board:
         return cell.tries, cell.passed, cell.outcome
 
     def _current(self, now: float) -> Iterable[tuple[int, str, Cell]]:
-        """Give the learners who are at work, each with the exercise that was checked last."""
+        """Yield the learners who are working, each with the exercise that was checked last."""
         for learner, exercise in self._at.items():
             cell = self.cells[learner, exercise]
             if _minutes(now, cell.last) <= NOW_MIN:
@@ -220,8 +227,8 @@ class Board:
     def _stuck(self, now: float) -> list[tuple[int, str, int]]:
         """Return (learner, exercise, minutes since the first try), the longest first.
 
-        A learner is stuck who has kept trying for that long: one wrong check, and then reading or a break,
-        is not being stuck.
+        A learner is stuck after trying for that long. One wrong check followed by reading or a break is not
+        enough.
         """
         found = [
             (learner, exercise, _minutes(now, cell.since))
@@ -247,21 +254,21 @@ class Board:
         ]
 
     def _busiest(self, now: float) -> str:
-        """Return the notebook at which most learners are now, or were last."""
+        """Return the notebook on which most learners work now, or worked last."""
         at = [exercise for _, exercise, _ in self._current(now)] or list(self._at.values())
         notebooks = [self.exercises[exercise].notebook for exercise in at]
         return max(sorted(set(notebooks)), key=notebooks.count, default="")
 
 
 _OUTCOMES = {outcome.value for outcome in Outcome}
-# Cyrillic and Greek letters that look like Latin ones: two learners whose names look alike get a number.
+# Cyrillic and Greek letters that look like Latin ones. Learners whose names look alike get a number.
 _LOOK_ALIKES = str.maketrans(
     "АВЕКМНОРСТУХаеорсухіјѕΑΒΕΖΗΙΚΜΝΟΡΤΥΧον", "ABEKMHOPCTYXaeopcyxijsABEZHIKMNOPTYXov"
 )
 
 
 def _seen(name: str) -> str:
-    """Return what two names that look alike have in common."""
+    """Return a form of a name that is equal for names that look alike."""
     return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
 
 

@@ -1,7 +1,7 @@
-"""Which connections to a board may stay open: one that keeps the board waiting for a request is closed.
+"""Close connections that keep the board waiting for a request.
 
-uvicorn's own limit counts all connections alike, so a stranger who opens thousands and sends nothing would
-shut the class out. Here a connection is *waiting* while the board does not have all of a request from it:
+uvicorn's own limit counts all connections alike. So a stranger who opens thousands and sends nothing would
+shut the class out. Here a connection is *waiting* until the board has received a complete request:
 
     open -> waiting, at most WAIT_S -> request -> answer -> waiting again, or closed
 """
@@ -17,10 +17,10 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_CONNECTIONS = 8_000
-"""At once. Beyond them only the teacher and learners who have joined get an answer."""
+"""With this many open connections, only the teacher and learners who have joined get an answer."""
 WAIT_S = 10.0
 MOST_WAITING = 40
-"""For each address, of connections that have been waiting for more than a second and sent no token."""
+"""For each address: how many connections without a token may wait for more than a second."""
 _SWEEP_S = 1.0
 
 
@@ -34,15 +34,15 @@ class Connections:
 
     @property
     def full(self) -> bool:
-        """Whether only those who are known get an answer."""
+        """Whether only known clients get an answer."""
         return len(self._open) >= MOST_CONNECTIONS
 
     def know(self, client: tuple[str, int]) -> None:
-        """Note that the teacher, or a learner who has joined, sends from this host and port."""
+        """Note that this host and port belong to the teacher, or to a learner who has joined."""
         self._known.add(client)
 
     def protocol(self) -> type[asyncio.Protocol]:
-        """Return uvicorn's protocol, whose connections are counted here."""
+        """Return uvicorn's protocol, extended to count its connections here."""
         connections = self
 
         class Counted(H11Protocol):
@@ -60,7 +60,7 @@ class Connections:
         return Counted
 
     async def sweep(self) -> None:
-        """Close what has been waiting for too long, until cancelled."""
+        """Close connections that have been waiting for too long. Runs until cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_S)
             self._close_waiting(time.monotonic())
@@ -70,10 +70,10 @@ class Connections:
         for each in list(self._open):
             cycle = each.cycle  # None before the first request
             if cycle is not None and not cycle.response_complete and not cycle.more_body:
-                self._waiting.pop(each, None)  # the board's turn
+                self._waiting.pop(each, None)  # the board is working on a request
                 continue
             before, since = self._waiting.get(each, (cycle, now))
-            since = since if before is cycle else now  # there was a request in between
+            since = since if before is cycle else now  # otherwise there was a request in between
             self._waiting[each] = cycle, since
             if now - since > WAIT_S:
                 each.transport.abort()
@@ -86,7 +86,7 @@ class Connections:
 
 
 def network(host: str) -> str:
-    """Return the host's IPv4 address, or the /64 of an IPv6 address: all of it belongs to one machine."""
+    """Return the host's IPv4 address, or the /64 of an IPv6 address, which belongs to one machine."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

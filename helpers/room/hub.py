@@ -1,4 +1,4 @@
-"""The board as a service of JupyterHub: users have joined, and the hub's administrators are teachers.
+"""Run the board as a service of JupyterHub, whose users have joined and whose administrators teach.
 
 learner's kernel --its own token--> board --> hub: whose is it?
 teacher's browser --> login --> hub: who are you? --> callback --> board
@@ -18,29 +18,30 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 MOST_QUESTIONS = 200
-"""That wait for the hub's answer at once."""
+"""How many requests may wait for the hub's answer at the same time."""
 TOKEN = "REAL_RANKS_ROOM_TOKEN"
-"""The variable by which a user's server has a token for the board."""
+"""The variable with which a user's server gets a token for the board."""
 _NOTE = "Real Ranks: says to the board who this is"
 _TEACHERS = "REAL_RANKS_TEACHERS"
 
 
 class Hub:
-    """What the hub is asked. Configured by the variables that the hub sets for its services."""
+    """Requests to the hub. Configured by the variables that the hub sets for its services."""
 
     def __init__(self) -> None:
-        from jupyterhub.services.auth import HubOAuth  # only here: most boards have no hub
+        # imported here because most boards have no hub
+        from jupyterhub.services.auth import HubOAuth
 
         self._auth: Any = HubOAuth(cache_max_age=60)
-        # Tokens can be made up, and each is a question to the hub: a slow hub holds up these threads only.
+        # Tokens can be made up, and each causes a request to the hub. A slow hub blocks only these threads.
         self._asking = ThreadPoolExecutor(4, "room-hub")
         self._questions = 0
         self.prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
 
     async def who_is(self, token: str) -> str:
-        """Return the login of the user whose token this is, or "".
+        """Return the login of the user who has this token, or "".
 
-        Raise HTTPException if too many questions wait for the hub.
+        Raise HTTPException if too many requests wait for the hub.
         """
         if self._questions >= MOST_QUESTIONS:
             raise HTTPException(503, "The board waits for JupyterHub. Try again.")
@@ -59,7 +60,7 @@ class Hub:
         async def to_the_hub(request: Request) -> Response:
             state = self._auth.generate_state(next_url=f"{self.prefix}/board")
             response = RedirectResponse(f"{self._auth.login_url}&state={state}", 303)
-            # The hub's answer is a cross-site redirect, so this one cannot be strict.
+            # The hub's answer is a cross-site redirect, so this cookie cannot be strict.
             response.set_cookie(
                 self._auth.state_cookie_name, state, path=self.prefix, httponly=True, samesite="lax"
             )
@@ -82,10 +83,10 @@ class Hub:
 
 
 def give_token(spawner: Any) -> None:
-    """Put a token that only says who the user is into a server's environment: a `c.Spawner.pre_spawn_hook`.
+    """Put a token that only identifies the user into a server's environment.
 
-    The server's own token would do, too, but with it one can run code as that user: it must not be sent
-    to whatever listens at the board's address.
+    Use it as `c.Spawner.pre_spawn_hook`. The server's own token would also identify the user, but it allows
+    running code as that user, so it must not be sent to whatever listens at the board's address.
     """
     user = spawner.user
     for token in list(user.api_tokens):

@@ -1,4 +1,4 @@
-"""`join` and `help_me`: what a learner asks of the room."""
+"""Join a room and raise a hand, from a learner's notebook: `join` and `help_me`."""
 
 from __future__ import annotations
 
@@ -18,28 +18,38 @@ WHAT_IS_SENT = (
 
 
 def join(url: str, code: str = "", name: str = "") -> Told:
-    """Join your teacher's room, once: its board then shows how your checks end, and never your code.
+    """Join your teacher's room, once. Its board then shows the results of your checks, never your code.
 
-    url, code: as your teacher shows them. name: what the board calls you; by default your login's name.
-    `join("")` leaves the room again. Raises RoomError where no board answers, or the code is wrong.
+    `join("")` leaves the room again.
+
+    Args:
+        url, code: As your teacher shows them.
+        name: What the board calls you; by default, your login name.
+
+    Raises:
+        RoomError: No board answers, or the code is wrong.
     """
     if not url:
         outbox.leave()
         return Told("You have left the room. Nothing more is sent.")
     before = outbox.place()
-    # The token of the same room: who joins twice is still one learner.
+    # The token of the same room, so that a learner who joins twice is still one learner.
     token = before.token if before is not None and before.url == url else ""
     message = Join(name or _login(), code)
     room = outbox.keep(url, outbox.post(url, "api/join", message, token, Joined))
-    outbox.send_soon()  # what was kept while the board was away
+    outbox.send_soon()  # what was stored while the board was unreachable
     return Told(f"You have joined as {room.name}. {WHAT_IS_SENT}")
 
 
 def help_me(answer: Any = "", *, done: bool = False) -> Told:
-    """Raise your hand: your teacher sees your name and the exercise that you are at.
+    """Raise your hand: your teacher sees your name and the exercise that you are working on.
 
-    answer: your function; its code is sent as well. Or the name or number of an exercise. done: take your
-    hand down. Raises RoomError where you have not joined a room.
+    Args:
+        answer: Your function, whose code is then sent as well, or the name or number of an exercise.
+        done: Take your hand down.
+
+    Raises:
+        RoomError: You have not joined a room.
     """
     if not outbox.has_joined():
         raise RoomError("You have not joined a room: join(url, code) does.")
@@ -55,7 +65,7 @@ def help_me(answer: Any = "", *, done: bool = False) -> Told:
 
 
 def _answer(answer: Any) -> tuple[str, str]:
-    """Return the exercise and the source of a learner's function, as `check` would take it."""
+    """Return the exercise and the source of a learner's function, as `check` would find it."""
     from helpers.answers.data import Answer
     from helpers.answers.history import answer_from_history
     from helpers.ranks.cells import ipython

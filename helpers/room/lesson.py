@@ -1,7 +1,7 @@
-"""A solved notebook as a teacher sees it: parts, each with a heading, minutes and cells.
+"""Split a solved notebook for teachers into parts, each with a heading, minutes and cells.
 
-A part ends at the next heading, also where one cell holds two of them. An exercise's minutes are its
-heading's; those of any other part are estimated from its words, cells and quizzes.
+A part ends at the next heading, even if both are in one cell. An exercise's minutes are in its heading; the
+minutes of other parts are estimated from words, cells and quizzes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ UNTAUGHT = ("Next", "Further reading", "Questions people ask")
 
 _HEADING = re.compile(r"^#{1,3} +(.+)$")
 _FOLD = re.compile(r"</?details>")
-"""What folds a standing part of a notebook on the screen."""
+"""HTML that folds a recurring part of a notebook on the screen."""
 _EXERCISE = re.compile(r"Exercise (\d+\.\d+): ")
 _QUIZ = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A piece of a notebook under one heading. outputs: in Jupyter's format, of code alone."""
+    """A piece of a notebook under one heading. outputs: in Jupyter's format, for code only."""
 
     is_code: bool
     source: str
@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def quiz(self) -> str:
-        """The id of the quiz that the cell asks; "" for any other."""
+        """The id of the quiz that the cell asks, or ""."""
         match = _QUIZ.search(self.source) if self.is_code else None
         return match[1] if match else ""
 
@@ -52,22 +52,22 @@ class Cell:
 
     @property
     def needs_answer(self) -> bool:
-        """Whether the cell works with the learner's own answer."""
+        """Whether the cell uses the learner's own answer."""
         return self.is_code and self.source.startswith("%%after ")
 
     @property
     def is_imports(self) -> bool:
-        """Whether the cell does nothing but import."""
+        """Whether the cell only imports."""
         if not self.is_code or self.source.startswith("%"):
             return False
         body = ast.parse(self.source).body
         return bool(body) and all(isinstance(each, ast.Import | ast.ImportFrom) for each in body)
 
 
-# Compared by identity: a program is put together by asking again and again which parts it has.
+# Compared by identity, because making a program looks up parts again and again.
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is under one heading. exercise: where it is one. minutes: to teach it, or to solve it."""
+    """The cells under one heading. exercise: None if it is not an exercise."""
 
     title: str
     cells: tuple[Cell, ...]
@@ -96,7 +96,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """One notebook. title: with its number, as "02 · Blocking send and receive"."""
+    """One notebook. title: includes its number, for example "02 · Blocking send and receive"."""
 
     notebook: str
     title: str
@@ -108,7 +108,7 @@ class Lesson:
 
     @property
     def explained(self) -> tuple[Part, ...]:
-        """The parts that are taught: all but exercises and what is read at home."""
+        """The parts that are taught: all except exercises and what is read at home."""
         return tuple(part for part in self.parts if part.exercise is None and part.is_taught)
 
     @property
@@ -118,12 +118,12 @@ class Lesson:
 
 
 def lessons(workspace: Workspace) -> tuple[Lesson, ...]:
-    """Return all notebooks in the course's order. Raise WorkspaceError in a copy without solutions."""
+    """Return all notebooks in the course's order. Raise WorkspaceError if there are no solutions."""
     return tuple(lesson(path.stem, read_notebook(path)) for path in solved(workspace))
 
 
 def solved(workspace: Workspace) -> list[Path]:
-    """Return the files of the solved notebooks. Raise WorkspaceError where there are none."""
+    """Return the files of the solved notebooks. Raise WorkspaceError if there are none."""
     found = sorted(workspace.solutions.glob("*.ipynb"))
     if not found:
         raise WorkspaceError(
@@ -134,7 +134,7 @@ def solved(workspace: Workspace) -> list[Path]:
 
 
 def lesson(name: str, notebook: Notebook) -> Lesson:
-    """Read one solved notebook; `name` is its file's, without ".ipynb"."""
+    """Read one solved notebook. name: its file's name without ".ipynb"."""
     own = {heading.number: heading for heading in headings().values()}
     parts: list[Part] = []
     for title, cell in _pieces(notebook):
@@ -148,7 +148,7 @@ def lesson(name: str, notebook: Notebook) -> Lesson:
 
 
 def _pieces(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
-    """Cut the cells at headings; each piece comes with the heading above it, or "" where there is none."""
+    """Split the cells at headings. Yield (heading above the piece or "", piece)."""
     for cell in notebook["cells"]:
         source = source_of(cell)
         if cell["cell_type"] == "code":

@@ -1,7 +1,7 @@
-"""What learners and board send each other: JSON of a few kinds, checked in kind and in size by msgspec.
+"""Define the messages between learners and board: JSON of a few kinds, with limited sizes.
 
-The only free text from a learner is the name, given once, and the code that a raised hand sends.
-Exercises and mistakes are names that the board looks up in its own copy of the course.
+msgspec checks them. The only free texts from a learner are the name, given once, and the code that a raised
+hand sends. Exercises and mistakes are names that the board looks up in its own copy of the course.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from msgspec import Meta, Struct
 
 MOST_AT_ONCE = 50
 MOST_CODE = 20_000
-"""Characters of an answer that a raised hand sends; longer ones are cut off."""
+"""Maximum characters of an answer that a raised hand sends. Longer ones are cut off."""
 MAX_BYTES = 256 << 10
-"""Of a post. JSON writes a character with up to 6 bytes, and one post sends one answer's code at most."""
+"""Maximum bytes of a post. It sends at most one answer's code, in JSON with up to 6 bytes a character."""
 
 MAX_JOIN_BYTES = 4 << 10
-"""Of a post that joins: it needs no token, so it is kept short."""
+"""Maximum size of a post that joins. It needs no token, so it is kept short."""
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 Name = Annotated[str, Meta(max_length=100)]
@@ -25,7 +25,12 @@ Minutes = Annotated[float, Meta(ge=0, le=1e6)]
 
 
 class Checked(Struct, tag="checked", forbid_unknown_fields=True):
-    """How one check ended. minutes: ago. mistake: the title of the known mistake that explains it, or ""."""
+    """The result of one check.
+
+    Args:
+        mistake: The title of the known mistake that explains it, or "".
+        minutes: How many minutes ago the check ended.
+    """
 
     id: Id
     exercise: Name
@@ -35,7 +40,7 @@ class Checked(Struct, tag="checked", forbid_unknown_fields=True):
 
 
 class Hand(Struct, tag="hand", forbid_unknown_fields=True):
-    """A hand that goes up or down. code: the answer, only where its author has handed it to `help_me`."""
+    """A hand that is raised or lowered. code: the answer, only if its author has passed it to `help_me`."""
 
     id: Id
     up: bool
@@ -54,14 +59,14 @@ class Post(Struct, forbid_unknown_fields=True):
 
 
 class Join(Struct, forbid_unknown_fields=True):
-    """A learner comes in. code: the room's; "" where JupyterHub says who it is."""
+    """A learner's request to join. code: the room's code, "" if JupyterHub identifies the learner."""
 
     name: Annotated[str, Meta(max_length=200)]
     code: Annotated[str, Meta(max_length=100)] = ""
 
 
 class Joined(Struct):
-    """The answer to a learner who has come in. token: says who sends what is sent from now on."""
+    """The answer to a learner who has joined. token: identifies the learner in all later posts."""
 
     token: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     name: str

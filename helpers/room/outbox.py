@@ -1,10 +1,10 @@
-"""What a learner's checks send to the board of a room, kept in a file until the board has it.
+"""Send a learner's events to the board of a room, and store them in a file until the board has them.
 
     check -> note() -> .room-outbox.jsonl -> sender (a thread) -> the board
 
-A check only adds a line to the file. If the board is away, nothing waits and nothing fails: the lines stay,
-and are sent when it is back, by this kernel or a later one. Each has an id, so that the board stores it once
-however often it is sent.
+A check only appends a line to the file. If the board is unreachable, nothing waits and nothing fails: the
+lines stay and are sent later, by this kernel or a later one. Each line has an id, so that the board stores
+it once even if it is sent several times.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WAKE = threading.Event()
 
 
 class Place(msgspec.Struct):
-    """The room that a learner has joined, as kept in a file that only the learner can read."""
+    """The room that a learner has joined, as stored in a file that only the learner can read."""
 
     url: str
     token: str
@@ -50,27 +50,27 @@ class Line(msgspec.Struct):
 
 
 class RoomError(Exception):
-    """The board cannot be reached, or has refused. One line: why, and what to do.
+    """The board cannot be reached, or has refused. The message is one line: why, and what to do.
 
-    status: of the board's answer, as in HTTP; 0 if there was none.
+    status: HTTP status of the board's answer, 0 if there was none.
     """
 
     status = 0
 
-    # IPython shows this in place of a traceback through the course's own files.
+    # IPython shows this instead of a traceback through the course's own files.
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
 def note(exercise: str, outcome: str, mistake: str = "") -> None:
-    """Keep how a check ended for the board, if there is one. Never fails, and never waits for the board."""
+    """Store the result of a check for the board, if there is one. Never fails or waits for the board."""
     if has_joined():
-        with suppress(OSError):  # a full disk: the check is worth more than the board
+        with suppress(OSError):  # a full disk must not make the check fail
             put(Checked(new_id(), exercise, outcome, mistake))
 
 
 def put(event: Event) -> None:
-    """Add an event to the outbox, and see that it is sent soon. Raise OSError if it cannot be written."""
+    """Add an event to the outbox and send it soon. Raise OSError if it cannot be written."""
     path = _outbox_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path), _private(path, "ab") as file:
@@ -79,14 +79,14 @@ def put(event: Event) -> None:
 
 
 def send_soon() -> None:
-    """Wake the thread that sends what the outbox holds."""
+    """Wake the thread that sends the outbox."""
     _start_sender()
     _WAKE.set()
 
 
 @cache
 def _start_sender() -> None:
-    # A daemon: a kernel that ends does not wait for the board. What is left stays in the file.
+    # A daemon, so that the kernel exits without waiting for the board. Unsent lines stay in the file.
     threading.Thread(target=_send_all, name="room", daemon=True).start()
 
 
@@ -100,7 +100,7 @@ def _send_all() -> None:
 
 
 def waiting() -> list[Line]:
-    """Return what is still to be sent, the oldest first. Lines that cannot be read are left out."""
+    """Return the lines that have not been sent, the oldest first. Unreadable lines are left out."""
     path = _outbox_file()
     with suppress(OSError), locked(path):
         return _read(path)
@@ -117,14 +117,14 @@ def _read(path: Path) -> list[Line]:
 
 
 def send_some() -> None:
-    """Send the oldest lines, and take them out of the file once the board has stored them.
+    """Send the oldest lines, and remove them from the file once the board has stored them.
 
     Raise RoomError or OSError if that failed; then they stay.
     """
     lines = waiting()[:MOST_AT_ONCE]
     if not lines:
         return
-    # One event always fits; the code of several hands may not.
+    # One event always fits, but the code of several hands may be too long.
     sizes = list(accumulate(len(_as_line(line)) for line in lines))
     lines = [line for line, size in zip(lines, sizes, strict=True) if size < 0.9 * MAX_BYTES]
     room = place() or join_as_user()
@@ -135,7 +135,7 @@ def send_some() -> None:
     except RoomError as error:
         if error.status == 401 and os.environ.get("REAL_RANKS_ROOM"):
             join_as_user(refused=room.token)  # the room has a new file
-        if error.status not in (400, 413):  # these it would refuse each time
+        if error.status not in (400, 413):  # the board would refuse these every time
             raise
     sent = {line.event.id for line in lines}
     path = _outbox_file()
@@ -151,12 +151,12 @@ def send_some() -> None:
 
 
 def has_joined() -> bool:
-    """Whether this learner has joined a room, by a code or as a user of JupyterHub."""
+    """Return whether this learner has joined a room, by a code or as a user of JupyterHub."""
     return bool(os.environ.get("REAL_RANKS_ROOM")) or _place_file().exists()
 
 
 def place() -> Place | None:
-    """Return the room that this learner has joined, unless REAL_RANKS_ROOM names another."""
+    """Return the room that this learner has joined, or None if REAL_RANKS_ROOM names a different one."""
     with suppress(OSError, msgspec.MsgspecError):
         room = msgspec.json.decode(_place_file().read_bytes()[:10_000], type=Place)
         return room if room.url == (os.environ.get("REAL_RANKS_ROOM") or room.url) else None
@@ -166,18 +166,18 @@ def place() -> Place | None:
 def join_as_user(refused: str = "") -> Place:
     """Join the room that REAL_RANKS_ROOM names, as the user that JupyterHub knows.
 
-    Raise RoomError or OSError. refused: the token that the board no longer takes.
+    refused: a token that the board no longer accepts. Raise RoomError or OSError.
     """
     url, token = os.environ.get("REAL_RANKS_ROOM"), os.environ.get("REAL_RANKS_ROOM_TOKEN")
     if not url:
         raise RoomError(
             "The file of the room that was joined cannot be read: join(url, code) again."
         )
-    if not token:  # the server's own token could be used to run code as this user: it is never sent
+    if not token:  # never send the server's own token, which could be used to run code as this user
         raise RoomError(
             "This hub gives its users no token for the room. docs/room.md says how it can."
         )
-    # If two kernels joined at once, the second would make the first one's token invalid.
+    # If two kernels joined at the same time, the second would make the first one's token invalid.
     with locked(_place_file()):
         room = place()
         if room is None or room.token == refused:
@@ -186,14 +186,14 @@ def join_as_user(refused: str = "") -> Place:
 
 
 def keep(url: str, joined: Joined) -> Place:
-    """Write down the room that was joined, for this learner's eyes only."""
+    """Store the room that was joined, readable only by this learner."""
     room = Place(url, joined.token, joined.name)
     _replace(_place_file(), msgspec.json.encode(room))
     return room
 
 
 def leave() -> None:
-    """Forget the room, and what has not been sent to it."""
+    """Forget the room and everything that has not been sent to it."""
     for path in (_place_file(), _outbox_file()):
         path.unlink(missing_ok=True)
 
@@ -208,7 +208,8 @@ def _as_line(line: Line) -> bytes:
 
 def _replace(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A new file takes the old one's name: others can read neither, and a crash leaves the one or the other.
+    # A new file replaces the old one: other users can read neither, and a crash leaves one of the two
+    # intact.
     partial = path.with_name(f"{path.name}.{new_id()}")
     with _private(partial, "xb") as file:
         file.write(content)
@@ -231,14 +232,14 @@ def _outbox_file() -> Path:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would send the token elsewhere."""
+    """Refuses redirects, because they would send the token to a different address."""
 
     def redirect_request(self, *about: Any) -> None:
         return None
 
 
 def post(url: str, path: str, message: msgspec.Struct, token: str = "", answer: Any = Any) -> Any:
-    """Post a message to the board and return its answer. Raise RoomError, within a deadline."""
+    """Post a message to the board and return its answer. Raise RoomError, at the latest after a timeout."""
     try:
         request = urllib.request.Request(
             f"{url.rstrip('/')}/{path}",

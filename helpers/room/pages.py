@@ -1,4 +1,4 @@
-"""Pages made from the templates in `page/`: all that they print is escaped."""
+"""Render pages from the templates in `page/`, with everything that they print escaped."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ PAGE = Path(__file__).with_name("page")
 
 
 def page(template: str, **given: Any) -> str:
-    """Fill in a template."""
+    """Fill in a template and return its HTML."""
     return environment(PAGE).get_template(template).render(**given)

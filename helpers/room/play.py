@@ -1,6 +1,8 @@
-"""Run a known mistake and write the page that shows it: `python -m helpers.room.play EXERCISE TITLE FILE`.
+"""Run a known mistake and write a page that shows it.
 
-A process of its own: the board needs neither torch nor ranks, and goes on while this runs.
+    python -m helpers.room.play EXERCISE TITLE FILE
+
+It runs in a separate process, because the board needs neither torch nor ranks, and keeps serving meanwhile.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from helpers.views.verdict import verdict_html
 
 
 def play(name: str, title: str) -> str:
-    """Check a known mistake as if a learner had written it; return the verdict and the run that failed."""
+    """Check a known mistake like a learner's answer. Return a page with the verdict and the failed run."""
     exercise = get(name)
     mistake = next(each for each in known_mistakes(exercise) if each.title == title)
     try:
-        # the player shows the lines of the program, as those of a learner's cell
+        # the player shows the program's lines as if they were in a learner's cell
         lines = (Origin(1, len(mistake.source.splitlines()), 0, 1),)
         answer = Answer(name, mistake.source, lines)
         result = grade(exercise, answer, _called, every_case=False, watched=True)
@@ -31,7 +33,7 @@ def play(name: str, title: str) -> str:
         live = timeline(run).live if run is not None and len(run.trace) else None
         return page("play.html", verdict=verdict_html(result), player=live() if live else "")
     finally:
-        disconnect()  # the rank server would otherwise stay until this process ends
+        disconnect()  # otherwise the rank server would stay until this process ends
 
 
 def _called(cell: int) -> str:

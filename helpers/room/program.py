@@ -1,9 +1,9 @@
-"""`course plan --path ddp`: a path as the sessions of a class, with the clock and with breaks.
+"""Divide a path into the sessions of a class, with clock times and breaks.
 
     path + lessons -> steps -> sessions -> text
 
-All parts of the path are taught in its order; a session may end between any two. Minutes are those of the
-exercises' headings; the others are estimated.
+`course plan --path ddp` prints it. All parts of the path are taught in its order; a session may end between
+any two. Minutes of exercises are in their headings, all others are estimated.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from helpers.course.paths import LearningPath
 from helpers.room.lesson import Lesson, Part
 
 BREAK = 10
-"""Minutes."""
+"""Minutes of a break."""
 UNTIL_BREAK = 60
-"""Minutes of work after which there is a break as soon as a piece of work ends."""
+"""Minutes of work after which a break begins as soon as a step ends."""
 TOO_LATE = 10
-"""Minutes before the end of a session in which no notebook is begun."""
+"""Minutes at the end of a session in which no new notebook is started."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a session, from its minute `start` to its minute `end`. step: None for a break."""
+    """One line of a session, from minute `start` to minute `end`. step: None for a break."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ Session = tuple[Line, ...]
 
 
 def plan(lessons: Sequence[Lesson], path: LearningPath, minutes: int) -> tuple[Session, ...]:
-    """Divide a path into sessions of at most `minutes` minutes, breaks included.
+    """Divide a path into sessions of at most `minutes` minutes, including breaks.
 
     Raise ValueError if a part of it is longer than a session.
     """
@@ -75,7 +75,7 @@ def plan(lessons: Sequence[Lesson], path: LearningPath, minutes: int) -> tuple[S
 
 
 def steps(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
-    """Return the parts of a path: what is explained, and its core exercises."""
+    """Return the parts of a path: the explanations, and its core exercises."""
     known = {lesson.notebook: lesson for lesson in lessons}
     return [
         Step(known[stop.notebook], part)
@@ -86,7 +86,7 @@ def steps(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
 
 
 def as_text(path: LearningPath, sessions: Sequence[Session]) -> str:
-    """Return a program as text, with the clock of each session from 0:00."""
+    """Return a program as text. The clock of each session starts at 0:00."""
     lines = [path.title, path.goal, ""]
     for number, session in enumerate(sessions, 1):
         if len(sessions) > 1:
@@ -100,7 +100,7 @@ def as_text(path: LearningPath, sessions: Sequence[Session]) -> str:
 
 
 def _words(line: Line) -> str:
-    """Describe a line; the same for parts that are explained one after another."""
+    """Return a description of a line. It is the same for consecutive explanations of one notebook."""
     if line.step is None:
         return "Break"
     heading = line.step.part.exercise
@@ -110,7 +110,7 @@ def _words(line: Line) -> str:
 
 
 def _which(lines: Sequence[Line]) -> str:
-    """Return the first and the last heading of what is explained; "" for anything else."""
+    """Return the first and the last heading of explained parts, "" for other lines."""
     parts = [line.step.part for line in lines if line.step and not line.step.part.exercise]
     titles = [f"“{part.title}”" for part in parts]
     return " to ".join(dict.fromkeys((titles[0], titles[-1]))) if titles else ""

@@ -1,7 +1,7 @@
-"""A notebook's prose as HTML that needs nothing from the network.
+"""Convert a notebook's prose to HTML that needs nothing from the network.
 
-Formulas become MathML; a diagram is a stored picture (`diagrams/`), drawn by
-`python -m tests.room.draw_diagrams`.
+Formulas become MathML. Diagrams are stored pictures (`diagrams/`), drawn by `python -m
+tests.room.draw_diagrams`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _END = re.compile(r"(?<!\b[A-Z])[.?!][*\")]*\s+")
 
 
 class _Renderer(IPythonRenderer):
-    """Makes formulas and diagrams that a page without a network shows."""
+    """Renders formulas and diagrams in a form that needs no network."""
 
     def inline_math(self, body: str) -> str:
         return _formula(body, "inline")
@@ -35,12 +35,12 @@ class _Renderer(IPythonRenderer):
         picture = diagram_file(code)
         if picture.is_file():
             return f'<figure class="diagram">{picture.read_text(encoding="utf-8")}</figure>'
-        return str(self.block_code(code))  # changed since the pictures were drawn
+        return str(self.block_code(code))  # the diagram has changed since the pictures were drawn
 
 
 def _formula(tex: str, display: str) -> str:
     """Return a formula as MathML."""
-    # latex2mathml takes a sign for \setminus that few fonts have
+    # latex2mathml uses a character for \setminus that few fonts have
     return str(convert(tex.replace(r"\setminus", r"\backslash"), display=display))
 
 
@@ -62,7 +62,7 @@ def code_html(source: str, language: str = "python") -> str:
 
 
 def blocks(markdown: str) -> Iterator[str]:
-    """Return the paragraphs, lists, tables and fenced texts of a piece of Markdown, one by one."""
+    """Yield the paragraphs, lists, tables and fenced blocks of Markdown text."""
     start = 0
     for fence in _FENCE.finditer(markdown):
         yield from _paragraphs(markdown[start : fence.start()])
@@ -76,12 +76,12 @@ def _paragraphs(markdown: str) -> Iterator[str]:
 
 
 def is_prose(block: str) -> bool:
-    """Whether a block is a paragraph or a list: a table, a formula or a fenced text stays as it is."""
+    """Return whether a block is a paragraph or a list, not a table, formula or fenced block."""
     return not block.startswith(("```", "|", "$$", "<", ">"))
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Cut a paragraph into sentences; a stop in code, a formula or an address does not end one."""
+    """Split a paragraph into sentences. Full stops in code, formulas and addresses are ignored."""
     text = " ".join(paragraph.split())
     masked = _LITERAL.sub(lambda match: "X" * len(match[0]), text)
     ends = [0, *(match.end() for match in _END.finditer(masked)), len(text)]
@@ -89,6 +89,6 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def questions(markdown: str) -> list[str]:
-    """Return the questions that a piece of Markdown asks."""
+    """Return the questions that a Markdown text asks."""
     found = [each for block in blocks(markdown) if is_prose(block) for each in sentences(block)]
     return [each for each in found if each.rstrip('*")').endswith("?")]

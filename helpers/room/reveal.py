@@ -1,6 +1,6 @@
-"""reveal.js, which makes a page of sections into slides: its files, as the package sphinx-revealjs has them.
+"""Read the files of reveal.js, which shows a page of sections as slides, from sphinx-revealjs.
 
-They are put into each page, so that one file is all that one takes to a room.
+They are embedded in each page, so that a talk is one file.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Reveal:
 
 
 def reveal() -> Reveal:
-    """Read reveal.js. Raise ModuleNotFoundError where the extra `slides` is not installed."""
-    # found without an import, which would load all of Sphinx
+    """Read reveal.js. Raise ModuleNotFoundError if the extra `slides` is not installed."""
+    # without an import, which would load all of Sphinx
     package = find_spec("sphinx_revealjs")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("reveal.js is not installed", name="sphinx_revealjs")
@@ -30,7 +30,7 @@ def reveal() -> Reveal:
     scripts = (folder / "dist" / "reveal.js", folder / "plugin" / "notes" / "notes.js")
     return Reveal(
         Markup((folder / "dist" / "reveal.css").read_text(encoding="utf-8")),
-        # an end tag inside a script would end it
+        # a closing tag inside a script would end it
         tuple(
             Markup(f.read_text(encoding="utf-8").replace("</script", r"<\/script")) for f in scripts
         ),

@@ -1,4 +1,4 @@
-"""`course room serve`: open a room, say how to get in, and serve until Ctrl-C."""
+"""Open a room, print how to join it, and serve it until Ctrl-C: `course room serve`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from helpers.room.store import CODE, KEY, NotARoom, Store
 
 
 class CannotServe(Exception):
-    """The room cannot be opened. One line: why, and what to do."""
+    """The room cannot be opened. The message is one line: the reason, and what to do."""
 
 
 def serve(
@@ -37,11 +37,20 @@ def serve(
     hub: bool = False,
     user: str = "",
 ) -> None:
-    """Serve a room until SIGINT or SIGTERM. port: 0 for any that is free. Raise CannotServe.
+    """Serve a room until SIGINT or SIGTERM.
 
-    file: the room's database. address: as learners reach the board, if not at `host`. hub: JupyterHub has
-    started this as a service; it says where to listen, and who is who. user: root becomes that user once the
-    port is open, so that a port below 1024 can be used, which no other user can take.
+    Args:
+        file: The room's database.
+        host: The address on which to listen.
+        port: 0 for any free port.
+        address: The board's address for learners, if it is not `host`.
+        stuck_after: Minutes of trying after which a learner is stuck.
+        hub: JupyterHub has started this as a service, and defines where to listen and who the users are.
+        user: Change from root to this user once the port is open. So ports below 1024 can be used, which
+            only root can open.
+
+    Raises:
+        CannotServe: The room cannot be opened.
     """
     if not STYLE.exists():
         raise CannotServe("this copy is a learner's: the board's pages are not all in it.")
@@ -93,7 +102,7 @@ def _serve(
 
 
 def forget(file: Path, name: str) -> None:
-    """Remove a learner from a room's file, whether or not it is being served. Raise CannotServe.
+    """Remove a learner from a room's file, even while it is being served. Raise CannotServe.
 
     name: as the board shows it.
     """
@@ -110,7 +119,7 @@ def forget(file: Path, name: str) -> None:
 
 
 def forget_silent(file: Path) -> int:
-    """Remove the learners of whom the board has nothing but a name; return how many. Raise CannotServe."""
+    """Remove the learners who have sent nothing but a name. Return their number. Raise CannotServe."""
     with closing(_open(file, alone=False)) as store:
         silent = store.silent()
         for id in silent:
@@ -119,7 +128,7 @@ def forget_silent(file: Path) -> int:
 
 
 def replace_code(file: Path) -> str:
-    """Replace the code of a room, whether or not it is being served. Raise CannotServe."""
+    """Replace the code of a room, even while it is being served. Return it. Raise CannotServe."""
     with closing(_open(file, alone=False)) as store:
         return store.replace_code()
 
@@ -137,7 +146,7 @@ def _open(file: Path, alone: bool = True) -> Store:
 
 
 def _become(user: str) -> None:
-    """Change to that user, for good."""
+    """Change to a user permanently. Raise CannotServe."""
     try:
         entry = pwd.getpwnam(user)
         os.initgroups(user, entry.pw_gid)
@@ -150,20 +159,21 @@ def _become(user: str) -> None:
 
 
 def run(room: Room, listening: socket.socket) -> None:
-    """Serve a room on a socket that listens."""
-    # Each connection is a file, and many systems allow a process 1,024 of them unless it asks for more.
+    """Serve a room on a listening socket."""
+    # Each connection is a file, and many systems allow 1,024 of them unless the process asks for more.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    enough = MOST_CONNECTIONS + 1000  # those of the teacher, and what arrives before it is closed
+    # plus those of the teacher, and connections that arrive before they are closed
+    enough = MOST_CONNECTIONS + 1000
     if 0 <= soft < enough:
         more = min(enough, hard) if hard >= 0 else enough
         resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
     config = uvicorn.Config(
         application(room),
-        log_level="error",  # what strangers send is not worth a line in the teacher's terminal
+        log_level="error",  # requests of strangers should not fill the teacher's terminal
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        # Pages keep their stream open: it would hold up the end.
+        # Pages keep their stream open, which would delay the end.
         timeout_graceful_shutdown=1,
         backlog=2048,
         http=room.connections.protocol(),
@@ -193,7 +203,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _named(host: str) -> str:
-    """Return what learners write for the machine: an address of its own, where it listens on all."""
+    """Return the host name in learners' addresses: this machine's own address if it listens on all."""
     if host in {"0.0.0.0", "::"}:
         known = (address for each in psutil.net_if_addrs().values() for address in each)
         own = (each.address for each in known if each.family == socket.AF_INET)

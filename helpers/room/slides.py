@@ -1,11 +1,12 @@
-"""`course slides`: a notebook or a path as reveal.js slides in one file that needs no network.
+"""Turn a notebook or a path into reveal.js slides in one file that needs no network.
 
     solutions/NN -> run -> sources as handed out, outputs of the run -> parts -> slides with notes -> HTML
 
-Slides show, the speaker says: prose is in the notes of the slide after it. Each heading begins a column; a
-program and what it gave share a slide where both are legible; an exercise is its task and its stub. Quizzes
-and known mistakes supply the questions and the usual wrong answers of the notes. The slides of a path are for
-a room that has the notebooks open: one slide for each heading.
+`course slides` calls it. Slides show things and the speaker explains them, so prose goes into the notes of
+the next slide. Each heading begins a column. A program and its output share a slide if both are legible. An
+exercise becomes its task and its stub. Quizzes and known mistakes supply the questions and the usual wrong
+answers in the notes. The slides of a path are for a class that has the notebooks open: one slide for each
+heading.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from helpers.room.reveal import reveal
 from helpers.room.usual import usual_wrong_answers
 
 CODE_LINES = 22
-"""As many lines of a program are legible on one slide."""
+"""Maximum lines of a program that are legible on one slide."""
 SIDE_COLUMNS = 58
-"""A program is shown next to its output if its lines are no longer."""
+"""Maximum line length for a program to be shown next to its output."""
 PLAYER_LINES = 19
 PICTURE_LINES = 40
-"""The height of a picture as wide as a slide that is as high as it is wide, in lines of a program."""
+"""Height, in lines of a program, of a square picture that is as wide as a slide."""
 TEXT_LINES = 20
 _STOPS = (Outcome.DEADLOCKED, Outcome.CRASHED, Outcome.TIMED_OUT)
 
@@ -57,7 +58,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Output:
-    """What a cell gave. lines: its height, in lines of a program. is_narrow: half a slide's width will do."""
+    """One output of a cell. lines: its height in lines of a program. is_narrow: fits half a slide."""
 
     html: str
     lines: int
@@ -66,7 +67,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Slide:
-    """kind: a class of the page's style, and what stands above the title."""
+    """One slide. kind: a class of the page's style. label: the text above the title."""
 
     title: str
     kind: str
@@ -76,7 +77,7 @@ class Slide:
 
     @property
     def title_html(self) -> Markup:
-        """The title, in which a heading may have code."""
+        """The title as HTML, because a heading may contain code."""
         return Markup(to_html(self.title).strip().removeprefix("<p>").removesuffix("</p>"))
 
 
@@ -102,13 +103,16 @@ def write_slides(
     further: bool = False,
     solutions: bool = False,
 ) -> Path:
-    """Write the slides of solved notebooks, or of parts of them, into the file `path`; return it.
+    """Write the slides of solved notebooks, or of parts of them, into the file `path`. Return it.
 
-    title: by default that of the first notebook. brief: one slide for each heading. run: run the
-    notebooks first, so that timelines play; otherwise pictures are the stored, still ones. further: with the
-    optional exercises. solutions: each exercise ends with its solution.
+    Args:
+        title: By default, that of the first notebook.
+        brief: Make one slide for each heading.
+        run: Run the notebooks first, so that timelines play. Otherwise the stored, still pictures are used.
+        further: Include the optional exercises.
+        solutions: End each exercise with its solution.
     """
-    assets = reveal()  # before the notebooks run: what is missing is reported at once
+    assets = reveal()  # before the notebooks run, so that a missing package is reported at once
     read = [(stop, read_notebook(source)) for source, stop in sources]
     solved = [(s, executed(n, f"{s.notebook}.ipynb", live=True) if run else n) for s, n in read]
     made = deck(solved, title, brief=brief, further=further, solutions=solutions)
@@ -125,7 +129,7 @@ def deck(
     further: bool = False,
     solutions: bool = False,
 ) -> Deck:
-    """Make the slides of solved notebooks, of each the parts that belong to its stop."""
+    """Make the slides of solved notebooks: of each, the parts that belong to its stop."""
     taught: list[Part] = []
     answers: dict[str, str] = {}
     for stop, notebook in solved:
@@ -181,7 +185,7 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
 
 
 def _chosen(part: Part, made: Sequence[Slide]) -> Slide:
-    """Return the one slide of a part: its task, its question, or its last picture or output."""
+    """Return the one slide of a part for brief slides: its task, question, last picture or output."""
     if part.exercise is not None:
         return made[0]
     asked = [slide for slide in made if slide.kind == "quiz"]
@@ -191,7 +195,7 @@ def _chosen(part: Part, made: Sequence[Slide]) -> Slide:
 
 
 def _gist(markdown: str) -> list[str]:
-    """Return what a slide shows of a part that is nothing but prose: lists, and first sentences."""
+    """Return what a slide shows of a part that is only prose: lists, and first sentences."""
     return [
         block if block.startswith(("-", "*", "1.")) else sentences(block)[0]
         for block in blocks(markdown)
@@ -199,12 +203,12 @@ def _gist(markdown: str) -> list[str]:
 
 
 def _is_left_out(cell: Cell) -> bool:
-    """Whether a cell says nothing to a room."""
+    """Return whether a cell is of no use to an audience."""
     return cell.is_check or cell.is_imports
 
 
 def _spoken(markdown: str) -> list[Note]:
-    """Return the whole text, and the questions in it, for the notes."""
+    """Return the whole text, and the questions in it, as notes."""
     text = (block for block in blocks(markdown) if not block.startswith("```mermaid"))
     asked = questions(markdown)
     return [Note("Say", _html(text)), *([Note("Ask", _html(asked))] if asked else [])]
@@ -246,7 +250,7 @@ def _program(
     notes: tuple[Note, ...],
     label: str,
 ) -> list[Slide]:
-    """Put a program and its outputs on one slide, or on several where one would be too small to read."""
+    """Put a program and its outputs on one slide, or on several if one would be too small to read."""
     lines = source.splitlines()
     shown = "".join(f'<div class="shown">{each.html}</div>' for each in outputs)
     narrow = max(map(len, lines), default=0) <= SIDE_COLUMNS
@@ -261,11 +265,11 @@ def _program(
 
 
 def cut(source: str, most: int) -> list[str]:
-    """Cut a program into pieces of at most `most` lines, between two statements where that is possible."""
+    """Split a program into pieces of at most `most` lines, between two statements if possible."""
     lines = source.splitlines()
     pieces: list[str] = []
     while len(lines) > most:
-        # best before a line that is not indented; then after a blank line; then anywhere
+        # preferably before a line that is not indented, otherwise after a blank line, otherwise anywhere
         ends = range(most, most // 3, -1)
         flat = [end for end in ends if lines[end] and not lines[end][0].isspace()]
         flat = [end for end in flat if not lines[end].startswith((")", "]", "}"))]
@@ -277,14 +281,14 @@ def cut(source: str, most: int) -> list[str]:
 
 
 def _outputs(cell: Cell) -> list[Output]:
-    """Return what a cell gave, each output in the richest form that a page can show."""
+    """Return a cell's outputs, each in the richest form that a page can show."""
     found = []
     for output in cell.outputs:
         data = output.get("data", {"text/plain": output.get("text", "")})
         plain = re.sub(r"\x1b\[[\d;]*m", "", _text(data.get("text/plain", ""))).rstrip()
         if "text/html" in data:
             html = _text(data["text/html"])
-            # lanes have about a line for each line of their plain form; a player has no such form
+            # a timeline has about as many lines as its plain form; a player has no plain form
             lines = PLAYER_LINES if "<script" in html else 2 + round(1.4 * plain.count("\n"))
             found.append(Output(html, lines, is_narrow="<script" not in html))
         elif "image/png" in data:
@@ -322,7 +326,7 @@ def _quiz(quiz: Quiz) -> Slide:
 
 
 def _task(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> list[Slide]:
-    """Return the task of an exercise and, on the next slide, its stub."""
+    """Return slides with the task of an exercise and its stub."""
     text = [each for cell in task for each in blocks(cell.source) if "`hint(" not in each]
     known = usual_wrong_answers(exercise)
     notes = []
@@ -348,7 +352,7 @@ def _task(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> 
 
 
 def _to_break(known: Iterable[KnownMistake]) -> KnownMistake | None:
-    """Return the first mistake that stops the ranks: it shows more than a wrong number."""
+    """Return the first mistake that stops the ranks, because it shows more than a wrong number."""
     return next((mistake for mistake in known if mistake.outcome in _STOPS), None)
 
 

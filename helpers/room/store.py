@@ -1,6 +1,6 @@
-"""The board's file: an SQLite database in WAL mode. What was acknowledged is on the disk.
+"""Store the board's data in an SQLite database in WAL mode. Acknowledged events are on the disk.
 
-Each post of a class waits for the disk, and a disk takes milliseconds to sync. So posts are stored in groups:
+Every post of a class waits for the disk, which takes milliseconds to sync. So posts are stored in groups:
 
     posts -> queue -> one writer: all that wait, in one transaction -> sync -> answers
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 MOST_IN_A_GROUP = 500
 MOST_EVENTS = 50_000
-"""Of one learner: a hundred times what the whole course takes. Further ones are refused."""
+"""Maximum for one learner, a hundred times what the whole course needs. Further events are refused."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS learners (
@@ -43,20 +43,21 @@ CREATE INDEX IF NOT EXISTS events_with_code ON events (learner) WHERE code <> ''
 """
 CODE, KEY = "code", "key"
 _LENGTHS = {CODE: 8, KEY: 32}
-_ALPHABET = "bcdfghjkmnpqrstvwxyz23456789"  # no letters that are taken for others, and no words
+# without letters that are easily confused, and without vowels, so that no words occur
+_ALPHABET = "bcdfghjkmnpqrstvwxyz23456789"
 
 
 class Full(Exception):
-    """A learner has sent more than anyone does."""
+    """A learner has sent more than MOST_EVENTS events."""
 
 
 class NotARoom(Exception):
-    """The file cannot be opened as a room's database. One line: why, and what to do."""
+    """The file cannot be opened as a room's database. The message is one line: why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Learner:
-    """Somebody who has joined. token: the SHA-256 of the secret that is only on the learner's machine."""
+    """A learner who has joined. token: the SHA-256 of the secret that only the learner's machine has."""
 
     id: int
     name: str
@@ -73,25 +74,26 @@ class Happened:
 
 
 def digest(token: str) -> bytes:
-    """Return what the board keeps of a token: it is long and random, so a plain hash will do."""
+    """Return the hash of a token. Tokens are long and random, so a plain hash is enough."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
 class Store:
-    """The database, open.
+    """The open database.
 
-    Plain methods are for before the board serves, and for commands; coroutines are for the board.
+    Use plain methods before the board serves and in commands, coroutines in the board.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it. Raise NotARoom."""
+        """Open the file, creating it if necessary. Raise NotARoom."""
         self._path = path
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # names of learners are in it
+            # private, because it contains names of learners
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             try:
-                # WAL with FULL: a commit returns once it is on the disk, and a kill at any time
-                # loses nothing of it.
+                # With WAL and FULL, a commit returns once it is on the disk, so being killed at any time
+                # loses nothing that was acknowledged.
                 self._db.executescript(
                     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
                     + _SCHEMA
@@ -110,13 +112,13 @@ class Store:
             ) from error
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._busy = asyncio.Lock()
-        # A thread of its own: asyncio's few are also used for questions to JupyterHub, and a slow
-        # hub must not keep posts from the disk.
+        # A separate thread, because asyncio's few threads also ask JupyterHub, and a slow hub must not keep
+        # posts from the disk.
         self._disk = ThreadPoolExecutor(1, "room-disk")
         self._lock: IO[bytes] | None = None
 
     def lock(self) -> None:
-        """Keep other boards from serving this file until `close`. Raise NotARoom if one does."""
+        """Prevent other boards from serving this file until `close`. Raise NotARoom if one does."""
         lock = self._path.with_name(f"{self._path.name}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,18 +135,18 @@ class Store:
             self._lock = lock
 
     def secret(self, name: str) -> str:
-        """Return a secret of the room, CODE or KEY. It is made once and then kept."""
+        """Return a secret of the room, CODE or KEY. It is created once and then kept."""
         self._db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, _made(name)))
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return str(row[0])
 
     def replace_code(self) -> str:
-        """Make a new code, which is the only one from now on. Learners who have joined stay."""
+        """Replace the code. Learners who have joined stay."""
         self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (CODE, _made(CODE)))
         return self.secret(CODE)
 
     def forget(self, learner: int) -> None:
-        """Remove a learner with all of their events."""
+        """Remove a learner and all of their events."""
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM events WHERE learner = ?", (learner,))
@@ -152,14 +154,14 @@ class Store:
         self._counts.pop(learner, None)
 
     def silent(self) -> list[int]:
-        """Return the learners of whom there is no event."""
+        """Return the learners who have no events."""
         rows = self._db.execute(
             "SELECT id FROM learners WHERE id NOT IN (SELECT learner FROM events)"
         )
         return [int(row[0]) for row in rows]
 
     def version(self) -> int:
-        """Return a number that differs once another process has changed the file."""
+        """Return a number that changes once another process has changed the file."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     async def aside(self, do: Callable[..., T], *given: object) -> T:
@@ -168,7 +170,7 @@ class Store:
             return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
 
     def learners(self) -> list[Learner]:
-        """Return all who have joined, in the order in which they came."""
+        """Return all learners in the order in which they joined."""
         rows = self._db.execute("SELECT id, name, token FROM learners ORDER BY id")
         return [Learner(*row) for row in rows]
 
@@ -180,7 +182,7 @@ class Store:
         return [_happened(*row) for row in rows]
 
     async def join(self, name: str, token: str, user: str | None = None) -> Learner:
-        """Store a learner. user: the login, if JupyterHub knows it: the same one is the same learner."""
+        """Store a learner. user: the JupyterHub login, if there is one, which identifies the learner."""
         return await self.aside(self._join, name, digest(token), user)
 
     def _join(self, name: str, token: bytes, user: str | None) -> Learner:
@@ -192,15 +194,15 @@ class Store:
         return Learner(*row)
 
     async def rename(self, learner: Learner, name: str) -> Learner:
-        """Call a learner otherwise from now on."""
+        """Change a learner's name."""
         change = ("UPDATE learners SET name = ? WHERE id = ?", (name, learner.id))
         await self.aside(self._db.execute, *change)
         return Learner(learner.id, name, learner.token)
 
     async def add(self, learner: int, events: Sequence[Event]) -> list[Happened]:
-        """Store a learner's events; return those that are new, once they are on the disk.
+        """Store a learner's events. Return the new ones once they are on the disk.
 
-        Raise Full, or sqlite3.Error where the disk is full.
+        Raise Full, or sqlite3.Error if the disk is full.
         """
         if self._counts.get(learner, 0) + len(events) > MOST_EVENTS:
             raise Full
@@ -210,7 +212,7 @@ class Store:
         return found
 
     async def write(self) -> None:
-        """Store what `add` has been given, group by group, until cancelled."""
+        """Store the events passed to `add`, group by group, until cancelled."""
         while True:
             group = [await self._queue.get()]
             while not self._queue.empty() and len(group) < MOST_IN_A_GROUP:
@@ -224,7 +226,8 @@ class Store:
                 continue
             for each, found in zip(group, new, strict=True):
                 self._counts[each.learner] = self._counts.get(each.learner, 0) + len(found)
-                if not each.done.done():  # else the connection is gone: it will be sent again
+                # otherwise the connection is closed, and the learner sends the events again
+                if not each.done.done():
                     each.done.set_result(found)
 
     def _add(self, group: Sequence[_Waiting]) -> list[list[Happened]]:

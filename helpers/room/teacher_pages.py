@@ -1,7 +1,8 @@
-"""`course teach OUT`: a page for each exercise: what people usually get wrong, and what to say to them.
+"""Write a page for each exercise: the usual wrong answers, and what to say about them.
 
-The wrong programs and their sentences are the exercise's known mistakes, which are run against its check, so
-each page says what a learner is shown. Pages hold solutions: they are for teachers.
+`course teach OUT` calls it. The wrong programs and their sentences are the exercise's known mistakes.
+Because these are run against its check, each page shows what a learner is shown. The pages contain
+solutions, so they are for teachers only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from helpers.room.usual import usual_wrong_answers
 
 @dataclass(frozen=True)
 class Wrong:
-    """One usual wrong answer: how a check of it ends, what to say, and the program."""
+    """One usual wrong answer: the outcome of its check, what to say, and the program."""
 
     title: str
     outcome: str
@@ -48,7 +49,7 @@ class TeacherPage:
 
 
 def write_teacher_pages(lessons: Sequence[Lesson], out: Path) -> list[Path]:
-    """Write a page for each exercise of some lessons, and index.html, into `out`. Return the files."""
+    """Write a page for each exercise of the lessons, and index.html, into `out`. Return the files."""
     out.mkdir(parents=True, exist_ok=True)
     chapters = [
         (lesson, [_page(part) for part in lesson.parts if part.exercise]) for lesson in lessons

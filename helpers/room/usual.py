@@ -1,6 +1,6 @@
-"""The wrong answers that a teacher meets: the known mistakes, in words for people.
+"""List the usual wrong answers for teachers: the known mistakes, with readable sentences.
 
-A sentence's names in braces, which a verdict fills in from the case, are shown as names.
+Names in braces, which a verdict replaces by facts of the case, are shown as names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a class's results are worth: decided after grading, from records, which stay as they are.
+"""Compute what a class's results are worth, after grading, from records that stay unchanged.
 
 policy.toml --policy--> Policy ------------,
 overrides.csv --overrides--> Override, ... -+--counted--> Counted, ... --reports.standing--> Standing

@@ -1,4 +1,4 @@
-"""Whose points moved between two runs, and why: by comparing what counts now with what counted then.
+"""Compare the points with those of the last run, and report which ones changed and why.
 
 OUT/grades.json (of the last run), Standing, ... --> Change, ... --reports--> changes.csv, class.html
 """
@@ -24,10 +24,14 @@ _MOST_CHANGES = 20_000
 
 @dataclass(frozen=True)
 class Grade:
-    """What one exercise of one learner counts, and what that depends on.
+    """The points of one exercise of one learner, and everything that they depend on.
 
-    points: 0 where the notebook is dropped. share: of the exercise's own points, as recorded. sha256: of the
-    file. course: which checks judged it. given: how a person has set the points, "" where nobody has.
+    Args:
+        points: 0 if the notebook is dropped.
+        share: The share of the exercise's own points, as recorded.
+        sha256: The digest of the file.
+        course: The version of the checks.
+        given: The reason why a person has set the points, "" if none has.
     """
 
     learner: str
@@ -46,7 +50,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class Change:
-    """One exercise whose points moved. when: of the run that found it, UTC."""
+    """One exercise whose points changed. when: the time of the run that found it, UTC."""
 
     when: str
     learner: str
@@ -58,14 +62,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Grades:
-    """The file. changes: of all runs, the latest last."""
+    """The content of grades.json. changes: of all runs, the latest last."""
 
     grades: tuple[Grade, ...] = ()
     changes: tuple[Change, ...] = ()
 
 
 def grades_of(course: Course) -> tuple[Grade, ...]:
-    """Return what each exercise counts, to be compared with the next run."""
+    """Return what each exercise counts, for comparison with the next run."""
     found = []
     for standing in course.standings:
         for record in standing.records:
@@ -94,8 +98,8 @@ def grades_of(course: Course) -> tuple[Grade, ...]:
 
 
 def changes_between(before: Iterable[Grade], after: Iterable[Grade], when: str) -> Iterator[Change]:
-    """Return the exercises that counted before and whose points are others now."""
-    # What was not there before has not moved: on the first run nothing is reported.
+    """Yield a change for each exercise that counted before and now has different points."""
+    # Exercises that did not exist before are not changes, so the first run reports nothing.
     now = {(each.learner, each.exercise): each for each in after}
     for old in before:
         new = now.get((old.learner, old.exercise))
@@ -132,7 +136,7 @@ def _reasons(old: Grade, new: Grade) -> Iterator[str]:
 
 
 def read_grades(out: Path) -> Grades:
-    """Return what the last run wrote; nothing where there was none, or the file is damaged."""
+    """Return what the last run wrote. Return empty grades if it does not exist or is damaged."""
     with suppress(OSError, ValueError, RecursionError):
         data = json.loads((out / FILE).read_bytes())
         if isinstance(data, dict) and data.pop("format", None) == FORMAT:
@@ -141,7 +145,7 @@ def read_grades(out: Path) -> Grades:
 
 
 def as_json(grades: Grades) -> bytes:
-    """Return the file's bytes; of changes the latest are kept."""
+    """Return the content of the file, with the latest changes only."""
     kept = Grades(grades.grades, grades.changes[-_MOST_CHANGES:])
-    # ASCII, as a name may hold half a surrogate pair
+    # ASCII, because a name may contain half a surrogate pair
     return json.dumps({"format": FORMAT, **msgspec.to_builtins(kept)}).encode()

@@ -1,4 +1,4 @@
-"""Exercises with the points that count in the end: weighted, less lateness, and overrides last.
+"""Compute the points that count in the end: weighted, reduced for lateness, overridden last.
 
 `reports.standing` puts them into a learner's standing, which all reports read.
 """
@@ -21,8 +21,10 @@ _DIGITS = 4
 class Counted(ExerciseRecord):
     """An exercise as recorded, except that points and out_of are those that count.
 
-    share: of its own points, as recorded. bonus: out_of is not among the points to reach. override: the
-    line by which a person has set the points.
+    Args:
+        share: The share of its own points, as recorded.
+        bonus: Its out_of is not part of the points to reach.
+        override: The line by which a person has set the points.
     """
 
     share: float = 0.0
@@ -35,7 +37,7 @@ def weighted(record: Record, policy: Policy) -> Record:
     exercises = [_weighted(each, policy) for each in record.exercises]
     core = sum(each.out_of for each in exercises if not each.bonus)
     bonus = sum(each.out_of for each in exercises if each.bonus)
-    # The weights themselves become smaller, so that points always stand next to what they are out of.
+    # Reduce the weights themselves, so that points and out_of always match.
     factor = min(1.0, policy.most_bonus * core / bonus) if bonus and core else 1.0
     return replace(
         record, exercises=tuple(_times(each, factor) if each.bonus else each for each in exercises)
@@ -65,7 +67,7 @@ def reduced(record: Record, factor: float) -> Record:
 
 
 def overridden(record: Record, override: Override, policy: Policy) -> Record:
-    """Return a record with the points that a person has given, maybe for an exercise that it lacks."""
+    """Return a record with the points that a person has set, adding the exercise if it is missing."""
     tries = {each.name: each for each in record.exercises if isinstance(each, Counted)}
     name = override.exercise
     if name not in tries:
@@ -83,10 +85,10 @@ def nothing_handed_in(learner: str, notebook: str) -> Record:
 
 
 def override_of(exercise: ExerciseRecord) -> Override | None:
-    """Return the line by which a person has set an exercise's points, None where there is none."""
+    """Return the line by which a person has set an exercise's points, or None."""
     return exercise.override if isinstance(exercise, Counted) else None
 
 
 def is_bonus(exercise: ExerciseRecord) -> bool:
-    """Whether an exercise's points are not among those to reach."""
+    """Return whether an exercise's points are not part of the points to reach."""
     return isinstance(exercise, Counted) and exercise.bonus

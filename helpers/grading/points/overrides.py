@@ -1,8 +1,9 @@
-"""Points that a person gives, read from `overrides.csv`: the last word on an exercise, whatever is regraded.
+"""Read points that a person sets from `overrides.csv`. They replace the graded points of every run.
 
     learner,exercise,points,reason,by,when
 
-`command` reads it before anything is graded; `counted` applies it; every page and gradebook shows it.
+`command` reads the file before anything is graded, `counted` applies it, and every page and gradebook shows
+it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _MOST_POINTS = 10_000.0
 
 
 class OverrideError(CannotGrade):
-    """An override cannot be used. One line: the file, the line, what is wrong, what to do."""
+    """An override cannot be used. The message is one line: the file, the line, what is wrong, what to do."""
 
 
 @dataclass(frozen=True)
 class Override:
-    """One line. exercise: the name of its function. points: in place of those that the policy gives."""
+    """One line. exercise: the name of its function. points: replace those that the policy gives."""
 
     learner: str
     exercise: str
@@ -39,9 +40,9 @@ class Override:
 
 
 def read_overrides(path: Path, learners: Mapping[str, str]) -> tuple[Override, ...]:
-    """Read the file. Raise OverrideError at the first line that is wrong.
+    """Read the file. Raise OverrideError at the first wrong line.
 
-    learners: by each text that may stand for a learner, the learner's name.
+    learners: the learner's name by each text that may denote the learner.
     """
     try:
         (_, header), *rows = read_table(path, "The overrides") or [Row(1, ())]

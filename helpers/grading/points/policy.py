@@ -1,6 +1,6 @@
-"""The points policy of a class, read from `policy.toml`: weights, core and further, deadlines, drops.
+"""Read a class's points policy from `policy.toml`: weights, core and further, deadlines, drops.
 
-`command` reads it before anything is graded; `counted` and `reports.standing` apply it.
+`command` reads it before anything is graded. `counted` and `reports.standing` apply it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,16 @@ _Points = Annotated[float, msgspec.Meta(ge=0, le=10_000)]
 
 
 class PolicyError(CannotGrade):
-    """A policy cannot be used. One line: the file, the line, what is wrong, what to do."""
+    """A policy cannot be used. The message is one line: the file, the line, what is wrong, what to do."""
 
 
 class Late(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What lateness costs. free_days: that a learner has for all notebooks together. per_day: the share of
-    a notebook's points that each further day costs. extensions: by learner, days added to each deadline.
+    """The cost of handing in late.
+
+    Args:
+        free_days: Late days without cost that a learner has for all notebooks together.
+        per_day: The share of a notebook's points that each further day costs.
+        extensions: Days added to each deadline, by learner.
     """
 
     free_days: _Count = 0
@@ -57,13 +61,17 @@ class Late(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How points are counted.
 
-    weights: "effort", by minutes and difficulty, or "points", those that a check gives. further: whether
-    exercises beyond the core add points as a bonus, count like the core, or not at all. bonus_weight: what
-    a bonus is worth, as a share of the same exercise's weight in the core. most_bonus: of a notebook, as a
-    share of the points of its core. drop_lowest: how
-    many notebooks of each learner do not count, those with the smallest share of their points. weight: by
-    exercise, in place of the rule. as_core, as_further: exercises that this class moves. deadlines: by
-    notebook.
+    Args:
+        weights: "effort" (minutes and difficulty) or "points" (as the check gives them).
+        further: Whether exercises beyond the core are a "bonus", count like the core ("counts"), or are
+            "ignored".
+        bonus_weight: The worth of a bonus, as a share of the same exercise's weight in the core.
+        most_bonus: The largest bonus of a notebook, as a share of the points of its core.
+        drop_lowest: How many notebooks of each learner do not count: those with the smallest share of their
+            points.
+        weight: Weights of single exercises, in place of the rule.
+        as_core, as_further: Exercises that this class moves into the core or out of it.
+        deadlines: The deadline of each notebook.
     """
 
     weights: Literal["effort", "points"] = "effort"
@@ -78,7 +86,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: Late = Late()
 
     def weight_of(self, name: str, own: float) -> float:
-        """Return the points that an exercise is worth. own: those that its check gives."""
+        """Return the points that an exercise is worth. own: the points that its check gives."""
         if self.is_further(name) and self.further == "ignored":
             return 0.0
         heading = headings().get(name)
@@ -88,29 +96,30 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return weight * self.bonus_weight if self.is_bonus(name) else weight
 
     def is_further(self, name: str) -> bool:
-        """Whether an exercise is beyond this class's core."""
+        """Return whether an exercise is beyond this class's core."""
         if name in self.as_core or name in self.as_further:
             return name in self.as_further
         heading = headings().get(name)
         return heading is not None and heading.further
 
     def is_bonus(self, name: str) -> bool:
-        """Whether an exercise's points are not among those to reach."""
+        """Return whether an exercise's points are not part of the points to reach."""
         return self.further != "counts" and self.is_further(name)
 
     def days_late(self, learner: str, notebook: str, at: float | None) -> int:
-        """Return by how many days a file is late, begun ones in full. at: seconds since the epoch.
+        """Return how many days late a file is; a day that has begun counts. at: seconds since the epoch.
 
-        Days are those of the calendar: one on which the clocks change has 23 or 25 hours.
+        Days are calendar days: one on which the clocks change has 23 or 25 hours.
         """
         due = self.deadlines.get(notebook)
         if due is None or at is None:
             return 0
         due += timedelta(days=self.late.extensions.get(learner, 0))
-        second = math.floor(at)  # a deadline's last second is in time, whatever its fraction
+        # whole seconds, so that a file in the deadline's last second is in time
+        second = math.floor(at)
 
         def is_late(days: int) -> bool:
-            # A time without a zone is by the clock of this machine.
+            # A time without a zone is in this machine's time zone.
             return second > (due + timedelta(days=days)).timestamp()
 
         days = max(0, int((second - due.timestamp()) / _DAY_S) - 1)
@@ -128,10 +137,10 @@ def effort(heading: Heading) -> float:
 
 
 def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy:
-    """Read a policy file. Raise PolicyError where it cannot be used.
+    """Read a policy file. Raise PolicyError if it cannot be used.
 
-    learners: by each text that may stand for a learner, the learner's name. By it extensions are checked;
-    None where the class is not known.
+    learners: the learner's name by each text that may denote the learner, to check extensions. None if the
+    class is not known.
     """
     try:
         text = read_text(path, "The policy")
@@ -144,13 +153,13 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         at = re.match(r"line (\d+)", where)
         line = int(at[1]) if at else len(text.splitlines())
         raise PolicyError(f"{path}, line {line}: this is not TOML: {what}. {_WRITE}.") from None
-    except (RecursionError, ValueError):  # nested thousands deep; a number of thousands of digits
+    # nested thousands deep, or a number with thousands of digits
+    except (RecursionError, ValueError):
         raise PolicyError(f"{path} is TOML beyond what a policy needs: it is not one.") from None
     if isinstance(due := given.get("deadlines"), dict):
         given["deadlines"] = {name: _end_of(each) for name, each in due.items()}
-    for key, alone in _entries(
-        given
-    ):  # one at a time, as msgspec does not name a key within a table
+    # one at a time, because msgspec does not name a key inside a table
+    for key, alone in _entries(given):
         try:
             msgspec.convert(alone, Policy)
         except msgspec.ValidationError as error:
@@ -161,7 +170,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     policy = msgspec.convert(given, Policy)
 
     def names(found: Callable[[str], str], given: Mapping[str, T]) -> dict[str, T]:
-        """Return what was given under the names that the course uses; refuse one that is given twice."""
+        """Return values under the course's names for their keys. Raise PolicyError if a name occurs twice."""
         known: dict[str, T] = {}
         for key, value in given.items():
             try:
@@ -198,7 +207,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
 
 
 def _entries(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return each key with its value, in the tables in which it stands and without any other."""
+    """Yield each key with its value, inside its tables and without the other keys."""
     for key, value in given.items():
         if isinstance(value, dict) and value:
             yield from ((inner, {key: alone}) for inner, alone in _entries(value))
@@ -207,7 +216,7 @@ def _entries(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _end_of(due: Any) -> Any:
-    """Return the end of a day where only a date is given."""
+    """Return the end of the day if only a date is given."""
     is_date = isinstance(due, date) and not isinstance(due, datetime)
     return datetime.combine(due, time(23, 59, 59)) if is_date else due
 
@@ -217,14 +226,14 @@ def _exercise(asked: str) -> str:
 
 
 def _error(path: Path, text: str, key: str, what: str) -> PolicyError:
-    # tomllib keeps no places, so the line is the first that names the key.
+    # tomllib keeps no positions, so report the first line that contains the key.
     named = re.compile(rf"""(?<![\w]){re.escape(key)}(?![\w])""")
     found = (at for at, line in enumerate(text.splitlines(), 1) if named.search(line))
     return PolicyError(f"{path}, line {next(found, 1)}: {what}.")
 
 
 def described(policy: Policy) -> tuple[str, ...]:
-    """Say in sentences how points are counted, for every page."""
+    """Return sentences that explain how points are counted, for every page."""
     weights = {
         "effort": "An exercise is worth its minutes times its difficulty (1 to 5), over five.",
         "points": "An exercise is worth the points that its check gives.",

@@ -1,4 +1,6 @@
-"""Reports on a class: pages, gradebooks, and what other systems read. `course grade` calls `write_reports`.
+"""Report on a class: pages, gradebooks, and files for other systems.
+
+`course grade` calls `write_reports`.
 
     Record, ... --standing--> Course --+--> pages, class_page             learners/*.html, class.html
                                        +--> gradebooks (and a Roster)     gradebook.csv, canvas.csv, ...
@@ -6,7 +8,7 @@
                                        +--> junit, github                 junit.xml, summary.md
     Record, ... of one learner ----------> gradescope                     results.json
 
-All are pure functions from records to bytes; `write_reports` alone writes. Every text in a record may be
+All are pure functions from records to bytes; only `write_reports` writes files. Any text in a record may be
 hostile: `text` cleans it, and each format escapes it in its own way.
 """
 
@@ -39,7 +41,7 @@ __all__ = [
 
 _PLATFORMS = {"canvas.csv": canvas, "moodle.csv": moodle}
 PLATFORM_FILES = tuple(_PLATFORMS)
-"""The files that learning platforms import, of which a run writes those that its roster has columns for."""
+"""Files that learning platforms import. A run writes those for which its roster has the columns."""
 
 
 def write_reports(
@@ -48,11 +50,14 @@ def write_reports(
     match: RosterMatch | None = None,
     changes: Sequence[Change] = (),
 ) -> list[Path]:
-    """Write every report on a class below `out`, each file whole or not at all. Return their paths.
+    """Write every report on a class below `out`, each file completely or not at all. Return their paths.
 
-    Remove the pages of learners who are no longer in the class, and files for a platform that this run does
-    not write, because their points are those of an earlier run. A link in a file's place is replaced, never
-    followed. Raise CannotGrade if something cannot be written.
+    Pages of learners who left the class are removed, and so are platform files that this run does not
+    write, because their points come from an earlier run. A link at a file's path is replaced, never
+    followed.
+
+    Raises:
+        CannotGrade: Something cannot be written.
     """
     learners = out / "learners"
     if learners.is_symlink():
@@ -64,7 +69,7 @@ def write_reports(
         if is_page_name(old.name):
             _remove(old)
     written += [_write(out / name, data) for name, data in _of_the_class(course, match, changes)]
-    # an export that the instructor has saved under such a name is not ours to remove
+    # do not remove an export that the instructor has saved under such a name
     roster = Path(match.roster.file).resolve() if match else None
     for path in (out / name for name in PLATFORM_FILES):
         if path not in written and path.resolve() != roster:
@@ -75,9 +80,8 @@ def write_reports(
 def _write(path: Path, content: bytes) -> Path:
     write_whole(path, content)
     with writing(path):
-        path.chmod(
-            0o644
-        )  # a folder that several teachers share has pages that all of them can read
+        # readable by all teachers who share the folder
+        path.chmod(0o644)
     return path
 
 

@@ -1,6 +1,6 @@
-"""The instructor's page: how the class stands, what it finds hard, who is stuck, where to look.
+"""Make the instructor's page: how the class stands, what is hard, who is stuck, where to look.
 
-`write_reports` calls `class_page` once. What it flags are places to look at, none is a verdict.
+`write_reports` calls `class_page` once. Flags are places to look at; none is a verdict.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from helpers.views.plain import plural
 STUCK_BELOW = 0.4
 BINS = 10
 
-# What to look at: a word for it, whom it concerns, where, and why.
+# A place to look at: a short name, the learner, where, and why.
 Look = tuple[str, Standing, str, str]
 
 
@@ -53,16 +53,17 @@ def class_page(
 
 
 def histogram(shares: Sequence[float]) -> list[int]:
-    """Count shares from 0 to 1 in ten bins, the last with 100 % in it.
+    """Return how many shares from 0 to 1 are in each of ten bins. The last one includes 100 %.
 
-    The template draws them, not matplotlib: so they follow the page's colors, and no text is ever mathtext.
+    The template draws them, not matplotlib, so that they follow the page's colors and no text is read as
+    mathtext.
     """
     bins = [min(BINS - 1, int(BINS * share + 1e-9)) for share in shares]
     return [bins.count(each) for each in range(BINS)]
 
 
 def stuck(course: Course) -> list[tuple[Standing, str]]:
-    """Return the learners who need somebody, and why; those with the fewest points first."""
+    """Return the learners who need help, and why, those with the fewest points first."""
     found = [(each, _why_stuck(each)) for each in course.standings]
     return sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share)
 
@@ -76,14 +77,14 @@ def _why_stuck(standing: Standing) -> str:
         reasons.append(f"{not_attempted} of {count} not attempted")
     if standing.unreadable:
         reasons.append(f"{plural(len(standing.unreadable), 'file')} cannot be read")
-    # a notebook that is not here yet is listed with other reasons, and is none on its own
+    # a missing notebook is listed with other reasons, but is not a reason on its own
     if standing.missing and reasons:
         reasons.append(f"{plural(len(standing.missing), 'notebook')} not handed in")
     return "; ".join(reasons)
 
 
 def _short_names(course: Course) -> list[tuple[str, str]]:
-    """Return each notebook with the head of its column: of many notebooks the leading numbers."""
+    """Return each notebook with the head of its column: only leading numbers if there are many."""
     names = [(name, line(name)) for name in course.notebooks]
     short = [(name, head.partition("_")[0]) for name, head in names]
     one_each = len({head for _, head in short}) == len(names)

@@ -1,9 +1,9 @@
-"""Several files of one learner: those that are the course's own, and copies or parts of one notebook.
+"""Combine several files of one learner: the course's own, and copies or parts of one notebook.
 
     records --is_own--> the course's solutions give no points
             --together--> for each exercise the better copy, as of the day that gives the most points
 
-Called by `reports.standing`, which knows what exercises weigh.
+Called by `reports.standing`, which knows the weights of exercises.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import is_fault
 from helpers.grading.reports.text import line
 
-# A folder of the whole course has two dozen of them.
+# A folder with the whole course contains two dozen files.
 _MOST_NAMED = 3
 
 Points = Callable[[Record], float]
 
 
 def is_own(record: Record, references: Mapping[str, str]) -> bool:
-    """Return whether all answers in a record are the reference solutions, to the letter.
+    """Return whether all answers in a record are exactly the reference solutions.
 
-    Comments and docstrings count: an answer that is right is often like the reference in some exercise, but
-    no learner writes all of a notebook's solutions in the same words.
+    Comments and docstrings are compared, too: a right answer often resembles the reference in some
+    exercise, but no learner writes all of a notebook's solutions with the same words.
     """
     answers = {each.name: each.answer for each in record.exercises if each.answer}
     expected = [each.name for each in record.exercises if each.name in references]
@@ -37,7 +37,7 @@ def is_own(record: Record, references: Mapping[str, str]) -> bool:
 
 
 def own_text(own: Sequence[Record]) -> str:
-    """Return one sentence on a learner's files that are the course's own, "" if there are none."""
+    """Return a sentence on a learner's files that are the course's own, or "" if there are none."""
     if not own:
         return ""
     files = enumerated([line(each.file) for each in own])
@@ -47,14 +47,14 @@ def own_text(own: Sequence[Record]) -> str:
 
 
 def enumerated(names: Iterable[str]) -> str:
-    """Return the first of some names, each once, and how many more there are."""
+    """Return the first few of the distinct names, and how many more there are."""
     distinct = list(dict.fromkeys(names))
     shown, rest = distinct[:_MOST_NAMED], len(distinct) - _MOST_NAMED
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
 def by_notebook(record: Record) -> list[Record]:
-    """Return a record for each notebook of which the file has exercises."""
+    """Return a record for each notebook whose exercises the file contains."""
     parts: dict[str, list[ExerciseRecord]] = {}
     for exercise in record.exercises:
         known = headings().get(exercise.name)
@@ -71,10 +71,16 @@ def by_notebook(record: Record) -> list[Record]:
 def together(
     copies: Sequence[Record], days_late: Mapping[str, int], per_day: float, points: Points
 ) -> tuple[Record, tuple[Record, ...]]:
-    """Return what copies of a notebook are worth together, and those that contribute to it.
+    """Return what copies of a notebook are worth together, and the copies that contribute.
 
-    copies: of one learner, the better one first. days_late: by file. What was handed in later counts only if
-    it adds more points than its lateness costs. A record that counts names the latest file that contributes.
+    A later file counts only if it adds more points than its lateness costs. The returned record names the
+    latest file that contributes.
+
+    Args:
+        copies: The learner's copies, the better one first.
+        days_late: How late each file is.
+        per_day: The share of the points that each late day costs.
+        points: Returns a record's points.
     """
     graded = [copy for copy in copies if copy.exercises]
     if len(graded) < 2:
@@ -82,7 +88,7 @@ def together(
         return first, (first,)
     until = sorted({days_late[copy.file] for copy in graded})
     tries = [_merged([c for c in graded if days_late[c.file] <= day], days_late) for day in until]
-    # of equal ones the earlier
+    # if two are equal, the earlier one
     return max(
         tries, key=lambda each: points(each[0]) * max(0.0, 1 - per_day * days_late[each[0].file])
     )
@@ -118,8 +124,8 @@ def _merged(
 
 
 def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
-    """Return whether an exercise counts in the place of that of the better file."""
-    if is_fault(theirs) or is_fault(mine):  # a fault neither costs points nor gives any
+    """Return whether an exercise replaces the same exercise of the better file."""
+    if is_fault(theirs) or is_fault(mine):  # a fault neither costs nor gives points
         return mine.outcome == Outcome.NOT_ATTEMPTED.value or theirs.passed
     if mine.outcome == Outcome.NOT_ATTEMPTED.value:
         return theirs.outcome != Outcome.NOT_ATTEMPTED.value
@@ -127,6 +133,6 @@ def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
 
 
 def _lines(source: str) -> list[str]:
-    """Return a source's lines, without blank ones and imports: other cells may import the same."""
+    """Return a source's lines without blank ones and imports, which other cells may contain."""
     lines = (each.rstrip() for each in source.splitlines())
     return [each for each in lines if each and not each.startswith(("import ", "from "))]

@@ -1,6 +1,6 @@
-"""The class as an SQLite file, for questions that no page answers: `datasette results/records.sqlite`.
+"""Write the class as an SQLite file, for further questions: `datasette results/records.sqlite`.
 
-`write_reports` calls `database`. What a check gave and what counts in the end are next to each other.
+`write_reports` calls `database`. The check's points are next to the points that count in the end.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _TABLES = {
 
 
 def database(course: Course, changes: Sequence[Change]) -> bytes:
-    """Return the file's bytes."""
-    # In memory first, so that it is written whole like every other report.
+    """Return the content of the file."""
+    # Build it in memory, so that the file is written completely or not at all, like every other report.
     with closing(sqlite3.connect(":memory:")) as made:
         for table, columns in _TABLES.items():
             made.execute(f"create table {table} ({columns})")

@@ -1,6 +1,6 @@
-"""What GitHub Actions shows: annotations at a submission's file, and a job's summary in Markdown.
+"""Write for GitHub Actions: annotations at a submission's file, and a job's summary in Markdown.
 
-`course grade --github` prints `github_annotations`; `write_reports` writes `summary`, which a workflow
+`course grade --github` prints `github_annotations`. `write_reports` writes `summary`, which a workflow
 appends to $GITHUB_STEP_SUMMARY. GitHub shows ten errors and ten warnings of a step, and 1 MiB of a summary.
 """
 
@@ -26,14 +26,15 @@ from helpers.grading.roster import RosterMatch
 
 
 def summary(course: Course, match: RosterMatch | None = None) -> bytes:
-    """Return the class as Markdown, in which nothing from a record is markup, link or mention."""
+    """Return the class as Markdown. No text from a record can act as markup, link or mention."""
     return render("summary.md", course=course, looks=list(places_to_look(course)), match=match)
 
 
 def github_annotations(records: Sequence[Record], folder: str = "") -> Iterator[str]:
-    """Return a workflow command for each exercise that did not pass, and each file that cannot be read.
+    """Yield a workflow command for each exercise that did not pass, and each unreadable file.
 
-    folder: where the submissions lie below the repository's root. A notebook is JSON: its line is 1.
+    folder: where the submissions are below the repository's root. The line is always 1, as a notebook is
+    JSON.
     """
     for record in records:
         file = "/".join(filter(None, (folder.rstrip("/"), record.file)))
@@ -57,7 +58,7 @@ def _command(level: str, file: str, title: str, message: str) -> str:
 
 
 def _data(text: str) -> str:
-    """Escape as actions/toolkit does (packages/core, command.ts)."""
+    """Escape a text in the same way as actions/toolkit (packages/core, command.ts)."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

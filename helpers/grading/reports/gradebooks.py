@@ -1,10 +1,11 @@
-"""Gradebooks as CSV: the class's own, and those that Canvas and Moodle import.
+"""Write gradebooks as CSV: the class's own, and those that Canvas and Moodle import.
 
-`write_reports` calls these. An empty cell says "no grade from here": nothing handed in, a file that
-cannot be read, or a fault of the grading; a person decides. A zero is a grade.
-A spreadsheet shows these files and never runs them: a cell that it would run is given an apostrophe in front,
-which is OWASP's advice (CSV Injection); numbers stay numbers. Only the columns by which a platform knows its
-people are written as they came: it would not know `'@ann`.
+`write_reports` calls these. An empty cell means that a person has to decide: nothing was handed in, a file
+cannot be read, or grading failed. A zero is a grade.
+
+A spreadsheet must never run a cell as a formula. Such cells get an apostrophe in front, as OWASP recommends
+(CSV Injection); numbers stay numbers. Only the columns by which a platform identifies people are written
+unchanged, because it would not recognize `'@ann`.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from helpers.grading.roster import RosterMatch
 
 
 class Kept(str):
-    """A cell of the platform's own export: it identifies a person there, so it is written as it is."""
+    """A cell of the platform's own export that identifies a person, so it is written unchanged."""
 
 
 Cell = Kept | str | float | None
 
 _LONGEST = 1000
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-# Where a cell begins, also in a spreadsheet that takes another separator for the comma; then what
-# spreadsheets skip; then what makes a formula, in the forms that they take for the plain one.
+# The start of a cell, even if a spreadsheet uses a different separator; then characters that spreadsheets
+# skip; then the start of a formula, in all forms that they treat as the plain one.
 _STARTS = r"(^|[,;|\t])"
 _QUOTES = "\"'`´‘’“”„«»"
 _UNSEEN = (
@@ -49,16 +50,16 @@ _SKIPPED = rf"([\s{_QUOTES}{_UNSEEN}]*)"
 _FORMULA = "(?=[=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−])"
 _RUN = re.compile(_STARTS + _SKIPPED + _FORMULA)
 
-# Moodle refuses a file with a grade above 100, unless its site allows unlimited grades.
+# Moodle rejects a file with a grade above 100, unless its site allows unlimited grades.
 _MOODLE_MOST = 100.0
-# What comes before "ID" in Canvas's export (lib/gradebook_exporter.rb).
+# The columns before "ID" in Canvas's export (lib/gradebook_exporter.rb).
 _CANVAS_NAMES = (("Student",), ("LastName", "FirstName"))
 _MOODLE_WHO = ("Email address", "Username", "ID number")
 _MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_WHO)
 
 
 def gradebook(course: Course) -> bytes:
-    """Return one row for each learner, with every notebook and exercise. For people, so with a BOM."""
+    """Return one row for each learner, with every notebook and exercise. Has a BOM, for spreadsheets."""
     exercises = _exercises(course)
     head: list[Cell] = ["Learner", "Points", "Out of", "Percent", "Files", "Remarks"]
     head += [f"{line(name)} ({number(out_of)})" for name, out_of in course.notebooks.items()]
@@ -69,11 +70,11 @@ def gradebook(course: Course) -> bytes:
 
 
 def canvas(course: Course, match: RosterMatch) -> bytes | None:
-    """Return the file that Canvas's Gradebook imports, or None where the roster is not a Canvas export.
+    """Return the file that Canvas's Gradebook imports, or None if the roster is not a Canvas export.
 
-    Kept of the roster are the columns from Student to Section. Other assignments are left out, as
-    importing them would undo grades that were given since the export. A column whose name is the
-    notebook's, with Canvas's number or without, is filled in; otherwise Canvas makes a new assignment.
+    The roster's columns from Student to Section are kept. Other assignments are left out, because importing
+    them would undo grades given since the export. If a column has the notebook's name, with or without
+    Canvas's number, it is filled in; otherwise Canvas creates an assignment.
     """
     columns = match.roster.columns
     first, last = match.roster.place("ID"), match.roster.place("Section")
@@ -90,10 +91,10 @@ def canvas(course: Course, match: RosterMatch) -> bytes | None:
 
 
 def moodle(course: Course, match: RosterMatch) -> bytes | None:
-    """Return the file that Moodle imports, or None where no column tells who a learner is.
+    """Return the file that Moodle imports, or None if no column identifies learners.
 
-    A grading worksheet is returned with its column "Grade" filled in. A grade export keeps its names
-    and what identifies a user; a notebook of more than 100 points is in percent.
+    In a grading worksheet the column "Grade" is filled in. In a grade export the columns with names and
+    user ids are kept; a notebook of more than 100 points is in percent.
     """
     roster = match.roster
     if None not in (roster.place("Identifier"), roster.place("Grade")):
@@ -112,7 +113,7 @@ def moodle(course: Course, match: RosterMatch) -> bytes | None:
     most = course.notebooks
 
     def scaled(name: str, points: float) -> float:
-        # Moodle refuses a grade above the most, so a bonus ends there.
+        # Moodle rejects a grade above the maximum, so a bonus cannot exceed it.
         return min(points, most[name]) * scale[name]
 
     rows = _roster_rows(course, match, who, scaled)
@@ -123,7 +124,8 @@ def _worksheet(course: Course, match: RosterMatch) -> bytes:
     """Return Moodle's grading worksheet of one assignment with its column "Grade" filled in.
 
     A grade is the share of the points times the row's "Maximum Grade", or the points if there is none.
-    mod/assign/feedback/offline reads Identifier, Grade and the time of the last grade, so all else stays.
+    Everything else stays, because mod/assign/feedback/offline reads Identifier, Grade and the time of the
+    last grade.
     """
     roster = match.roster
     grade, most = roster.place("Grade"), roster.place("Maximum Grade")
@@ -149,7 +151,7 @@ def _maximum(cell: str, default: float) -> float:
 
 
 def changes_csv(changes: Sequence[Change]) -> bytes:
-    """Return one row for each exercise whose points moved, the latest last. For people, so with a BOM."""
+    """Return one row for each exercise whose points changed, the latest last. Has a BOM."""
     head: list[Cell] = ["When", "Learner", "Exercise", "Before", "After", "Why"]
     rows: list[list[Cell]] = [
         [x.when, line(x.learner), x.exercise, x.before, x.after, x.why] for x in changes
@@ -158,7 +160,7 @@ def changes_csv(changes: Sequence[Change]) -> bytes:
 
 
 def grade_of(record: Record | None) -> float | None:
-    """Return a notebook's points, or None where a person has to decide."""
+    """Return a notebook's points, or None if a person has to decide."""
     unreadable = record is not None and record.status is Status.UNREADABLE and not record.exercises
     if record is None or unreadable or has_fault(record):
         return None
@@ -190,12 +192,12 @@ def _column_of(notebook: str, columns: Sequence[str]) -> str:
 
 
 def _exercises(course: Course) -> dict[tuple[str, str], str]:
-    """Return each exercise by notebook and name, with its column's head, in the course's order."""
+    """Return each exercise's column head, by notebook and name, in the course's order."""
     found: dict[tuple[str, str], str] = {}
     for standing in course.standings:
         for record in standing.records:
             for each in record.exercises:
-                if not (each.out_of or each.points):  # worth nothing by the policy
+                if not (each.out_of or each.points):  # the policy makes it worth nothing
                     continue
                 key = (record.notebook, each.name)
                 found.setdefault(
@@ -204,7 +206,7 @@ def _exercises(course: Course) -> dict[tuple[str, str], str]:
                     f"({'bonus, ' if is_bonus(each) else ''}{number(each.out_of)})",
                 )
     order = {name: at for at, name in enumerate(course.notebooks)}
-    # within a notebook the order is that in which its exercises were first met
+    # within a notebook, exercises are in the order in which they first occurred
     return dict(sorted(found.items(), key=lambda item: order.get(item[0][0], len(order))))
 
 
@@ -242,9 +244,9 @@ def _status(record: Record) -> str:
 
 
 def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
-    """Write rows as UTF-8 with commas and CRLF (RFC 4180); with a byte-order mark where Excel reads it.
+    """Return rows as UTF-8 CSV with commas and CRLF (RFC 4180).
 
-    Without the mark Excel takes UTF-8 for the system's old code page.
+    bom: begin with a byte order mark. Without it Excel reads the system's old code page.
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -253,7 +255,7 @@ def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
 
 
 def harmless(text: str) -> str:
-    """Return a text as a cell that no spreadsheet runs: on one line, an apostrophe before a formula."""
+    """Return a text on one line as a cell that no spreadsheet runs, with an apostrophe before formulas."""
     flat = re.sub(r"[\t\r\n\v\f]", " ", shown(text, _LONGEST))
     return flat if _NUMBER.fullmatch(flat) else _RUN.sub(r"\1'\2", flat)
 

@@ -1,11 +1,11 @@
-"""Gradescope: the zip to upload as an autograder, and the results.json that it writes of a submission.
+"""Build the zip for Gradescope's autograder, and the results.json of a submission.
 
-`course gradescope` calls `write_zip`. Inside Gradescope's container run_autograder calls this module:
+`course gradescope` calls `write_zip`. In Gradescope's container, run_autograder calls this module:
 
     python -m helpers.grading.reports.gradescope OUT RESULTS [NOTEBOOK ...]
 
-See Gradescope's "Autograder Specifications", "Output format". What is for the instructor alone is in a test
-of visibility "hidden", which Gradescope never shows to learners.
+See "Output format" in Gradescope's "Autograder Specifications". Texts for the instructor alone are in a
+test with visibility "hidden", which Gradescope never shows to learners.
 
     gradescope.zip:  setup.sh  run_autograder  secret  notebooks  policy.toml
                      course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
@@ -41,7 +41,8 @@ _SETTINGS = (
     "Makefile",
 )
 _SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ".md", ""}
-# Characters of a secret: shorter ones can be tried out, as the cases that they give are known.
+# Minimum characters of a secret. A shorter one could be found by trying, because the course computes
+# the cases of any secret.
 _SHORTEST = 12
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
@@ -49,12 +50,15 @@ _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb
 def results(
     records: Sequence[Record], notebooks: Sequence[str] = (), policy: Policy = DEFAULT
 ) -> dict[str, Any]:
-    """Return the results of one submission, which may hold several notebooks.
+    """Return the results of one submission, which may contain several notebooks.
 
-    An exercise that could not be graded here counts in full, until a person has looked: Gradescope
-    knows no empty score, and nobody may lose points for it. Of several copies of a notebook the best counts.
-    notebooks: those that count; where none are named, all that the submission holds. policy: its weights;
-    deadlines and late days are Gradescope's own.
+    An exercise that could not be graded here counts in full until a person has looked, because Gradescope
+    has no empty score and no learner may lose points for it. If a notebook has several copies, the best
+    counts.
+
+    Args:
+        notebooks: The notebooks that count; by default, all in the submission.
+        policy: The weights. Gradescope itself handles deadlines and late days.
     """
     course = course_of([replace(record, learner="") for record in records], "", notebooks, policy)
     counted = [each for standing in course.standings for each in standing.records]
@@ -87,7 +91,7 @@ def results(
 def results_json(
     records: Sequence[Record], notebooks: Sequence[str] = (), policy: Policy = DEFAULT
 ) -> bytes:
-    """Return `results` as the bytes of results.json."""
+    """Return `results` as the content of results.json."""
     found = results(records, notebooks, policy)
     return json.dumps(found, indent=1, allow_nan=False).encode("ascii")
 
@@ -129,11 +133,15 @@ def write_zip(
     notebooks: Sequence[str] = (),
     policy: Path | None = None,
 ) -> None:
-    """Write the zip to an open file. Raise CannotGrade if the secret cannot be used.
+    """Write the zip to an open file.
 
-    secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
-    notebooks: names of those that count; where there are none, all that a submission holds. policy: a policy
-    file, whose weights count there.
+    Args:
+        secret: Determines the hidden cases. It is stored in a separate file that only its owner may read.
+        notebooks: The notebooks that count; by default, all in a submission.
+        policy: A policy file, whose weights count.
+
+    Raises:
+        CannotGrade: The secret or the policy cannot be used.
     """
     if policy is not None:
         read_policy(policy)
@@ -161,15 +169,15 @@ def _content(path: Path) -> bytes:
     if path.suffix != ".ipynb":
         return path.read_bytes()
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:  # pictures make nine tenths of a solved notebook
+    for cell in notebook["cells"]:  # pictures are nine tenths of a solved notebook
         if cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
     return json.dumps(notebook, indent=1).encode("utf-8")
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes, mode: int = 0o644) -> None:
-    entry = zipfile.ZipInfo(name)  # of 1980, so that the same course gives the same zip
-    entry.create_system = 3  # Unix, whose permissions follow
+    entry = zipfile.ZipInfo(name)  # dated 1980, so that the same course gives the same zip
+    entry.create_system = 3  # Unix, so that the permissions count
     entry.external_attr = (0o100000 | mode) << 16
     archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
 

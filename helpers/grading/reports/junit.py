@@ -1,7 +1,7 @@
-"""JUnit XML, as CI systems show it: a suite for each learner, a case for each exercise.
+"""Write JUnit XML, as CI systems show it: a suite for each learner, a case for each exercise.
 
-`write_reports` calls `junit`. A wrong answer is a failure; what a person has to look at, an unreadable
-file or a fault of the grading, is an error.
+`write_reports` calls `junit`. A wrong answer is a failure. An unreadable file or a fault of the grading,
+which a person has to look at, is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def junit(course: Course) -> bytes:
 
 def _suite(root: Element, standing: Standing) -> None:
     suite = SubElement(root, "testsuite", name=line(standing.learner))
-    # CI systems know a case by its two names alone, so these must differ between learners and files.
+    # CI systems identify a case by its two names alone, so they must differ between learners and files.
     files = Counter(record.notebook for record in standing.records)
     for record in standing.records:
         notebook = line(record.notebook or record.file)

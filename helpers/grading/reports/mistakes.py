@@ -1,8 +1,8 @@
-"""What a class finds hard: by exercise, and the mistakes that many make in the same way.
+"""Find what is hard for a class: by exercise, and mistakes that many learners make alike.
 
-`class_page` shows both. A group is one mistake: the known wrong program that explained the answers, else what
-happened in the first case that failed (who waited for whom, which rule was broken, what was wrong). Advice
-that fits several mistakes does not join them.
+`class_page` shows both. Answers are grouped by the known mistake that explains them. Without one, they are
+grouped by the first failed case: who waited for whom, which rule was broken, what was wrong. Advice that
+fits several mistakes does not merge them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LIST = re.compile(r"\[[n,. ]*\]|\([n,. ]*\)")
 
 @dataclass(frozen=True)
 class Hardness:
-    """How an exercise went, over those who handed its notebook in and could be graded."""
+    """How an exercise went for those who handed in its notebook and could be graded."""
 
     title: str
     graded: int
@@ -48,9 +48,9 @@ class Hardness:
 
 @dataclass(frozen=True)
 class Mistake:
-    """The same thing going wrong in the same exercise.
+    """The same failure in the same exercise.
 
-    known: the title of the known mistake, "" if it is none. said: the checks' words to the first of them.
+    known: the title of the known mistake, or "". said: what the check showed to the first of the learners.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Mistake:
 
 
 def hardest(course: Course) -> list[Hardness]:
-    """Return every exercise, those first that the smallest share of the class passed."""
+    """Return every exercise, sorted by the share of the class that passed, the smallest first."""
     tries = defaultdict[tuple[str, str], list[ExerciseRecord]](list)
     for _, notebook, exercise in _graded(course):
         tries[notebook, exercise.name].append(exercise)
@@ -103,7 +103,7 @@ def what_was_said(exercise: ExerciseRecord) -> str:
 
 
 def what_happened(exercise: ExerciseRecord) -> str:
-    """Return what tells one mistake from another where no known mistake explains it."""
+    """Return the words that distinguish mistakes which no known mistake explains."""
     return _words(exercise, "message", "advice")
 
 
@@ -119,12 +119,12 @@ def _words(exercise: ExerciseRecord, first: str, last: str) -> str:
 
 
 def _first_failed(exercise: ExerciseRecord) -> CaseRecord | None:
-    """Return the first case that did not pass, a visible one if there is any."""
+    """Return the first case that did not pass, a visible one if possible."""
     return min(failed(exercise.cases), key=lambda case: case.hidden, default=None)
 
 
 def known_mistake(exercise: ExerciseRecord) -> str:
-    """Return the title of the known mistake whose sentence the first failed case shows, "" if none."""
+    """Return the title of the known mistake whose sentence the first failed case shows, or ""."""
     case = _first_failed(exercise)
     if case is None or case.hidden or not 0 < len(case.advice) < _MOST_ADVICE:
         return ""
@@ -134,7 +134,7 @@ def known_mistake(exercise: ExerciseRecord) -> str:
 
 @cache
 def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return an exercise's known mistakes: titles, and what their sentences look like once filled in."""
+    """Return an exercise's known mistakes: (title, pattern of its sentence once filled in)."""
     known = exercises().get(name)
     return tuple(
         (each.title, re.compile(_FACT.sub("[^\\n]{0,80}?", re.escape(each.words))))
@@ -143,7 +143,7 @@ def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def normalized(said: str) -> str:
-    """Take out what differs from learner to learner: numbers, addresses, lists of numbers, spaces."""
+    """Remove what differs between learners: numbers, addresses, lists of numbers, spaces."""
     text = _NUMBER.sub("n", _ADDRESS.sub("n", said.lower()))
     return " ".join(_LIST.sub("n", text).split())
 

@@ -1,8 +1,8 @@
-"""How an outcome is shown: its kind and mark, which need no color, and what its author may read of it.
+"""Describe outcomes for reports: kind and mark, which need no color, and what the learner may read.
 
-Read by every report. An unknown outcome is shown as it is, as one that failed. Of hidden cases a learner
-reads how many passed, and nothing else. Which of them failed, and how, is not shown: an answer that fails as
-it likes could say so what a hidden case was given.
+Every report uses these functions. An unknown outcome is shown unchanged, as a failure. About hidden cases a
+learner reads only how many passed. Which ones failed, and how, is not shown, because an answer could choose
+how it fails and so reveal its inputs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_CASES = 60
 
 
 class Kind(StrEnum):
-    """What an outcome comes to; the value is also the class of its mark in a page."""
+    """The kind of an outcome. The value is also the class of its mark in a page."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -44,13 +44,13 @@ FAULT_SAYS = (
     "here as well. You lose no points for it, and the instructor can see it."
 )
 
-# What is shown of an exercise whose visible cases all passed, however the hidden ones failed.
+# Shown if all visible cases of an exercise passed, however the hidden ones failed.
 _HIDDEN = "failed hidden cases"
 _OTHERS = "What do your own tries leave out: a size that does not divide, another root, one rank, many ranks?"
 
 
 def kind_of(outcome: str) -> Kind:
-    """Return what an outcome comes to."""
+    """Return the kind of an outcome."""
     return _KINDS.get(outcome, Kind.FAILED)
 
 
@@ -59,9 +59,9 @@ def outcome_of(exercise: ExerciseRecord) -> str:
 
 
 def told_outcome(exercise: ExerciseRecord) -> str:
-    """Return the outcome that its author may read: of hidden cases not how they failed.
+    """Return the outcome that the learner may read, without how hidden cases failed.
 
-    An answer could crash for one input and hang for another, and so say what a hidden case was given.
+    An answer could crash for one input and hang for another, and so reveal a hidden case's input.
     """
     shown = {kind_of(case.outcome) for case in exercise.cases if not case.hidden}
     hidden = kind_of(exercise.outcome) is Kind.FAILED and shown == {Kind.PASSED}
@@ -71,9 +71,9 @@ def told_outcome(exercise: ExerciseRecord) -> str:
 def summary_of(
     exercises: Sequence[ExerciseRecord], outcome: Callable[[ExerciseRecord], str] = outcome_of
 ) -> str:
-    """Return in a line what became of a learner's exercises: `7 of 10 exercises passed, ...`.
+    """Return a line about a learner's exercises: `7 of 10 exercises passed, ...`.
 
-    outcome: what is shown of each; for the learner's own eyes `told_outcome`.
+    outcome: returns what to show of each; `told_outcome` for the learner.
     """
     counts = Counter(map(outcome, exercises))
     if not counts:
@@ -84,12 +84,12 @@ def summary_of(
 
 
 def is_fault(exercise: ExerciseRecord) -> bool:
-    """Whether grading itself failed here, so that nobody may lose points for it, nor has a person decided."""
+    """Return whether grading itself failed here, so that no points may be lost, and no person has decided."""
     return kind_of(exercise.outcome) is Kind.FAULT and override_of(exercise) is None
 
 
 def override_text(exercise: ExerciseRecord) -> str:
-    """Say which points a person has given, and why; "" where nobody has."""
+    """Return which points a person has set, and why, or "" if none has."""
     override = override_of(exercise)
     if override is None:
         return ""
@@ -99,7 +99,7 @@ def override_text(exercise: ExerciseRecord) -> str:
 
 
 def visible(exercise: ExerciseRecord) -> list[CaseRecord]:
-    """Return the cases that the learner's own check has as well."""
+    """Return the visible cases, which the learner's own check has as well."""
     return [case for case in exercise.cases[:MOST_CASES] if not case.hidden]
 
 
@@ -109,7 +109,7 @@ def failed(cases: Sequence[CaseRecord]) -> list[CaseRecord]:
 
 
 def hidden_text(exercise: ExerciseRecord) -> str:
-    """Tell how many hidden cases passed; "" where none was tried, or visible ones come first."""
+    """Return how many hidden cases passed, or "" if none ran or if visible ones failed."""
     hidden = [case for case in exercise.cases if case.hidden]
     if not hidden or failed(visible(exercise)):
         return ""
@@ -119,7 +119,7 @@ def hidden_text(exercise: ExerciseRecord) -> str:
 
 
 def looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
-    """Return the visible cases that failed and have something to say: each thing once."""
+    """Yield the failed visible cases that explain something, each explanation once."""
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     for case in failed(visible(exercise)):
         said = (case.message, case.broken, case.advice)
@@ -132,7 +132,7 @@ def looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
 
 
 def exercise_text(exercise: ExerciseRecord) -> str:
-    """Return message, cases and the first look of an exercise as text of several lines."""
+    """Return message, cases and first explanation of an exercise as text of several lines."""
     if is_fault(exercise):
         return FAULT_SAYS
     lines = [shown(exercise.message)] if exercise.message else []

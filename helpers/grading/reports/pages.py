@@ -1,9 +1,9 @@
-"""From records to pages: a template gets the class, and reads the rest of it with filters.
+"""Render pages from records: templates get the class, and read everything else with filters.
 
     Course --render--> class.html        Course, Standing --render--> learner.html
 
-Hostile texts and pictures are let in by escaping that no template can forget. Pages are self-contained: no
-script, no outside resource.
+Texts and pictures may be hostile, so the environment escapes everything that a template prints. Pages are
+self-contained: they need no script and no outside resource.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ from helpers.views.plain import plural
 _TEMPLATES = Path(__file__).parent / "templates"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _MOST_BYTES = 2_000_000
-# On each side: what a browser must unpack is bounded by it, not by the file's length.
+# Maximum width and height. They, not the file's length, limit what a browser has to unpack.
 _MOST_PIXELS = 4_000
 
 
 def learner_page(course: Course, standing: Standing) -> bytes:
-    """Return one learner's page as HTML in UTF-8: flags are the instructor's and are not shown there."""
+    """Return one learner's page as HTML in UTF-8. Flags are for the instructor and are not in it."""
     return render("learner.html", course=course, standing=standing)
 
 
 def render(template: str, **given: Any) -> bytes:
-    """Fill in a template and return the page as UTF-8. What ends in .md is Markdown, anything else HTML."""
+    """Fill in a template and return the page as UTF-8: Markdown for names in .md, otherwise HTML."""
     page = _environment(template.endswith(".md")).get_template(template)
     return page.render(style=Markup(_style()), policy=_policy(_style()), **given).encode("utf-8")
 
 
 def code_marked(text: str) -> Markup:
-    """Set what stands between backticks as code; all of it is escaped."""
+    """Return escaped HTML in which text between backticks is code."""
     parts = shown(text).split("`")
-    if len(parts) % 2 == 0:  # a backtick without its fellow is a backtick
+    if len(parts) % 2 == 0:  # an unpaired backtick is an ordinary character
         parts[-2:] = ["`".join(parts[-2:])]
     marked = [
         Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
@@ -79,7 +79,7 @@ def _environment(markdown: bool) -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=not markdown,
         undefined=StrictUndefined,
-        # Jinja has no escaping for Markdown, so whatever is printed is escaped at the end.
+        # Jinja cannot escape Markdown, so everything that is printed is escaped at the end.
         finalize=_plain if markdown else _fit_to_be_shown,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -96,7 +96,7 @@ def _environment(markdown: bool) -> Environment:
 
 
 def _fit_to_be_shown(value: Any) -> Any:
-    """Clean each text that a template prints; what is Markup was made of clean parts."""
+    """Clean each text that a template prints. Markup was made of clean parts already."""
     return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -110,8 +110,8 @@ def _style() -> str:
 
 
 def _policy(style: str) -> str:
-    """Allow this style sheet, by its hash, and pictures inside the page; nothing else."""
-    # By hash, so that no style is applied that a text smuggles in.
+    """Return a policy that allows this style sheet and pictures inside the page, nothing else."""
+    # By hash, so that a style smuggled in by a text is not applied.
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
@@ -120,9 +120,9 @@ def _policy(style: str) -> str:
 
 
 def checked_png(picture: str) -> tuple[str, int, int] | None:
-    """Return a picture's base64, width and height, or None if it is not a sound PNG.
+    """Return a picture's base64, width and height, or None if it is not a valid PNG.
 
-    The bytes are written again as base64, so that nothing else can come along.
+    The bytes are encoded again, so that nothing else can be in the text.
     """
     if not picture or len(picture) > _MOST_BYTES * 4 // 3:
         return None
@@ -143,7 +143,7 @@ def _size(data: bytes) -> tuple[int, int] | None:
 
 
 def _is_whole(data: bytes) -> bool:
-    """Walk the chunks (PNG specification, 5.3): each sum is right, and the file ends with IEND."""
+    """Return whether all chunks have correct checksums and the last one is IEND (PNG specification, 5.3)."""
     at = len(_SIGNATURE)
     while at + 12 <= len(data):
         length = int.from_bytes(data[at : at + 4])

@@ -1,6 +1,6 @@
-"""File names for learners' pages, safe on every system whatever a learner is called.
+"""Choose file names for learners' pages that are safe on every system, whatever the names are.
 
-Called where the class is put together; the pages and the links to them use the same names.
+Called once for the class, so that the pages and the links to them use the same names.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _DIGITS = 10
 
 
 def page_names(learners: Iterable[str]) -> dict[str, str]:
-    """Return each learner a file name of its own, the same one each time.
+    """Return a distinct file name for each learner, the same one each time.
 
-    What can be read of the name comes first, then a part of its SHA-256: so names that differ in case
-    only, or have nothing readable, stay apart, and none is a path or a device (`con`).
+    The readable part of the name is followed by a part of its SHA-256. So names that differ only in case,
+    or have nothing readable, get different files, and no file name is a path or a device (`con`).
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -32,12 +32,12 @@ def page_names(learners: Iterable[str]) -> dict[str, str]:
 
 
 def is_page_name(name: str) -> bool:
-    """Return whether a file is called as these functions call pages, and so may be one of an earlier run."""
+    """Return whether a file is named like a page, and so may come from an earlier run."""
     return re.fullmatch(r"[a-z0-9-]+-[0-9a-f]{10,64}\.html", name) is not None
 
 
 def _name(learner: str, digits: int) -> str:
-    # A name may hold half a surrogate pair, as a file's name does that is not UTF-8.
+    # A name may contain half a surrogate pair, as the name of a file does that is not UTF-8.
     digest = hashlib.sha256(learner.encode("utf-8", "surrogatepass")).hexdigest()
     plain = (
         unicodedata.normalize("NFKD", learner[: 4 * _READABLE]).encode("ascii", "ignore").decode()

@@ -1,8 +1,8 @@
-"""The class as reports see it: for each learner the records that count, and what they add up to.
+"""Compute the class as reports see it: each learner's records that count, and their sum.
 
-`command` makes a `Course` once and hands it to every report, so that all tell the same points: those that
-count in the end. Here the policy is applied, in this order: weights, the best copy of each notebook,
-lateness, overrides, notebooks that are dropped. The records on the disk keep what the checks gave.
+`command` makes a `Course` once and passes it to every report, so that all show the same points: those that
+count in the end. The policy is applied here, in this order: weights, the best copy of each notebook,
+lateness, overrides, dropped notebooks. The records on the disk keep the check's points.
 
     Record, Record, ... --by learner, by notebook--> Standing, Standing, ... in a Course
 """
@@ -37,7 +37,7 @@ from helpers.views.plain import plural
 
 @dataclass(frozen=True)
 class Lateness:
-    """Days by which a notebook is late, how many were free, and the share of its points that is left."""
+    """How many days a notebook is late, how many of them were free, and the share of its points left."""
 
     days: int
     free: int
@@ -45,7 +45,7 @@ class Lateness:
 
 
 def late_text(late: Lateness) -> str:
-    """Say by how much a notebook is late, and what that costs."""
+    """Return a sentence on how late a notebook is, and what that costs."""
     free = f", of which {late.free} free" if late.free else ""
     return f"{plural(late.days, 'day')} late{free}: {percent(late.factor)} of its points count."
 
@@ -54,12 +54,17 @@ def late_text(late: Lateness) -> str:
 class Standing:
     """One learner.
 
-    records: those that count, one for each notebook of the class, in its order, with `Counted` exercises.
-    spare: further files of the same notebooks, and files of other notebooks, which count for nothing.
-    own: files that are the course's solutions, which count for nothing, either.
-    missing: notebooks of the class that were not handed in. late: by notebook, what lateness has cost.
-    dropped: notebooks that the policy leaves out. out_of: what the whole class could reach without a bonus,
-    less what could not be graded here and what was dropped.
+    Args:
+        records: The records that count, with `Counted` exercises: one for each notebook, in the class's
+            order.
+        spare: Further files of the same notebooks, and files of notebooks that are not the class's. They do
+            not count.
+        own: Files that are the course's solutions. They do not count, either.
+        missing: Notebooks of the class that were not handed in.
+        late: What lateness has cost, by notebook.
+        dropped: Notebooks that the policy leaves out.
+        out_of: What the class could reach without a bonus, less what could not be graded here and what was
+            dropped.
     """
 
     learner: str
@@ -82,7 +87,7 @@ class Standing:
         return tuple(each for record in self.records for each in record.exercises)
 
     def count(self, kind: Kind) -> int:
-        """Count the exercises of one kind."""
+        """Return the number of exercises of one kind."""
         return sum(kind_of(each.outcome) is kind for each in self.exercises)
 
     @property
@@ -91,25 +96,27 @@ class Standing:
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """What to say of each exercise whose points a person has given."""
+        """A sentence on each exercise whose points a person has set."""
         return tuple(filter(None, map(override_text, self.exercises)))
 
     @property
     def own_text(self) -> str:
-        """What to say of the files that are the course's solutions, "" if there are none."""
+        """A sentence on the files that are the course's solutions, "" if there are none."""
         return own_text(self.own)
 
     def record_of(self, notebook: str) -> Record | None:
-        """Return the record that counts for one notebook, None if none was handed in."""
+        """Return the record that counts for a notebook, or None if none was handed in."""
         return next((each for each in self.records if each.notebook == notebook), None)
 
 
 @dataclass(frozen=True)
 class Course:
-    """All learners, in the order of their names, and for each notebook the points to reach.
+    """All learners, sorted by name, and the points to reach of each notebook.
 
-    stray: notebooks that some handed in and that do not count, as they are not the class's. rare: those that
-    count although most have not handed them in. policy: by which points were counted.
+    Args:
+        stray: Notebooks that were handed in but are not the class's, so they do not count.
+        rare: Notebooks that count although most learners have not handed them in.
+        policy: The policy by which points were counted.
     """
 
     title: str
@@ -130,13 +137,16 @@ def course_of(
     references: Mapping[str, str] | None = None,
     people: Sequence[str] = (),
 ) -> Course:
-    """Sort records into a class. In several files of one notebook each exercise counts where it is best.
+    """Sort records into a class. If a notebook has several files, the best copy of each exercise counts.
 
-    named: the class's notebooks; where none are, those that a quarter of the learners handed in; where there
-    are three or more, two at least: then nobody's stray notebook changes what another has reached.
-    handed_in: by learner and file, when it was, in seconds since the epoch; what is missing is in time.
-    references: the source of each reference solution; a file that consists of them gives no points. people:
-    learners who have a standing even without a file, as all with overrides have.
+    Args:
+        named: The class's notebooks. By default, those that at least a quarter of the learners handed in;
+            of three or more learners, at least two. So one learner's stray notebook does not change what
+            others have reached.
+        handed_in: The time at which each (learner, file) was handed in, in seconds since the epoch. Files
+            without a time are not late.
+        references: The source of each reference solution. A file that consists of them gives no points.
+        people: Learners who have a standing even without a file. So have all with overrides.
     """
     records = [weighted(part, policy) for record in records for part in by_notebook(record)]
     own = [record for record in records if is_own(record, references or {})]
@@ -177,7 +187,7 @@ def course_of(
 
 
 def _hands(records: Iterable[Record]) -> dict[str, set[str]]:
-    """Return who has handed in each notebook: with an attempt, or in a file that cannot be read."""
+    """Return who handed in each notebook, with at least one attempt or in an unreadable file."""
     by: dict[str, set[str]] = {}
     for record in records:
         blank = all(each.outcome == Outcome.NOT_ATTEMPTED.value for each in record.exercises)
@@ -190,30 +200,30 @@ def _hands(records: Iterable[Record]) -> dict[str, set[str]]:
 
 def _handed_in_by_few(hands: Mapping[str, set[str]]) -> set[str]:
     most = len(set().union(*hands.values()))
-    if not most:  # without any attempt, nothing tells which notebooks are the class's
+    if not most:  # without any attempt, the class's notebooks are unknown
         return set()
     least = max(most / 4, 2 if most > 2 else 1)
     return {notebook for notebook, learners in hands.items() if len(learners) < least}
 
 
 def graded_points(record: Record) -> float:
-    """Add up a record's points, without what could not be graded here."""
+    """Return the sum of a record's points, without what could not be graded here."""
     return sum(sound(each.points) for each in record.exercises if not is_fault(each))
 
 
 def points_to_reach(record: Record) -> float:
-    """Add up what a record's exercises are worth, without a bonus and what could not be graded here."""
+    """Return what a record's exercises are worth, without a bonus and what could not be graded here."""
     counted = (x for x in record.exercises if not is_fault(x) and not is_bonus(x))
     return sum(sound(each.out_of) for each in counted)
 
 
 def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
-    """Return what a record was graded with, in order; what tells secrets apart is nobody's business."""
+    """Return the versions that graded a record, in order, without the digest of the secret."""
     return tuple(sorted((name, each) for name, each in record.versions.items() if name != "secret"))
 
 
 def has_fault(record: Record) -> bool:
-    """Whether some of a record could not be graded here, and no person has decided."""
+    """Return whether a part of a record could not be graded here, and no person has decided."""
     faulty = record.status is Status.HARNESS_FAULT and not record.exercises
     return faulty or any(map(is_fault, record.exercises))
 
@@ -231,7 +241,7 @@ def _points_to_reach(records: Iterable[Record]) -> dict[tuple[str, str], float]:
 
 
 def _with_notebook(record: Record, notebooks: Iterable[str]) -> Record:
-    """Take the notebook from the file's name where the file could not be read."""
+    """Return a record that names its notebook, from the file's name if the file could not be read."""
     if record.notebook:
         return record
     named = notebooks_named(PurePosixPath(record.file).name)
@@ -258,7 +268,7 @@ def _standing(
     for record in sorted(records, key=lambda each: _rank(each, policy, days[each.file])):
         if record.notebook and record.notebook not in notebooks:
             continue
-        # files whose notebook is unknown are not rivals of each other
+        # files of unknown notebooks are not copies of each other
         copies.setdefault((record.notebook, "" if record.notebook else record.file), []).append(
             record
         )
@@ -301,13 +311,13 @@ def _standing(
 
 
 def _rank(record: Record, policy: Policy, days: int) -> tuple[bool, float, str]:
-    """Order copies of a notebook: the better one first, as if no late day were free."""
+    """Return a sort key: the better copy of a notebook comes first. Free late days are ignored."""
     points = graded_points(record) * max(0.0, 1 - policy.late.per_day * days)
     return record.status is Status.UNREADABLE, -points, record.file
 
 
 def _lateness(policy: Policy, days: Mapping[str, int]) -> dict[str, Lateness]:
-    """Spend the free late days on the notebooks in their order; return those that are late."""
+    """Spend the free late days on the notebooks in their order. Return those that are late."""
     free, found = policy.late.free_days, {}
     for notebook in sorted(days):
         if days[notebook]:
@@ -321,7 +331,7 @@ def _lateness(policy: Policy, days: Mapping[str, int]) -> dict[str, Lateness]:
 def _dropped(
     policy: Policy, points: Mapping[str, float], reach: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """Return the notebooks with the smallest shares; one always stays."""
+    """Return the notebooks with the smallest shares. At least one notebook always remains."""
     shares = {name: points.get(name, 0.0) / most for name, most in reach.items() if most > 0}
     count = min(policy.drop_lowest, max(0, len(shares) - 1))
     return tuple(sorted(sorted(shares, key=lambda name: (shares[name], name))[:count]))

@@ -1,6 +1,6 @@
-"""Make the texts of a record fit to be shown: clean, of sane length, numbers as a reader writes them.
+"""Clean the texts of a record for display: harmless characters, limited length, readable numbers.
 
-Every report sends each text through here (the pages do so for whatever a template prints).
+Every report passes each text through these functions. The pages do so for all that templates print.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from helpers.views.plain import clean, clip
 
 MOST = 4000
 NAME = 120
-# Marks that reorder or hide text and that `clean` leaves, and more than a few accents on one letter.
+# Invisible marks that reorder or hide text and that `clean` keeps; and more than three accents on a letter.
 _INVISIBLE = re.compile(
     "[\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -27,45 +27,45 @@ _HEADING = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ min, [^()]
 
 
 def shown(text: str, limit: int = MOST) -> str:
-    """Clean a text of several lines and cut it to `limit` characters, the cut marked."""
+    """Return a cleaned text of several lines, cut to `limit` characters with a mark at the cut."""
     if len(text) <= limit and text.isascii() and text.isprintable():
-        return text  # most texts, and there are many
-    # Cut first, so that megabytes cost no more than a page; codes that vanish are allowed for.
+        return text  # most texts, so the fast path pays
+    # Cut first, so that megabytes cost no more than a page. Leave room for codes that are removed.
     cleaned = _INVISIBLE.sub("", clean(text[: 4 * limit]))
     cleaned = _ACCENTS.sub(r"\1", cleaned).strip("\n")
     return clip(cleaned if len(text) <= 4 * limit else cleaned[:limit] + " ", limit)
 
 
 def line(text: str, limit: int = NAME) -> str:
-    """Clean a name or label, on one line, at most `limit` characters; `(no name)` for nothing."""
+    """Return a cleaned name or label on one line of at most `limit` characters, or `(no name)`."""
     return clip(" ".join(shown(text, 4 * limit).split()), limit) or "(no name)"
 
 
 def plain(text: str, limit: int = 200) -> str:
-    """Return a text that Markdown shows letter by letter, in a table as well."""
+    """Return a text that Markdown shows unchanged, even in a table."""
     return line(text, limit).translate(_ESCAPED)
 
 
 def number(value: float) -> str:
-    """Write points: at most two decimals, none that are zero; what is not a number as 0."""
+    """Return points with at most two decimals and no trailing zeros. NaN and infinity become 0."""
     return f"{sound(value):.2f}".rstrip("0").rstrip(".")
 
 
 def sound(value: float) -> float:
-    """Return the number itself, and 0 for what no gradebook can add up."""
+    """Return the number, or 0 if a gradebook could not add it up."""
     return value if math.isfinite(value) and abs(value) < 1e9 else 0.0
 
 
 def percent(share: float) -> str:
-    """Write a share from 0 to 1 as a whole percentage: 100 % and 0 % only if it is exactly that."""
-    whole = math.floor(100 * share + 0.5)  # not round(): a reader rounds a half up
+    """Return a share from 0 to 1 as a whole percentage; 100 % and 0 % only for exactly 1 and 0."""
+    whole = math.floor(100 * share + 0.5)  # not round(), which would round some halves down
     if whole == 0 and share > 0:
         return "<1 %"
     return ">99 %" if whole == 100 and share < 1 else f"{whole} %"
 
 
 def title_of(exercise: ExerciseRecord) -> str:
-    """Return an exercise's title out of its heading `Exercise 5.3: Title (15 min, ...)`."""
+    """Return an exercise's title from its heading `Exercise 5.3: Title (15 min, ...)`."""
     heading = line(exercise.heading) if exercise.heading else line(exercise.name)
     found = _HEADING.fullmatch(heading)
     return found["title"] if found else heading

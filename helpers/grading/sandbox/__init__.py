@@ -1,4 +1,4 @@
-"""A sandbox around a rank server that runs what strangers wrote, and what watches it.
+"""Sandboxes around rank servers that run untrusted answers, and the guards that watch them.
 
 levels --which level--> bubblewrapped --fork--> template_inside, inside, seccomp | ranks
                     `-> landlocked ----------> inside, landlock, seccomp         | ranks

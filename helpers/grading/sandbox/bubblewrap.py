@@ -1,6 +1,6 @@
-"""How bubblewrap is called: what a program behind it sees, and whether it works here.
+"""Build the command line of bubblewrap, and test whether bubblewrap works here.
 
-`bubblewrapped` starts the one program that needs it; `levels` asks `why_not` where `bwrap` is installed.
+`bubblewrapped` starts the one program that runs behind it. `levels` calls `why_not`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ SETTINGS = (
 
 
 def bwrap_words(staged: Staged, info: int) -> list[str]:
-    """Return the words before a program: what it sees, and the rights to make namespaces of its own.
+    """Return the command line before the program: what it sees, and its rights to make namespaces.
 
-    info: a descriptor to which bwrap writes, as JSON, which process it has started.
+    info: a descriptor to which bwrap writes, as JSON, the id of the process that it has started.
     """
     words = ["bwrap", "--die-with-parent", "--new-session", "--as-pid-1"]
     for kind in ("ipc", "pid", "net", "uts", "cgroup-try"):
         words.append(f"--unshare-{kind}")
     if os.geteuid():
-        # 0 is the user who grades, without any of root's rights. The kernel gives what it shows of a process
-        # that may not be dumped (`confine`) to this user: with another number the grader itself could not
-        # see in which system calls ranks wait, and would take a deadlock for a function that is slow.
+        # User 0 is the person who grades, without root's privileges. `confine` makes ranks undumpable, and
+        # the kernel then shows their state only to this user. With a different number the grader could not
+        # see in which system calls ranks wait, and would mistake a deadlock for a slow function.
         words += ["--unshare-user", "--uid", "0", "--gid", "0"]
-    # These are for the template, which runs only the course's code and must make namespaces, mount,
-    # bring up loopback and change user. A rank server drops all of them before it serves.
+    # The template needs these: it runs only the course's code, and must make namespaces, mount, bring up
+    # loopback and change the user. A rank server drops them all before it serves.
     for right in ("SYS_ADMIN", "NET_ADMIN", "SETUID", "SETGID", "SETPCAP"):
         words += ["--cap-add", f"CAP_{right}"]
     words += ["--hostname", "localhost", "--info-fd", str(info)]
@@ -53,13 +53,14 @@ def bwrap_words(staged: Staged, info: int) -> list[str]:
         words += ["--ro-bind-try", path, path]
     for file in sorted(staged.etc.iterdir()):
         words += ["--ro-bind", str(file), f"/etc/{file.name}"]
-    # /dev is read-only because files there would take memory that no limit of a sandbox counts.
+    # /dev is read-only because its files would take memory that no limit of a sandbox counts.
     words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--tmpfs", "/tmp"]
     for path in python_folders():
-        for parent in reversed(Path(path).parents[:-1]):  # as nobody they must be open to all
+        # for user nobody, parents must be open to all
+        for parent in reversed(Path(path).parents[:-1]):
             words += ["--perms", "0755", "--dir", str(parent)]
         words += ["--ro-bind", path, path]
-    # An installed course is among the packages that are shown, and it has the cases and the checks.
+    # Hide an installed course, which is among the visible packages and contains the cases and the checks.
     for path in _own_package():
         words += ["--tmpfs", path]
     words += ["--ro-bind", str(staged.folder), ROOT]
@@ -67,13 +68,13 @@ def bwrap_words(staged: Staged, info: int) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment behind bubblewrap: nothing of the grader's."""
+    """Return the environment of programs behind bubblewrap. Nothing in it is from the grader."""
     path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
     return {"PATH": path, "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def python_folders() -> list[str]:
-    """Return the folders that this Python and its packages are in, as far as /usr does not hold them."""
+    """Return the folders of this Python and its packages, except those that are in `LIBRARIES`."""
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
     found.add(str(Path(sys.executable).resolve().parents[1]))
     kept = [p for p in sorted(found) if os.path.isdir(p) and not p.startswith(LIBRARIES)]
@@ -81,7 +82,7 @@ def python_folders() -> list[str]:
 
 
 def _own_package() -> list[str]:
-    """Return where the whole course lies among the packages, if it was installed as one."""
+    """Return the folders of an installed course among the packages."""
     return [
         folder
         for packages in site.getsitepackages()
@@ -90,7 +91,7 @@ def _own_package() -> list[str]:
 
 
 def why_not(staged: Staged) -> str:
-    """Try it: give "" if it works here, else one line that says why it does not."""
+    """Return "" if bubblewrap works here, otherwise one line that says why it does not."""
     if shutil.which("bwrap") is None:
         return "bubblewrap (bwrap) is not installed"
     program = (

@@ -1,10 +1,10 @@
-"""The strongest sandbox that the course has: each rank server in namespaces of its own, behind bubblewrap.
+"""Run each rank server in its own namespaces behind bubblewrap: the strongest sandbox.
 
     grader --Template.fork--> | bwrap: a read-only system, no network                    |
                               |   template_inside --fork--> | own network, own /tmp |    |
                               |                             |   rank server -> ranks|    |
 
-`levels` chooses it where `bwrap` is installed and may make namespaces, and holds one `Template` for each
+`levels` chooses it if `bwrap` is installed and may make namespaces, and holds one `Template` for each
 grading process.
 """
 
@@ -37,13 +37,13 @@ from helpers.ranks.messages import Messages
 from helpers.ranks.processes import children_of, end, inner_pid
 from helpers.ranks.site import Process
 
-# How long a template may take to answer: its first import of torch on a busy machine included.
+# Timeout in seconds for a template's answer, including its first import of torch on a busy machine.
 _ANSWER_S = 120.0
 SCRATCH = "/tmp/worlds"
-# A range that systemd leaves for "dynamic" users: nobody owns files there.
+# systemd reserves this range for "dynamic" users, so no files belong to these ids.
 FIRST_USER = 61_184
 
-# At the kernel's list of children: where a sibling ends meanwhile, it has gaps.
+# How often to read the kernel's list of children, which has gaps if a sibling exits meanwhile.
 _LOOKS = 5
 
 STOPS = (
@@ -61,9 +61,10 @@ DOES_NOT_STOP = (
 
 
 class Bubblewrapped:
-    """The site of one rank server within namespaces of its own. See `helpers.ranks.site.Site`.
+    """Site of one rank server in its own namespaces. See `helpers.ranks.site.Site`.
 
-    slot: a number that no other grader has at the same time: as root each gets a user id of its own.
+    slot: a number that no other grader uses at the same time. If root grades, each slot has its own user
+    id.
     """
 
     root = ROOT
@@ -76,11 +77,11 @@ class Bubblewrapped:
         self.most_output = limits.output_bytes
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
-        """The process id, out here, of the first process within."""
+        """Process id, outside the sandbox, of the first process inside."""
 
     @property
     def lost(self) -> bool:
-        """The template has gone, and all its servers with it: no answer can reach so far."""
+        """Whether the template has ended, and with it all its servers. No answer can cause this."""
         return not self.template.alive
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
@@ -90,7 +91,7 @@ class Bubblewrapped:
             "user": 0 if os.geteuid() else FIRST_USER + self.slot,
             "folder": SCRATCH,
             "emptied": self.emptied,
-            # A virtual environment may lie below /tmp, which the sandbox hides under its own.
+            # A virtual environment may be below /tmp, which the sandbox replaces with its own.
             "kept": [path for path in python_folders() if path.startswith(("/tmp/", "/dev/shm/"))],
         }
         self.first = self.template.fork(asked, control, log.fileno())
@@ -104,7 +105,7 @@ class Bubblewrapped:
         return 0
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        return {}, []  # ranks in a sandbox hear nothing of the grader's
+        return {}, []  # ranks in a sandbox get none of the grader's environment
 
     def cwd(self) -> str:
         return "/tmp"
@@ -114,13 +115,13 @@ class Bubblewrapped:
         return [ROOT, *(folder for folder in sys.path if folder.startswith(shown))]
 
     def close(self) -> None:
-        end(self.first)  # and with the first process all others within
+        end(self.first)  # all other processes inside end with the first
 
 
 class Template:
-    """The process behind bubblewrap that forks rank servers (`template_inside`), from outside.
+    """The outside end of the process behind bubblewrap that forks rank servers (`template_inside`).
 
-    Used by one thread. Ends with the thread that made it, or by `close`.
+    Only one thread may use it. The process ends with the thread that made it, or by `close`.
     """
 
     def __init__(self, staged: Staged) -> None:
@@ -133,7 +134,7 @@ class Template:
             f"import sys; sys.path.insert(0, {ROOT!r}); "
             f"from helpers.grading.sandbox.template_inside import main; main({theirs.fileno()})"
         )
-        # bwrap reports on this pipe which process it started; the process table would be a guess.
+        # bwrap reports on this pipe which process it started; the process table would only allow a guess.
         info, write = os.pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -152,13 +153,18 @@ class Template:
     @property
     def alive(self) -> bool:
         here = self.owner == os.getpid() and self._control.fileno() >= 0
-        # the socket tells sooner than bwrap, which waits for what is within, and ends after it
+        # the socket closes before bwrap exits, because bwrap waits for the processes inside
         return here and self._process.poll() is None and not self._control.hung_up()
 
     def fork(self, asked: Mapping[str, Any], control: int, log: int) -> int:
-        """Have a rank server made in namespaces of its own; give its process id out here.
+        """Fork a rank server in its own namespaces. Return its process id outside.
 
-        control: the server's end of its control socket. log: takes what it prints. Raise LaunchError.
+        Args:
+            control: The server's end of its control socket.
+            log: Receives what the server prints.
+
+        Raises:
+            LaunchError: The server did not start.
         """
         keeper = self._asked(asked, [control, log], "keeper")
         deadline = time.monotonic() + _ANSWER_S
@@ -172,22 +178,22 @@ class Template:
         raise LaunchError(f"the rank server did not start: {self._words()}")
 
     def preload(self) -> None:
-        """Have it import what the later notebooks need, once for all servers to come."""
+        """Import what the later notebooks need, once for all future servers."""
         if not self._preloaded:
             self._asked({"preload": True}, [], "preloaded")
             self._preloaded = True
 
     def close(self) -> None:
-        """End it, and all servers that it has made."""
+        """End the template and all servers that it has made."""
         self._control.close()
         if self.owner == os.getpid():
-            self._process.kill()  # bwrap, and with it all that is within
-            with suppress(subprocess.TimeoutExpired):  # its memory may take the kernel long
+            self._process.kill()  # kills bwrap and all processes inside
+            with suppress(subprocess.TimeoutExpired):  # the kernel may need long to free its memory
                 self._process.wait(5.0)
         self._log.close()
 
     def _asked(self, message: Mapping[str, Any], fds: list[int], word: str) -> int:
-        """Ask, and wait for the answer of that name. Raise LaunchError."""
+        """Send a message and wait for the answer called `word`. Raise LaunchError."""
         try:
             self._control.send(message, fds)
             while True:
@@ -196,7 +202,7 @@ class Template:
                         return int(said[word])
         except (OSError, EOFError) as error:
             words = self._words()
-            self.close()  # a late answer would be taken for that to the next question
+            self.close()  # a late answer would be mistaken for the answer to the next message
             raise LaunchError(f"no rank server could be made ({error}): {words}") from None
 
     def _words(self) -> str:
@@ -205,12 +211,12 @@ class Template:
 
 
 class Forked:
-    """A rank server that a template made: nobody's child out here."""
+    """A rank server that a template made. It is not a child of this process."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        # A pidfd keeps naming this process even when its number is used again, and it can be polled by a
-        # process that is not the parent.
+        # A pidfd refers to this process even after its number is reused, and a process that is not the
+        # parent can poll it.
         self._handle = -1
         with suppress(ProcessLookupError):
             self._handle = os.pidfd_open(pid)
@@ -227,7 +233,7 @@ class Forked:
         end(self.pid)
 
     def __del__(self) -> None:
-        if self._handle >= 0:  # nobody has seen its end: it takes longer to die than anybody waits
+        if self._handle >= 0:  # its end was never observed, because it took longer than all waits
             os.close(self._handle)
 
     def _ended(self, within_s: float) -> bool:
@@ -243,7 +249,7 @@ class Forked:
 
 
 def _first_process(info: int) -> int:
-    """Read what bwrap tells of itself: the process id of the program, out here."""
+    """Return the outside process id of the program that bwrap reports, or 0 if it reports none."""
     said = b""
     with open(info, "rb", buffering=0) as pipe:
         poll = select.poll()

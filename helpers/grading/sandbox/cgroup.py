@@ -1,17 +1,18 @@
-"""What a sandbox gets of memory, processor and processes, kept by the kernel: control groups.
+"""Limit a sandbox's memory, processor time and processes with the kernel's control groups.
 
-A memory group counts what no process shows as its own, too: tables of pages and of memory areas, pipes,
-files in memory. A cpu group gets the same share as any other, however many processes or sessions are in it.
-(Without one each session has a share of its own, as the kernel groups by session: hundreds of sessions that
-spin would leave their neighbors next to nothing. See sched(7), "The autogroup feature".) A pids group holds
-for root as well, whom RLIMIT_NPROC does not bind, and counts no neighbor of the same user.
+A memory group also counts memory that no process shows as its own: page tables, memory areas, pipes, files
+in memory. A cpu group gets the same share as any other group, however many processes or sessions are in it.
+Without cpu groups the kernel gives each session an equal share, so hundreds of busy sessions would leave
+almost nothing to their neighbors (see "The autogroup feature" in sched(7)). A pids group also limits root,
+which RLIMIT_NPROC does not, and does not count the user's processes outside the sandbox.
 
-`levels.Sandbox` puts each rank server into groups of its own. Where none is available (no cgroup file system,
-or not ours to write to), the results say so, and `guard` looks at what the kernel tells of the whole machine.
+`levels.Sandbox` puts each rank server into groups of its own. If none is available (no cgroup file system,
+or no permission to write to it), the results say so, and `guard` uses the kernel's figures for the whole
+machine.
 
-Version 2 (docs.kernel.org/admin-guide/cgroup-v2.html) wants groups next to that of the process that makes
-them, as a group with processes has no limits for its children; version 1 takes them anywhere, and has a tree
-of its own for each kind.
+In version 2 (docs.kernel.org/admin-guide/cgroup-v2.html) the groups must be siblings of the creating
+process's group, because a group that contains processes cannot limit its children. Version 1 allows them
+anywhere, and has a separate tree for each kind.
 """
 
 from __future__ import annotations
@@ -31,22 +32,21 @@ _ROOT = Path("/sys/fs/cgroup")
 KINDS = ("memory", "cpu", "pids")
 _NAME = "real-ranks-"
 _GONE_S = 2.0
-# How old the group of a process that nobody sees must be to be removed: its owner may be in a
-# namespace of process ids that is not ours, about to put somebody into it.
+# Minimum age in seconds before the group of a process that we cannot see is removed: its owner may be in a
+# different process namespace, about to put a process into it.
 _STALE_S = 60.0
-# Processes beyond the limit: this many may start before `guard` looks, which then says what was too
-# much.
+# Processes allowed beyond the limit, so that `guard` sees the excess and can report it.
 _ROOM = 100
-# Bytes, or processes, of a group that is made to see whether it can be: more processes than any
-# kernel has ids for would be refused.
+# Limit, in bytes or processes, of the group that only tests whether groups can be made. The kernel would
+# refuse a limit of more processes than it has ids for.
 _TRIAL = 1 << 22
 _numbers = itertools.count()
 
 
 class Group:
-    """Processes that the kernel counts together. Make one with `put_into_group`.
+    """A group of processes that the kernel counts together. Make one with `put_into_group`.
 
-    folders: by what is counted there, of `KINDS`. In version 2 all are the same.
+    folders: a folder for each of `KINDS` that is counted. In version 2 they are all the same.
     """
 
     def __init__(self, folders: dict[str, Path]) -> None:
@@ -58,7 +58,7 @@ class Group:
 
     @property
     def killed(self) -> bool:
-        """Whether the kernel has ended one of its processes, as the group had used all it may."""
+        """Whether the kernel has killed one of its processes because the group reached its limit."""
         for name in ("memory.events", "memory.oom_control") if self.bounds_memory else ():
             with suppress(OSError, ValueError):
                 words = (self.folders["memory"] / name).read_text(encoding="utf-8").split()
@@ -66,18 +66,18 @@ class Group:
         return False
 
     def end(self) -> None:
-        """End all processes in it, also those that have left their session and lost their parents."""
+        """Kill all processes in the group, including those that have left their session."""
         folder = next(iter(self.folders.values()))
-        # A process that forks faster than a list of processes is read would escape; this cannot be escaped.
-        with suppress(OSError):  # version 2 ends all at once
+        # If processes fork faster than their list is read, some are missing from the list. The group has all.
+        with suppress(OSError):  # version 2 kills them all in one step
             (folder / "cgroup.kill").write_text("1", encoding="utf-8")
             return
-        with suppress(OSError, KeyError):  # nobody may fork while we look through the list
+        with suppress(OSError, KeyError):  # no process may fork while we read the list
             (self.folders["pids"] / "pids.max").write_text("0", encoding="utf-8")
         deadline = time.monotonic() + _GONE_S
         with suppress(OSError, ValueError):
             while time.monotonic() < deadline:
-                # one that was ended stays in the list while it gives back its memory
+                # a killed process stays in the list while its memory is being freed
                 for pid in (pids := (folder / "cgroup.procs").read_text(encoding="utf-8").split()):
                     end(int(pid))
                 if not pids:
@@ -85,7 +85,7 @@ class Group:
                 time.sleep(0.002)
 
     def close(self) -> None:
-        """Remove it, once its processes have ended."""
+        """Remove the group's folders once its processes have exited."""
         deadline = time.monotonic() + _GONE_S
         for folder in set(self.folders.values()):
             while time.monotonic() < deadline:
@@ -94,18 +94,19 @@ class Group:
                     break
                 except FileNotFoundError:
                     break
-                except OSError:  # the last one is still exiting
+                except OSError:  # the last process is still exiting
                     time.sleep(0.01)
 
 
 def put_into_group(pid: int, most_bytes: int, most_processes: int) -> Group | None:
-    """Put a process, and all that it will start, into new groups; None where that cannot be done."""
+    """Move a process into new groups, which its future children join. Return None if that fails."""
     name = f"{_NAME}{os.getpid()}-{next(_numbers)}"
     folders: dict[str, Path] = {}
     for kind in KINDS:
         parent = _place(kind)
         if folders and _is_v2() and parent != next(iter(folders.values())).parent:
-            continue  # in version 2 a process is in one group: the second would take it out of the first
+            # in version 2 a process is in one group only: a second group would remove it from the first
+            continue
         most = most_bytes if kind == "memory" else most_processes + _ROOM
         if parent is not None and _made(parent / name, kind, most, pid):
             folders[kind] = parent / name
@@ -125,7 +126,7 @@ def _made(folder: Path, kind: str, most: int, pid: int) -> bool:
 
 
 def can_bound(kind: str) -> bool:
-    """Whether groups of a kind, of `KINDS`, can be had here."""
+    """Return whether groups of this kind, one of `KINDS`, are available here."""
     return _place(kind) is not None
 
 
@@ -135,10 +136,10 @@ def _is_v2() -> bool:
 
 @cache
 def _place(kind: str) -> Path | None:
-    """Find where groups of a kind can be made: try it with a process that does nothing."""
+    """Return where groups of this kind can be made. Tests it with a process that does nothing."""
     for parent in _candidates(kind):
         trial = parent / f"{_NAME}{os.getpid()}-trial"
-        # a user who may make a group may still not be allowed to put a process into it
+        # a user who may make a group may still not be allowed to move a process into it
         with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
             works = _made(trial, kind, _TRIAL, child.pid)
             child.kill()
@@ -150,12 +151,12 @@ def _place(kind: str) -> Path | None:
 
 
 def _remove_stale(parent: Path) -> None:
-    """Remove the empty groups of processes that were killed before they could do so."""
+    """Remove empty groups whose owners were killed before they could remove them."""
     for folder in parent.glob(f"{_NAME}*-*"):
         owner = folder.name.removeprefix(_NAME).partition("-")[0]
         if not owner.isdigit() or Path("/proc", owner).exists():
             continue
-        with suppress(OSError):  # it has gone, or somebody is in it
+        with suppress(OSError):  # it was removed meanwhile, or has processes
             if time.time() - folder.stat().st_ctime > _STALE_S:
                 folder.rmdir()
 
@@ -168,14 +169,15 @@ def _candidates(kind: str) -> Iterator[Path]:
             own |= dict.fromkeys(controllers.split(","), path.lstrip("/"))
     if _is_v2() and "" in own:
         mine = _ROOT / own[""]
-        # Next to our own group, as in version 2 a group that has processes cannot limit its children.
+        # A sibling of our own group first: in version 2 a group that has processes cannot limit its
+        # children.
         yield from (mine.parent, mine) if mine != _ROOT else (mine,)
     if kind in own:
         yield from (_ROOT / kind / own[kind], _ROOT / kind)
 
 
 def _limit(folder: Path, kind: str, most: int) -> None:
-    """Raise OSError where the group counts nothing of this kind. Its share of the processor is the usual."""
+    """Set a group's limit; a cpu group keeps its default share. Raise OSError if it lacks the controller."""
     if kind == "cpu":
         if not any((folder / name).exists() for name in ("cpu.weight", "cpu.shares")):
             raise OSError("no cpu controller")
@@ -185,7 +187,8 @@ def _limit(folder: Path, kind: str, most: int) -> None:
     if file is None:
         raise OSError(f"no {kind} controller")
     file.write_text(str(most), encoding="utf-8")
-    # Swapped memory does not count: the limit would slow an answer down instead of ending it.
+    # Forbid swap: it does not count as memory, so an answer over the limit would become slow instead of
+    # being killed.
     with suppress(OSError):  # a kernel without swap accounting, or version 1
         if (swap := folder / "memory.swap.max").exists():
             swap.write_text("0", encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Watches from outside what a sandbox uses, and ends it when that is too much.
+"""Watch from outside what a sandbox uses, and end it when that is too much.
 
-The kernel keeps the limits of each process (`inside`); of all of them together only somebody outside
-has the view. `Guard` is a thread next to the launcher, one for each sandbox.
+The kernel limits each process (`inside`), but only an observer outside can limit all of them together.
+`Guard` is a thread in the launcher's process, one for each sandbox.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from helpers.grading.sandbox.limits import Limits
 from helpers.ranks.processes import end, end_family, family
 
 LOOK_S = 0.05
-# Folders of a sandbox whose files are in memory.
+# Folders of a sandbox whose files are kept in memory.
 _ON_MEMORY = ("tmp", "dev/shm")
 
 
 class Guard:
-    """Looks at the processes below `first` until `close`; then `found` says what was too much, or "".
+    """A thread that watches the processes below `first` until `close`, and ends them at a limit.
 
-    enclosed: `first` has a network and a /tmp of its own, and all that is within ends with it. bounded: the
-    kernel counts its own memory for them (`cgroup`).
+    `found` is the exceeded limit in words, or "".
+
+    Args:
+        enclosed: `first` has its own network and /tmp, and all processes below it end with it.
+        bounded: A memory group (`cgroup`) already counts the kernel's own memory for these processes.
     """
 
     def __init__(
@@ -35,7 +38,7 @@ class Guard:
         self.found = ""
         self.peak_bytes = 0
         self.cpu_s = 0.0
-        """Processor time of the family as last seen: of those that live, and of those that ended."""
+        """Processor time of all processes below `first`, living and ended, as last seen."""
         self.is_out_of_time = False
         self._ends_at = self._cpu_left_s = float("inf")
         self._over = threading.Event()
@@ -43,19 +46,20 @@ class Guard:
         self._thread.start()
 
     def end_after(self, wall_s: float, cpu_s: float) -> None:
-        """End the sandbox when it lives for longer from now on, or uses more processor time in all."""
+        """End the sandbox after `wall_s` more seconds, or after `cpu_s` of processor time in all."""
         self._ends_at, self._cpu_left_s = time.monotonic() + wall_s, cpu_s
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_S):
-            # First what needs no look at the processes: with enough of them, or of their memory areas, that
-            # look itself may take long.
+            # Time first, because it needs no look at the processes: with many processes, or many memory
+            # areas, that look may take long.
             self.found = self._too_late()
             self.is_out_of_time = bool(self.found)
-            with suppress(OSError):  # a process that went while one looked; the next look comes
+            with suppress(OSError):  # a process exited during the look; the next look will succeed
                 self.found = self.found or self._too_much()
             if self.found:
-                # In a process namespace all end with the first; elsewhere each has to be found.
+                # In a process namespace all processes end with the first. Without one, each has to be
+                # found.
                 end(self.first) if self.enclosed else end_family(self.first)
                 return
 
@@ -72,11 +76,11 @@ class Guard:
         for pid in pids:
             memory, threads = _memory_and_threads(pid)
             used, count = used + memory, count + threads
-        # The kernel takes long to compute shares of pages, so they are asked for only when it may matter.
-        if used > limits.world_bytes:  # pages that fork shares were counted once for each process
+        # Computing shares of pages takes the kernel long, so they are read only when they may matter.
+        if used > limits.world_bytes:  # pages shared by fork were counted once for each process
             used = sum(map(_own_share, pids))
         self.peak_bytes = max(self.peak_bytes, used)
-        # The largest sum so far: the time of a process that ended and was not waited for is lost.
+        # Keep the largest sum: the time of a process that ended without being waited for is lost.
         self.cpu_s = max(self.cpu_s, sum(map(_cpu_s, pids)))
         if used > limits.world_bytes:
             return f"all ranks together used more than {limits.world_bytes >> 20:,} MB"
@@ -96,9 +100,9 @@ class Guard:
 
 
 def threads_of(user: int) -> int:
-    """Count the threads of a user on this machine."""
+    """Return the number of threads of a user on this machine."""
     count = 0
-    # RLIMIT_NPROC counts threads, of a user and not of a session.
+    # RLIMIT_NPROC counts threads, and counts them for a user, not for a session.
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if path.stat().st_uid == user:
@@ -107,14 +111,14 @@ def threads_of(user: int) -> int:
 
 
 def sockets_of(pid: int) -> int:
-    """Count the sockets in a process's network: each can keep memory that no process shows."""
+    """Return the number of sockets in a process's network. Each can use memory that no process shows."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/net/sockstat").read_text(encoding="utf-8").split()[2])
     return 0
 
 
 def files_of(pid: int) -> int:
-    """Count the files that a sandbox has in memory; 0 where this user may not look."""
+    """Return the number of files that a sandbox has in memory, or 0 if this user may not look."""
     count = 0
     for folder in _ON_MEMORY:
         with suppress(OSError):
@@ -124,7 +128,7 @@ def files_of(pid: int) -> int:
 
 
 def _kernel_bytes() -> int:
-    """Return what the kernel holds for all processes of this machine, and cannot give back."""
+    """Return the bytes that the kernel uses for itself on this machine and cannot reclaim."""
     with suppress(OSError, ValueError):
         for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("SUnreclaim:"):
@@ -133,28 +137,28 @@ def _kernel_bytes() -> int:
 
 
 def _cpu_s(pid: int) -> float:
-    """Return the processor time of a process and of its children that it has waited for."""
+    """Return the processor time of a process and of those of its children that it has waited for."""
     with suppress(OSError, ValueError, IndexError):
         told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        # Counted from behind the name, which may contain spaces: utime, stime, cutime, cstime (proc(5)).
+        # Fields after the name, which may contain spaces: utime, stime, cutime, cstime (proc(5)).
         return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
     return 0.0
 
 
 def _own_share(pid: int) -> int:
-    """Return the bytes of a process, those that it shares divided by how many share them."""
+    """Return the bytes of a process. Shared bytes are divided by the number of processes that share them."""
     used = 0
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines():
             if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
                 used += int(line.split()[1]) << 10
-    except (OSError, ValueError):  # it has gone, or this user may not look
+    except (OSError, ValueError):  # it has exited, or this user may not look
         return _memory_and_threads(pid)[0]
     return used
 
 
 def _memory_and_threads(pid: int) -> tuple[int, int]:
-    """Return the bytes that are a process's own (anonymous, shared, for page tables), and its threads."""
+    """Return a process's own bytes (anonymous, shared, page tables) and its number of threads."""
     found = {"RssAnon": 0, "RssShmem": 0, "VmPTE": 0, "Threads": 0}
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():

@@ -1,6 +1,6 @@
-"""Folders in the system's temporary folder that processes hold while they use them.
+"""Hold temporary folders while processes use them, and remove those that are no longer used.
 
-A hold ends with its process, however that ends. `sweep` removes what killed processes have left.
+A hold ends with its process, whatever ends it. `sweep` removes what killed processes have left.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# A folder younger than this may be about to be held.
+# A folder younger than this, in seconds, may be about to be held.
 _NEW_S = 60.0
 
 
 class NotOurs(OSError):
-    """A folder is there that belongs to another user, or that another user can write to."""
+    """The folder belongs to another user, or another user can write to it."""
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """Hold a folder, made if need be; the last process to let it go removes it. Raise NotOurs."""
+    """Hold a folder, creating it if necessary. The last holder removes it. Raise NotOurs."""
     fd = _hold(folder)
     try:
         yield folder
     finally:
-        with suppress(OSError):  # others hold it as well
+        with suppress(OSError):  # other processes hold it as well
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         os.close(fd)
 
 
 def sweep(prefix: str) -> None:
-    """Remove this user's folders whose names begin so and which nobody holds."""
+    """Remove this user's folders whose names begin with `prefix` and that no process holds."""
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):
             fd = _open(path)
             try:
                 told = os.fstat(fd)
                 if told.st_uid == os.geteuid() and told.st_mtime < time.time() - _NEW_S:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: somebody holds it
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: a process holds it
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(fd)
@@ -54,7 +54,7 @@ def _hold(folder: Path) -> int:
     while True:
         with suppress(FileExistsError):
             folder.mkdir()
-            folder.chmod(0o700)  # whatever the umask is
+            folder.chmod(0o700)  # independent of the umask
         with suppress(FileNotFoundError):
             fd = _open(folder)
             try:
@@ -63,15 +63,16 @@ def _hold(folder: Path) -> int:
                 os.close(fd)
                 raise
             fcntl.flock(fd, fcntl.LOCK_SH)
-            # The last to hold it may have removed it meanwhile, and another process may have made a new one.
+            # The last holder may have removed the folder meanwhile, and another process may have created a
+            # new one.
             if folder.exists() and os.path.samestat(folder.stat(), os.fstat(fd)):
                 return fd
             os.close(fd)
 
 
 def _refuse_unless_ours(folder: Path, found: os.stat_result) -> None:
-    """Raise NotOurs if a different user could have written into a folder."""
-    # Its name is known once it was used, and everybody may make a folder in the system's temporary folder.
+    """Raise NotOurs if a different user could have written to a folder."""
+    # Its name is known once it has been used, and any user may create a folder in the temporary folder.
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid != os.geteuid() or mode != 0o700:
         raise NotOurs(

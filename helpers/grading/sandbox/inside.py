@@ -1,4 +1,4 @@
-"""Inside the sandbox: what a rank server gives up for itself and its ranks, before it serves.
+"""Drop privileges inside the sandbox, in a rank server before it serves.
 
 `template_inside` and `landlocked` call `confine` before the server's own program.
 """
@@ -25,32 +25,36 @@ def confine(
     readable: Sequence[str] = (),
     writable: Sequence[str] = (),
 ) -> None:
-    """Lower what this process and all that it starts may use; there is no way back.
+    """Lower the limits of this process and of all its future children. This cannot be undone.
 
-    limits: names of resource limits without RLIMIT_ ("DATA", in bytes), as setrlimit wants them.
-    readable, writable: if given, no other paths can be reached (Landlock). Raise OSError where the kernel
-    cannot do it.
+    Args:
+        limits: Values of resource limits for setrlimit, named without RLIMIT_ ("DATA", in bytes).
+        readable, writable: If either is given, no other paths can be reached (Landlock).
+
+    Raises:
+        OSError: The kernel does not support a restriction.
     """
     for name, value in limits.items():
-        # SIGXCPU tells why, and who does not hear it is killed a little later
+        # SIGXCPU reports the reason; a process that ignores it is killed shortly after
         most = value + _CPU_GRACE_S if name == "CPU" else value
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, most))
     drop_capabilities()
-    # No rank may read another's memory, or the server's, by /proc or ptrace. Ranks inherit it.
+    # Ranks must not read another rank's memory, or the server's, through /proc or ptrace. Ranks inherit
+    # this.
     prctl(_PR_SET_DUMPABLE, 0)
     if readable or writable:
         from helpers.grading.sandbox import landlock
 
         landlock.restrict(readable, writable)
-    # The filter comes last, as the steps before it may need calls that it refuses.
+    # The filter comes last, because the steps above may need calls that it refuses.
     from helpers.grading.sandbox import seccomp
 
     seccomp.install(metadata=not (readable or writable))
 
 
 def drop_capabilities() -> None:
-    """Give up what root may do beyond its own files: lift limits, configure the network, and so on."""
-    # The bounding set comes first: shrinking it needs CAP_SETPCAP, which goes with the rest.
+    """Drop root's privileges beyond its own files, such as lifting limits or configuring the network."""
+    # The bounding set comes first: shrinking it needs CAP_SETPCAP, which is dropped with the rest.
     libc = ctypes.CDLL(None, use_errno=True)
     bound_capabilities()
     head = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES_VERSION_3, 0))
@@ -60,7 +64,7 @@ def drop_capabilities() -> None:
 
 
 def bound_capabilities() -> None:
-    """See to it that no program started later, of any owner, brings any of them back."""
+    """Prevent programs started later, such as setuid programs, from regaining any capability."""
     for number in range(_MOST_CAPABILITIES):
         with suppress(OSError):  # not root, or no such capability
             prctl(_PR_CAPBSET_DROP, number)

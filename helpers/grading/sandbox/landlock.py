@@ -1,6 +1,6 @@
-"""A sandbox around the files of a process by Landlock, which the kernel offers to everybody.
+"""Restrict the files that a process can reach with Landlock, which needs no privileges.
 
-Called by `inside` in the rank server where bubblewrap is not installed. See landlock(7).
+`inside` calls it in the rank server if bubblewrap is not available. See landlock(7).
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _FOR_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _ALL_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _ALL_NOW = (1 << 16) - 1
-# From ABI 6 on: no abstract sockets and no signals of processes outside.
+# From ABI 6 on: no abstract sockets of outside processes, and no signals to them.
 _SCOPES = 3
 
 
 def abi() -> int:
-    """Return the version of Landlock that this kernel has, 0 if none."""
+    """Return the version of Landlock in this kernel, or 0 if it has none."""
     return max(0, int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, 0, _VERSION_FLAG)))
 
 
 def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
-    """Leave this process, and all that it will start, only what lies below these paths.
+    """Restrict this process and all its future children to files below these paths.
 
-    Raise OSError where the kernel has no Landlock.
+    Raises:
+        OSError: The kernel has no Landlock.
     """
     version = abi()
     if not version:
         raise OSError(errno.ENOSYS, "Landlock")
     libc = ctypes.CDLL(None, use_errno=True)
-    # Access that is not handled stays allowed, and a bit that the kernel does not know is an error. So
-    # each version is given exactly the bits that it has.
+    # Access that is not handled stays allowed, and a bit that the kernel does not know is an error. So the
+    # bits must be exactly those of the kernel's version.
     handled = _ALL_BY_ABI.get(version, _ALL_NOW)
-    # handled_access_fs, handled_access_net (none: gloo needs ports that nobody knows before), scoped
+    # handled_access_fs, handled_access_net (none, because gloo's ports are not known in advance), scoped
     rules = struct.pack("QQQ", handled, 0, _SCOPES if version >= 6 else 0)
-    # The struct has grown from version to version: an older kernel refuses nonzero fields beyond its own.
+    # The struct grew with each version, and an older kernel rejects nonzero fields that it does not know.
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _call(libc, _CREATE, ctypes.create_string_buffer(rules, 24), size, 0)
     try:
@@ -55,7 +56,7 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
         ):
             for path in paths:
                 _allow(libc, ruleset, path, access & handled)
-        # The kernel requires it of processes without CAP_SYS_ADMIN, as for seccomp.
+        # The kernel requires this of processes without CAP_SYS_ADMIN, as it does for seccomp.
         prctl(NO_NEW_PRIVS, 1)
         _call(libc, _RESTRICT, ruleset, 0)
     finally:
@@ -64,12 +65,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, access: int) -> None:
     try:
-        # O_PATH names a file without the permission to read it.
+        # O_PATH opens a file without permission to read it.
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        # The kernel refuses a rule for a file that has access bits of folders.
+        # The kernel rejects a rule for a file that contains access bits of folders.
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             access &= _FOR_FILES
         rule = ctypes.create_string_buffer(struct.pack("=Qi", access, fd), 12)

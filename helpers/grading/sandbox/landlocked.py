@@ -1,6 +1,6 @@
-"""A weaker sandbox where bubblewrap is missing: Landlock around the files, the filter, the limits.
+"""Run a rank server behind Landlock: a weaker sandbox for machines without bubblewrap.
 
-`levels` chooses it where the kernel has Landlock. Says by itself what it does not stop.
+`levels` chooses it if the kernel has Landlock. `DOES_NOT_STOP` lists what it does not stop.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from helpers.ranks.site import Process, Spawned, server_program
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
-# torch's shared memory and the locks of multiprocessing lie there: no sandbox can do without.
+# torch's shared memory and the locks of multiprocessing are here, so every sandbox needs it.
 _SHARED = Path("/dev/shm")
-# Some files there have a name for a moment only, while they are made.
+# Some files in /dev/shm have a name only for a moment, while they are being created.
 _SETTLE_S = 0.1
-# How names begin of what multiprocessing, MPICH and torch leave behind where a rank is ended.
+# Name prefixes of files that multiprocessing, MPICH and torch leave behind if a rank is killed.
 _OF_LIBRARIES = ("sem.mp-", "mpich_shm_", "torch_")
-# How long after its making a process of another sandbox may still open such a file by its name.
+# For how long after such a file was created a process of a different sandbox may still open it by name.
 _STARTS_S = 20.0
 _SCRATCH = "real-ranks-"
 
@@ -53,7 +53,7 @@ DOES_NOT_STOP = (
 
 
 class Landlocked:
-    """The site of one rank server that may reach few files. See `helpers.ranks.site.Site`."""
+    """Site of one rank server that can reach only a few files. See `helpers.ranks.site.Site`."""
 
     def __init__(self, staged: Staged, limits: Limits) -> None:
         self.root = str(staged.folder)
@@ -64,19 +64,20 @@ class Landlocked:
         self.most_output = limits.output_bytes
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
-        # Files that are there before an answer runs belong to somebody else, and stay.
+        # Files that exist before an answer runs belong to other processes, and are kept.
         self._before = frozenset(_private())
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
         etc = (*SETTINGS, *(f"/etc/{name}" for name in _ETC))
         readable = (*_SYSTEM, *etc, *python_folders(), self.root)
         limits = self.limits.of_a_process()
-        limits["NPROC"] += threads_of(os.getuid())  # the kernel counts all that this user has
+        limits["NPROC"] += threads_of(os.getuid())  # the kernel counts all threads of this user
         prelude = (
             f"import os, sys; os.umask(0o077); sys.path.insert(0, {self.root!r}); "
             "from helpers.grading.sandbox.inside import confine; "
             "from helpers.ranks.processes import end_with_parent; "
-            "end_with_parent(); "  # a server that a rank has stopped never reads that its pipe closes
+            # a server that a rank has stopped (SIGSTOP) would never notice that its pipe closes
+            "end_with_parent(); "
             f"confine({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
         )
         path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
@@ -90,7 +91,7 @@ class Landlocked:
         return pid
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        return {}, []  # ranks in a sandbox hear nothing of the grader's
+        return {}, []  # ranks in a sandbox get none of the grader's environment
 
     def cwd(self) -> str:
         return self.scratch
@@ -100,16 +101,17 @@ class Landlocked:
         return [self.root, *(folder for folder in sys.path if folder.startswith(shown))]
 
     def sweep(self) -> None:
-        """Remove what ranks have left in /dev/shm.
+        """Remove the files that ranks have left in /dev/shm.
 
-        Whatever a sandbox makes there is for nobody else to read (its umask, which it cannot change), or a
-        link. What was there before stays, what others may read, and what a process is seen to have open:
-        somebody else of this user may work there, too. Next to other sandboxes, into which only root sees,
-        what libraries make stays until nobody can be about to open it.
+        Files of a sandbox are readable only by their owner, because it cannot change its umask; or they are
+        links. Files are kept if they existed before, if others may read them, or if a process has them
+        open, because other programs of this user may use /dev/shm, too. If other sandboxes run at the same
+        time, new files of libraries are kept until no process can be about to open them: only root sees who
+        has them open.
         """
         if not _private() - self._before:
             return
-        # A semaphore has a name only while it is made: removing it then would break its maker.
+        # A semaphore has a name only while it is being created: removing it then would break its creator.
         time.sleep(_SETTLE_S)
         left = {name for name, _ in _private() - self._before}
         left -= _in_use() if left else set()
@@ -132,11 +134,11 @@ class Landlocked:
 
 
 def _private() -> set[tuple[str, int]]:
-    """Return name and inode of all in /dev/shm that is this user's, and for nobody else or a link."""
+    """Return (name, inode) of this user's files in /dev/shm that others cannot read or that are links."""
     found = set()
     with suppress(OSError), os.scandir(_SHARED) as entries:
         for entry in entries:
-            with suppress(OSError):  # it has gone meanwhile
+            with suppress(OSError):  # it was removed meanwhile
                 told = entry.stat(follow_symlinks=False)
                 is_link = stat.S_ISLNK(told.st_mode) or (
                     stat.S_ISREG(told.st_mode) and told.st_nlink > 1
@@ -154,7 +156,7 @@ def _is_new(name: str) -> bool:
 
 
 def _in_use() -> set[str]:
-    """Return the names in /dev/shm that processes have open or mapped, as far as this user may look."""
+    """Return the names in /dev/shm that processes have open or mapped, if this user may see them."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -170,7 +172,7 @@ def _in_use() -> set[str]:
 
 
 def why_not() -> str:
-    """Return "" if it works here, else one line that says why it does not."""
+    """Return "" if Landlock works here, otherwise one line that says why it does not."""
     try:
         return "" if landlock.abi() else "this kernel has no Landlock"
     except (OSError, AttributeError) as error:

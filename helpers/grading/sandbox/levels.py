@@ -1,6 +1,6 @@
-"""Which sandboxes this machine has, and a rank server behind them.
+"""Choose the strongest sandbox that works on this machine, and start rank servers in it.
 
-`grader` opens a `Sandbox` for each attempt at an exercise; `choose` is called once for a batch.
+`grader` opens a `Sandbox` for each attempt at an exercise. `choose` is called once for each batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOLD = (
     "gradients left, memory held"
 )
 
-# What each level stops and what not, but for memory.
+# What each level stops and does not stop. `protection_here` adds the limits that are missing here.
 PROTECTION = {
     "bubblewrap": Protection(
         "bubblewrap", (*bubblewrapped.STOPS, _FILTER), (*bubblewrapped.DOES_NOT_STOP, _TOLD)
@@ -50,7 +50,7 @@ _UNBOUND = {
 
 
 def protection_here(level: str) -> Protection:
-    """Return what a level stops on this machine and what not, as every result tells it."""
+    """Return what a level stops and does not stop on this machine, as every result reports it."""
     protection = PROTECTION[level]
     if level == "none":
         return protection
@@ -59,15 +59,15 @@ def protection_here(level: str) -> Protection:
 
 
 class NoSandbox(CannotGrade):
-    """The sandbox that was asked for is not available here. One line: why, and what to do."""
+    """The requested sandbox is not available here. The message is one line: the reason, and what to do."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How sandboxes are made in this batch: at which level, of which files, with which limits.
+    """How this batch makes its sandboxes: the level, the files and the limits.
 
-    Use as a context manager where the process lives on: behind bubblewrap it holds a `Template`, which
-    forks the rank servers of all sandboxes. One thread makes them.
+    Use it as a context manager if the process continues afterwards: with bubblewrap it has a `Template`,
+    which forks the rank servers of all sandboxes. Only one thread may make them.
     """
 
     level: str
@@ -75,10 +75,10 @@ class Plan:
     limits: Limits = Limits()
     turns: Turns = Turns()
     _templates: list[Template] = field(default_factory=list, compare=False, repr=False)
-    """The template of this process, once there is one; a copy with other limits has the same."""
+    """The template of this process, once one exists. Copies with different limits share it."""
 
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
-        # A grader that is spawned gets no template of another process: it makes its own.
+        # A spawned grader cannot use the template of a different process, so it makes its own.
         return Plan, (self.level, self.staged, self.limits, self.turns)
 
     def __enter__(self) -> Plan:
@@ -90,11 +90,11 @@ class Plan:
 
     @property
     def does_not_stop(self) -> tuple[str, ...]:
-        """What these sandboxes do not stop, as every result says."""
+        """What these sandboxes do not stop, as every result reports it."""
         return protection_here(self.level).does_not_stop
 
     def begin(self) -> None:
-        """Start what takes a while, without waiting for it."""
+        """Start the slow parts without waiting for them."""
         if self.level == "bubblewrap":
             self._template()
 
@@ -104,27 +104,28 @@ class Plan:
         return Landlocked(self.staged, self.limits) if self.level == "landlock" else Beside()
 
     def preload(self) -> None:
-        """Have what the later notebooks need imported once, if servers are forked from a template."""
+        """Import in the template, if there is one, what the later notebooks need."""
         if self.level == "bubblewrap":
             self._template().preload()
 
     def _template(self) -> Template:
-        # One that was ended from outside, or that the process we were forked from made, is of no use here.
+        # A template is useless if it was killed, or if it was made by the process that we were forked from.
         if not self._templates or not self._templates[-1].alive:
             self._templates[:] = [Template(self.staged)]
         return self._templates[-1]
 
 
 def choose(asked: str, staged: Staged) -> str:
-    """Return the level to use: the one asked for, or for "auto" the strongest that works.
+    """Return `asked`, or the strongest level that works if `asked` is "auto".
 
-    Raise NoSandbox where it does not work here, or where "auto" finds none.
+    Raises:
+        NoSandbox: The level does not work here, or "auto" finds none that does.
     """
     reasons = {"bubblewrap": lambda: bubblewrap.why_not(staged), "landlock": landlocked.why_not}
     if asked == "none":
         return asked
     said = []
-    # Each is tried: no file says whether the kernel will allow it, least of all in a container.
+    # Each level is tried, because no file says whether the kernel allows it, least of all in a container.
     for level, why_not in reasons.items():
         if asked in {"auto", level} and sys.platform == "linux":
             if not (reason := why_not()):
@@ -138,14 +139,14 @@ def choose(asked: str, staged: Staged) -> str:
 
 
 def plan_here(asked: str, staged: Staged, out: Path) -> Plan:
-    """Return how a batch whose results go to `out` makes its sandboxes. Raise NoSandbox."""
+    """Return the plan of a batch that writes its results to `out`. Raise NoSandbox."""
     return Plan(choose(asked, staged), staged, turns=Turns(str(out / ".turns")))
 
 
 class Sandbox:
-    """A rank server in a sandbox, with its guard. Use as a context manager.
+    """A rank server in a sandbox, with its guard. Use it as a context manager.
 
-    preload: what the later notebooks need is imported already.
+    preload: import what the later notebooks need before the first answer runs.
     """
 
     def __init__(self, plan: Plan, slot: int = 0, preload: bool = False) -> None:
@@ -157,7 +158,7 @@ class Sandbox:
         first = getattr(site, "first", 0)
         enclosed = plan.level == "bubblewrap"
         most = plan.limits.world_bytes + 2 * plan.limits.disk_bytes
-        # Before any rank is forked, as children start in the group of their parent.
+        # Before any rank is forked, because children start in the group of their parent.
         self.group = put_into_group(first, most, plan.limits.processes) if first else None
         bounded = self.group is not None and self.group.bounds_memory
         self.guard = Guard(first, plan.limits, enclosed, bounded) if first else None
@@ -175,13 +176,13 @@ class Sandbox:
         self.close()
 
     def end_after(self, wall_s: float, cpu_s: float) -> None:
-        """End it when it lives for longer from now on, or uses more processor time in all."""
+        """End the sandbox after `wall_s` more seconds, or after `cpu_s` of processor time in all."""
         if self.guard is not None:
             self.guard.end_after(wall_s, cpu_s)
 
     @property
     def found(self) -> str:
-        """What its guard or the kernel ended it for, or ""."""
+        """Why the guard or the kernel ended the sandbox, or ""."""
         if self.group is not None and self.group.killed:
             limits = self.plan.limits
             most = (limits.world_bytes + 2 * limits.disk_bytes) >> 20
@@ -192,24 +193,25 @@ class Sandbox:
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether its guard ended it because the time that it may take was used up."""
+        """Whether the guard ended the sandbox because its time was used up."""
         return self.guard is not None and self.guard.is_out_of_time
 
     @property
     def cpu_s(self) -> float:
-        """Processor time of all that has run in it, as far as somebody outside can tell."""
+        """Processor time of all processes in the sandbox, as far as it is visible from outside."""
         return self.guard.cpu_s if self.guard else 0.0
 
     @property
     def lost(self) -> bool:
-        """It was ended from outside, by nothing that an answer can do."""
+        """Whether the sandbox was ended from outside, by nothing that an answer can do."""
         return bool(getattr(self.connection.site, "lost", False))
 
     def close(self) -> None:
         if self.guard:
             self.guard.close()
         if self.group:
-            self.group.end()  # first: what a process still does would undo the sweep of its site
+            # first, because processes that still run would undo the sweep of the site
+            self.group.end()
         self.connection.close()
         if self.group:
             self.group.close()

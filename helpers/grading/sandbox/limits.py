@@ -1,4 +1,7 @@
-"""How much an answer may use: of time, memory, processes, files, output. Told in every report."""
+"""Define how much time, memory, output, and how many processes and files an answer may use.
+
+Every report shows these limits.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,32 @@ _MB = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """What all ranks of an exercise together, or each process, may use.
+    """Limits for each process, or for all ranks of an exercise together.
 
-    processes: with their threads, of one sandbox. sockets, files: of one sandbox. data_bytes: memory
-    that one process asks for.
-    world_bytes: memory of all processes of a sandbox. kernel_bytes: growth of the kernel's own memory
-    meanwhile, where it is not counted for each sandbox. pending_signals: that a process may queue, next to
-    those of other processes of its user. disk_bytes: of the private /tmp, and of
-    /dev/shm. file_bytes: of one file. output_bytes: printed by one rank. result_bytes: of one value that a
-    rank sends; result_parts: its parts, forty times what the largest right answer has. cpu_s: of one
-    process. submission_s, submission_cpu_s: of all exercises of a submission, wall time and processor time:
-    twenty times what the longest notebook takes. learner_s: wall time of all files of one learner, shared out
-    equally among them: with all 24 notebooks of the course, thirty times what one of them takes.
+    For each process:
+        data_bytes: Memory that it asks for.
+        cpu_s: Processor time.
+        pending_signals: Queued signals. The kernel counts them for all processes of a user together.
+        file_bytes: Size of one file.
+        open_files: Number of open files.
+
+    For one rank:
+        output_bytes: Printed output.
+        result_bytes, result_parts: Size of one value that it sends, and its number of parts, which is forty
+            times that of the largest right answer.
+
+    For one sandbox:
+        processes: Number of processes and threads.
+        sockets, files: Number of sockets, and of files in memory.
+        world_bytes: Memory of all processes.
+        kernel_bytes: Growth of the kernel's own memory meanwhile, if it is not counted per sandbox.
+        disk_bytes: Size of its private /tmp, and of its /dev/shm.
+
+    For one submission or learner:
+        submission_s, submission_cpu_s: Wall time and processor time of all exercises of a submission,
+            twenty times what the longest notebook takes.
+        learner_s: Wall time of all files of one learner, divided equally among them. With all 24 notebooks
+            of the course, each gets thirty times what it takes.
     """
 
     processes: int = 600
@@ -42,7 +59,7 @@ class Limits:
     learner_s: int = 7200
 
     def of_a_process(self) -> dict[str, int]:
-        """Return the limits that the kernel keeps, by the names that setrlimit has for them."""
+        """Return the limits that setrlimit can set, by its names for them."""
         return {
             "CORE": 0,
             "CPU": self.cpu_s,
@@ -50,7 +67,7 @@ class Limits:
             "FSIZE": self.file_bytes,
             "NOFILE": self.open_files,
             "NPROC": self.processes,
-            # The kernel counts those of all processes of a user: an answer can use up this many, and leaves
-            # the grader, whose limit is higher, its own.
+            # The kernel counts pending signals for all processes of a user. An answer can use up this many;
+            # the grader's own limit is higher, so some remain for it.
             "SIGPENDING": self.pending_signals,
         }

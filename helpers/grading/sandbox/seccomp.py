@@ -1,7 +1,7 @@
-"""A filter on system calls, as the kernel's seccomp wants it: what no answer to an exercise needs.
+"""Refuse, with a seccomp filter, system calls that no answer to an exercise needs.
 
-Called by `inside` in the rank server, before it forks ranks; there is no way back. The filter is a
-small program of classic BPF, see "Seccomp BPF" in the kernel's documentation.
+`inside` installs the filter in the rank server before it forks ranks; it cannot be removed. The filter is a
+small program in classic BPF. See "Seccomp BPF" in the kernel's documentation.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import struct
 from helpers.ranks.processes import NO_NEW_PRIVS, prctl
 
 _REFUSED: dict[str, tuple[int, int]] = {
-    # name: number on x86_64, on aarch64
-    # Access to other processes: all ranks run as one user, and each may know only its own inputs.
+    # Name: number on x86_64, number on aarch64.
+    # Access to other processes: all ranks run as the same user, and each may see only its own inputs.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438),
     "kcmp": (312, 272),
     # In a new user namespace a process has every capability over new mounts and networks, and reaches
-    # kernel code that is otherwise for root alone.
+    # kernel code that otherwise only root can call.
     "unshare": (272, 97),
     "setns": (308, 268),
     "mount": (165, 40),
@@ -42,15 +42,17 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
-    # memory that no process has mapped: the guard does not see it
+    # Memory that no process has mapped, which the guard therefore does not see.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
-    # of System V and of message queues: they outlive the processes that made them, unseen by the guard
+    # System V IPC and message queues outlive the processes that created them, and the guard does not see
+    # them.
     "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
-    # The kernel's keyrings belong to a user, not to a sandbox, so two sandboxes could talk by them.
+    # The kernel's keyrings belong to a user, not to a sandbox, so two sandboxes could communicate through
+    # them.
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
@@ -73,11 +75,11 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "vhangup": (153, 58),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
-    # Of all processes of a user: an answer could slow down its neighbors, and the grader with them.
+    # These act on all processes of a user, so an answer could slow down its neighbors and the grader.
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
 }
-# Who owns a file, who may use it, its times: Landlock lets all of this through, for any file.
+# Calls that set a file's owner, permissions and times: Landlock allows them for any file.
 _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -99,14 +101,14 @@ _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
-    "umask": (95, 166),  # by its rights one sees later which files are of a sandbox's making
+    "umask": (95, 166),  # `Landlocked.sweep` recognizes a sandbox's files by their permissions
 }
 
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET, _FCNTL = (41, 198), (72, 25)
-# Their first argument is a process: 0, itself, is allowed, and no other one. The kernel would let a
-# process give any other one of its user a lower priority, or a single core.
+# Their first argument is a process. Only 0, the calling process, is allowed, because the kernel would let a
+# process lower the priority of any process of the same user, or move it to a single core.
 _OF_ITSELF: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261),
     "sched_setparam": (142, 118),
@@ -114,19 +116,18 @@ _OF_ITSELF: dict[str, tuple[int, int]] = {
     "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),
 }
-# A command of fcntl. By it a file's owner has everybody who opens the file wait for up to 45
-# seconds, the grader as well (see "Leases" in fcntl(2)); and Python's own files may be the
-# grader's.
+# A command of fcntl. With a lease, a file's owner blocks every process that opens the file, including the
+# grader, for up to 45 seconds (see "Leases" in fcntl(2)). Python's own files may belong to the ranks' user.
 _SETLEASE = 1024
-# Of sockets: Unix, IPv4, IPv6, and netlink, by which glibc asks for addresses. Others, as those to
-# the host of a virtual machine, know no namespaces.
+# Socket families: Unix, IPv4, IPv6, and netlink, which glibc uses to list addresses. Other families, such
+# as sockets to the host of a virtual machine, ignore namespaces.
 _FAMILIES = (1, 2, 10, 16)
-# The family's own, TCP, UDP: bytes of others (UDP-Lite, SCTP, between netlink's ends) nobody
-# counts.
+# Protocols: the family's default, TCP and UDP. The bytes of others (UDP-Lite, SCTP, netlink between
+# processes) are not counted.
 _PROTOCOLS = (0, 6, 17)
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32_BIT = 0x40000000
-# CLONE_NEW*: of mounts, hosts' names, IPC, users, processes, networks, control groups.
+# CLONE_NEW* for mounts, host names, IPC, users, processes, networks and control groups.
 _NEW_NAMESPACES = 0x7E020000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -135,9 +136,9 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
 def filter_program(metadata: bool = True) -> bytes:
-    """Build the filter for this machine. Raise OSError where its architecture is not known.
+    """Return the filter for this machine. Raise OSError if its architecture is not supported.
 
-    metadata: may owners, rights and times of files be set?
+    metadata: whether processes may set owners, permissions and times of files.
     """
     if platform.machine() not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
@@ -151,12 +152,13 @@ def filter_program(metadata: bool = True) -> bytes:
         (_LOAD, 0, 0, 0),
     ]
     if column == 0:
-        # x32 has the architecture of x86_64 and numbers of its own: the list would not match them.
+        # x32 reports the architecture of x86_64 but numbers its calls differently, so the list would not
+        # match them.
         code += [(_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, refuse)]
     for numbers in (_REFUSED if metadata else {**_REFUSED, **_OF_METADATA}).values():
         if (number := numbers[column]) is not None:
             code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refuse)]
-    # clone3 keeps its flags in memory, where no filter can look: glibc then falls back to clone
+    # clone3 keeps its flags in memory, which a filter cannot read. After ENOSYS glibc falls back to clone.
     code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     for numbers in _OF_ITSELF.values():
         code += [
@@ -194,10 +196,10 @@ def filter_program(metadata: bool = True) -> bytes:
 
 
 def install(metadata: bool = True) -> None:
-    """Put the filter on this process and all that it will start. Raise OSError where it cannot be."""
+    """Install the filter for this process and all its future children. Raise OSError if that fails."""
     program = filter_program(metadata)
-    # The kernel takes a filter from a process without rights only if it can never gain any: else a
-    # setuid program would run with calls refused that it counts on.
+    # The kernel accepts a filter from an unprivileged process only if the process can never gain
+    # privileges. Otherwise a setuid program would run without calls that it relies on.
     prctl(NO_NEW_PRIVS, 1)
     buffer = ctypes.create_string_buffer(program)
     head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))

@@ -1,6 +1,6 @@
-"""What of the course ranks need, in a folder of its own: no cases, no advice, no solutions, no grader.
+"""Copy the modules that ranks need into a folder: no cases, no advice, no solutions, no grader.
 
-`Staged` is made once for a batch; every sandbox shows its folder in the place of the course.
+`Staged` is made once for a batch. Every sandbox shows its folder in place of the course.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SERVER = (
     "helpers.grading.sandbox.inside",
     "helpers.grading.sandbox.template_inside",
 )
-# Folders in which nothing needs to be hidden: answers may import from the door what lies there.
+# Folders in which nothing needs to be hidden: answers may import their contents from `helpers`.
 _OPEN = ("helpers/views", "helpers/ranks", "helpers/jobs", "helpers/trace", "helpers/data")
 
-# What a sandbox has in /etc besides the linker's settings: nothing of this machine's.
+# A sandbox's /etc, apart from the linker's settings. Nothing in it is from this machine.
 _ETC = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
@@ -41,7 +41,7 @@ _ETC = {
 
 
 class Staged:
-    """A copy of the modules that ranks may import. Use as a context manager."""
+    """A copy of the modules that ranks may import. Use it as a context manager."""
 
     def __init__(self) -> None:
         sweep(_PREFIX)
@@ -51,14 +51,14 @@ class Staged:
         for path in sorted(needed()):
             target = self.folder / path.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
-            # with its time, by which its bytecode is known to be its own
+            # keep the modification time, by which Python decides whether bytecode is up to date
             shutil.copy2(path, target)
             with suppress(FileNotFoundError):
                 compiled = Path(cache_from_source(str(target)))
                 compiled.parent.mkdir(exist_ok=True)
                 shutil.copyfile(cache_from_source(str(path)), compiled)
-        # what has no bytecode yet: inside the sandbox nobody can write it there
-        # Bytecode is made here because sandboxes cannot write any: each would compile the course again.
+        # Make the missing bytecode here because sandboxes cannot write any: each would compile the course
+        # again.
         compileall.compile_dir(self.folder, quiet=2)
         self.etc = self.folder / "etc"
         self.etc.mkdir()
@@ -76,7 +76,7 @@ class Staged:
 
 @cache
 def needed() -> frozenset[Path]:
-    """Return the files of the modules that ranks may import."""
+    """Return the files of all modules that ranks may import."""
     starts = {*_SERVER, *(e.driver.__module__ for e in exercises().values() if e.driver)}
     found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
     todo = [name for name in starts if name]
@@ -88,7 +88,7 @@ def needed() -> frozenset[Path]:
             continue
         seen.add(name)
         found.add(path)
-        if name != "helpers":  # the door names everything, and imports only what is asked for
+        if name != "helpers":  # `helpers` names all modules, but imports only those that are used
             todo += _imports(path)
         todo.append(name.rpartition(".")[0])
     return frozenset(found)
@@ -103,7 +103,7 @@ def _file_of(name: str) -> Path | None:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Return the modules of the course that a file imports, or names in a text, as import_module does."""
+    """Yield the course's modules that a file imports or names in a string, as for import_module."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -1,7 +1,7 @@
-"""Does a statement compute its value from what is not there when the answer is graded?
+"""Find statements whose value cannot be computed again when the answer is graded.
 
-Asked by `closure` for each statement that it is about to take: a value from another run (`launch`,
-`check`, ...), from a file, from the keyboard or from the kernel cannot be computed again in a rank.
+`closure` asks for each statement that it is about to take. A value from a different run (`launch`, `check`,
+...), from a file, from the keyboard or from the kernel is not available in a rank.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _READERS = frozenset(
     | {"read_csv", "read_json"}
 )
 _KERNEL = "get_ipython"
-_OUTSIDE = {
+_EXTERNAL = {
     "open": "reads a file (`open`)",
     "input": "asks for input (`input`)",
     _KERNEL: "asks the notebook's kernel (a magic or a shell line)",
 }
 
 
-def outside_source(listing: Listing, statement: Statement) -> str:
-    """Say where the statement gets its value ("calls `launch`"), or "" if from the cells alone.
+def find_external_value(listing: Listing, statement: Statement) -> str:
+    """Return how the statement gets its value ("calls `launch`"), or "" if from the cells alone.
 
-    Calls are followed through the learner's own functions; what those do with a function that they
-    are handed is not.
+    Calls are followed through the learner's own functions. What these do with functions passed to them is
+    not followed.
     """
-    # Calls only: to hand a function on, as a callback, computes no value here.
+    # Only calls: passing a function, for example as a callback, computes no value here.
     pending = [(path, statement.node) for path in sorted(statement.names.calls_now)]
     followed: set[Position] = set()
     while pending:
@@ -42,7 +42,7 @@ def outside_source(listing: Listing, statement: Statement) -> str:
         if (reason := _reason(path, binders)) and not _is_a_test(path, caller):
             return reason
         if len(path) == 1:
-            # functions may call each other in a circle
+            # functions may call each other recursively
             fresh = [b for b in binders if _is_function(b) and b.position not in followed]
             followed.update(b.position for b in fresh)
             pending.extend((call, b.node) for b in fresh for call in sorted(b.names.calls_later))
@@ -50,9 +50,10 @@ def outside_source(listing: Listing, statement: Statement) -> str:
 
 
 def _is_a_test(path: Path, caller: ast.stmt) -> bool:
-    """Whether each call asks whether there is a kernel, and expects that there is none.
+    """Return whether each call only tests whether there is a kernel, and expects none.
 
-    As in `try: get_ipython() ... except NameError: ...`, which ranks can run: they have no such name.
+    For example `try: get_ipython() ... except NameError: ...`, which ranks can run because they lack the
+    name.
     """
     if path != (_KERNEL,):
         return False
@@ -88,11 +89,11 @@ def _reason(path: Path, binders: Iterable[Statement]) -> str:
     if len(path) > 1 and path[-1] in _READERS:
         return f"reads a file (`{path[-1]}`)"
     binders = list(binders)
-    # without an import, too: a cell that says `from helpers import *` binds names that nobody can list
+    # even without an import, because `from helpers import *` in a cell binds names that cannot be listed
     if not binders and path[0] in _RUNS:
         return f"calls `{path[0]}`"
     if not binders:
-        return _OUTSIDE.get(path[0], "") if len(path) == 1 else ""
+        return _EXTERNAL.get(path[0], "") if len(path) == 1 else ""
     return next(filter(None, (_imported_reason(path, binder.node) for binder in binders)), "")
 
 
@@ -102,7 +103,7 @@ def _imported_reason(path: Path, node: ast.stmt) -> str:
     module, name = imported_from(node, path[0])
     called = name or path[-1]
     top = module.split(".")[0]
-    # whatever comes from the course belongs to the notebook, but for what ranks call as well
+    # the course's functions belong to the notebook, except those that ranks call as well
     if top == COURSE and called not in _WORKS_IN_RANKS:
         return f"calls `{called}`"
     if top == "subprocess":
@@ -111,7 +112,7 @@ def _imported_reason(path: Path, node: ast.stmt) -> str:
 
 
 def imported_from(node: ast.Import | ast.ImportFrom, name: str) -> tuple[str, str]:
-    """(module, name in it) of what an import binds to `name`; ("", "") if it does not."""
+    """Return (module, name in it) of what an import binds to `name`, or ("", "") if it does not."""
     for alias in node.names:
         if isinstance(node, ast.Import) and name == (alias.asname or alias.name.split(".")[0]):
             return alias.name, ""
