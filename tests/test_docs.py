@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -38,3 +39,22 @@ def test_each_folder_of_tests_belongs_to_one_job() -> None:
     named = sorted(folder for job in jobs for folder in job["folders"].split())
     tested = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").rglob("test_*.py")}
     assert named == sorted(f"tests/{name}" for name in tested if not name.endswith(".py"))
+
+
+def test_private_names_of_torch_are_listed_with_a_reason() -> None:
+    """Those that are reached by a path from an import of torch; docs may list more, if the code has them."""
+    path = re.compile(
+        r"\b(?:torch|dist|c10d|distributed_c10d|meet|DistributedDataParallel)((?:\.\w+)*\._[a-zA-Z]\w*)"
+        r"|from torch[\w.]* import (_\w+)"
+    )
+    code = [file.read_text() for file in sorted((ROOT / "helpers").rglob("*.py"))]
+    for file in sorted((ROOT / "solutions").glob("*.ipynb")):
+        cells = json.loads(file.read_text())["cells"]
+        code += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    private = re.compile(r"\b_[a-zA-Z]\w*")
+    paths = [found for text in code for found in path.findall(text)]
+    used = {name for found in paths for name in private.findall(".".join(found))}
+    rows = (ROOT / "docs" / "torch.md").read_text().partition("## Private names")[2]
+    listed = set(private.findall(" ".join(re.findall(r"`(.+?)`", rows))))
+    assert used - listed == set()
+    assert listed <= set(private.findall(" ".join(code)))

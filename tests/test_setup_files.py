@@ -16,6 +16,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from helpers.torch_versions import TESTED
+
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST_PYTHON = "3.11.0"
 DEADLINE_S = 60
@@ -63,6 +65,11 @@ def test_every_direct_dependency_is_named_once_and_pinned_within_its_bounds() ->
     for needed in DIRECT:
         pin = PINS[canonicalize_name(needed.name)]
         assert pin.marker is None and pinned_version(pin) in needed.specifier, needed
+
+
+def test_torch_is_pinned_to_a_tested_version_within_what_is_allowed() -> None:
+    (allowed,) = (needed.specifier for needed in DIRECT if needed.name == "torch")
+    assert str(pinned_version(PINS["torch"])) in TESTED and all(each in allowed for each in TESTED)
 
 
 def test_everything_that_they_need_in_turn_is_pinned() -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from helpers.course.workspace import WorkspaceError, find_workspace
+from helpers.torch_versions import untested
 
 GIB, MIB = 1 << 30, 1 << 20
 COURSE_RANKS = 8
@@ -186,8 +187,11 @@ def packages(root: Path | None = None) -> tuple[bool, str]:
     here = {name: _installed(name) for name in sorted(direct_dependencies())}
     if absent := [name for name, found in here.items() if not found]:
         raise Missing(f"not installed: {', '.join(absent)}")
+    torch = here.pop("torch")
     known = ((name, found, pins.get(name, "none")) for name, found in here.items())
     other = [f"{name} {found} (tested: {pin})" for name, found, pin in known if found != pin]
+    if unsure := untested(torch):
+        other.append(unsure)
     if other:
         return False, f"other versions: {', '.join(other)}"
     return True, f"torch {version('torch')}, and all others as tested"

@@ -23,29 +23,32 @@ def _group(named: Any) -> dist.ProcessGroup:
     return group
 
 
-def _asynchronous(options: Any, op: str = "") -> Any:
+def _asynchronous(options: Any, op: Any = None) -> Any:
+    """Fill in options; op: "sum" or, from torch 2.15 on, a ReduceOp."""
     options.asyncOp = True
-    if op:
-        options.reduceOp = dist.ReduceOp(dist.ReduceOp.RedOpType.__members__[op.upper()])
+    if isinstance(op, str):
+        op = dist.ReduceOp(dist.ReduceOp.RedOpType.__members__[op.upper()])
+    if op is not None:
+        options.reduceOp = op
     return options
 
 
-def _all_reduce_(tensor: Tensor, op: str, group: Any) -> Tensor:
+def _all_reduce_(tensor: Tensor, op: Any, group: Any) -> Tensor:
     _group(group).allreduce([tensor], _asynchronous(c10d.AllreduceOptions(), op))
     return tensor
 
 
-def _all_reduce(tensor: Tensor, op: str, group: Any) -> Tensor:
+def _all_reduce(tensor: Tensor, op: Any, group: Any) -> Tensor:
     return _all_reduce_(_copy(tensor), op, group)
 
 
-def _all_reduce_coalesced_(tensors: list[Tensor], op: str, group: Any) -> list[Tensor]:
+def _all_reduce_coalesced_(tensors: list[Tensor], op: Any, group: Any) -> list[Tensor]:
     options = _asynchronous(c10d.AllreduceCoalescedOptions(), op)
     _group(group).allreduce_coalesced(tensors, options)
     return tensors
 
 
-def _all_reduce_coalesced(tensors: Sequence[Tensor], op: str, group: Any) -> list[Tensor]:
+def _all_reduce_coalesced(tensors: Sequence[Tensor], op: Any, group: Any) -> list[Tensor]:
     return _all_reduce_coalesced_([_copy(tensor) for tensor in tensors], op, group)
 
 
@@ -77,19 +80,19 @@ def _all_gather_coalesced(tensors: Sequence[Tensor], size: int, group: Any) -> l
     return outs
 
 
-def _reduce_scatter_out(tensor: Tensor, op: str, size: int, group: Any, *, out: Tensor) -> Tensor:
+def _reduce_scatter_out(tensor: Tensor, op: Any, size: int, group: Any, *, out: Tensor) -> Tensor:
     options = _asynchronous(c10d.ReduceScatterOptions(), op)
     _group(group)._reduce_scatter_base(out, tensor.contiguous(), options)
     return out
 
 
-def _reduce_scatter(tensor: Tensor, op: str, size: int, group: Any) -> Tensor:
+def _reduce_scatter(tensor: Tensor, op: Any, size: int, group: Any) -> Tensor:
     out = _rows(tensor, tensor.shape[0] // size)
     return _reduce_scatter_out(tensor, op, size, group, out=out)
 
 
 def _reduce_scatter_coalesced(
-    tensors: Sequence[Tensor], op: str, size: int, group: Any
+    tensors: Sequence[Tensor], op: Any, size: int, group: Any
 ) -> list[Tensor]:
     outs = [_rows(tensor, tensor.shape[0] // size) for tensor in tensors]
     options = _asynchronous(c10d.ReduceScatterOptions(), op)

@@ -27,7 +27,7 @@ class Op:
     options: type | None = None
 
 
-OPS = {
+_OPS = {
     "send": Op("send", "send"),
     "recv_": Op("recv", "recv"),
     "recv_any_source_": Op("recv", "recv_anysource"),
@@ -45,12 +45,15 @@ OPS = {
     ),
     "reduce_scatter_tensor_coalesced_": Op("reduce_scatter", "", c10d.ReduceScatterOptions),
     "gather_": Op("gather", "gather", c10d.GatherOptions),
+    "gather_into_tensor_": Op("gather", "gather_single", c10d.GatherOptions),
     "scatter_": Op("scatter", "scatter", c10d.ScatterOptions),
     "alltoall_": Op("all_to_all", "alltoall", c10d.AllToAllOptions),
     "alltoall_base_": Op("all_to_all", "alltoall_base", c10d.AllToAllOptions),
     "barrier": Op("barrier", "barrier", c10d.BarrierOptions),
     "monitored_barrier_": Op("barrier", "monitored_barrier"),
 }
+# gather_into_tensor_ exists from torch 2.15 on.
+OPS = {name: op for name, op in _OPS.items() if hasattr(torch.ops.c10d, name)}
 
 # An argument's name in a schema -> the field of the options object that takes it.
 _OPTION = {

@@ -13,6 +13,7 @@ import pytest
 
 from helpers.course import doctor
 from helpers.course.doctor import PROBES, Finding, examine, exit_code, report
+from helpers.torch_versions import TESTED
 
 DEADLINE_S = 100
 
@@ -121,7 +122,17 @@ def test_other_versions_than_the_tested_ones_are_named(tmp_path: Path) -> None:
     pins = "".join(f"{name}==1.2.3\n" for name in doctor.direct_dependencies())
     (tmp_path / "constraints.txt").write_text(pins)
     fine, detail = doctor.packages(tmp_path)
-    assert not fine and "torch 2.13.0 (tested: 1.2.3)" in detail
+    assert not fine and f"numpy {version('numpy')} (tested: 1.2.3)" in detail
+
+
+@pytest.mark.parametrize("torch", ["2.14.1", "2.13.0", "2.15.0"])
+def test_a_torch_that_was_never_tested_is_named(
+    torch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = doctor._installed
+    monkeypatch.setattr(doctor, "_installed", lambda name: torch if name == "torch" else here(name))
+    fine, detail = doctor.packages()
+    assert fine == (torch in TESTED) == ("verdicts may be wrong" not in detail), detail
 
 
 def test_a_probe_that_breaks_does_not_hide_the_others() -> None:

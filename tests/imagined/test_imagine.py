@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as funcol
+from packaging.version import Version
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
@@ -24,9 +26,13 @@ from helpers import (
     timeline,
     traffic,
 )
+from helpers.imagined.functional import FUNCTIONAL
 from helpers.imagined.imagine import MOST_RANKS
 from helpers.views.drawing import Drawing, Word
 from tests.imagined.programs import PROGRAMS
+
+# Ops of torch's functional collectives that only compiled programs call.
+COMPILED = {"batch_p2p_ops", "irecv", "isend"}
 
 
 def calls(run: Run, rank: int) -> list[tuple[Any, ...]]:
@@ -50,6 +56,26 @@ def compare(program: Callable[[int, int], Any], world_size: int) -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_an_imagined_rank_does_what_a_real_one_does(program: Callable[[int, int], Any]) -> None:
     compare(program, 4)
+
+
+def test_every_functional_collective_of_torch_is_recorded() -> None:
+    schemas = [
+        s for s in torch._C._jit_get_all_schemas() if s.name.startswith("_c10d_functional::")
+    ]
+    of_groups = [s for s in schemas if any("group" in a.name for a in s.arguments)]
+    assert {s.name.partition("::")[2] for s in of_groups} - COMPILED == set(FUNCTIONAL)
+
+
+@pytest.mark.parametrize("op", ["sum", dist.ReduceOp.SUM], ids=["a name", "a ReduceOp"])
+def test_a_functional_sum_takes_a_name_or_a_reduce_op(op: Any) -> None:
+    if not isinstance(op, str) and Version(torch.__version__) < Version("2.15"):
+        pytest.skip("torch takes a ReduceOp from 2.15 on")
+
+    def sums(rank: int, world_size: int) -> None:
+        funcol.all_reduce(torch.ones(3), op, dist.group.WORLD).sum()
+
+    (event,) = imagine(sums, 4).trace.of(0)
+    assert (event.op, event.reduce_op, event.nbytes) == ("all_reduce", "SUM", 12)
 
 
 @pytest.mark.soak

@@ -19,6 +19,7 @@ from helpers.ranks.inside import span
 from helpers.ranks.launcher import connect, execute, launch, run_on_ranks
 from helpers.ranks.options import Caller, Options, Task
 from helpers.ranks.world import World
+from helpers.trace.c10d_ops import OPS
 from tests.trace.programs import ROADS, reduce_scattered
 
 RUNS = 10
@@ -37,6 +38,12 @@ def busy_cores(count: int = 2) -> Iterator[None]:
         for worker in workers:
             worker.kill()
             worker.wait(5)
+
+
+def test_every_op_of_torch_that_takes_a_process_group_is_recorded() -> None:
+    schemas = [s for s in torch._C._jit_get_all_schemas() if s.name.startswith("c10d::")]
+    of_groups = [s for s in schemas if any("ProcessGroup" in str(a.type) for a in s.arguments)]
+    assert {s.name.removeprefix("c10d::") for s in of_groups} == set(OPS)
 
 
 @pytest.mark.parametrize("road", ROADS)

@@ -17,6 +17,7 @@ from helpers.grading.reports.pages import render
 from helpers.grading.reports.standing import Course, Standing, versions_of
 from helpers.grading.reports.text import line, number, numbered, shown
 from helpers.grading.roster import RosterMatch
+from helpers.torch_versions import untested
 from helpers.views.plain import plural
 
 STUCK_BELOW = 0.4
@@ -32,6 +33,7 @@ def class_page(
     """Return the class's page as HTML in UTF-8."""
     shares = [each.share for each in course.standings]
     records = [record for each in course.standings for record in each.records]
+    torches = {record.versions["torch"] for record in records if "torch" in record.versions}
     return render(
         "class.html",
         course=course,
@@ -49,6 +51,7 @@ def class_page(
         known={each.learner: each for each in course.standings},
         protection=list(dict.fromkeys(record.protection for record in records)),
         versions=list(dict.fromkeys(versions_of(record) for record in records)),
+        unsure=sorted(filter(None, map(untested, torches))),
     )
 
 

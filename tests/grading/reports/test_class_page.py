@@ -33,6 +33,12 @@ def test_an_empty_class_has_a_page() -> None:
     assert "0 learners" in text_of()
 
 
+def test_a_torch_that_was_never_tested_is_named() -> None:
+    for torch in ("2.13.0+cpu", "2.14.1"):
+        text = text_of(replace(record("Ada", exercise()), versions={"torch": torch}))
+        assert ("verdicts may be wrong" in text) == (torch == "2.14.1")
+
+
 def test_hardest_first_with_share_passed_and_median() -> None:
     records = [
         record("Ada", exercise("ping_pong"), exercise("token_ring", "wrong")),

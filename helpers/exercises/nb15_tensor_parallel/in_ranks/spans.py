@@ -7,8 +7,6 @@ is right.
 from __future__ import annotations
 
 import functools
-import sys
-import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +19,9 @@ from helpers.ranks.inside import span
 
 _UNKNOWN_TO_AUTOGRAD = "an autograd kernel was not registered"
 
+Running = list[tuple[str, tuple[Any, ...]]]
+"""The functions of autograd that are running, the innermost last: name, and what it was called with."""
+
 
 def forward_and_backward(
     forward: Callable[[], Any], grad: torch.Tensor | None, calls_without_gradient: int = 0
@@ -31,7 +32,8 @@ def forward_and_backward(
     whether one in forward was outside of an autograd function, which `calls_without_gradient` of them may be.
     """
     with (
-        _watched_sums(calls_without_gradient) as seen,
+        _watched_functions() as running,
+        _watched_sums(running, calls_without_gradient) as seen,
         warnings.catch_warnings(record=True) as said,
     ):
         warnings.simplefilter("always")
@@ -43,6 +45,7 @@ def forward_and_backward(
         if kept is None:
             return {"autograd": "", **seen, "output": f"a {type(output).__name__}, not a tensor"}
         if grad is None or output.shape == grad.shape:
+            running.append(("a hook", ()))  # which may communicate in backward
             with span("backward"):
                 output.backward(grad)
     warned = any(_UNKNOWN_TO_AUTOGRAD in str(each.message) for each in said)
@@ -51,20 +54,19 @@ def forward_and_backward(
 
 
 @contextmanager
-def _watched_sums(allowed: int) -> Iterator[dict[str, str]]:
+def _watched_sums(running: Running, allowed: int) -> Iterator[dict[str, str]]:
     group: Any = dist.ProcessGroup
     real, seen, outside = group.allreduce, {"in place": "", "outside": ""}, [0]
 
     @functools.wraps(real)
     def allreduce(own: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        name, given = _function_around(sys._getframe(1))
         mine = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        if not name:
+        if not running:
             outside[0] += 1
             if outside[0] > allowed:
                 seen["outside"] = "a call in forward is not inside of an autograd function"
-        elif _storages(mine) & _storages(given):
-            seen["in place"] = f"{name} sums into the tensor that it was given"
+        elif _storages(mine) & _storages(running[-1][1]):
+            seen["in place"] = f"{running[-1][0]} sums into the tensor that it was given"
         return real(own, tensors, *args, **kwargs)
 
     group.allreduce = allreduce
@@ -74,20 +76,49 @@ def _watched_sums(allowed: int) -> Iterator[dict[str, str]]:
         group.allreduce = real
 
 
-def _function_around(frame: types.FrameType | None) -> tuple[str, tuple[Any, ...]]:
-    """Name the function of autograd in which a frame is, and what that was given; "" if in none."""
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "apply" and code.co_filename == torch.autograd.function.__file__:
-            known = frame.f_locals
-            if "cls" in known:
-                return f"{known['cls'].__name__}.forward", known["args"]
-            return f"{known['self']._forward_cls.__name__}.backward", known["args"]
-        if code is forward_and_backward.__code__:
-            backward = "output" in frame.f_locals  # a hook may communicate there
-            return ("a hook", ()) if backward else ("", ())
-        frame = frame.f_back
-    return "", ()
+@contextmanager
+def _watched_functions() -> Iterator[Running]:
+    """Note which functions of autograd run. No frame of torch shows it: from 2.14 on `apply` is in C++."""
+    top: Any = torch.autograd.Function
+    running: Running = []
+    plain: list[tuple[type, str, Any]] = []
+
+    def watch(owner: Any) -> None:
+        for name in {"forward", "backward"} & vars(owner).keys():
+            own = vars(owner)[name]
+            plain.append((owner, name, own))
+            watched = _noted(getattr(owner, name), f"{owner.__name__}.{name}", running)
+            setattr(
+                owner, name, staticmethod(watched) if isinstance(own, staticmethod) else watched
+            )
+        for each in owner.__subclasses__():
+            watch(each)
+
+    def init_subclass(owner: type[Any], /, **given: Any) -> None:
+        super(top, owner).__init_subclass__(**given)
+        watch(owner)
+
+    for each in top.__subclasses__():
+        watch(each)
+    top.__init_subclass__ = classmethod(init_subclass)  # an answer may define its own when it runs
+    try:
+        yield running
+    finally:
+        del top.__init_subclass__
+        for owner, name, own in plain:
+            setattr(owner, name, own)
+
+
+def _noted(function: Callable[..., Any], name: str, running: Running) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        running.append((name, args))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            running.pop()
+
+    return noted
 
 
 def _storages(values: Any) -> set[int]:
