@@ -71,12 +71,14 @@ def _following(name: str) -> tuple[str, str]:
     notebook, way = headings()[name].notebook, home().way
     stops = way.path.stops if way else ()
     order = [each for stop in stops for each in stop.exercises]
+    end = "the end of your path"
     if name not in [each.name for each in order]:
         order = [each for each in headings().values() if each.notebook == notebook]
+        end = "the next notebook of your path"
     later = order[[each.name for each in order].index(name) + 1 :]
     if not later:
         cell = cells_with(notebook, r'^next_steps\("(\d\d)"\)').get(notebook[:2])
-        return "the next notebook of your path", f"{notebook}.ipynb#cell-id={cell}" if cell else ""
+        return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
     if later[0].notebook != notebook:
         return title_of(later[0].notebook), f"{later[0].notebook}.ipynb"
     cell = cells_with(notebook, r"^#+ Exercise (\d+\.\d+):").get(later[0].number)

@@ -37,6 +37,7 @@ from helpers.course.notebook_file import (
     source_of,
     write_notebook,
 )
+from helpers.course.path_lines import path_lines
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
@@ -89,18 +90,20 @@ def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
 def learner_copy(
     notebook: Notebook, name: str = "notebook", files: Mapping[str, str] | None = None
 ) -> Notebook:
-    """Return the notebook with stubs for its solutions and without outputs; `name` is for errors.
+    """Return the notebook with stubs for its solutions, the lines of its paths, and without outputs.
 
-    files: of all notebooks, by number, to which the text gets links. A cell tagged `keep_output` keeps what
-    it gave: a picture that the reader sees before anything has run.
+    name: its file's. files: of all notebooks, by number, to which the text gets links. A cell tagged
+    `keep_output` keeps what it gave: a picture that the reader sees before anything has run.
     """
     check_cell_ids(notebook, name)
     cells = []
     title = ""
+    lines = path_lines(name.removesuffix(".ipynb"), notebook["cells"])
     for number, cell in enumerate(notebook["cells"], start=1):
         source = source_of(cell)
         if cell["cell_type"] == "markdown":
             title = _last_exercise_title(source) or title
+            source += f"\n\n{lines[cell['id']]}" if cell["id"] in lines else ""
             source = linked(source, {n: file for n, file in (files or {}).items() if file != name})
         if cell["cell_type"] == "code":
             try:

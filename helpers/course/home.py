@@ -21,7 +21,7 @@ from typing import Any
 from helpers.checks.headings import Heading, headings
 from helpers.course.notebook_file import notebook_metadata, write_notebook
 from helpers.course.page import page
-from helpers.course.paths import LearningPath, Stop, hours, is_reference, paths
+from helpers.course.paths import EVERYTHING, LearningPath, Stop, hours, is_reference, paths
 from helpers.course.progress import Progress, read
 from helpers.course.quizzes import quizzes_of_notebooks
 from helpers.course.workspace import cells_with, file_of, trusted
@@ -123,6 +123,14 @@ class Way:
     legs: tuple[Leg, ...]
 
     @property
+    def is_short(self) -> bool:
+        return self.path.name != EVERYTHING
+
+    @property
+    def exercises(self) -> tuple[Heading, ...]:
+        return tuple(each for leg in self.legs for each in leg.stop.exercises)
+
+    @property
     def next(self) -> Leg | None:
         """The first stop that is not done."""
         return next((leg for leg in self.legs if leg.left), None)
@@ -130,9 +138,8 @@ class Way:
     @property
     def minutes(self) -> int:
         """What is left: as much of the path's time as exercises are left, by their minutes."""
-        own = [(leg.stop.exercises, leg.left) for leg in self.legs]
-        whole = sum(each.minutes for exercises, _ in own for each in exercises)
-        left = sum(each.minutes for _, rest in own for each in rest)
+        whole = sum(each.minutes for each in self.exercises)
+        left = sum(each.minutes for leg in self.legs for each in leg.left)
         return round(self.path.minutes * left / whole)
 
 
@@ -146,10 +153,17 @@ class Home:
 
     @property
     def way(self) -> Way | None:
-        """The current path: the first with a notebook that was begun, or the first that is not done."""
+        """The current path: the first with a notebook that was begun, or the first that is not done.
+
+        A notebook is begun even after the last of its parts on a short path. So only an exercise beyond the
+        short paths shows that the learner does everything.
+        """
         begun = {place.notebook for place in self.places if place.state == "begun"}
         to_do = [way for way in self.ways if way.next]
-        on_it = (way for way in to_do if way.next and way.next.stop.notebook in begun)
+        short = {each.name for way in self.ways if way.is_short for each in way.exercises}
+        beyond = any(place.done - short for place in self.places)
+        likely = (way for way in to_do if beyond or way.is_short)
+        on_it = (way for way in likely if way.next and way.next.stop.notebook in begun)
         tried = (way for way in to_do if any(leg.state != "to come" for leg in way.legs))
         return next(on_it, None) or next(tried, None) or next(iter(to_do), None)
 
@@ -287,7 +301,7 @@ def write_home(work: Path) -> Path:
         {
             "cell_type": "code",
             "id": "home-2",
-            "metadata": {},
+            "metadata": {"jupyter": {"source_hidden": True}},
             "execution_count": 1,
             "outputs": [output],
             "source": _CELL,

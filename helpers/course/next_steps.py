@@ -50,10 +50,9 @@ class NextSteps:
                 found.append((said, said, ""))
                 continue
             place = next(leg.place for leg in way.legs if leg.stop is stop)
-            parts = f", the parts {' · '.join(stop.parts)}" if stop.parts else ""
             said = f"{way.path.title}: next is "
-            link = f'<a href="{escape(stop.link)}"><b>{escape(place.title)}</b></a>{escape(parts)}'
-            found.append((f"{said}{place.title}{parts}", said, link))
+            link = f'<a href="{escape(stop.link)}"><b>{escape(place.title)}</b></a>'
+            found.append((f"{said}{place.title}", said, link))
         return found
 
     def _repr_html_(self) -> str:

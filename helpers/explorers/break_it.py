@@ -2,13 +2,14 @@
 
     controls -> broken() on real ranks (in_ranks.py) -> Run -> the player, below the controls
 
-Nothing is simulated: each change runs the function again.
+Nothing is simulated: each change runs the function again. What is shown first lacks the last call of the last
+rank, for which the other ranks wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from helpers.explorers.in_ranks import broken
@@ -23,7 +24,7 @@ from helpers.views.timeline import timeline
 
 NOTHING = (-1, -1)
 _MOST_RANKS = 8
-_MOST_CALLS = 60
+_MOST_CALLS = 12
 _TIMEOUT_S = 10.0
 
 
@@ -71,8 +72,14 @@ class Broken:
     def drawn(self, how: Break, run: Run) -> Picture:
         return timeline(run, title=f"{self.fn.__name__}, {how.ranks} ranks: {how}")
 
+    def opening(self, made: Sequence[list[str] | None]) -> Break:
+        """Return the change that is shown first. made: the calls of each rank, unbroken; None: it failed."""
+        calls = made[-1] or ()
+        return replace(self.start, dropped=(len(made) - 1, len(calls) - 1) if calls else NOTHING)
+
     def _first(self) -> Picture:
-        return self.drawn(self.start, self.run(self.start))
+        how = self.opening(self.run(self.start).values)
+        return self.drawn(how, self.run(how))
 
     def __repr__(self) -> str:
         return self._first().text
@@ -100,6 +107,7 @@ class Broken:
         late = choice("late", _of_ranks(self.start.ranks))
         slow = choice("slow link to", _of_ranks(self.start.ranks))
         dropped = choice("left out", _of_calls(calls))
+        dropped.value = self.opening(calls).dropped
         shown = widgets.Output()
         controls = (ranks, late, slow, dropped)
 
@@ -135,7 +143,8 @@ def break_it(fn: Callable[..., Any], world_size: int = 4, *, args: Sequence[Any]
     """Run `fn(rank, world_size, *args)` on real ranks, with controls that break it.
 
     The controls make a rank late, slow down messages to a rank, leave out one call, or change the world
-    size. Each change runs the function again and plays the run. Raises ValueError for more than 8 ranks.
+    size. Each change runs the function again and plays the run. At first the last rank leaves out its last
+    call. Raises ValueError for more than 8 ranks.
     """
     if not 1 <= world_size <= _MOST_RANKS:
         raise ValueError(f"break_it runs on 1 to {_MOST_RANKS} ranks, not on {world_size!r}.")
@@ -147,10 +156,11 @@ def _of_ranks(count: int) -> list[tuple[str, int]]:
 
 
 def _of_calls(made: Sequence[list[str] | None]) -> list[tuple[str, tuple[int, int]]]:
-    """Return the options for leaving out a call. They are unknown if a run failed."""
+    """Return the options for leaving out a call: the last calls of each rank. A failed run has none."""
+    each = max(1, _MOST_CALLS // len(made))
     calls = [
         (f"rank {rank}, call {number + 1}: {name}", (rank, number))
         for rank, names in enumerate(made)
-        for number, name in enumerate(names or ())
+        for number, name in [*enumerate(names or ())][-each:]
     ]
-    return [("nothing", NOTHING), *calls[:_MOST_CALLS]]
+    return [("nothing", NOTHING), *calls]

@@ -461,7 +461,7 @@ const STYLE = `
   --rr-soft: color-mix(in srgb, var(--rr-ink) 6%, var(--rr-ground)); --rr-quiet: color-mix(in srgb, var(--rr-ink) 72%, var(--rr-ground)); display: block; }
 [hidden] { display: none !important; }
 .rr-player { font: 14px/1.5 var(--jp-ui-font-family, system-ui), 'DejaVu Sans', sans-serif; color: var(--rr-ink); background: var(--rr-ground);
-  max-width: 1100px; margin: 6px 0 10px; padding: 14px 16px 16px; border: 1px solid var(--rr-edge); border-radius: 10px; box-sizing: border-box; }
+  max-width: 1100px; margin: 6px 0 10px; padding: 10px 16px 12px; border: 1px solid var(--rr-edge); border-radius: 10px; box-sizing: border-box; }
 :focus-visible { outline: 2px solid var(--rr-accent); outline-offset: 2px; }
 .rr-stage { overflow-x: auto; overflow-y: hidden; cursor: ew-resize; touch-action: pan-y; }
 .rr-all { position: relative; overflow: clip; contain: layout paint; }
@@ -477,7 +477,7 @@ const STYLE = `
 .rr-lost circle { fill: var(--rr-ground); stroke: #d55e00; stroke-width: 2; }
 .rr-lost text { fill: var(--rr-ink); font-size: 10.5px; font-weight: 700; }
 .rr-icon { display: block; width: 20px; height: 20px; fill: currentColor; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
-.rr-controls { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin-bottom: 12px; }
+.rr-controls { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin-bottom: 6px; }
 .rr-controls button { display: grid; place-items: center; width: 32px; height: 32px; padding: 0; border: 0; border-radius: 8px;
   background: transparent; color: var(--rr-quiet); cursor: pointer; }
 .rr-controls button:hover { background: var(--rr-soft); color: var(--rr-ink); }
@@ -488,11 +488,11 @@ const STYLE = `
 .rr-controls select { font: inherit; font-size: 13px; color: inherit; height: 30px; padding: 0 4px; background: var(--rr-ground); border: 1px solid var(--rr-edge); border-radius: 8px; }
 .rr-controls label { display: inline-flex; gap: 5px; align-items: center; font-size: 13px; white-space: nowrap; margin-left: 6px; accent-color: var(--rr-accent); }
 .rr-count { font-size: 13px; color: var(--rr-quiet); font-variant-numeric: tabular-nums; white-space: nowrap; margin-right: 6px; }
-.rr-said { font-size: 16px; font-weight: 600; line-height: 1.4; min-height: 1.4em; margin: 12px 0 10px; }
+.rr-said { font-size: 16px; font-weight: 600; line-height: 1.4; min-height: 1.4em; margin: 6px 0; }
 .rr-lower { display: flex; flex-wrap: wrap; gap: 10px 28px; align-items: flex-start; font-size: 13px; }
 .rr-table { flex: 1 1 300px; max-height: 420px; overflow: auto; }
 .rr-table table { font: inherit; color: inherit; border-collapse: collapse; width: 100%; margin: 0; }
-.rr-table th, .rr-table td { text-align: left; font-weight: 400; padding: 3px 10px 3px 0; vertical-align: top; overflow-wrap: anywhere; }
+.rr-table th, .rr-table td { text-align: left; font-weight: 400; padding: 2px 10px 2px 0; vertical-align: top; overflow-wrap: anywhere; }
 .rr-table thead th { color: var(--rr-quiet); font-size: 12px; }
 .rr-table tbody th { font-weight: 600; width: 2.6em; }
 .rr-table tbody tr { border-top: 1px solid var(--rr-edge); }

@@ -38,24 +38,27 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     exec(result.source, alone)
     assert result.passed and eval("my_slice(1, 4, 8)", alone) == (2, 4)
     assert check("token_ring").source == ""
-    # the path of the home page leads past notebook 01
-    assert result.following == "02 · Blocking send and receive"
+    assert result.following == "the next notebook of your path"
     assert verdict_text(result).splitlines() == [
         "✓ Exercise 0.2: My slice (10 min, ●●○○○): passed",
         "  ✓ Right in 24 cases on 1, 2, 3, 4 and 7 ranks",
         "  ✓ no communication",
-        "  Next: 02 · Blocking send and receive",
+        "  Next: the next notebook of your path",
     ]
-    link = '<a href="02_blocking_p2p.ipynb">02 · Blocking send and receive</a>'
+    link = '<a href="00_start_here.ipynb#cell-id=00-103">the next notebook of your path</a>'
     assert link in verdict_html(result)
+
+
+def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
+    assert _following("count_votes") == ("02 · Blocking send and receive", "02_blocking_p2p.ipynb")
 
 
 @pytest.mark.parametrize(
     ("name", "following", "cell"),
     [
-        ("count_votes", "Exercise 0.2, My slice", "## Exercise 0.2: My slice"),
+        ("average_gradients", "Exercise 8.2, Train as one", "## Exercise 8.2: Train as one"),
         ("all_reduce_by_parameter_server", "Exercise 5.5", "## Exercise 5.5"),
-        ("HookedDDP", "the next notebook of your path", 'next_steps("09")'),
+        ("strong_scaling", "the end of your path", 'next_steps("10")'),
         ("memory_plan", "the next notebook of your path", 'next_steps("12")'),
     ],
 )

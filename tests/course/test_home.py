@@ -67,6 +67,9 @@ def test_one_goes_on_where_one_was_last() -> None:
         started = started.with_score(exercise.name, FULL)
     # the path leads past notebook 01
     assert stop(started) == ("ddp", "02")
+    # who does exercises on no short path goes on there
+    beyond = started.with_score("my_slice", FULL).with_hint("init_from_env", 1)
+    assert stop(beyond) == ("everything", "01")
     # somebody who came for deadlocks goes on there
     assert stop(started.with_hint("repair_mismatch", 1)) == ("hang", "06")
     assert stop(Progress().with_score("ring_attention", FULL))[0] == "everything"

@@ -43,12 +43,21 @@ def test_unbroken_it_is_the_run_itself(broken: Broken) -> None:
     run = broken.run(broken.start)
     assert run.failure is None
     assert run.values == [["send→1", "recv"], ["recv", "send→2"], ["recv", "send→0"]]
-    assert repr(broken).splitlines()[1:] == [
+    assert broken.drawn(broken.start, run).text.splitlines()[1:] == [
         "rank 0: send→1, recv←2",
         "rank 1: recv←0, send→2",
         "rank 2: recv←1, send→0",
     ]
     assert all("test_break_it.py" in str(event.where) for event in run.trace)
+
+
+def test_at_first_the_last_rank_leaves_out_its_last_call(broken: Broken) -> None:
+    assert repr(broken).splitlines()[1:] == [
+        "rank 0: send→1, recv←2 (never finished)",
+        "rank 1: recv←0, send→2",
+        "rank 2: recv←1",
+    ]
+    assert broken.opening([["send→1"], None]) == broken.start, "of a run that failed"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +96,7 @@ def test_the_controls_run_it_again(broken: Broken) -> None:
     widget = broken.widget()
     panel, shown = widget.children
     ranks, late, _, dropped = panel.children
+    assert dropped.value == (2, 1)
     late.value = 2
     assert "rank 2: [late], recv←1" in shown.outputs[0]["data"]["text/plain"]
     dropped.value = (0, 0)
@@ -94,6 +104,20 @@ def test_the_controls_run_it_again(broken: Broken) -> None:
     ranks.value = 2
     assert (late.value, dropped.value) == (-1, NOTHING)
     assert shown.outputs[0]["data"]["text/plain"].startswith("timeline of 2 ranks: 2 messages")
+    widget.close_all()
+
+
+def twenty(rank: int, world_size: int) -> None:
+    for _ in range(20):
+        dist.all_reduce(torch.ones(1))
+
+
+def test_a_few_last_calls_of_each_rank_can_be_left_out() -> None:
+    widget = break_it(twenty, 2).widget()
+    *_, dropped = widget.children[0].children
+    words = [name for name, _ in dropped.options]
+    assert words[:2] == ["nothing", "rank 0, call 15: all_reduce"]
+    assert words[-1] == "rank 1, call 20: all_reduce" and len(words) == 13
     widget.close_all()
 
 

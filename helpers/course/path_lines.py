@@ -1,0 +1,56 @@
+"""The lines that say in a notebook which of its parts a short path has, and where the path goes on.
+
+`build` writes them into the learner's copies, from paths.toml.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from helpers.course.notebook_file import Notebook, NotebookError, source_of
+from helpers.course.paths import EVERYTHING, LearningPath, Stop, paths
+from helpers.views.plain import listed
+
+_PART = re.compile(
+    r"^## (?P<heading>(?:Exercise (?P<number>\d+\.\d+): )?(?P<title>.+?)(?: \(\d+ min, .*\))?)$",
+    re.MULTILINE,
+)
+
+
+def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
+    """Return the lines of a notebook by the id of the cell that they end: the last text above the first part.
+
+    notebook: its name, without ".ipynb". Raises NotebookError if a path names a part that does not exist.
+    """
+    short = (path for path in paths().values() if path.name != EVERYTHING)
+    stops = [(path, stop) for path in short for stop in path.stops if stop.notebook == notebook]
+    if not stops:
+        return {}
+    above, links = "", dict[str, str]()
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            links |= dict(map(_link, _PART.finditer(source_of(cell))))
+            above = above if links else cell["id"]
+    try:
+        return {above: "\n\n".join(_line(path, stop, links) for path, stop in stops)}
+    except KeyError as error:
+        raise NotebookError(f"{notebook} has no part {error}, which a path names") from None
+
+
+def _link(part: re.Match[str]) -> tuple[str, str]:
+    """Return a part's title, and a link to it: JupyterLab and nbconvert make the same addresses."""
+    address = quote(part["heading"].replace("`", "").replace(" ", "-"))
+    words = " ".join(filter(None, (part["number"], part["title"])))
+    return part["title"], f"[{words}](#{address})"
+
+
+def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:
+    parts = listed([links[title] for title in stop.parts])
+    read = (
+        f"run the cells above the first heading, then read {parts}" if parts else "read all of it"
+    )
+    following = path.after(stop.notebook)
+    end = f"Go on in notebook {following.notebook[:2]}." if following else "There the path ends."
+    return f"On the path *{path.title}*, {read}. {end}"

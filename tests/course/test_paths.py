@@ -1,0 +1,67 @@
+"""The short paths: their lines in the notebooks, and that they leave out nothing that they need."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from urllib.parse import unquote
+
+import pytest
+
+from helpers.answers.magics import strip_magics
+from helpers.answers.names import names_of
+from helpers.course.build import learner_copy
+from helpers.course.notebook_file import NotebookError, read_notebook, source_of
+from helpers.course.path_lines import path_lines
+from helpers.course.paths import EVERYTHING, LearningPath, paths
+from helpers.course.workspace import find_workspace
+from helpers.room.lesson import lesson
+
+SHORT = [path for path in paths().values() if path.name != EVERYTHING]
+each_stop = pytest.mark.parametrize(
+    ("path", "at"),
+    [(path, at) for path in SHORT for at in range(len(path.stops))],
+    ids=lambda given: getattr(given, "name", given),
+)
+
+
+@each_stop
+def test_a_notebook_names_the_parts_of_its_path_above_the_first(
+    path: LearningPath, at: int
+) -> None:
+    stop = path.stops[at]
+    file = find_workspace().solutions / f"{stop.notebook}.ipynb"
+    cells = learner_copy(read_notebook(file), file.name)["cells"]
+    texts = [source_of(cell) for cell in cells if cell["cell_type"] == "markdown"]
+    (line,) = [x for text in texts for x in text.splitlines() if f"*{path.title}*" in x]
+    first = next(text for text in texts if re.search("^## ", text, re.MULTILINE))
+    assert texts.index(first) == [line in text for text in texts].index(True) + 1
+    headings = {x[3:].replace(" ", "-") for text in texts for x in text.splitlines()}
+    links = re.findall(r"\]\(#([^)]+)\)", line)
+    assert len(links) == len(stop.parts) and {*map(unquote, links)} <= headings
+    if at + 1 < len(path.stops):
+        assert line.endswith(f"Go on in notebook {path.stops[at + 1].notebook[:2]}.")
+
+
+def test_a_part_that_does_not_exist_is_an_error_that_names_it() -> None:
+    cells = [{"cell_type": "markdown", "id": "a", "source": "# 02\n\nWords."}]
+    with pytest.raises(NotebookError, match="02_blocking_p2p has no part 'One message'"):
+        path_lines("02_blocking_p2p", cells)
+    assert path_lines("03_nonblocking_p2p", cells) == {}
+
+
+@each_stop
+def test_its_cells_use_only_what_cells_on_the_path_have_made(path: LearningPath, at: int) -> None:
+    stop = path.stops[at]
+    solved = read_notebook(find_workspace().solutions / f"{stop.notebook}.ipynb")
+    first, *parts = lesson(stop.notebook, solved).parts
+    made, used = {*dir(builtins)}, set[str]()
+    for part in [first, *(part for part in parts if stop.has(part.title))]:
+        for source in (cell.source for cell in part.cells if cell.is_code):
+            for statement in ast.parse(strip_magics(source)).body:
+                names = names_of(statement)
+                made |= names.binds | names.maybe
+                assert names.now <= made, f"{part.title}: {names.now - made}"
+                used |= names.later
+    assert used <= made, used - made
