@@ -46,3 +46,23 @@ def run_attention(
     """Let the answer attend with this rank's queries, keys and values; run backward."""
     leaves = {"q": q, "k": k, "v": v}
     return run_both_ways(lambda *own: answer(*own, *more), leaves, {"output": grad})
+
+
+def run_packed(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    grad: torch.Tensor,
+    lengths: list[int],
+) -> dict[str, Any] | None:
+    """Let the answer attend within each of the packed documents; run backward from the output."""
+    return run_both_ways(
+        lambda *own: answer(*own, lengths),
+        {"q": q, "k": k, "v": v},
+        {"output": grad},
+        ("output", "positions", "scores"),
+        wanted="(output, positions, number of scores)",
+    )
