@@ -59,8 +59,13 @@ def run_packed(
     lengths: list[int],
 ) -> dict[str, Any] | None:
     """Let the answer attend within each of the packed documents; run backward from the output."""
+
+    def attend(*own: torch.Tensor) -> Any:
+        got = answer(*own, lengths)
+        return tuple(got) if isinstance(got, list) else got
+
     return run_both_ways(
-        lambda *own: answer(*own, lengths),
+        attend,
         {"q": q, "k": k, "v": v},
         {"output": grad},
         ("output", "positions", "scores"),

@@ -40,7 +40,7 @@ def case(draw: Draw) -> Case:
             ignore=("result",),
         ),
         facts={"bytes": experts * 8, "k": k},
-        shown="logits, bias, k, speed",
+        shown=f"logits, bias, k={k}, speed={speed}",
     )
 
 
