@@ -46,3 +46,28 @@ def run_attention(
     """Let the answer attend with this rank's queries, keys and values; run backward."""
     leaves = {"q": q, "k": k, "v": v}
     return run_both_ways(lambda *own: answer(*own, *more), leaves, {"output": grad})
+
+
+def run_packed(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    grad: torch.Tensor,
+    lengths: list[int],
+) -> dict[str, Any] | None:
+    """Let the answer attend within each of the packed documents; run backward from the output."""
+
+    def attend(*own: torch.Tensor) -> Any:
+        got = answer(*own, lengths)
+        return tuple(got) if isinstance(got, list) else got
+
+    return run_both_ways(
+        attend,
+        {"q": q, "k": k, "v": v},
+        {"output": grad},
+        ("output", "positions", "scores"),
+        wanted="(output, positions, number of scores)",
+    )

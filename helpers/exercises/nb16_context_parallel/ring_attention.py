@@ -13,8 +13,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
-from helpers.exercises.nb16_context_parallel.shared import draw_sequence
-from helpers.views.traffic_ledger import calls_by_phase
+from helpers.exercises.nb16_context_parallel.shared import draw_sequence, once_around, ring_facts
 
 
 def case(draw: Draw) -> Case:
@@ -28,37 +27,14 @@ def case(draw: Draw) -> Case:
     elif order == "any order":
         places = torch.randperm(length, generator=draw.generator())
     own = list(places.split(each))
-    block = whole.k.nbytes // n
-    numbers = 8 * each
     given = [(*whole.at(p), p) for p in own]
 
     return Case(
         f"{length} tokens in {order}, {tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
         given,
         right=whole.right(),
-        facts={"forward": (n - 1) * (2 * block + numbers), "all": _most(n, block, numbers)},
+        facts=ring_facts(n, whole.k.nbytes // n, 8 * each),
     )
-
-
-def _most(n: int, block: int, numbers: int) -> int:
-    """Return the bytes of an answer that passes k and v around again in backward, with their gradients."""
-    return (n - 1) * (2 * block + numbers) + n * (4 * block + numbers)
-
-
-def once_around(trace: Trace, case: Case) -> str:
-    for rank in range(case.world_size):
-        sent = sum(
-            call.nbytes
-            for call in calls_by_phase(trace, rank).get("forward", [])
-            if call.op == "send"
-        )
-        most = case.facts["forward"]
-        if sent > most:
-            return (
-                f"rank {rank} sends {sent:,} bytes in forward; {most:,} are enough. Keys, values and "
-                "positions are passed on world_size - 1 times: then each rank has seen all."
-            )
-    return ""
 
 
 EXERCISE = Exercise(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from helpers.checks.author import *
+from helpers.views.traffic_ledger import calls_by_phase
 
 
 class Sequence(NamedTuple):
@@ -22,15 +23,49 @@ class Sequence(NamedTuple):
         return tuple(x[:, :, positions].contiguous() for x in self)
 
     def right(self) -> Reference:
-        """Return what judges a rank's part; a gradient's error is that of the products that it sums."""
+        """Return what judges a rank's part."""
+        return Reference(self.scale(), ignore=("result",))
+
+    def scale(self) -> dict[str, float]:
+        """Return the size of each part; a gradient's error is that of the products that it sums."""
         of_scores = largest(self.grad) * max(1.0, largest(self.v))
-        scale = {
+        return {
             "output": largest(self.v),
             "gradient of q": of_scores * largest(self.k),
             "gradient of k": of_scores * largest(self.q),
             "gradient of v": largest(self.grad),
         }
-        return Reference(scale, ignore=("result",))
+
+    def dense(self, visible: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Attend in one process, where `visible` (queries, keys) is true; return output and gradients."""
+        dtype = self.q.dtype
+        q, k, v = (x.to(torch.float64, copy=True).requires_grad_() for x in self[:3])
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        out = scores.masked_fill(~visible, -torch.inf).softmax(-1) @ v
+        grads = torch.autograd.grad(out, (q, k, v), self.grad.double())
+        return {n: x.detach().to(dtype) for n, x in zip(self.scale(), (out, *grads), strict=True)}
+
+
+def ring_facts(n: int, block: int, numbers: int) -> dict[str, int]:
+    """Return the bytes that a rank may send if k and v, of `block` bytes each, and `numbers` go around.
+
+    forward: once. all: once more in backward, with the gradients of k and v.
+    """
+    once = (n - 1) * (2 * block + numbers)
+    return {"forward": once, "all": once + n * (4 * block + numbers)}
+
+
+def once_around(trace: Trace, case: Case) -> str:
+    """Say which rank sends more in forward than keys, values and positions on one way around."""
+    for rank in range(case.world_size):
+        calls = calls_by_phase(trace, rank).get("forward", [])
+        sent, most = sum(c.nbytes for c in calls if c.op == "send"), case.facts["forward"]
+        if sent > most:
+            return (
+                f"rank {rank} sends {sent:,} bytes in forward; {most:,} are enough. Keys, values and "
+                "positions are passed on world_size - 1 times: then each rank has seen all."
+            )
+    return ""
 
 
 def draw_sequence(draw: Draw, heads: int, length: int) -> Sequence:

@@ -56,28 +56,39 @@ def route_tokens(
     }
 
 
-def run_top_two(
+def run_routing(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
     logits: torch.Tensor,
-    capacity: int,
+    bias: torch.Tensor,
+    k: int,
+    speed: float,
     grad: torch.Tensor,
 ) -> dict[str, Any] | None:
-    """Let the answer choose two experts for each token; run backward from the gates."""
+    """Let the answer choose k experts for each token; run backward from the weights.
 
-    def chosen(own: torch.Tensor) -> Any:
-        got = answer(own, capacity)
-        return tuple(got) if isinstance(got, list) else got
+    The experts of a token may come in any order: they are sorted here, and their weights with them.
+    """
 
-    outputs = ("experts", "gates", "turned away")
+    def route(own: torch.Tensor) -> Any:
+        got = answer(own, bias.clone(), k, speed)
+        if not (isinstance(got, tuple | list) and len(got) == 3):
+            return got
+        experts, weights, new = got
+        both = isinstance(experts, torch.Tensor) and isinstance(weights, torch.Tensor)
+        if both and experts.dim() == 2 and experts.shape == weights.shape:
+            experts, order = experts.sort(1)
+            weights = weights.gather(1, order)
+        return experts, weights, new
+
     return run_both_ways(
-        chosen,
+        route,
         {"logits": logits},
-        {"gates": grad},
-        outputs,
-        wanted="(experts, gates, turned away)",
-        kept="logits",
+        {"weights": grad},
+        ("experts", "weights", "new bias"),
+        wanted="(experts, weights, new bias)",
+        unused=not len(logits),
         may_have_no_graph=True,
     )
 

@@ -1,0 +1,68 @@
+"""16.4 Packed documents (12 min, ●●●○○)
+
+- A document must be treated as if it were alone. Which of your functions computes causal attention over the
+  ranks for one sequence, and what does it need to know of its tokens?
+- For each document, positions = zigzag(length, world_size, rank), and this rank has len(positions) of its
+  tokens. Split q, k and v along dimension 2 into these parts, and call `ring_attention` for each document.
+- own = [zigzag(length, world_size, rank) for length in lengths]; sizes = [len(x) for x in own]; q, k, v =
+  (x.split(sizes, 2) for x in (q, k, v)); out = [ring_attention(*part) for part in zip(q, k, v, own)]. Return
+  torch.cat(out, 2), positions = torch.cat(own), and (positions + 1).sum().item().
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb16_context_parallel.in_ranks import run_packed
+from helpers.exercises.nb16_context_parallel.shared import draw_sequence, once_around, ring_facts
+
+ROOM = 8.0
+"""How many times the usual error: what is right was computed in float64, from all keys at once."""
+
+
+def case(draw: Draw) -> Case:
+    n = draw.ranks
+    chunks = [draw.of(1, 1, 2, 3) for _ in range(draw.of(2, 3, 4, 3, 1))]
+    lengths = [2 * n * chunk for chunk in chunks]
+    whole = draw_sequence(draw, draw.whole(1, 2), sum(lengths))
+    document = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+    position = torch.cat([torch.arange(length) for length in lengths])
+    causal = position[:, None] >= position
+    dense = whole.dense((document[:, None] == document) & causal)
+    given, parts = [], []
+    for rank in range(n):
+        number = position // torch.tensor(chunks)[document]  # of the chunk in its document
+        own = ((number == rank) | (number == 2 * n - 1 - rank)).nonzero()[:, 0]
+        given.append((*whole.at(own), lengths))
+        part = {name: x[:, :, own] for name, x in dense.items()}
+        out = part.pop("output")
+        scores = int((position[own] + 1).sum())
+        parts.append({"positions": position[own], "output": out, **part, "scores": scores})
+    return Case(
+        f"{'a document' if len(lengths) == 1 else 'documents'} of {', '.join(map(str, lengths))} tokens, "
+        f"{tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
+        given,
+        right=ByName(parts, {name: ROOM * size for name, size in whole.scale().items()}),
+        # a document's number may go around, too
+        facts=ring_facts(n, whole.k.nbytes // n, 16 * sum(lengths) // n),
+        telling=len(lengths) > 1,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("send", "recv")),
+        Holds(once_around, "keys and values go around once in forward"),
+        Calls("send", total="all", why="In backward gradients go the way back."),
+    ),
+    failed=(
+        Stuck("Every rank goes through the same documents, in the same order, with as many steps."),
+        Failed(
+            "does not require grad",
+            "The output has no graph: is something detached, or computed under no_grad?",
+        ),
+    ),
+    kind=Kind.MODULE,
+    driver=run_packed,
+    sizes=(1, 2, 3, 4, 5, 6),
+)
