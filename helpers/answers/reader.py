@@ -31,7 +31,7 @@ MAX_REPLY_BYTES = 16_000_000
 _CHUNK = 1 << 16
 _CHILD = "helpers.answers.reader_child"
 
-_ADVICE = "Look for a cell of enormous size or depth: no exercise needs one."
+_ADVICE = "Look for a very large or very deeply nested cell."
 
 Found = dict[str, Answer | Problem]
 """What a notebook has of each answer that was asked for, by name."""
@@ -111,7 +111,7 @@ def _child_environment() -> dict[str, str]:
 
 
 def _ending(status: int) -> str:
-    return f"was ended by {signal.Signals(-status).name}" if status < 0 else "stopped half-way"
+    return f"was terminated by {signal.Signals(-status).name}" if status < 0 else "stopped early"
 
 
 def _decoded(entry: dict[str, Any]) -> Answer | Problem:

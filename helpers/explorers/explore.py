@@ -28,6 +28,6 @@ def explore(name: str, **setting: Any) -> Explorer:
     for what the controls do not offer.
     """
     if name not in NAMES:
-        raise ValueError(f"there is no explorer {name!r}; there are {', '.join(NAMES)}.")
+        raise ValueError(f"there is no explorer {name!r}. Available: {', '.join(NAMES)}.")
     module = import_module(f"helpers.explorers.{name}")
     return Explorer(module, module.START | setting)

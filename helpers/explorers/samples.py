@@ -21,7 +21,7 @@ START = {"samples": 10, "ranks": 4, "shuffle": False, "drop_last": False, "set_e
 WORDS = {
     "row": "epoch {epoch}, rank {rank}: {listed}",
     "says": "{samples:sample} on {ranks:rank}: each rank is given {each:sample} per epoch. {left_out:sample} "
-    "left out, {repeated:sample} given out more than once. The order of the second epoch is {order}.",
+    "left out, {repeated:sample} given more than once. The order of the second epoch is {order}.",
 }
 
 
