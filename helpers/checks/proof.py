@@ -33,6 +33,7 @@ from helpers.checks.mistakes import (
 )
 from helpers.checks.reference import program_of_source
 from helpers.checks.result import CheckResult, Outcome
+from helpers.views.plain import plural
 from helpers.views.verdict import verdict_text
 
 # A name in braces that a case's facts should have filled in; f"{rank}" is Python, too.
@@ -286,9 +287,9 @@ def is_sentence(words: str, shown: str) -> bool:
 
 def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
     """Return a report for the author of an exercise: a line for each mistake."""
-    lines = [f"{exercise.heading}: {len(proofs)} mistakes"]
+    lines = [f"{exercise.heading}: {plural(len(proofs), 'mistake')}"]
     for proof in proofs:
-        fate = f"{proof.outcome} in {proof.failed} of {proof.of} cases"
+        fate = f"{proof.outcome} in {proof.failed} of {plural(proof.of, 'case')}"
         if proof.flaw:
             why = proof.flaw
         elif not proof.failed:

@@ -25,7 +25,7 @@ from helpers.course import workspace as workspaces
 from helpers.course.notebook_file import NotebookError
 from helpers.course.paths import names as path_names
 from helpers.course.workspace import Workspace, WorkspaceError
-from helpers.views.plain import PLAIN_MARKS
+from helpers.views.plain import PLAIN_MARKS, plural
 
 _FOR_WHOM = {
     "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
@@ -321,7 +321,7 @@ def forget(file: Path | None, name: str, silent: bool) -> None:
     with _serving() as rooms:
         if silent:
             count = rooms.forget_silent(file or _room_file())
-            click.echo(f"{count} learners are no longer in the room.")
+            click.echo(f"Removed from the room: {plural(count, 'learner')}.")
         else:
             rooms.forget(file or _room_file(), name)
             click.echo(f"{name} is no longer in the room.")
@@ -526,7 +526,7 @@ def teach(out: Path) -> None:
         from helpers.room.teacher_pages import write_teacher_pages
 
         pages = write_teacher_pages(lessons(workspaces.find_workspace()), out)
-    click.echo(f"{len(pages)} pages. Open {_short(pages[-1])}.")
+    click.echo(f"{plural(len(pages), 'page')}. Open {_short(pages[-1])}.")
 
 
 @main.command()

@@ -50,7 +50,7 @@ def plan(
         "each": len(epochs[0][0]),
         "left_out": samples - len(counts),
         "repeated": sum(count > 1 for count in counts.values()),
-        "order": "the same" if epochs[0] == epochs[1] else "another one",
+        "order": "the same" if epochs[0] == epochs[1] else "different",
         "rows": [
             {"epoch": e, "rank": r, "own": own, "listed": " ".join(map(str, own)) or "nothing"}
             for e, epoch in enumerate(epochs)

@@ -65,7 +65,7 @@ class Messages:
         except ConnectionError:  # reset: it went with words of ours unread
             data = b""
         if not data:
-            raise EOFError("the other end has gone")
+            raise EOFError("the other end has disconnected")
         *lines, self.rest = (self.rest + data).split(b"\n")
         return [json.loads(line) for line in lines]
 

@@ -429,7 +429,7 @@ def _check_names(name: Any, fields: Any) -> None:
         raise WireError("names that no tuple has")
     for each in (name, *fields):
         if type(each) is not str or not each.isidentifier() or keyword.iskeyword(each):
-            raise WireError("a name that is none")
+            raise WireError("an invalid name")
         if len(each) > _MAX_NAME:
             raise WireError("a name that is too long")
     if any(field.startswith("_") for field in fields) or len(set(fields)) != len(fields):

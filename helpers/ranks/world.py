@@ -344,7 +344,7 @@ class World:
             self._fail(member, self._error_of(member, _RAISED.decode(body)))
         elif kind == wire.QUESTION and not member.done:
             if self.caller.reply is None:
-                raise wire.WireError("a question that nobody can answer")
+                raise wire.WireError("a question, but the caller answers none")
             text = json.encode(self.caller.reply(json.decode(body)))
             with contextlib.suppress(OSError):  # who does not read the replies gets no more
                 wire.send_frame(member.sock, wire.REPLY, text)

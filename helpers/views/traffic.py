@@ -240,7 +240,7 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
     ]
     lines += pairs[:_MOST_PAIRS]
     if len(pairs) > _MOST_PAIRS:
-        lines.append(f"{ELLIPSIS} and {len(pairs) - _MOST_PAIRS:,} more pairs of ranks")
+        lines.append(f"{ELLIPSIS} and {plural(len(pairs) - _MOST_PAIRS, 'more pair')} of ranks")
     lines += [f"{one_line(op, 28)}: {_handed_in_text(nbytes)}" for op, nbytes in ops.items()]
     return "\n".join(lines)
 
@@ -266,4 +266,6 @@ def _handed_in_text(nbytes: list[int]) -> str:
         return f"each rank passed {nbytes[0]:,} B"
     shown = ", ".join(f"rank {r} {n:,} B" for r, n in enumerate(nbytes[:_MOST_PAIRS]))
     rest = len(nbytes) - _MOST_PAIRS
-    return f"passed by {shown}" + (f", {ELLIPSIS} and {rest} more ranks" if rest > 0 else "")
+    return f"passed by {shown}" + (
+        f", {ELLIPSIS} and {plural(rest, 'more rank')}" if rest > 0 else ""
+    )
