@@ -31,7 +31,7 @@ EXTRAS := $(VENV)/.installed-test $(VENV)/.installed-room $(VENV)/.installed-sli
 USABLE := $(shell $(BIN)/python -c '' 2>/dev/null \
 	&& test "$$(cat $(VENV)/.installed 2>/dev/null)" = "$(CURDIR)" && echo yes)
 
-.PHONY: help lab venv test prove soak lint notebooks outputs site bench clean FORCE
+.PHONY: help lab venv test prove soak lint notebooks outputs site messages bench clean FORCE
 
 help:  ## list these targets
 	@LC_ALL=C grep -E '^[a-z]+:.*##' Makefile | sed -e 's/:.*## */: /' | awk -F ': ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ outputs: $(VENV)/.installed  ## run solutions/ and store what the cells gave
 
 site: $(VENV)/.installed  ## write the course as static pages, into site/
 	$(BIN)/course site site
+
+messages: $(EXTRAS)  ## provoke each kind of message and write build/messages.html
+	$(BIN)/python -m tests.messages
 
 bench: $(VENV)/.installed-bench $(VENV)/.installed-test  ## measure against peers, as ratios in one run
 	$(BIN)/python -m tests.benchmarks$(if $(BENCH), $(BENCH))

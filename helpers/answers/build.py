@@ -101,7 +101,7 @@ class _Build:
         if stubs[-1].position < attempts[-1].position:
             return []
         return [
-            f"`{self.name}` in {self.where(stubs[-1].cell)} still is the stub: "
+            f"`{self.name}` in {self.where(stubs[-1].cell)} is still the stub: "
             f"the one in {self.where(attempts[-1].cell)} is taken"
         ]
 
@@ -166,8 +166,8 @@ class _Build:
         what = "a top-level `await`" if last.skipped == "await" else "`if __name__ == ...:`"
         return self._problem(
             "unresolved",
-            f"`{self.name}` is defined under {what} only ({self.where(last.cell)}), which is not "
-            "run here: define it outside.",
+            f"`{self.name}` is defined under {what} only ({self.where(last.cell)}), which a "
+            "check does not run. Define it outside.",
         )
 
     def _broken(self) -> Problem | None:

@@ -154,9 +154,9 @@ class _Search:
             raise Unresolved(_skipped_message(name, reached, statement, self.where))
         if _KERNEL_MEMORY.fullmatch(name):
             raise Unresolved(
-                f"{_user(reached)} uses `{name}` ({self.where(user.cell)}), which is the "
-                "kernel's memory of another cell and not kept in a notebook. "
-                f"Give that value a name of its own. {_ADVICE}"
+                f"{_user(reached)} uses `{name}` ({self.where(user.cell)}), the kernel's record of a "
+                "different cell, which is not stored in the notebook. Give that value a name of its "
+                f"own. {_ADVICE}"
             )
         # not an error yet: a builtin, a star import or a `global` may still define it
         self.unknown.setdefault(name, user)
@@ -166,18 +166,18 @@ class _Search:
         source = f"{self._place(statement)} {self._external(statement)}"
         if reached.user is None:
             return (
-                f"`{reached.name}` cannot be made without what is outside the cells: {source}. "
-                f"That is not repeated when an answer is checked. {_ADVICE}"
+                f"`{reached.name}` depends on something outside the cells: {source}. A check does not "
+                f"repeat that. {_ADVICE}"
             )
         chain = [reached.name]
         while (before := self._before(reached)) is not None:
             reached = before
             chain.append(reached.name)
         via = ", ".join(f"`{name}`" for name in dict.fromkeys(chain[-2::-1]))
-        through = f" by way of {via}" if via else ""
+        through = f" (through {via})" if via else ""
         return (
-            f"{_user(reached)} uses `{chain[-1]}`, whose value comes{through} from outside the "
-            f"cells: {source}. That is not repeated when an answer is checked. {_ADVICE}"
+            f"{_user(reached)} uses `{chain[-1]}`, whose value comes{through} from outside the cells: "
+            f"{source}. A check does not repeat that. {_ADVICE}"
         )
 
     def _before(self, reached: Reached) -> Reached | None:
@@ -204,8 +204,8 @@ def _skipped_message(
     name: str, reached: Reached, statement: Statement, where: Callable[[int], str]
 ) -> str:
     why = {
-        "main": 'only under `if __name__ == "__main__":`, which is not run here. Move it out of it',
-        "await": "with a top-level `await`, which is not run here. Compute it without, or pass it",
+        "main": 'only under `if __name__ == "__main__":`, which a check does not run. Move that line out',
+        "await": "with a top-level `await`, which a check does not run. Compute it without, or pass it",
     }[statement.skipped]
     user = _user(reached)
     return f"{user} uses `{name}`, which {where(statement.cell)} sets {why}."

@@ -12,7 +12,7 @@ import re
 EARLIER = "Hand in an earlier copy, for example from .ipynb_checkpoints."
 
 # Compared in this order. Each text says what the file is, and what to do.
-_UNPACK = "Unpack it, and hand in the .ipynb file that is in it."
+_UNPACK = "Unpack it, and hand in the .ipynb file inside it."
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", f"is a zip archive, not a notebook. {_UNPACK}"),
     (b"PK\x05\x06", "is an empty zip archive, not a notebook. Hand in the .ipynb file."),
@@ -69,8 +69,8 @@ def what_it_is(content: bytes) -> str:
         return _UTF16
     if text.startswith(_LFS):
         return (
-            "is a pointer of git-lfs, which stands for the notebook. Fetch the notebook with "
-            "`git lfs pull`, and hand it in."
+            "is a git-lfs pointer instead of the notebook. Fetch the notebook with `git lfs pull`, "
+            "and hand it in."
         )
     if _PAGE.match(text[:_HEAD_BYTES]):
         return (

@@ -46,7 +46,7 @@ def answer_from_history(
         namespace = _own_namespace(inner)
     name = _known_as(target, namespace, listing) or _own_name(target) or _own_name(inner)
     if not name:
-        message = "This object has no name of its own: pass a function or class of your own."
+        message = "This object has no name: pass a function or class of your own."
         return Problem("unresolved", message)
     # the name alone is not enough: an import or `%run` may have bound it after the cell that defines it
     at_home = _is_at_home(target, inner, name, namespace) and not _is_in_a_file(inner)

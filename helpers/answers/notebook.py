@@ -123,7 +123,7 @@ def _folder(descriptor: int) -> str:
     """Return what is wrong with a folder in place of a notebook, by its direct contents."""
     names = os.listdir(descriptor)
     if any(name.lower().endswith(".ipynb") for name in names):
-        return "is a folder, not a notebook: name the .ipynb file that is in it."
+        return "is a folder, not a notebook: name the .ipynb file inside it."
     what = "is a folder without a .ipynb file" if names else "is an empty folder"
     return f"{what}. Hand in the .ipynb file."
 
@@ -164,7 +164,7 @@ def _parse(content: bytes, text: str, name: str) -> Any:
         ) from None
     except (RecursionError, MemoryError):
         raise UnreadableNotebook(
-            f"{name} is JSON nested or filled beyond what a notebook needs: it is not one."
+            f"{name} is JSON, but too large or too deeply nested for a notebook."
         ) from None
     except ValueError as error:  # a number with thousands of digits
         raise UnreadableNotebook(f"{name} is not valid JSON: {str(error)[:80]}.") from None
@@ -201,7 +201,7 @@ def _cells(content: Any, name: str) -> list[Any]:
     # in a hostile file, nothing is certain to have the type that nbformat defines
     cells = content.get("cells")
     if not isinstance(cells, list):
-        what = "has no cells" if cells is None else "has something else in place of its cells"
+        what = "has no cells" if cells is None else "has something other than a list of cells"
         raise UnreadableNotebook(
             f"{name} is JSON, but not a notebook: it {what}. Hand in the .ipynb file."
         )
@@ -239,7 +239,7 @@ def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
         return Cell(index, "", "", "raw")
     kind = raw.get("cell_type")
     if not isinstance(kind, str):
-        repairs.append(f"{number} does not say what it is: taken as code")
+        repairs.append(f"{number} has no cell type: taken as code")
         kind = "code"
     source = _source(raw.get("source"))
     if source is None:

@@ -61,8 +61,8 @@ def _moved_statements(closure: Closure, where: Where) -> Iterator[str]:
         reached = closure.reached[statement.position]
         if 0 <= highest < statement.cell and reached.name != "*":
             yield (
-                f"`{reached.name}` ({where(statement.cell)}) is needed further up, in "
-                f"{where(highest)}: it is moved there"
+                f"`{reached.name}` ({where(statement.cell)}) is needed earlier, in {where(highest)}: "
+                "it is moved there"
             )
         highest = statement.cell if highest < 0 else min(highest, statement.cell)
 
@@ -93,4 +93,4 @@ def await_notes(listing: Listing, where: Where) -> Iterator[str]:
     for statement in listing.matching(AWAIT):
         if statement.skipped == "await":
             at = f"{where(statement.cell)}, line {statement.line}"
-            yield f"{at}: a top-level `await` is not run here"
+            yield f"{at}: a check does not run a top-level `await`"

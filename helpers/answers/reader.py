@@ -30,7 +30,7 @@ MAX_REPLY_BYTES = 16_000_000
 _CHUNK = 1 << 16
 _CHILD = "helpers.answers.reader_child"
 
-_ADVICE = "Look for a cell of enormous size or depth: no exercise needs one."
+_ADVICE = "Look for a very large or very deeply nested cell."
 
 Found = dict[str, Answer | Problem]
 """The result for each requested answer, by name."""
@@ -116,7 +116,7 @@ def _child_environment() -> dict[str, str]:
 
 
 def _ending(status: int) -> str:
-    return f"was ended by {signal.Signals(-status).name}" if status < 0 else "stopped half-way"
+    return f"was terminated by {signal.Signals(-status).name}" if status < 0 else "stopped early"
 
 
 def _decoded(entry: dict[str, Any]) -> Answer | Problem:

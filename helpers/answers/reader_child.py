@@ -63,8 +63,8 @@ def _explained(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
         return replace(found, kind="newer_syntax", message=message)
     if found.kind == "syntax_error" and not notebook.python:
         message = (
-            f"{found.message} If the cell runs in your Python, that is a newer one. The course is graded "
-            f"with Python {here}: write it differently."
+            f"{found.message} If the cell runs in your Python, your Python is newer. The course is "
+            f"graded with Python {here}: write it differently."
         )
         return replace(found, message=message)
     if found.kind == "not_defined":

@@ -46,7 +46,7 @@ class ByName:
     def first(self, got: Any, rank: int) -> tuple[str, str]:
         """Return the first part that is wrong: its name, and how it differs."""
         if not isinstance(got, dict):
-            return "", "nothing came back"
+            return "", "nothing was returned"
         for name, wanted in self.right[rank].items():
             value = got.get(name)
             if name in self.unused and (value is None or (wanted is None and _is_zero(value))):
@@ -58,7 +58,7 @@ class ByName:
                 # the driver could not get the value, and says why
                 problem = value
             elif value is None and wanted is not None:
-                problem = "there is none"
+                problem = "it is missing"
             else:
                 problem = difference(wanted, value, scale=self._scale(name))
             if problem:

@@ -42,7 +42,8 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
         return CheckResult(found.name or str(answer), "", Outcome.UNREADABLE, message=message)
     if where is not None and not isinstance(where, Place):
         message = (
-            f"where={where!r} is not machines: write machines = hosts(...), then where=machines."
+            f"where= takes the object that hosts(...) returns, not {where!r}. Write machines = "
+            "hosts(...), then where=machines."
         )
         return CheckResult(found.name, "", Outcome.UNREADABLE, message=message)
     if note := _later_attempt(found, inputs):
@@ -96,8 +97,8 @@ def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:
     for index in range(len(inputs) - 1, checked, -1):
         if starts.search(inputs[index]) and not _is_python(inputs[index]):
             return (
-                f"{input_number(index)} defines {found.name} too, but is not valid Python and did "
-                f"not run: what was checked is the version of {input_number(checked)}"
+                f"{input_number(index)} also defines {found.name}, but is not valid Python and did not "
+                f"run: the version in {input_number(checked)} was checked"
             )
     return ""
 

@@ -20,7 +20,8 @@ from helpers.views.plain import for_log, plural
 from helpers.views.verdict import verdict_text
 
 UNSANDBOXED = (
-    "Answers run unsandboxed, with your permissions. Grade other people's with `course grade`.\n"
+    "Answers run without a sandbox, with your permissions. Use `course grade` for other people's "
+    "notebooks.\n"
 )
 
 
@@ -102,7 +103,7 @@ def answers_in(path: Path) -> tuple[list[Exercise], Found]:
     defined = Counter(known[x].notebook for x in known if is_defined(found[x]))
     hint = next((each for each in notebooks() if each in path.stem), "")
     if not defined and not hint:
-        raise UnreadableNotebook(f"{path.name}: no exercise of this course is in it.")
+        raise UnreadableNotebook(f"{path.name}: it contains no exercise of this course.")
     most = attempted or defined or Counter([hint])
     first = max(sorted(most), key=lambda each: (most[each], defined[each], each == hint))
     # A single name of a different notebook may be a helper function that happens to be called like it.

@@ -128,19 +128,22 @@ def _in_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_Part]]:
             return f"the key {key!r} is missing", []
     for key in got:  # whatever a rank has put there: it is written out short
         if key not in right:
-            return f"there is a key {_short(key)} too many", []
+            return f"unexpected key {_short(key)}", []
     return "", [(repr(key), value, got[key]) for key, value in right.items()]
 
 
 def _in_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
     if isinstance(got, torch.Tensor) and all(isinstance(v, (int, float)) for v in right):
         if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be expensive
-            return f"a tensor of shape {tuple(got.shape)}, not {len(right)} numbers", []
+            return (
+                f"it is a tensor of shape {tuple(got.shape)}; expected {plural(len(right), 'number')}",
+                [],
+            )
         got = got.tolist()
     if not isinstance(got, (list, tuple, torch.Size)):
         return f"{_short(got)} is not a list or tuple", []
     if len(got) != len(right):
-        return f"it has {plural(len(got), 'part')}, not {len(right)}", []
+        return f"it has {plural(len(got), 'element')}; expected {len(right)}", []
     return "", [(str(k), one, other) for k, (one, other) in enumerate(zip(right, got, strict=True))]
 
 
@@ -180,11 +183,11 @@ def like(example: Any, got: Any) -> str:
         return ""
     if isinstance(example, dict):
         if not isinstance(got, dict) or (example and set(got) != set(example)):
-            return "not everything that was asked for came back"
+            return "some of the requested values were not returned"
         return next(filter(None, (like(v, got[k]) for k, v in example.items())), "")
     if isinstance(example, (list, tuple)):
         if not isinstance(got, (list, tuple)) or len(got) != len(example):
-            return f"{_short(got)} is not {len(example)} parts"
+            return f"{_short(got)} is not a list or tuple of {plural(len(example), 'element')}"
         return next(filter(None, map(like, example, got)), "")
     if isinstance(example, bool) or not isinstance(example, (int, float)):
         kinds: Any = type(example)
@@ -201,7 +204,7 @@ def kind_of_value(value: Any) -> str:
     if isinstance(value, range):
         return f"a range of {_length(value):,} numbers"
     if isinstance(value, (list, tuple, dict, set, frozenset)):
-        return f"a {type(value).__name__} of {plural(len(value), 'part')}"
+        return f"a {type(value).__name__} of {plural(len(value), 'element')}"
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 

@@ -28,14 +28,14 @@ from helpers.checks.worlds import Flooded, Turn, Worlds
 # are at least _ENOUGH_SMALL, the numbers make the difference.
 _TWINS, _ENOUGH_SMALL = 3, 3
 MOVES = (
-    "Until wait() has returned, the check fills the tensors that an irecv or an asynchronous call writes to "
-    "with poison values, and new tensors of torch.empty, too. Your numbers change with those values: "
-    "something was read before wait(), or nothing was ever received into it."
+    "Your result depends on poison values, so you read a tensor before wait() returned, or never "
+    "received into it. The check fills new tensors of torch.empty with these values, and also the "
+    "tensors that an irecv or an asynchronous call writes to, until wait() returns."
 )
 # Said of a case that fails, while it and others pass with small numbers.
 SMALL_PASSES = (
-    "With small whole numbers, of the same dtype and shape, this case passes. It is these numbers that your "
-    "answer changes: they are large, tiny, or not whole."
+    "The same case passes with small whole numbers of the same dtype and shape. Look for overflow, "
+    "rounding or a dtype conversion."
 )
 
 Twins = Callable[[Case], Case | None]

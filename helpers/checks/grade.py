@@ -120,8 +120,7 @@ def _wrong_parts(worlds: Worlds, found: Answer, result: CheckResult) -> list[str
         # a fault says nothing about the part: a grader has not run its reference yet
         if outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_lent:
             said.append(
-                f"`{name}` ({part.number}), which this answer calls, does not pass its own check: "
-                "begin there."
+                f"`{name}` ({part.number}), which this answer calls, fails its own check. Fix it first."
             )
     return said
 

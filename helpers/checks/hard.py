@@ -198,14 +198,14 @@ class _UnderWay:
         for own, copy in self._sent:
             if not _same_bits(own, copy):
                 raise BufferInUse(
-                    "a tensor that was handed in was changed before wait(): what arrives may be the old "
-                    "value, the new one, or some of both. Wait before you write, or write into another "
-                    "tensor."
+                    "a tensor that was passed to a call was changed before wait(): the receiver may "
+                    "get old values, new values or a mixture. Wait before you write, or write into a "
+                    "different tensor."
                 )
         if self._versions != [_version(own) for own, _ in self.home]:
             raise BufferInUse(
-                "a tensor that a call writes its result to was changed before wait(): the result may come "
-                "after that and replace it, before it, or in the middle. Wait before you write."
+                "a tensor that a call writes its result to was changed before wait(): your write "
+                "races with the result. Wait before you write."
             )
         with torch.no_grad():
             for own, copy in self.home:

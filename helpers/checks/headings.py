@@ -121,5 +121,9 @@ def find_heading(asked: Any) -> Heading:
 def unknown(name: str, known: Iterable[str]) -> UnknownExercise:
     """Make the error for a name that no exercise has, with those that are nearest to it."""
     near = difflib.get_close_matches(name, list(known), 3)
-    meant = f"Did you mean {' or '.join(near)}?" if near else "Give the name that its stub has."
+    meant = (
+        f"Did you mean {' or '.join(near)}?"
+        if near
+        else "Use the name of the function in the exercise's stub."
+    )
     return UnknownExercise(f"no exercise is called {name!r}. {meant}")

@@ -38,16 +38,16 @@ _FLOAT32 = 1e-6
 _MOST_PARTS = 1 << 20
 # Calls that write to a tensor on each rank that makes them.
 _WRITE = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
-NOTHING = "The function returns nothing: is there a `return` on every path?"
-PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
+NOTHING = "The function returns nothing. Does every path have a `return`?"
+PRINTS = "The function prints, but returns nothing. Return the value instead."
 
 # Sentences that ask for the same factor in every result.
 _LARGE = "This is {n} times too large: is a division by the world size missing?"
 _SMALL = "This is {n} times too small: is it divided by the world size once too often?"
 
 BY_THE_CLOCK = (
-    "This was measured by the clock alone, and a busy machine may be the cause: check it again when nothing "
-    "else runs."
+    "This failed only on time, and the machine may have been busy. Check it again when nothing else "
+    "runs."
 )
 # What a value of a kind that nobody expects provokes in a function that judges it.
 _ODD = (
@@ -64,12 +64,12 @@ _ODD = (
 # By the kind of error that an answer ends with if it needs what lies next to the notebook.
 _NOT_HANDED_IN = {
     "ModuleNotFoundError": (
-        "The course's environment has no such package. If the module is a file of yours, copy its code into "
-        "a cell: only the notebook is handed in, and a check finds nothing else."
+        "The course's environment has no such package. If the module is your own file, copy its code "
+        "into a cell: only the notebook is handed in, and a check finds no other file."
     ),
     "FileNotFoundError": (
-        "If this is a file of yours, write what the answer needs into a cell: only the notebook is handed "
-        "in, and a check runs in an empty folder."
+        "If this is your own file, write what the answer needs into a cell: only the notebook is "
+        "handed in, and a check runs in an empty folder."
     ),
 }
 
@@ -81,7 +81,7 @@ class Unjudged(Exception):
         got = got.found if isinstance(got, Measured) else got
         missing = isinstance(error, KeyError) and isinstance(got, dict)  # of what a driver gives
         self.is_odd = missing or isinstance(error, _ODD)
-        self.came = f"rank {rank} gave back {kind_of_value(got)}: {short_value(got, 80)}"
+        self.came = f"rank {rank} returned {kind_of_value(got)}: {short_value(got, 80)}"
         super().__init__(f"{type(error).__name__}: {str(error)[:200]}")
 
 
@@ -115,7 +115,7 @@ class Tried:
     def _finding(self, rank: int) -> Finding | None:
         case, got = self.case, self.run.values[rank]
         if vast := vast_range(got):
-            return Finding(f"{vast} came back: no answer has that many numbers")
+            return Finding(f"{vast} was returned: no answer needs that many numbers")
         wanted = for_rank(case.right, rank)
         if callable(wanted) or isinstance(wanted, AllRanks):
             if other := like(for_rank(case.like, rank), got):
@@ -131,8 +131,8 @@ class Tried:
         if self.changed and self.changed[rank]:
             names = " and ".join(f"`{name}`" for name in self.changed[rank])
             return Finding(
-                f"it has changed {names}, which it was given",
-                "The caller still needs what it gave: work on a copy, such as `x.clone()`.",
+                f"it modified {names} in place",
+                "The caller still needs its argument unchanged. Work on a copy, such as `x.clone()`.",
             )
         return None
 
@@ -145,7 +145,7 @@ def implausible(reported: Sequence[str], got: Any) -> Finding | None:
     """Say so where something that a rank reports of itself can be neither a count, nor a time, nor a text."""
     for name in reported if isinstance(got, dict) else ():
         if name in got and not _can_be(got[name], _MOST_PARTS):
-            what = f"what it reports of itself as {name!r} cannot be: {short_value(got[name], 60)}"
+            what = f"it reported an impossible value for {name!r}: {short_value(got[name], 60)}"
             return Finding(what)
     return None
 
@@ -348,13 +348,13 @@ def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
         return
     given = case.given[rank]
     if any(same(value, got, 0) for value in given if isinstance(value, torch.Tensor)):
-        yield "This is what the rank was given, unchanged."
+        yield "This is the rank's argument, unchanged."
     if got is None:
-        yield "A rank that has to return something returns nothing: is there a `return` on every path?"
+        yield "This rank returned None. Does every path have a `return`?"
     if isinstance(case.right, Each):
         for other in range(case.world_size):
             if other != rank and same(case.right.values[other], got, case.tolerance):
-                yield "This is what another rank has to return: who is it that you look at?"
+                yield "This is the right value of a different rank. Which rank are you reading from?"
                 break
     yield from _related(case, right, got)
 
@@ -363,14 +363,14 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
     if isinstance(right, torch.Tensor) and not isinstance(got, torch.Tensor):
         if got is True:
             yield (
-                "This is what `wait()` returns; the data is in the tensor that you gave to the call."
+                "This is what `wait()` returns; the data is in the tensor that you passed to the call."
             )
         if isinstance(got, (list, tuple)) and right.dim() == 1 and same(right.tolist(), list(got)):
-            yield "The values are right, but not in a tensor: return a tensor."
+            yield "The values are right, but they are not in a tensor. Return a tensor."
         return
     if isinstance(right, (list, tuple)) and isinstance(got, (list, tuple)):
         if len(got) == len(right) and sorted(map(repr, right)) == sorted(map(repr, got)):
-            yield "These are the right parts, in another order."
+            yield "The elements are right, but in the wrong order."
         return
     if type(got) is not type(right) or isinstance(right, bool):
         return
@@ -381,12 +381,12 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
     if one.shape != other.shape or not one.numel():
         return
     if one.dtype != other.dtype and torch.equal(one.double(), other.double()):
-        yield "The numbers are right, the dtype is not."
+        yield "The numbers are right, but the dtype is wrong."
     if one.dtype == other.dtype and one.dtype in {torch.float64, torch.int64, torch.int32}:
         if torch.equal(one.float().to(one.dtype), other):
-            yield "This is the right value as float32 holds it. Keep the dtype of what you are given."
+            yield "This is the right value rounded to float32. Keep the dtype of the arguments."
         elif one.is_floating_point() and same(one, other, _FLOAT32):
-            yield "This agrees with the right value to 7 digits or so: float32 holds no more."
+            yield "This agrees with the right value to about 7 digits, the precision of float32."
     is_whole = not one.is_floating_point()
     one, other = one.double(), other.double()
     if case.world_size > 1:
@@ -397,12 +397,12 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
             if same(one * factor, other, 1e-4) or (whole and is_whole):
                 yield words
     if one.abs().sum() > 0 and same(-one, other, 1e-6):
-        yield "The sign is the other way round."
+        yield "The sign is wrong."
     if one.numel() > 1:
         if one.dim() and same(one.flatten().flip(0), other.flatten(), 0):
-            yield "These are the right elements, in reverse order."
+            yield "These are the right elements in reverse order."
         if same(one.flatten().sort().values, other.flatten().sort().values, 0):
-            yield "These are the right elements, in another order."
+            yield "The elements are right, but in the wrong order."
 
 
 # --- runs that did not end well -------------------------------------------------------------------
@@ -417,7 +417,8 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankFailed) and _is_other_stub(failure):
         number = _stub_number(failure.error.message)
         advice = (
-            f"Your answer needs that of Exercise {number}, which is not written yet: begin there."
+            f"Your answer needs your answer to Exercise {number}, which is not written yet. Write that "
+            "one first."
         )
     elif isinstance(failure, Deadlock):
         outcome = Outcome.DEADLOCKED
@@ -426,17 +427,20 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         outcome = Outcome.TOO_SLOW if failure.by_the_clock else Outcome.TIMED_OUT
         advice = _unwaited(run) or _at_different_lines(failure)
     elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD:
-        outcome, advice = Outcome.FLOODED, "Print less: a loop that prints seems not to end."
+        outcome, advice = (
+            Outcome.FLOODED,
+            "It printed too much. Is there an endless loop that prints?",
+        )
     elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY.search(str(failure.error)):
         outcome = Outcome.OUT_OF_MEMORY
-        advice = "No exercise needs so much: which tensor is too large?"
+        advice = "It ran out of memory. Look for a tensor that is too large."
     elif isinstance(failure, RankFailed) and failure.error.kind in _NOT_HANDED_IN:
         advice = _NOT_HANDED_IN[failure.error.kind]
     elif isinstance(failure, HostLost):
         outcome, advice = Outcome.FAULT, "This says nothing about your answer. Check it again."
     elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":
         outcome = Outcome.TIMED_OUT
-        advice = "A rank has used all of the processor time that there is."
+        advice = "A rank exceeded its limit of CPU time."
     # the exercise's own words know the task: they come before what can be said of any
     if outcome is not Outcome.NOT_ATTEMPTED:
         words = (each.words for each in exercise.failed if each.fits(case, run))
@@ -494,8 +498,8 @@ def _at_different_lines(failure: RankTimeout) -> str:
     if len({wait.state for wait in failure.waits if wait.event is None}) < 2:
         return ""
     return (
-        "The ranks stand at different lines. A collective needs all of them: does each rank make the same "
-        "calls in the same order?"
+        "The ranks are blocked at different lines. A collective must be called by all ranks: does "
+        "each rank make the same calls in the same order?"
     )
 
 
@@ -506,9 +510,9 @@ def _full_until_wait(run: Run) -> str:
         return ""
     peer = "" if event.peer is None else f" from rank {event.peer}"
     return (
-        f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. What the call writes "
-        "to must not be read before wait() has returned: until then the check keeps NaN there, or "
-        "the largest whole number."
+        f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. Do not read the tensor "
+        "that the call writes to before wait() returns: until then, the check fills it with NaN (or "
+        "the largest integer)."
     )
 
 
@@ -517,11 +521,12 @@ def _unwaited(run: Run) -> str:
     event = _never_waited_for(run)
     if event is None:
         return ""
-    peer = "" if event.peer is None else f" with rank {event.peer}"
+    to = "to" if event.op == "send" else "from"
+    peer = "" if event.peer is None else f" {to} rank {event.peer}"
     return (
-        f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. Under gloo a "
-        "transfer is over, and sure to happen at all, only when wait() has returned: keep the "
-        "Work that the call returns. is_completed() stays False until then."
+        f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. With gloo, a transfer "
+        "is complete only when wait() has returned, and without wait() it may never happen. Keep the "
+        "Work that the call returns, and call its wait()."
     )
 
 

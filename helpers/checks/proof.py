@@ -33,6 +33,7 @@ from helpers.checks.mistakes import (
 )
 from helpers.checks.reference import program_of_source
 from helpers.checks.result import CheckResult, Outcome
+from helpers.views.plain import plural
 from helpers.views.verdict import verdict_text
 
 # A name in braces that a case's facts should have filled in; f"{rank}" is Python, too.
@@ -155,7 +156,7 @@ def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET
         return f"a check ends with {result.outcome.value!r}, not {known.outcome.value!r}:\n{shown}"
     advice = failed.advice if failed else ""
     if known.kind is AnswerKind.MISTAKE and not is_sentence(known.words, advice):
-        return f"its author does not read its sentence, but: {advice or 'none'}\n{shown}"
+        return f"its author is shown a different message: {advice or 'none'}\n{shown}"
     if known.mistake and result.mistake != known.mistake:
         return (
             f"it is recognized as {result.mistake or 'nothing'!r}, not {known.mistake!r}:\n{shown}"
@@ -200,9 +201,7 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
     if outcome is Outcome.PASSED:
         raise CannotAdd(f"{file.name} passes all visible cases: it is not a wrong answer")
     if outcome is Outcome.NOT_ATTEMPTED:
-        raise CannotAdd(
-            f"{file.name} does not answer the exercise: it has to define {exercise.name}"
-        )
+        raise CannotAdd(f"{file.name} does not answer the exercise: it must define {exercise.name}")
     _append(path_of(exercise), replace(mistake, outcome=outcome))
     return known_mistakes(exercise)
 
@@ -256,7 +255,7 @@ def _free_title(exercise: Exercise, title: str) -> str:
 
 def _can_be_added(exercise: Exercise, mistake: KnownMistake) -> None:
     if not mistake.words.strip():
-        raise CannotAdd('say what its author must read: --say "..."')
+        raise CannotAdd('add the message for its author: --say "..."')
     if any(known.title == mistake.title for known in known_mistakes(exercise)):
         raise CannotAdd(
             f"{exercise.name} has a mistake called {mistake.title!r} already: choose another title"
@@ -288,9 +287,9 @@ def is_sentence(words: str, shown: str) -> bool:
 
 def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
     """Return a report for the author of an exercise: a line for each mistake."""
-    lines = [f"{exercise.heading}: {len(proofs)} mistakes"]
+    lines = [f"{exercise.heading}: {plural(len(proofs), 'mistake')}"]
     for proof in proofs:
-        fate = f"{proof.outcome} in {proof.failed} of {proof.of} cases"
+        fate = f"{proof.outcome} in {proof.failed} of {plural(proof.of, 'case')}"
         if proof.flaw:
             why = proof.flaw
         elif not proof.failed:
@@ -300,11 +299,11 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
                 f"expected: {proof.mistake.outcome.value}; the outcome is the word after its title"
             )
         elif proof.is_own:
-            why = "its own sentence"
+            why = "its author is shown its sentence"
         elif proof.others:
-            why = f"the sentence of: {', '.join(proof.others)}"
+            why = f"its author is shown the sentence of: {', '.join(proof.others)}"
         else:
-            why = f"not its own sentence, but: {proof.advice or 'none'}"
+            why = f"its author is shown a different message: {proof.advice or 'none'}"
             if proof.broken and not proof.advice:
                 rules = " and ".join(map(repr, proof.broken))
                 why += f"; it breaks {rules}, which is shown instead: write it as `wrong: ... | breaks: ...`"

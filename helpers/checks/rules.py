@@ -75,7 +75,11 @@ class OnlyCalls(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         # spans are the rank's own marks: only calls that communicate are held against the rule
-        allowed = f"only {listed(self.ops)} may be used here" if self.ops else "none is needed"
+        allowed = (
+            f"only {listed(self.ops)} may be used here"
+            if self.ops
+            else "no communication is needed"
+        )
         for event in trace.calls:
             if event.op not in self.ops:
                 yield f"rank {event.rank} calls {event.call}{at(event)}; {allowed}."
@@ -137,9 +141,9 @@ class Calls(FirstProblem):
             # bytes first: too many of them is the larger mistake
             if self.total is not None and sent > (enough := amount_of(self.total, case, rank)):
                 verb, where = (
-                    ("sends", "") if self.op == "send" else ("hands", f" to {self.op} in all")
+                    ("sends", "") if self.op == "send" else ("passes", f" to {self.op} in total")
                 )
-                yield f"rank {rank} {verb} {sent:,} bytes{where}; {enough:,} are enough.{then(self.why)}"
+                yield f"rank {rank} {verb} {sent:,} bytes{where}; the limit is {enough:,}.{then(self.why)}"
             count = self.exactly if self.most is None else self.most
             wanted = len(calls) if count is None else amount_of(count, case, rank)
             if is_off(len(calls), wanted, self.most is not None):
@@ -151,7 +155,7 @@ class Calls(FirstProblem):
             for call in calls if self.each is not None else ():
                 if call.nbytes > (enough := amount_of(self.each or 0, case, rank)):
                     where = f"{call.call}{at(call)}{f' in {self.phase}' if self.phase else ''}"
-                    what = f"hands {call.nbytes:,} bytes to {where}; {enough:,} are enough."
+                    what = f"passes {call.nbytes:,} bytes to {where}; the limit is {enough:,}."
                     yield f"rank {rank} {what}{then(self.why_large or self.why)}"
 
     def _calls(self, trace: Trace, rank: int) -> list[Event] | None:
@@ -162,20 +166,20 @@ class Calls(FirstProblem):
         return calls and [e for e in calls if (e.op == self.op if self.op else e.op != "span")]
 
     def _miscounted(self, rank: int, calls: Sequence[Event], wanted: int) -> str:
-        made, right = len(calls), f"{number_is(wanted)} right" if wanted else "none is needed"
+        how = "at most " if self.most is not None and wanted else ""
+        made, right = len(calls), f"expected: {how}{wanted or 'none'}"
         if self.together:
-            return f"the ranks send {plural(made, 'message')} in all; {number_is(wanted)} needed."
+            return f"the ranks send {plural(made, 'message')} in total; {right}."
         if self.phase:
             named = ", ".join(f"{call.call}{at(call)}" for call in calls[:4])
             many = f"{plural(made, 'call')} in {self.phase}: {named}"
             return f"rank {rank} makes {many if calls else f'no call in {self.phase}'}; {right}."
         if not self.op:
             named = ", ".join(call.call for call in calls[:6])
-            return f"rank {rank} makes {plural(made, 'call')} ({named}); {wanted} are enough."
+            return f"rank {rank} makes {plural(made, 'call')} ({named}); {right}."
         if self.total is not None:
-            return f"rank {rank} makes {plural(made, 'call')} of {self.op}; {wanted} are enough."
-        how = "at most " if self.most is not None else ""
-        return f"rank {rank} calls {self.op} {_times(made)}; {how}{_times(wanted)} is right."
+            return f"rank {rank} makes {plural(made, 'call')} of {self.op}; {right}."
+        return f"rank {rank} calls {self.op} {_times(made)}; expected: {how}{_times(wanted)}."
 
 
 @dataclass(frozen=True)
@@ -196,8 +200,8 @@ class PortRounds(FirstProblem):
             arrows = [f"{message.src} → {message.dst}" for message in rounds[-1]]
             last = ", ".join([*arrows[:4], *["…"] * (len(arrows) > 4)])
             yield (
-                f"the messages take {plural(len(rounds), 'round')}; {number_is(most)} enough "
-                f"(in the last one: {last}).{then(self.why)}"
+                f"the messages take {plural(len(rounds), 'round')}; expected: at most {most} (the last "
+                f"round: {last}).{then(self.why)}"
             )
 
 
@@ -213,8 +217,9 @@ class Peers(FirstProblem):
         for event in trace:
             # only sends: each message has one, and its receiver may take from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
-                to = listed([*map(str, self.allowed(case, event.rank))])
-                asked = f"it must send only to {to}" if to else "it must send to no rank"
+                allowed = self.allowed(case, event.rank)
+                ranks = f"only to rank{'s' * (len(allowed) > 1)} {listed([*map(str, allowed)])}"
+                asked = f"it must send {ranks if allowed else 'to no rank'}"
                 yield f"rank {event.rank} sends to rank {event.peer}{at(event)}; here {asked}."
 
 
@@ -232,7 +237,7 @@ class Order(FirstProblem):
             wanted = self.wanted(case, rank)
             if made != wanted:
                 made_text = f"makes the calls {', '.join(made)}" if made else "makes no calls"
-                yield f"rank {rank} {made_text}; wanted: {', '.join(wanted) or 'none'}."
+                yield f"rank {rank} {made_text}; expected: {', '.join(wanted) or 'none'}."
 
 
 @dataclass(frozen=True)
@@ -262,11 +267,6 @@ def amount_of(amount: Amount, case: Case, rank: int) -> int:
 def is_off(made: int, wanted: int, at_most: bool) -> bool:
     """Whether a number is not the one that is wanted; fewer are right where it says `at_most`."""
     return made > wanted or (made < wanted and not at_most)
-
-
-def number_is(count: int) -> str:
-    """Write a number with its verb: "1 is", "2 are"."""
-    return f"{count} {'is' if count == 1 else 'are'}"
 
 
 def then(sentence: str) -> str:

@@ -17,7 +17,7 @@ class Awaited(FirstProblem):
     Functional collectives, which DTensor uses as well, wait as soon as somebody reads the result.
     """
 
-    text: str = "no result is used before it is there"
+    text: str = "no result is used before it is ready"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace.calls:

@@ -25,7 +25,7 @@ class IssuedInside(FirstProblem):
 
     @property
     def text(self) -> str:
-        return f"every {self.op} starts before {self.span} ends, and nobody waits in between"
+        return f"every {self.op} starts before {self.span} ends, and no rank waits in between"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size) if self.applies(case) else ():
@@ -38,8 +38,8 @@ class IssuedInside(FirstProblem):
                     ended = any((span.end_ns or call.start_ns) < call.start_ns for span in spans)
                     yield (
                         f"rank {rank} calls {self.op}{at(call)} {'after' if ended else 'before'} "
-                        f"{self.span}. Issue each from a hook, as soon as its gradients are there; one "
-                        "gradient may make several ready at once."
+                        f"{self.span}. Issue each from a hook, as soon as its gradients are ready. One "
+                        "gradient can complete several of them."
                     )
             # each span by itself: waits between two backward passes are as they should be
             for span in spans:
@@ -50,14 +50,13 @@ class IssuedInside(FirstProblem):
         for call in calls:
             if not call.asynchronous:
                 yield (
-                    f"rank {call.rank} calls {call.call}{at(call)}, which waits at once: "
-                    f"{self.span} stands still until all ranks have answered. Pass async_op=True."
+                    f"rank {call.rank} calls {call.call}{at(call)}, which blocks: {self.span} stops "
+                    "until all ranks make the call. Pass async_op=True."
                 )
             if call.wait_ns is not None and call.wait_ns < last:
                 yield (
-                    f"rank {call.rank} waits for {call.call}{at(call)} while others are still to be "
-                    f"issued: {self.span} stands still. Nobody waits in a hook; wait when all of them "
-                    "are in flight."
+                    f"rank {call.rank} waits for {call.call}{at(call)} before all calls are issued, so "
+                    f"{self.span} is blocked. Do not wait in a hook; wait after all calls have started."
                 )
 
 
@@ -78,7 +77,7 @@ class SpanInFlight(FirstProblem):
             spans = [e for e in named_so if not any(_is_within(other, e) for other in named_so)]
             if len(spans) != 1:
                 often = f"{len(spans)} times" if spans else "never"
-                yield f"rank {rank} calls {self.name}() {often}; once is right."
+                yield f"rank {rank} calls {self.name}() {often}; expected: once."
                 continue
             [span] = spans
             for call in (event for event in trace.of(rank) if event.op in P2P):

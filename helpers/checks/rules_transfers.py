@@ -27,8 +27,8 @@ class NothingBlocks(FirstProblem):
         for event in trace:
             if event.op in P2P and not event.asynchronous:
                 yield (
-                    f"rank {event.rank} calls {event.call}{at(event)}, which waits at once; call "
-                    f"i{event.op} and wait later."
+                    f"rank {event.rank} calls {event.call}{at(event)}, which blocks; call i{event.op} "
+                    "and wait later."
                 )
 
 
@@ -47,8 +47,8 @@ class EachIsWaitedFor(FirstProblem):
                 number = f", number {alike.index(event) + 1} of {len(alike)}"
                 which = number if len(alike) > 1 else ""
                 yield (
-                    f"rank {event.rank} never waits for its {named(event)}{at(event)}{which}: until "
-                    "wait() has returned nobody knows whether it is over."
+                    f"rank {event.rank} never waits for its {named(event)}{at(event)}{which}: the "
+                    "transfer may be incomplete until wait() returns."
                 )
 
 

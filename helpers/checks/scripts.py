@@ -34,6 +34,7 @@ from helpers.jobs.run import TorchrunRun
 from helpers.jobs.torchrun import Asked, start_job
 from helpers.ranks import wire
 from helpers.ranks.budget import Budget
+from helpers.ranks.failures import TIMED_OUT_AFTER
 from helpers.ranks.processes import living_children
 
 ROOT = str(Path(__file__).parents[2])
@@ -143,7 +144,7 @@ def report_of(run: TorchrunRun, script: Path, nproc: int) -> dict[str, Any]:
 
 def is_late(failure: Exception | None) -> bool:
     """Whether a job failed because its time was up."""
-    return failure is not None and str(failure).startswith("not done after")
+    return failure is not None and str(failure).startswith(TIMED_OUT_AFTER)
 
 
 def under_fork(

@@ -132,8 +132,8 @@ def _with_stubs(source: str, title: str) -> str:
         return source
     if not title:
         raise RegionError(
-            "a solution with no exercise heading above it."
-            " Write one such as '## Exercise 5.3: Ring all-reduce (15 min, ●●●○○)'."
+            "there is no exercise heading above this solution. Write a heading such as '## Exercise "
+            "5.3: Ring all-reduce (15 min, ●●●○○)'."
         )
     _check_inside_functions(source, regions)
     stubbed = _replace(source, regions, title)

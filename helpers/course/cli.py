@@ -25,7 +25,7 @@ from helpers.course import workspace as workspaces
 from helpers.course.notebook_file import NotebookError
 from helpers.course.paths import names as path_names
 from helpers.course.workspace import Workspace, WorkspaceError
-from helpers.views.plain import PLAIN_MARKS
+from helpers.views.plain import PLAIN_MARKS, plural
 
 _FOR_WHOM = {
     "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
@@ -83,7 +83,7 @@ class _Course(click.Group):
                 tempfile.gettempdir()
             except FileNotFoundError:
                 raise _CannotRun(
-                    "There is no folder for temporary files that can be written. Set TMPDIR to one."
+                    "No folder for temporary files can be written. Set TMPDIR to a writable folder."
                 ) from error
             raise
         except ModuleNotFoundError as error:
@@ -162,7 +162,7 @@ def reset(notebook: str) -> None:
     fresh, kept = workspaces.reset(workspaces.find_workspace(), notebook)
     if kept:
         click.echo(f"Your file is now {_short(kept)}.")
-    click.echo(f"{_short(fresh)} is as it was handed out. If it is open, reload it from disk.")
+    click.echo(f"{_short(fresh)} has its original state again. If it is open, reload it from disk.")
 
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; see docs/json.md.")
@@ -223,7 +223,7 @@ def hint(exercise: str) -> None:
 
 @main.command()
 @click.argument("notebook", type=click.Path(path_type=Path))
-@click.option("--only", default="", help="One exercise, by its name or number.")
+@click.option("--only", default="", help="Only this exercise (name or number).")
 @_as_json
 def check(notebook: Path, only: str, as_json: bool) -> None:
     """Check every exercise of one notebook.
@@ -277,17 +277,24 @@ def room() -> None:
 
 
 _ROOM_FILE = click.option(
-    "--file", type=click.Path(path_type=Path), help="Its database: work/.room/board.sqlite3."
+    "--file",
+    type=click.Path(path_type=Path),
+    help="The database (default: work/.room/board.sqlite3).",
 )
 
 
 @room.command()
 @_ROOM_FILE
-@click.option("--host", default="127.0.0.1", help="The address to listen on; 0.0.0.0 for all.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="0 takes a free one.")
-@click.option("--address", default="", help="As learners reach it, if that is another one.")
-@click.option("--stuck-after", default=10.0, help="Minutes until a learner is stuck.")
-@click.option("--hub", is_flag=True, help="As a service of JupyterHub: users have joined.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option("--address", default="", help="Public URL, if it differs from the listen address.")
+@click.option("--stuck-after", default=10.0, help="Minutes until a learner counts as stuck.")
+@click.option("--hub", is_flag=True, help="Run as a JupyterHub service (users join automatically).")
 @click.option("--user", default="", help="Root becomes this user once the port is open.")
 def serve(file: Path | None, **options: Any) -> None:
     """Serve the board until Ctrl-C.
@@ -302,7 +309,7 @@ def serve(file: Path | None, **options: Any) -> None:
 @room.command()
 @_ROOM_FILE
 @click.argument("name", default="")
-@click.option("--silent", is_flag=True, help="All learners who have only joined, and sent nothing.")
+@click.option("--silent", is_flag=True, help="All learners who joined but sent nothing.")
 def forget(file: Path | None, name: str, silent: bool) -> None:
     """Remove a learner and all that the board keeps of them.
 
@@ -314,7 +321,7 @@ def forget(file: Path | None, name: str, silent: bool) -> None:
     with _serving() as rooms:
         if silent:
             count = rooms.forget_silent(file or _room_file())
-            click.echo(f"{count} learners are no longer in the room.")
+            click.echo(f"Removed from the room: {plural(count, 'learner')}.")
         else:
             rooms.forget(file or _room_file(), name)
             click.echo(f"{name} is no longer in the room.")
@@ -360,51 +367,57 @@ def _room_file() -> Path:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Where results go.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder for the results."
+)
 @click.option(
     "--sandbox",
     type=click.Choice(["auto", "bubblewrap", "landlock", "none"]),
     default="auto",
     help="The sandbox for answers; auto takes the strongest that works here.",
 )
-@click.option("--jobs", type=click.IntRange(1, 256), help="How many at a time; two for each core.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    help="Submissions graded in parallel (default: two per core).",
+)
 @click.option("--roster", type=click.Path(path_type=Path), help="Your platform's export, as CSV.")
 @click.option(
     "--pictures",
     type=click.Choice(["failed", "all", "none"]),
     default="failed",
-    help="Of which visible runs learners get a picture.",
+    help="Which visible runs to draw for learners: all, failed or none.",
 )
 @click.option(
     "--release",
     type=click.Path(path_type=Path),
-    help="The bundle that was handed out: tell where the checks here differ.",
+    help="The released bundle; warn if its checks differ from these.",
 )
 @click.option("--scheduler", default="", help="Address of a Dask cluster to grade on.")
-@click.option("--title", help="What reports call the class; by default the folder's name.")
+@click.option("--title", help="Name of the class in reports (default: the folder's name).")
 @click.option(
     "--notebooks",
     default="",
-    help='The class\'s, as in "04 05"; by default those that a quarter of the learners handed in.',
+    help='Notebooks that count, such as "04 05" (default: all that a quarter of the learners submitted).',
 )
 @click.option("--github", is_flag=True, help="Print annotations for GitHub's checks, too.")
-@click.option("--verify", is_flag=True, help="Grade once more, and report each difference.")
+@click.option("--verify", is_flag=True, help="Grade a second time and report each difference.")
 @click.option(
     "--policy",
     type=click.Path(path_type=Path),
-    help="How points are counted; by default policy.toml in OUT, if it is there.",
+    help="How points are counted (default: policy.toml in OUT, if it exists).",
 )
 @click.option(
     "--overrides",
     type=click.Path(path_type=Path),
-    help="Points that you set by hand; by default overrides.csv in OUT, if it is there.",
+    help="Points that you set by hand (default: overrides.csv in OUT, if it exists).",
 )
 @click.option(
     "--groups",
     type=click.Path(path_type=Path),
-    help="Who handed in one file together; by default groups.csv in OUT, if it exists.",
+    help="Learners who submitted one file together (default: groups.csv in OUT, if it exists).",
 )
-@click.option("--again", is_flag=True, help="Try everything again, also what was kept.")
+@click.option("--again", is_flag=True, help="Ignore cached results and regrade everything.")
 @_as_json
 def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Grade a folder of notebooks.
@@ -434,12 +447,12 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
 
 
 @main.command()
-@click.option("--path", type=click.Choice(path_names()), required=True, help="Which path.")
+@click.option("--path", type=click.Choice(path_names()), required=True, help="The path to divide.")
 @click.option(
     "--hours",
     type=click.FloatRange(0.5, 24),
     default=8,
-    help="How long a session may be, breaks included.",
+    help="Longest session in hours, including breaks.",
 )
 def plan(path: str, hours: float) -> None:
     """Divide a path into sessions for a class.
@@ -463,12 +476,18 @@ def plan(path: str, hours: float) -> None:
 @main.command()
 @click.argument("notebooks", nargs=-1)
 @click.option(
-    "--path", type=click.Choice(path_names()), help="One file: a slide for each heading of a path."
+    "--path",
+    type=click.Choice(path_names()),
+    help="Write one file, with a slide for each heading of a path.",
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("slides"), help="A folder.")
-@click.option("--stored", is_flag=True, help="Do not run them: pictures stand still, as stored.")
-@click.option("--further", is_flag=True, help="With the optional exercises.")
-@click.option("--solutions", is_flag=True, help="With the solution after each exercise.")
+@click.option(
+    "--stored",
+    is_flag=True,
+    help="Use the stored (static) pictures instead of running the notebooks.",
+)
+@click.option("--further", is_flag=True, help="Include the optional exercises.")
+@click.option("--solutions", is_flag=True, help="Include the solution after each exercise.")
 def slides(notebooks: tuple[str, ...], path: str | None, out: Path, **options: bool) -> None:
     """Make slides of notebooks, or of a path.
 
@@ -507,7 +526,7 @@ def teach(out: Path) -> None:
         from helpers.room.teacher_pages import write_teacher_pages
 
         pages = write_teacher_pages(lessons(workspaces.find_workspace()), out)
-    click.echo(f"{len(pages)} pages. Open {_short(pages[-1])}.")
+    click.echo(f"{plural(len(pages), 'page')}. Open {_short(pages[-1])}.")
 
 
 @main.command()
@@ -516,15 +535,15 @@ def teach(out: Path) -> None:
     "--add",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Add the wrong answer in a file.",
+    help="Add the wrong answer in FILE.",
 )
 @click.option("--show", metavar="TITLE", help="Print the whole program of this answer.")
-@click.option("--only", metavar="EXERCISE", help="Of RESULTS: this exercise alone.")
-@click.option("--group", type=int, help="Of RESULTS, with --only: show the program of this group.")
+@click.option("--only", metavar="EXERCISE", help="Only this exercise in RESULTS.")
+@click.option("--group", type=int, help="With RESULTS and --only: show the program of this group.")
 @click.option(
-    "--say", default="", help="With --add or --group: the sentence that its author must read."
+    "--say", default="", help="With --add or --group: the message to show for this mistake."
 )
-@click.option("--sandbox", default="auto", help="Of RESULTS: as for `course grade`.")
+@click.option("--sandbox", default="auto", help="Sandbox for RESULTS; see `course grade`.")
 def mistakes(
     what: tuple[str, ...],
     add: Path | None,
@@ -570,7 +589,7 @@ def mistakes(
     click.echo(table(found, proofs))
     good = all(proof.is_good for proof in proofs)
     if add is not None:
-        click.echo(f"Added to {path_of(found)}." + " Repair what is BAD." * (not good))
+        click.echo(f"Added to {path_of(found)}." + " Fix the lines marked BAD." * (not good))
         sys.exit(not good)
     others, all_others = table_of_others(found)
     click.echo(others)
@@ -578,16 +597,16 @@ def mistakes(
 
 
 @main.command()
-@click.option("--with-solutions", is_flag=True, help="With solutions/, for show_me and to read.")
+@click.option("--with-solutions", is_flag=True, help="Include solutions/ (enables show_me).")
 @click.option(
     "--without-mistakes",
     is_flag=True,
-    help="Without the known mistakes: wrong answers get no advice of their own.",
+    help="Leave out the known mistakes: wrong answers then get no specific advice.",
 )
 @click.option(
     "--with-own-mistakes",
     is_flag=True,
-    help="With the mistakes that you have added: many are programs of your learners.",
+    help="Include your own mistakes. Careful: these are learners' programs.",
 )
 @click.argument("out", type=click.Path(path_type=Path))
 def release(
@@ -616,9 +635,11 @@ def release(
 
 @main.command()
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--secret", required=True, help="For the hidden cases; keep it.")
-@click.option("--notebooks", default="", help='Those that count ("04 05"). Default: all handed in.')
-@click.option("--policy", type=click.Path(path_type=Path), help="A policy.toml: its weights count.")
+@click.option("--secret", required=True, help="Secret for the hidden cases; keep it.")
+@click.option(
+    "--notebooks", default="", help='Notebooks that count, such as "04 05" (default: all).'
+)
+@click.option("--policy", type=click.Path(path_type=Path), help="A policy.toml with the weights.")
 def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> None:
     """Write the zip that Gradescope takes as an autograder.
 
@@ -643,7 +664,7 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
     except OSError as error:
         click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
         sys.exit(2)
-    click.echo(f"{_short(out)} holds the secret: give it to nobody but Gradescope.")
+    click.echo(f"{_short(out)} contains the secret: upload it only to Gradescope.")
 
 
 @main.command()
@@ -658,8 +679,14 @@ def build() -> None:
 
 @main.command()
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--notebooks", default="", help='Some of them, by number ("00 04"); by default all.')
-@click.option("--stored", is_flag=True, help="Do not run them: pictures stand still, as stored.")
+@click.option(
+    "--notebooks", default="", help='Only these notebooks, such as "00 04" (default: all).'
+)
+@click.option(
+    "--stored",
+    is_flag=True,
+    help="Use the stored (static) pictures instead of running the notebooks.",
+)
 def site(out: Path, notebooks: str, stored: bool) -> None:
     """Write the course as static pages.
 

@@ -95,7 +95,7 @@ def _fork() -> tuple[bool, str]:
     if pid == 0:
         os._exit(0)
     if status := os.waitpid(pid, 0)[1]:
-        raise Missing(f"a forked process ended with status {status}")
+        raise Missing(f"a forked process exited with status {status}")
     return True, "works: ranks start in milliseconds"
 
 
@@ -117,7 +117,7 @@ def _memory() -> tuple[bool, str]:
 def _shared_memory() -> tuple[bool, str]:
     path = Path("/dev/shm")
     if not path.is_dir():
-        return True, "this system keeps it elsewhere, without a limit here"
+        return True, "no /dev/shm on this system; nothing to check"
     free = shutil.disk_usage(path).free
     return free >= 256 * MIB, f"{free / MIB:.0f} MiB free in {path}"
 
@@ -144,12 +144,12 @@ def _temp_folder() -> tuple[bool, str]:
 def _bubblewrap() -> tuple[bool, str]:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
-        return False, "no bubblewrap (bwrap) here"
+        return False, "bubblewrap (bwrap) is not installed"
     words = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]
     worked, said = _run(bwrap, *words)
     if not worked:
-        return False, f"{bwrap} may not make namespaces: {said.strip()}"
-    return True, f"{bwrap} ran a program in namespaces of its own"
+        return False, f"{bwrap} cannot create namespaces: {said.strip()}"
+    return True, f"{bwrap} ran a program in its own namespaces"
 
 
 def landlock_version() -> int:
@@ -167,7 +167,10 @@ def landlock_version() -> int:
 
 def _landlock() -> tuple[bool, str]:
     version = landlock_version()
-    return version > 0, f"version {version}" if version else "this kernel has none, or it is off"
+    return (
+        version > 0,
+        f"version {version}" if version else "this kernel does not have it, or it is disabled",
+    )
 
 
 # --- installed software ---------------------------------------------------------------------------
@@ -193,8 +196,8 @@ def packages(root: Path | None = None) -> tuple[bool, str]:
     if unsure := untested(torch):
         other.append(unsure)
     if other:
-        return False, f"other versions: {', '.join(other)}"
-    return True, f"torch {version('torch')}, and all others as tested"
+        return False, f"different versions: {', '.join(other)}"
+    return True, f"torch {version('torch')}; all other packages are at their tested versions"
 
 
 def direct_dependencies() -> set[str]:
@@ -220,7 +223,7 @@ def _gloo() -> tuple[bool, str]:
 
     run = launch(_sum_of_ranks, 2, timeout=TIMEOUT_S, backend="gloo")
     if run.values != [1.0, 1.0]:
-        raise Missing(f"two ranks gave {run.values}, not [1.0, 1.0]")
+        raise Missing(f"two ranks returned {run.values}, not [1.0, 1.0]")
     return True, f"two ranks started and answered in {run.seconds:.2f} s"
 
 
@@ -274,7 +277,7 @@ def _browser() -> tuple[bool, str]:
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     worked, said = _run(path, "--version") if path else (False, "")
     if not worked:
-        return False, "no Chromium or Chrome that runs: the test that drives JupyterLab is skipped"
+        return False, "no working Chromium or Chrome: the test that drives JupyterLab is skipped"
     return True, said.strip().splitlines()[-1]
 
 
@@ -295,19 +298,23 @@ def _run(*command: str) -> tuple[bool, str]:
 
 
 PROBES: tuple[tuple[str, Probe, str], ...] = (
-    ("fork", _fork, "On macOS nothing is to be done: all works, and starts slower."),
+    ("fork", _fork, "On macOS no action is needed: everything works, but ranks start more slowly."),
     ("Python", _python, ""),  # pip does not install the course with one that is too old
     ("packages", packages, "`make venv`"),
-    ("gloo", _gloo, "Look at a firewall, the host's name in /etc/hosts, and the lines below."),
-    ("GPUs", _nccl, "Nothing to do, unless you want to use them: install a torch with NCCL."),
-    ("CPUs", _cpus, "Two or more show what the notebooks measure."),
+    ("gloo", _gloo, "Check the firewall, the hostname in /etc/hosts, and the other findings."),
+    ("GPUs", _nccl, "No action is needed. To use them, install a torch with NCCL."),
+    ("CPUs", _cpus, "With two or more CPUs the timings match the notebooks."),
     ("memory", _memory, "Close other programs, or other kernels."),
-    ("shared memory", _shared_memory, "Start a container with --shm-size=1g: DataLoaders need it."),
+    (
+        "shared memory",
+        _shared_memory,
+        "Start a container with --shm-size=1g. Without it, DataLoader workers may crash.",
+    ),
     ("open files", _open_files, "`ulimit -n 4096` before `make lab`; `ulimit -Hn` is the most."),
     ("temp folder", _temp_folder, "Free some space, or set TMPDIR."),
-    ("JupyterLab", _jupyterlab, "`make venv`, or enable the extension as said above."),
+    ("JupyterLab", _jupyterlab, "`make venv`, or enable the extension with the command above."),
     ("MPI", _mpi, f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"),
-    ("sandbox", _bubblewrap, "Only grading uses it: install bubblewrap, allow user namespaces."),
+    ("sandbox", _bubblewrap, "Only grading uses it: install bubblewrap and allow user namespaces."),
     ("Landlock", _landlock, "Only grading uses it, as a second layer: add landlock to lsm=."),
     ("browser", _browser, "Only `make test` uses it: sudo apt-get install chromium"),
 )

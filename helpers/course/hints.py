@@ -15,6 +15,7 @@ from helpers.course.progress import read, record_hint
 from helpers.course.told import Told, to_html
 from helpers.course.workspace import find_workspace
 from helpers.views.live import widget_view
+from helpers.views.plain import plural
 
 
 def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
@@ -71,7 +72,7 @@ def _heading(found: Heading, level: int, seen: int) -> str:
     if not found.hints:
         return f"**{about}** has no hints."
     if seen >= level:
-        return f"**{about}**: there are no more hints than these {level}."
+        return f"**{about}**: that was the last of {plural(level, 'hint')}."
     return f"**{about}**: hint {level} of {len(found.hints)}."
 
 
@@ -83,6 +84,4 @@ def _solution(found: Heading) -> str:
     solution = f"{found.notebook}.ipynb"
     if (find_workspace().solutions / solution).is_file():
         return f"The solution is in solutions/{solution}; `show_me({found.name!r})` shows it next to yours."
-    return (
-        "These are all the hints. The person who gave you this copy of the course has the solution."
-    )
+    return "That was the last hint. Your instructor has the solution."

@@ -293,8 +293,8 @@ def write_home(work: Path) -> Path:
         with suppress(OSError):  # JupyterLab opens only what is below its own folder
             shown.symlink_to(docs, target_is_directory=True)
     words = (
-        "# Where you are\n\nThis page follows your work while it is open. If it stands still, run the cell "
-        "below (Shift+Enter)."
+        "# Where you are\n\nThis page follows your work while it is open. If it does not change, run "
+        "the cell below (Shift+Enter)."
     )
     cells: list[dict[str, Any]] = [
         {"cell_type": "markdown", "id": "home-1", "metadata": {}, "source": words},

@@ -84,7 +84,7 @@ def check_cell_ids(notebook: Notebook, name: str) -> None:
             )
         if cell_id in seen:
             raise NotebookError(
-                f"{name}, cell {number}: its id {cell_id!r} is also that of cell {seen[cell_id]}."
-                " Delete one and paste it again in JupyterLab."
+                f"{name}, cell {number}: its id {cell_id!r} is also the id of cell {seen[cell_id]}. "
+                "Delete one and paste it again in JupyterLab."
             )
         seen[cell_id] = number

@@ -211,8 +211,8 @@ def _load(path: Path) -> Progress:
     except ProgressFormatError as error:
         kept = _move_aside(path)
         return Progress(
-            note=f"{path.name} could not be read: {error}. It is kept as {kept.name}, and your"
-            " progress starts afresh."
+            note=f"{path.name} could not be read: {error}. It is kept as {kept.name}, and your progress "
+            "starts again from zero."
         )
 
 
@@ -255,7 +255,7 @@ def locked(path: Path) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"another program has held {lock.name} for long") from None
+                    raise TimeoutError(f"another process is holding {lock.name}") from None
                 time.sleep(0.01)
             except OSError as error:
                 # Some network disks have no locks: two kernels at once may then lose a score.

@@ -131,7 +131,7 @@ def _read_file(path: Path) -> list[Quiz]:
     except ValueError as error:
         raise QuizFileError(f"{path.name}: {error}") from None
     if set(content) != {"quiz"} or not isinstance(content["quiz"], list):
-        raise QuizFileError(f"{path.name}: a quiz file holds [[quiz]] tables and nothing else")
+        raise QuizFileError(f"{path.name}: a quiz file may contain only [[quiz]] tables")
     return [_quiz(entry, f"{path.name}, quiz {i}") for i, entry in enumerate(content["quiz"], 1)]
 
 
@@ -148,17 +148,17 @@ def _quiz(entry: Any, where: str) -> Quiz:
 def _problem(quiz: Quiz) -> str:
     count = len(quiz.options)
     if not re.fullmatch(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", quiz.id):
-        return "an id has small letters, digits, - and _ only"
+        return "an id may contain only lower-case letters, digits, - and _"
     if not 2 <= count <= 5:
-        return f"a quiz has 2 to 5 options, not {count}"
+        return f"a quiz must have 2 to 5 options, not {count}"
     if len(set(quiz.options)) != count:
         return "two options are the same"
     if not all(text.strip() for text in (quiz.question, quiz.why, *quiz.options)):
-        return "the question, each option and 'why' must be text that is not empty"
+        return "the question, each option and 'why' must be non-empty text"
     if not 0 <= quiz.answer < count:
-        return f"the answer is one of 0 to {count - 1}, not {quiz.answer!r}"
+        return f"the answer must be from 0 to {count - 1}, not {quiz.answer!r}"
     if quiz.wrong and len(quiz.wrong) != count:
-        return f"'wrong' has a line for each of the {count} options (\"\" for the right one)"
+        return f"'wrong' needs one entry for each of the {count} options (\"\" for the right one)"
     return ""
 
 

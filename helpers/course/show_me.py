@@ -61,7 +61,7 @@ def show_me(asked: Any) -> SideBySide | Told:
     reference = _source_in(solved, found.name)
     if reference is None:
         return Told(
-            f"This copy of the course has no solutions: the person who gave it to you has that of "
+            "This copy of the course has no solutions. Your instructor has the solution to "
             f"{found.number} {found.title}. `hint({found.name!r})` gives the next hint."
         )
     if not read().has_passed(found.name):

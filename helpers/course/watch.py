@@ -30,7 +30,10 @@ def watch(folder: Path) -> None:
     seen = {path: _stamp(path) for path in folder.glob("*.ipynb")}
     # As they stand: only what is saved from now on counts.
     before: dict[Path, Mapping[str, str]] = {p: _sources(_answers(p)[1]) for p in seen}
-    print(f"Watching {folder}: save a notebook, and what you changed is checked. Ctrl-C ends it.")
+    print(
+        f"Watching {folder}: each time you save a notebook, the exercises that you changed are checked. "
+        "Ctrl-C stops it."
+    )
     try:
         for path in saved(folder, seen):
             before[path] = look(path, before.get(path, {}))

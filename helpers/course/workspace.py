@@ -127,7 +127,8 @@ def _made(workspace: Workspace) -> Path:
         work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WorkspaceError(
-            f"{work} cannot be made ({error.strerror}). Set REAL_RANKS_WORK to a folder that you can write."
+            f"{work} cannot be created ({error.strerror}). Set REAL_RANKS_WORK to a folder that you "
+            "can write."
         ) from error
     if not os.access(work, os.W_OK):
         raise WorkspaceError(
@@ -144,7 +145,7 @@ def find_notebook(folder: Path, which: str) -> Path:
         if wanted in (path.stem, number, number.removeprefix("0")):
             return path
     known = ", ".join(path.stem for path in sorted(folder.glob("*.ipynb"))) or "none yet"
-    raise WorkspaceError(f"No notebook {which!r}. There are: {known}. Name one, or its number.")
+    raise WorkspaceError(f"No notebook {which!r}. Available: {known}. Pass a name or number.")
 
 
 def cells_of(notebook: str) -> list[Notebook]:

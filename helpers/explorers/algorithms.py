@@ -31,7 +31,7 @@ WORDS = {
     "row": "round {round}: {listed}",
     "says": "{algorithm}, {ranks:rank}: {rounds:round} of {each:bytes} each, predicted by α + βn: "
     "{time:seconds}.",
-    "always": "With this many ranks both take equally many rounds, and the ring's are shorter.",
+    "always": "With this many ranks both take the same number of rounds, and the ring's are shorter.",
     "from": "From {crossing:bytes} on the ring is cheaper than the tree.",
 }
 

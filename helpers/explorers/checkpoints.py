@@ -15,8 +15,8 @@ CONTROLS: tuple[Control, ...] = (
 )
 START = {"write_s": 60, "days": 300, "hosts": 256}
 WORDS = {
-    "row": "a save every {minutes:1} min: {saving:1%} lost to saving, {undone:1%} to work "
-    "undone, {both:1%} in all",
+    "row": "a save every {minutes:1} min: {saving:1%} lost to saving, {undone:1%} to work undone, {both:1%} "
+    "in total",
     "says": "The job fails every {hours:1} h. Best: a save every {best:1} min, which loses "
     "{lost:1%} of the time.",
     "short": "So short between failures the formula no longer holds.",

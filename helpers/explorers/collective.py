@@ -30,7 +30,7 @@ CONTROLS: tuple[Control, ...] = (
 START = {"op": "all_gather", "ranks": 4, "root": 0, "reduction": "SUM"}
 WORDS = {
     "row": "rank {rank}: {before} → {after}",
-    "says": "{call} on {ranks:rank}: rank 0 handed in {nbytes:byte}.",
+    "says": "{call} on {ranks:rank}: rank 0 passed {nbytes:byte}.",
     "rootless": "It has no root: every rank gets its part.",
 }
 

@@ -149,7 +149,7 @@ function draw(pen, { rows }, { memory_gb }) {
     if (!narrow) pen.text(`rest ${i}`, 0, y + 43, rest.join(", "), "soft");
   });
   pen.text("time", left, 16, "one step", "soft");
-  pen.text("memory", second, 16, narrow ? "fullest GPU" : "held by the fullest GPU", "soft");
+  pen.text("memory", second, 16, narrow ? "peak memory" : "peak memory of a GPU", "soft");
   bars(pen, "time", {
     box: [left, top, width], looks: times, write: seconds, pitch, high,
     most: Math.max(...rows.map(({ total }) => total)),

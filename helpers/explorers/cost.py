@@ -54,7 +54,7 @@ WORDS = {
     "best": "Best: {layout}. A step takes {total:seconds}, the GPUs do {mfu:0%} of their peak in useful "
     "work, and 1 trillion tokens take {days:1} days.",
     "nothing": "Nothing fits: the smallest layout, {layout}, needs {memory:bytes} of {memory_gb} GB.",
-    "uneven": "No layout deals this batch out evenly over these GPUs. Try fewer GPUs, or more samples.",
+    "uneven": "No layout divides this batch evenly among these GPUs. Try fewer GPUs, or more samples.",
 }
 
 

@@ -32,6 +32,6 @@ def explore(name: str, **setting: Any) -> Explorer:
         ValueError: The name does not exist, or a control does not offer the value.
     """
     if name not in NAMES:
-        raise ValueError(f"there is no explorer {name!r}; there are {', '.join(NAMES)}.")
+        raise ValueError(f"there is no explorer {name!r}. Available: {', '.join(NAMES)}.")
     module = import_module(f"helpers.explorers.{name}")
     return Explorer(module, module.START | setting)

@@ -70,7 +70,9 @@ class Explorer:
         names = {control.name for control in self.module.CONTROLS}
         if names != set(self.setting):
             wrong = ", ".join(sorted(names ^ set(self.setting)))
-            raise ValueError(f"the controls are {', '.join(sorted(names))}; what about {wrong}?")
+            raise ValueError(
+                f"unknown control: {wrong}. The controls are {', '.join(sorted(names))}."
+            )
         for control in self.module.CONTROLS:
             if self.setting[control.name] not in control.options.values():
                 raise ValueError(

@@ -19,7 +19,7 @@ CONTROLS: tuple[Control, ...] = (
 START = {"parameters": 8 * _BILLION, "ranks": 8, "numbers": 2, "gpu_gb": 80}
 WORDS = {
     "row": "{name}: weights {weights:bytes}, gradients {gradients:bytes}, optimizer state {state:bytes}; "
-    "{total:bytes} in all",
+    "{total:bytes} in total",
     "fits": "On {ranks:rank} with {gpu_gb} GB each, before any activation, there is room for {fitting}.",
     "nothing": "On {ranks:rank} with {gpu_gb} GB each nothing fits: even ZeRO-3 needs {least:bytes} on "
     "each, before any activation.",

@@ -9,7 +9,7 @@ function plan({ samples, ranks, shuffle, drop_last, set_epoch }, { shuffled }) {
   for (const index of epochs[0].flat()) counts.set(index, (counts.get(index) ?? 0) + 1);
   return {
     each, left_out: samples - counts.size, repeated: [...counts.values()].filter((n) => n > 1).length,
-    order: `${epochs[0]}` === `${epochs[1]}` ? "the same" : "another one",
+    order: `${epochs[0]}` === `${epochs[1]}` ? "the same" : "different",
     rows: epochs.flatMap((shares, epoch) => shares.map((own, rank) => (
       { epoch, rank, own, listed: own.join(" ") || "nothing" }
     ))),
@@ -39,7 +39,7 @@ function draw(pen, { rows, each }, { samples, ranks }) {
   const framed = counts.some((all) => new Set(all).size < all.length);
   pen.legend([
     ["sample, the first one lightest", "hsl(200 68% 77%)"],
-    ...(framed ? [["given out more than once (framed)", pen.colors.failure.color]] : []),
+    ...(framed ? [["given more than once (framed)", pen.colors.failure.color]] : []),
   ]);
   pen.high(beside ? panel : 2 * panel);
 }

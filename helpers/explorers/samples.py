@@ -21,7 +21,7 @@ START = {"samples": 10, "ranks": 4, "shuffle": False, "drop_last": False, "set_e
 WORDS = {
     "row": "epoch {epoch}, rank {rank}: {listed}",
     "says": "{samples:sample} on {ranks:rank}: each rank is given {each:sample} per epoch. {left_out:sample} "
-    "left out, {repeated:sample} given out more than once. The order of the second epoch is {order}.",
+    "left out, {repeated:sample} given more than once. The order of the second epoch is {order}.",
 }
 
 
@@ -50,7 +50,7 @@ def plan(
         "each": len(epochs[0][0]),
         "left_out": samples - len(counts),
         "repeated": sum(count > 1 for count in counts.values()),
-        "order": "the same" if epochs[0] == epochs[1] else "another one",
+        "order": "the same" if epochs[0] == epochs[1] else "different",
         "rows": [
             {"epoch": e, "rank": r, "own": own, "listed": " ".join(map(str, own)) or "nothing"}
             for e, epoch in enumerate(epochs)

@@ -223,7 +223,7 @@ def find_interface(name: str, address: str) -> tuple[str, str]:
     if name:
         if not have.get(name):
             raise ValueError(
-                f"no network interface {name!r} with an address; there are {', '.join(have)}"
+                f"no network interface {name!r} has an address; available: {', '.join(have)}"
             )
         return name, have[name][0]
     for each, addresses in have.items():

@@ -50,7 +50,7 @@ def _own_security() -> Any:
         return Security.temporary()  # type: ignore[no-untyped-call]
     except ImportError:
         raise LaunchError(
-            "a cluster with a key of its own needs the package cryptography: pip install cryptography."
+            "a cluster with its own key needs the package cryptography: pip install cryptography."
         ) from None
 
 
@@ -92,7 +92,8 @@ def ssh_cluster(names: Sequence[str]) -> Any:
         )
     except (OSError, RuntimeError, asyncssh.Error) as error:
         raise LaunchError(
-            f"Dask did not start by ssh on {', '.join(names)}: {error}. Is there {sys.executable}, with Dask?"
+            f"Dask did not start by ssh on {', '.join(names)}: {error}. Check that {sys.executable}, "
+            "with Dask, exists there."
         ) from None
 
 
@@ -152,7 +153,7 @@ class SlurmCluster:
         except FileNotFoundError:
             self._scheduler.close()
             raise LaunchError(
-                "there is no srun here: this is not a machine of a Slurm cluster."
+                "srun is not installed: this machine does not belong to a Slurm cluster."
             ) from None
 
     def __enter__(self) -> Self:

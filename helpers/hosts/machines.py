@@ -140,7 +140,7 @@ class Hosts:
             time.sleep(0.1)  # a nanny may be about to restart a worker
         self._servers = self._start_servers(workers)
         if lost := [name for name in before if name not in self.names]:
-            note_for_next_run(f"{', '.join(lost)} has gone: ranks run on {', '.join(self.names)}")
+            note_for_next_run(f"lost {', '.join(lost)}: ranks now run on {', '.join(self.names)}")
         return self._servers
 
     # --- opening ----------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class Hosts:
         """Return (name, address) of one worker on each host, in the order of the hosts."""
         found = self._client.scheduler_info(n_workers=-1)["workers"]
         if not found:
-            raise LaunchError("the Dask cluster has no workers: a worker on each host is needed.")
+            raise LaunchError("the Dask cluster has no workers. Start a worker on each host.")
         order = sorted(found, key=lambda address: _order(found[address]["name"], address))
         if self._kind is not Kind.FOUND:  # the cluster was started with one worker for each host
             return [(found[address]["host"], address) for address in order]
@@ -246,13 +246,13 @@ class Hosts:
         thread.join(_ANSWER_S)
         if not failed:
             raise LaunchError(
-                f"a worker of the Dask cluster has not answered for {_ANSWER_S:g} s; there are "
+                f"a worker of the Dask cluster has not answered for {_ANSWER_S:g} s. The workers are "
                 f"{', '.join(self._client.scheduler_info(n_workers=-1)['workers'])}."
             )
         if isinstance(failed[0], ModuleNotFoundError):
             raise LaunchError(
-                f"a worker of the Dask cluster has no course, or an older one ({failed[0]}): install the "
-                "same version there."
+                f"on a worker of the Dask cluster the course is missing or older ({failed[0]}). "
+                "Install the same version there."
             )
         if failed[0] is not None:
             raise LaunchError(f"a worker of the Dask cluster cannot load the course: {failed[0]!r}")
@@ -302,8 +302,9 @@ class Hosts:
                 if why:
                     raise LaunchError(
                         f"{host.name} cannot connect to {other.name} ({other.address}, interface "
-                        f"{other.interface}): {why}. Ranks need free TCP ports between the hosts; is there "
-                        "a firewall, or another interface? hosts(..., interface=NAME) names one."
+                        f"{other.interface}): {why}. Ranks need free TCP ports between the hosts: "
+                        "check the firewall, or choose a different interface with hosts(..., "
+                        "interface=NAME)."
                     )
         for host in hosts:
             host.near.tell("hush")
@@ -368,8 +369,11 @@ def _compare(found: Mapping[str, Mapping[str, str]]) -> None:
     for name, theirs in found.items():
         for what, mine in versions().items():
             if not theirs.get(what):
-                raise LaunchError(f"{name} has no {what}: install the same there as here, {mine}.")
+                raise LaunchError(
+                    f"{name} does not have {what}. Install the same version there as here, {mine}."
+                )
             if theirs[what] != mine:
                 raise LaunchError(
-                    f"{name} has {what} {theirs[what]}, and here is {mine}: ranks need the same everywhere."
+                    f"{name} has {what} {theirs[what]}, but this machine has {mine}. Ranks need the "
+                    "same version everywhere."
                 )

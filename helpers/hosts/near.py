@@ -50,7 +50,7 @@ class Near(Streams):
 
     def __init__(self, link: socket.socket) -> None:
         super().__init__(link)
-        self.why = "the course's process there has ended, or the connection to it"
+        self.why = "the course's process on that host exited, or its connection was lost"
         self._owner = os.getpid()
         self._numbers = itertools.count(1)
         # When the answer that was fetched last arrived.
@@ -140,7 +140,7 @@ class Near(Streams):
             self._control.close()
 
     def on_silence(self) -> None:
-        self.why = "nothing has been heard of it for ten seconds"
+        self.why = "it has not answered for ten seconds"
 
     def heard(self, kind: int, launch: int, rank: int, body: bytes) -> None:
         if kind == CONTROL:
@@ -152,7 +152,7 @@ class Near(Streams):
             (start,), (lost,) = COUNT.unpack_from(body), COUNT.unpack_from(body, COUNT.size)
             put(fd, rank, start, lost, body[2 * COUNT.size :])
         elif kind == GONE:
-            self.why = "its rank server has ended"
+            self.why = "its rank server exited"
             if self._log is not None:
                 with contextlib.suppress(OSError, ValueError):
                     self._log.write(body)

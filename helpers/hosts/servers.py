@@ -167,7 +167,7 @@ class HostServers:
         try:
             store, port = first.near.answer(number, list[int])
         except TimeoutError as error:
-            raise LaunchError(f"{first.name} has gone: {error}.") from None
+            raise LaunchError(f"lost host {first.name}: {error}.") from None
         self._ports[launch + 1] = first.near.question("ports", launch=launch + 1)
         return Rendezvous(first.address, store, port)
 

@@ -107,7 +107,7 @@ def run_mpiexec(
         while owned.running():
             if budget.is_spent(time.monotonic()):
                 spent = not_done_after(timeout, time.monotonic() - start, budget.by_the_clock)
-                late = f"{spent}; mpiexec and all ranks were ended."
+                late = f"{spent}; mpiexec and all ranks were terminated."
                 break
             owned.look(_LOOK_S)
         exitcode = owned.exits.get(_KEY)
@@ -122,7 +122,7 @@ def mpiexec_path() -> str:
     own = Path(sys.executable).parent / "mpiexec"
     found = str(own) if own.exists() else shutil.which("mpiexec")
     if not found:
-        raise LaunchError("there is no mpiexec here: `pip install mpi4py mpich` brings one.")
+        raise LaunchError("mpiexec is not installed. `pip install mpi4py mpich` installs it.")
     return found
 
 
@@ -154,7 +154,7 @@ def _result(
         return MpiRun(command, output, errors, exitcode)
     said = [(rank, own[-1]) for rank, text in enumerate(errors) if (own := _own_words(text))]
     words = [late or f"mpiexec {describe_exit(exitcode)}."]
-    words += [f"rank {rank}'s last words: {line}" for rank, line in said[:1]]
+    words += [f"the error output of rank {rank} ends with: {line}" for rank, line in said[:1]]
     failure = MpiFailed("\n".join(words))
     failure.run = run = MpiRun(command, output, errors, exitcode, failure)
     return run

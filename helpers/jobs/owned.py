@@ -136,7 +136,7 @@ class Owned:
         try:
             messages = self.control.receive(wait_s)
         except EOFError:
-            raise OSError("the process that owns the programs has gone") from None
+            raise OSError("the process that owns the programs has exited") from None
         for message in messages:
             self._take(message)
 

@@ -175,13 +175,13 @@ def describe_worker(worker: Worker) -> str:
         return f"{who} raised {worker.error}"
     text = f"{who} {describe_exit(worker.exitcode)}"
     last = [_ADDRESS.sub("a peer", line) for line in worker.errors.strip().splitlines()[-1:]]
-    return f"{text}; its last words: {last[0]}" if last else f"{text}."
+    return f"{text}; its error output ends with: {last[0]}" if last else f"{text}."
 
 
 def describe_exit(exitcode: int | None) -> str:
     """Describe an exit code, or minus the number of a signal, in words."""
     if exitcode is None:
-        return "was ended with the job"
+        return "was terminated with the job"
     if exitcode < 0:
-        return f"was ended by {signal.Signals(-exitcode).name}"
-    return f"left with exit code {exitcode}"
+        return f"was terminated by {signal.Signals(-exitcode).name}"
+    return f"exited with code {exitcode}"

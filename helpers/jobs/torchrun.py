@@ -231,7 +231,7 @@ class TorchrunJob:
                 spent = not_done_after(
                     self.asked.timeout, now - self.start_s, self.budget.by_the_clock
                 )
-                late = f"{spent}; all agents and workers were ended."
+                late = f"{spent}; all agents and workers were terminated."
                 break
             if now >= give_up:
                 break

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 _NO_GPU = (
     "There is no GPU for this rank. Compute on the CPU: leave out lines with torch.cuda, .cuda() and "
-    'device_ids, and use "cpu" as the device in place of "cuda" or a rank.'
+    'device_ids, and use "cpu" as the device instead of "cuda" or a rank number.'
 )
 _GLOO = 'Use the backend "gloo", which works on every machine; "nccl" needs a GPU for each rank.'
 
@@ -33,19 +33,20 @@ class _Row:
 _ROWS = (
     _Row(
         "initialize the default process group twice",
-        "launch() and %%ranks join the process group before your code begins: leave "
-        "init_process_group(...) out. To join in your own code, as a script does, write "
-        "launch(..., init=False).",
+        "launch() and %%ranks initialize the process group before your code runs, so leave out "
+        "init_process_group(...). To call it yourself, as a script does, write launch(..., "
+        "init=False).",
     ),
     _Row(
         "Default process group has not been initialized",
-        "Here no process group is joined: launch(..., init=False) leaves that to your code, and "
-        "destroy_process_group() ends it. Call dist.init_process_group('gloo') first.",
+        "The process group is not initialized here. With launch(..., init=False), or after "
+        "destroy_process_group(), call dist.init_process_group('gloo') first.",
     ),
     _Row(
         "EADDRINUSE|address already in use",
-        "This port is in use already. Every launch reserves a free one: os.environ['MASTER_PORT'], "
-        "which dist.init_process_group('gloo') reads. For another, ask the system: helpers.free_port().",
+        "This port is already in use. Every launch reserves a free port in os.environ['MASTER_PORT'], "
+        "and dist.init_process_group('gloo') reads it. For a different free port, call "
+        "helpers.free_port().",
     ),
     _Row(
         "",
@@ -87,18 +88,19 @@ _ROWS = (
     ),
     _Row(
         "Unable to find (address|interface) for",
-        "This machine has no network interface of the name in GLOO_SOCKET_IFNAME. Leave that line out: "
-        "ranks on one machine find each other without it.",
+        "This machine has no network interface with the name in GLOO_SOCKET_IFNAME. Leave that line "
+        "out: ranks on one machine find each other without it.",
     ),
     _Row(
         "connection (was )?(closed|reset)|closed by peer|broken pipe",
-        "The rank at the other end has left the group, as by destroy_process_group(). All ranks must have "
-        "made their last call before one leaves: call dist.barrier() first.",
+        "The rank at the other end has disconnected, for example because it called "
+        "destroy_process_group(). No rank may disconnect before all ranks have made their last call: "
+        "call dist.barrier() first.",
     ),
     _Row(
         "Pair is not connected|(destination|source) rank should not be the same as the rank",
-        "gloo cannot send from a rank to itself. Copy the tensor, as in received.copy_(sent). If the peer "
-        "should be another rank, compute it from the rank: (rank + 1) % world_size.",
+        "gloo cannot send from a rank to itself. Copy the tensor, as in received.copy_(sent). If the "
+        "peer should be a different rank, compute it from the rank: (rank + 1) % world_size.",
     ),
 )
 

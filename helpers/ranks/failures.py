@@ -42,7 +42,9 @@ class Stopped(KeyboardInterrupt):
 
     def __init__(self, world_size: int) -> None:
         ranks = "the rank was" if world_size == 1 else f"all {world_size} ranks were"
-        super().__init__(f"stopped by you; {ranks} ended. The kernel is ready for the next cell.")
+        super().__init__(
+            f"you interrupted the cell, and {ranks} terminated. The kernel is ready for the next cell."
+        )
 
     def _render_traceback_(self) -> list[str]:
         return [f"Stopped: {self}"]
@@ -121,7 +123,7 @@ class RankFailed(RankFailure):
                 text += f"\n{name_of(other.rank, hosts)} raised as well, {other}"
         names = ", ".join(f"rank {e.rank} ({e.kind})" for e in others if is_consequence(e))
         if names:
-            text += f"\n  (after that, because a peer had gone: {names})"
+            text += f"\n  (as a consequence, a connection was lost on {names})"
         line = error.frames[-1].source if error.frames else ""
         if advice := advice_for(error.kind, error.message, line):
             text += f"\n{advice}"
@@ -137,7 +139,7 @@ class RankDied(RankFailure):
     def __init__(
         self, rank: int, signal: str, exitcode: int, advice: str, hosts: Sequence[str] = ()
     ) -> None:
-        how = f"was ended by {signal}" if signal else f"left with exit code {exitcode}"
+        how = f"was terminated by {signal}" if signal else f"exited with code {exitcode}"
         text = f"{name_of(rank, hosts)} {how}. {advice}"
         super().__init__(text)
         self.rank = rank
@@ -153,7 +155,7 @@ class HostLost(RankFailure):
         self, host: str, ranks: Sequence[int], why: str, waits: Sequence[Wait], hosts: Sequence[str]
     ) -> None:
         gone = ", ".join(map(str, ranks))
-        lines = [f"{host} has gone, and with it rank{'s' * (len(ranks) > 1)} {gone}: {why}."]
+        lines = [f"lost host {host} and its rank{'s' * (len(ranks) > 1)} {gone}: {why}."]
         lines += [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
         super().__init__("\n".join(lines))
         self.host = host
@@ -182,6 +184,8 @@ class Deadlock(RankFailure):
 
 # Quote the clock's time only if it is much longer, because stored outputs must not depend on the machine.
 _MUCH_MORE_S = 10.0
+# What the message begins with if the time was up.
+TIMED_OUT_AFTER = "timed out after"
 
 
 class RankTimeout(RankFailure):
@@ -203,9 +207,9 @@ class RankTimeout(RankFailure):
         elapsed_s: float = 0.0,
     ) -> None:
         spent = not_done_after(timeout_s, elapsed_s, by_the_clock)
-        lines = [f"{spent}, the launch's whole budget; all ranks were ended."]
+        lines = [f"{spent}; all ranks were terminated."]
         lines += _wait_lines(waits, hosts)
-        lines.append("If the work needs longer, give launch(..., timeout=seconds).")
+        lines.append("If your program needs more time, pass timeout=SECONDS to launch().")
         super().__init__("\n".join(lines))
         self.timeout_s = timeout_s
         self.waits = waits
@@ -217,9 +221,9 @@ class RankTimeout(RankFailure):
 def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
     """Describe how long unfinished work ran: its budget, and the clock's time if it is much longer."""
     if elapsed_s - budget_s < _MUCH_MORE_S:
-        return f"not done after {budget_s:g} s"
+        return f"{TIMED_OUT_AFTER} {budget_s:g} s"
     had = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
-    return f"not done after {elapsed_s:.0f} s on a busy machine, of which it had {had}"
+    return f"{TIMED_OUT_AFTER} {elapsed_s:.0f} s on a busy machine, where it could run for {had}"
 
 
 def _wait_lines(
@@ -233,7 +237,7 @@ def _wait_lines(
         alike.setdefault((wait.rank in guilty, describe_wait(wait)), []).append(wait.rank)
     shown = [f"  {_names_of(ranks)}: {does}" for (_, does), ranks in alike.items()]
     left = sum(len(ranks) for ranks in list(alike.values())[_MOST_LINES:])
-    return [*shown[:_MOST_LINES], *([f"  ({left} more ranks: see .waits)"] if left else [])]
+    return [*shown[:_MOST_LINES], *([f"  (and {left} more: see .waits)"] if left else [])]
 
 
 def _names_of(ranks: Sequence[int]) -> str:

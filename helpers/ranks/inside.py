@@ -101,8 +101,8 @@ def refuse_where_ranks_must_not_start() -> None:
         and sys.modules["__main__"].__name__ != "__mp_main__"
     ):
         raise LaunchError(
-            "launch() was called in a process that multiprocessing has forked. Call it in the process that "
-            "forked this one: here its connections to the rank server are another's."
+            "launch() was called in a process that multiprocessing has forked. Call it in the process "
+            "that forked this one, because the connections to the rank server belong to that process."
         )
     if multiprocessing.parent_process() is not None or importing:
         raise LaunchError(
@@ -111,7 +111,7 @@ def refuse_where_ranks_must_not_start() -> None:
         )
     # A kernel is not a worker, whatever its environment says.
     if {"TORCHELASTIC_RUN_ID", "RANK"} <= os.environ.keys() and not in_kernel():
-        raise LaunchError("launch() was called in a worker of torchrun, which is a rank already.")
+        raise LaunchError("launch() was called in a worker of torchrun, which is already a rank.")
 
 
 @contextmanager

@@ -257,8 +257,8 @@ def make_run(
 
 
 _LATE = (
-    "torch reads it when it is imported, before there are ranks. On this machine env= may set it, to the "
-    "same value for all ranks."
+    "torch reads it at import, before the ranks exist. On this machine, env= may set it if all ranks "
+    "get the same value."
 )
 # Each holds its own copy of torch in memory.
 _MOST_OTHERS = 2
@@ -355,7 +355,7 @@ def _still_there(held: Connection | None) -> Connection | None:
         return held
     if held.owner == os.getpid():
         if not held.has_retired():
-            _own.note = "the rank server had been ended from outside; a new one was started"
+            _own.note = "the rank server had been killed from outside; a new one was started"
         held.close()
     return None
 

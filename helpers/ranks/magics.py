@@ -52,8 +52,8 @@ from helpers.ranks.world import World
 USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh] [--no-trace] [--where hosts]"
 
 _AFTER_A_FAILURE = (
-    "These ranks have ended, with all that was defined on them. The next %%ranks cell starts new ones: "
-    "run the cells that define what you need again."
+    "These ranks were terminated, and everything defined on them is lost. The next %%ranks cell "
+    "starts new ranks: first run the cells that define what you need again."
 )
 
 
@@ -143,12 +143,12 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
         )
     if magic := _magic_in(source):
         raise LaunchError(
-            f"`{magic}` is IPython's, and ranks have no IPython. Put it into a cell without %%ranks, or call "
-            "subprocess.run in this one."
+            f"`{magic}` is an IPython command, and ranks do not run IPython. Put it into a cell "
+            "without %%ranks, or call subprocess.run in this one."
         )
     missing = [name for name in asked.names if name not in shell.user_ns]
     if missing:
-        raise LaunchError(f"--send {missing[0]}: the notebook has no variable of this name.")
+        raise LaunchError(f"--send {missing[0]}: the notebook has no variable with this name.")
     names = {name: shell.user_ns[name] for name in asked.names}
     where = shell.user_ns.get(asked.where)
     if not asked.where:
@@ -157,7 +157,7 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
         name = asked.where if asked.where.isidentifier() else "machines"
         use = "" if name == asked.where else f", and --where {name}"
         raise LaunchError(
-            f"--where {asked.where}: the notebook has no hosts of this name. "
+            f"--where {asked.where}: the notebook has no hosts with this name. "
             f'Write {name} = hosts("tcp://SCHEDULER:8786") in a cell before{use}.'
         )
     where.open()  # They stay open, because their ranks live on.
@@ -176,8 +176,8 @@ def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
     """Return an error that locates a syntax error; IPython would show the engine's lines that compiled it."""
     if error.msg == "'return' outside function":
         return LaunchError(
-            f"`return` (line {error.lineno}) needs a function. A %%ranks cell gives back its last "
-            "expression: write the value alone, as the last line."
+            f"`return` (line {error.lineno}) is outside a function. A %%ranks cell returns its last "
+            "expression: write the value alone on the last line."
         )
     line = source.splitlines()[
         (error.lineno or 1) - 1 : error.lineno or 1
@@ -234,7 +234,7 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
             import_next_time(world, needs)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
-            end_live_world("you stopped it" if stopped else "of an error")
+            end_live_world("you stopped the cell" if stopped else "a cell raised an error")
             raise
         if world.ended:
             end_live_world("a cell failed on them")
@@ -271,7 +271,8 @@ def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, .
     if _live.world is None:
         if _live.ended_because:
             notes.append(
-                f"new ranks, with nothing defined yet: the old ones ended because {_live.ended_because}"
+                "these are new ranks with nothing defined on them; the old ranks ended "
+                f"because {_live.ended_because}"
             )
         _live.ended_because = ""
         watched = Display().watched
@@ -285,22 +286,25 @@ def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
     """Return the reason why the live ranks cannot run a cell; "" if they can."""
     if world.connection is not connection:
         if lost := world.connection.lost:
-            return f"{' and '.join(lost)} {'has' if len(lost) == 1 else 'have'} gone"
+            return (
+                f"the host{'s' * (len(lost) > 1)} {' and '.join(lost)} "
+                f"{'was' if len(lost) == 1 else 'were'} lost"
+            )
         if bool(world.hosts) != bool(connection.host_names(asked.world_size)):
-            return "they were on other machines"
+            return "they were on different machines"
         if not isinstance(world.connection, Connection) or world.connection.closed:
-            return "their processes have ended"
+            return "their processes exited"
     world.poll(0.0)
     size, recorded = world.options.world_size, world.options.trace
     if any(m.exitcode is not None for m in world.members):
-        return "their processes have ended"
+        return "their processes exited"
     if asked.fresh:
-        return "you asked for fresh ones"
+        return "you asked for fresh ranks"
     if size != asked.world_size:
-        return f"there were {size} and you asked for {asked.world_size}"
+        return f"you asked for {asked.world_size} instead of {size}"
     if recorded != asked.trace:
         was, wanted = ("", " not") if recorded else (" not", "")
-        return f"they were{was} recorded and you asked for ranks that are{wanted}"
+        return f"their calls were{was} recorded, and you asked for ranks whose calls are{wanted}"
     return ""
 
 
@@ -338,7 +342,9 @@ def _parse(line: str) -> _Asked:
             else:
                 raise ValueError(word)
     except (ValueError, IndexError) as error:
-        raise LaunchError(f"%%ranks {line}: cannot be read ({error}). Write {USAGE}.") from None
+        raise LaunchError(
+            f"%%ranks {line}: this line cannot be read ({error}). Write {USAGE}."
+        ) from None
     check_world_size(asked.get("world_size", 2))
     return _Asked(**asked)
 
@@ -362,7 +368,7 @@ def register(shell: Any) -> None:
 def _not_first(line: str) -> None:
     raise LaunchError(
         f"`%%ranks {line}`".rstrip()
-        + " must be the first line of its cell. Move what stands above it below it, also a comment."
+        + " must be the first line of its cell. Move everything above it, including comments, below it."
     )
 
 
@@ -374,8 +380,9 @@ def _after_a_cell(result: Any) -> None:
         "ProcessExitedException",
     ):
         print(
-            "mp.spawn starts new processes, which do not have the functions of a notebook. If that is why "
-            "they exited: launch(f, 2, init=False) runs f as mp.spawn(f, args=(2,), nprocs=2) would.",
+            "mp.spawn starts new processes, which do not have the functions of a notebook. If that is "
+            "why they exited, use launch(f, 2, init=False), which runs f as mp.spawn(f, args=(2,), "
+            "nprocs=2) would.",
             file=sys.stderr,
         )
 

@@ -72,7 +72,7 @@ class Messages:
         except ConnectionError:  # A reset: the other end closed without reading all that we sent.
             data = b""
         if not data:
-            raise EOFError("the other end has gone")
+            raise EOFError("the other end has disconnected")
         *lines, self.rest = (self.rest + data).split(b"\n")
         return [json.loads(line) for line in lines]
 

@@ -35,7 +35,7 @@ def advice_for_name(
     ways = []
     if name in ended:
         ways.append(
-            f"`{name}` was defined in {ended[name]}, on ranks that have ended: run that cell again."
+            f"`{name}` was defined in {ended[name]}, on ranks that have been terminated. Run that cell again."
         )
     if name in kernel:
         ways.append(_advice_for_name_of_kernel(name, kernel[name], line))
@@ -55,5 +55,5 @@ def _advice_for_name_of_kernel(name: str, value: Any, line: str) -> str:
     if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and not is_own(
         value
     ):
-        return f"`{name}` is a name of the notebook. Import it in this cell, or s{send}"
-    return f"`{name}` is a name of the notebook. S{send}"
+        return f"`{name}` is defined only in the notebook. Import it in this cell, or s{send}"
+    return f"`{name}` is defined only in the notebook. S{send}"

@@ -112,10 +112,10 @@ def _is_monitored(event: Event | None) -> bool:
 # Which failure came first? Later errors of other ranks are consequences, not causes.
 
 _ADVICE = {
-    "SIGSEGV": "Native code read memory that is not its own.",
-    "SIGKILL": "Somebody, or the kernel for want of memory, ended the process from outside.",
-    "SIGABRT": "Native code gave up; torch and gloo do so when a check in C++ fails.",
-    "SIGTERM": "Somebody asked the process to end.",
+    "SIGSEGV": "Native code accessed invalid memory (a segmentation fault).",
+    "SIGKILL": "The process was killed from outside, possibly by the kernel because memory ran out.",
+    "SIGABRT": "Native code aborted: torch and gloo do this when a check in C++ fails.",
+    "SIGTERM": "The process was asked from outside to terminate.",
 }
 
 
@@ -156,11 +156,11 @@ def _death(world: World, member: Member) -> RankDied:
     code = member.exitcode or 0
     name = _signal_name(-code) if code < 0 else ""
     if name:
-        advice = _ADVICE.get(name, "A signal ended the process.")
+        advice = _ADVICE.get(name, "A signal terminated the process.")
         if name == "SIGABRT":
             advice = _abort_advice(world) or advice
     else:
-        advice = "It left without returning: os._exit() and the like end a rank at once."
+        advice = "It exited without returning: os._exit() and similar calls end a rank immediately."
     frames = world.fault_frames(member.rank)
     if frames:
         advice += f"\n  it was at {frames[-1]}: {frames[-1].source.strip()}"
@@ -179,7 +179,7 @@ def _abort_advice(world: World) -> str:
     mismatch = mismatch_in(world.collector.known())
     if not mismatch:
         return ""
-    return f"gloo ends a process whose peer sends another size than it expects: {mismatch}"
+    return f"gloo aborts a process that receives a message of an unexpected size: {mismatch}"
 
 
 def _server_went(world: World) -> RankDied:
@@ -188,8 +188,8 @@ def _server_went(world: World) -> RankDied:
         first.rank,
         "SIGKILL",
         -int(signal.SIGKILL),
-        "The rank server was ended from outside, and all ranks with it. "
-        "Run the cell again: a new server starts by itself.",
+        "The rank server was killed from outside, together with all ranks. Run the cell again: a new "
+        "server starts automatically.",
     )
 
 

@@ -71,7 +71,8 @@ class Options:
             backend = WITH_GPUS if (gpus_here() if gpus is None else gpus) >= size else "gloo"
         elif backend == "nccl" and (count := gpus_here() if gpus is None else gpus) < size:
             raise LaunchError(
-                f"NCCL needs one GPU for each rank: there are {count} for {size} ranks. Use backend='gloo'."
+                f"NCCL needs one GPU for each rank, but this machine has {count} for {size} ranks. Use "
+                "backend='gloo'."
             )
         one_for_all = isinstance(self.env, Mapping) or self.env is None
         envs: list[Any] = [self.env] * size if one_for_all else list(self.env or ())

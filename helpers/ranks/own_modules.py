@@ -87,8 +87,8 @@ def notes_for_new_ranks() -> tuple[str, ...]:
         if _CHANGED_AT[name] != changed_at != _REPORTED.get(name):
             _REPORTED[name] = changed_at
             notes.append(
-                f"{file} has changed since the notebook imported it. Ranks import it as it is now; the "
-                f"notebook does after importlib.reload({name})."
+                f"{file} has changed since the notebook imported it. Ranks import the new version; so "
+                f"does the notebook after importlib.reload({name})."
             )
     return tuple(notes)
 
@@ -104,7 +104,8 @@ def notes_for_live_ranks(seen: dict[str, int]) -> tuple[str, ...]:
         if seen.setdefault(name, changed_at) != changed_at:
             seen[name] = changed_at
             notes.append(
-                f"{file} has changed. These ranks keep what they have imported; --fresh starts new ones."
+                f"{file} has changed. These ranks keep the version that they imported; --fresh starts "
+                "new ranks."
             )
     return tuple(notes)
 

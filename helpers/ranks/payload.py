@@ -100,13 +100,13 @@ def check_call(
     name = getattr(fn, "__name__", type(fn).__name__)
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise LaunchError(
-            f"{name} has a `yield`: a call of it runs none of its lines, it makes a generator. "
-            f"Write a function that returns what a rank is to give back, such as list({name}(...))."
+            f"{name} contains a `yield`, so a call only creates a generator and runs none of its "
+            f"lines. Launch a function that returns the values, such as list({name}(...))."
         )
     if inspect.iscoroutinefunction(fn):
         raise LaunchError(
-            f"{name} is an async function: a call of it runs none of its lines, it makes a coroutine. "
-            f"Launch a plain function that calls asyncio.run({name}(...))."
+            f"{name} is an async function, so a call only creates a coroutine and runs none of its "
+            f"lines. Launch a plain function that calls asyncio.run({name}(...))."
         )
     try:
         signature = inspect.signature(fn, follow_wrapped=False)

@@ -188,7 +188,7 @@ class Beside:
         except FileNotFoundError:
             raise LaunchError(
                 "the working directory of this process was removed, so ranks have no folder to start "
-                "in. Go to one that is there, such as os.chdir(os.path.expanduser('~'))."
+                "in. Change to an existing folder, for example with os.chdir(os.path.expanduser('~'))."
             ) from None
 
     def path(self) -> list[str]:

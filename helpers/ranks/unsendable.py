@@ -35,25 +35,29 @@ _REMEDIES: tuple[tuple[tuple[type, ...], str, str], ...] = (
     ((socket.socket,), "an open socket", "Open it inside the function."),
     (
         (*_LOCKS, *_WAITS),
-        "a lock or the like, of the threads of one process",
+        "a lock or similar object for the threads of one process",
         "Ranks share no memory: they wait for each other with dist.barrier(). For the threads within "
         "a rank, make it inside the function.",
     ),
     (
         (queue.Queue, queue.SimpleQueue),
-        "a queue of the threads of one process",
+        "a queue for the threads of one process",
         "Ranks share no memory: use dist.send and dist.recv between them, and return what the notebook "
         "is to see.",
     ),
     (
         (types.GeneratorType, types.AsyncGeneratorType),
         "a generator",
-        "Send a list of what it yields, or call the function that makes it inside yours.",
+        "Send a list of its items, or create it inside your function.",
     ),
-    ((types.CoroutineType,), "a coroutine", "Send the async function, and asyncio.run() it there."),
+    (
+        (types.CoroutineType,),
+        "a coroutine",
+        "Send the async function, and pass its call to asyncio.run() on the rank.",
+    ),
     (
         (threading.Thread, multiprocessing.process.BaseProcess, subprocess.Popen),
-        "a thread or process of the notebook's",
+        "a thread or process of the notebook",
         "Start it inside the function.",
     ),
     ((concurrent.futures.Executor,), "a pool of threads or processes", _INSIDE),
@@ -69,36 +73,46 @@ _REMEDIES_BY_NAME: tuple[tuple[str, str, str, str], ...] = (
         "multiprocessing.queues",
         "",
         "a queue for children of the notebook's process",
-        "A rank gives back what its function returns: launch(...).values[rank].",
+        "Return values from the function instead: they are in launch(...).values[rank].",
     ),
     (
         "multiprocessing.",
         "",
         "shared between the notebook's process and its own children only",
-        "Ranks share no memory: pass values with dist, and return what the notebook is to see.",
+        "Ranks share no memory: pass values with dist, and return what the notebook needs.",
     ),
     (
         "torch.",
         "ProcessGroup",
-        "a process group of the process that made it",
+        "a process group, which works only in the process that created it",
         "Make it inside the function, with dist.new_group().",
     ),
-    ("torch.", "Work", "a call that another process has begun", "Wait for it where it was begun."),
-    ("torch.", "Store", "a connection of one process to a store", "Open it inside the function."),
+    (
+        "torch.",
+        "Work",
+        "a call that a different process has started",
+        "Call its wait() in the process that started it.",
+    ),
+    (
+        "torch.",
+        "Store",
+        "a connection to a store, which belongs to one process",
+        "Open it inside the function.",
+    ),
     (
         "torch.utils.data",
         "LoaderIter",
-        "a loop over a DataLoader that has begun",
+        "an iterator over a DataLoader",
         "Send the DataLoader, and write iter(loader) inside the function.",
     ),
-    ("torch.", "Stream", "a stream of one process on a GPU", _INSIDE),
+    ("torch.", "Stream", "a GPU stream, which belongs to one process", _INSIDE),
     ("tqdm", "", "a progress bar", _INSIDE),
     ("sqlite3", "", "an open database", "Open it inside the function."),
     (
         "helpers.hosts",
         "Hosts",
-        "the machines on which ranks run",
-        "Leave it out: the notebook launches on them, and a rank cannot.",
+        "the hosts on which ranks run",
+        "Leave it out: only the notebook can launch on them.",
     ),
     ("ipykernel", "", "the notebook's kernel itself", "Leave it out: ranks have no notebook."),
     ("IPython", "", "the notebook's kernel itself", "Leave it out: ranks have no notebook."),
@@ -157,7 +171,7 @@ def _kind(part: Any) -> tuple[str, str]:
     if (known := _known(part)) is not None:
         return f"{known[0]} ({shown})", known[1]
     if "_torchdynamo_orig_callable" in getattr(part, "__dict__", {}):
-        how = "compiled in a way that cannot be repeated"
+        how = "compiled in a way that a rank cannot repeat"
         return how, "Call torch.compile inside the function."
     return f"a {shown} ({problem(part)})", _ELSE
 

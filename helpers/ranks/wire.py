@@ -154,9 +154,9 @@ def encode(value: Any, most_bytes: int = MAX_BYTES[RESULT]) -> list[bytes | memo
     total = LENGTH.size + len(text) + writer.offset
     if total > most_bytes or LENGTH.size + len(text) > _MAX_TREE:
         raise CannotReturn(
-            f"the value takes {_size(total)}, and a rank can give back at most {_size(most_bytes)}. "
-            "Return what you want to look at: a part, a sum, a norm. For all of it, torch.save it to a "
-            "file and return the file's name."
+            f"the value takes {_size(total)}, and a rank can return at most {_size(most_bytes)}. "
+            "Return only what you need, for example a part, a sum or a norm. To keep all of it, "
+            "torch.save it to a file and return the file's name."
         )
     return [LENGTH.pack(len(text)), text, *writer.chunks]
 
@@ -273,13 +273,17 @@ class _Writer:
                 ".shape and .dtype, or give it elements first: module.to_empty(device='cpu')."
             )
         if value.is_quantized:
-            raise CannotReturn(f"{path} is a quantized tensor. Return .dequantize() of it.")
+            raise CannotReturn(
+                f"{path} is a quantized tensor. Return the result of its .dequantize()."
+            )
         if value.is_nested:
             raise CannotReturn(
-                f"{path} is a nested tensor. Return .unbind() of it, a list of tensors."
+                f"{path} is a nested tensor. Return the result of its .unbind(), a list of tensors."
             )
         if value.layout != torch.strided:
-            raise CannotReturn(f"{path} is a {value.layout} tensor. Return .to_dense() of it.")
+            raise CannotReturn(
+                f"{path} is a {value.layout} tensor. Return the result of its .to_dense()."
+            )
         flat = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
         # A single element counts as contiguous whatever its stride; a view as bytes needs stride 1.
         flat = flat.as_strided((flat.numel(),), (1,))
@@ -431,7 +435,7 @@ def _check_names(name: Any, fields: Any) -> None:
         raise WireError("names that no tuple has")
     for each in (name, *fields):
         if type(each) is not str or not each.isidentifier() or keyword.iskeyword(each):
-            raise WireError("a name that is none")
+            raise WireError("an invalid name")
         if len(each) > _MAX_NAME:
             raise WireError("a name that is too long")
     if any(field.startswith("_") for field in fields) or len(set(fields)) != len(fields):
@@ -489,9 +493,9 @@ def _instead_of(value: Any) -> str:
     if isinstance(value, torch.optim.Optimizer):
         return "Return its state_dict()."
     if inspect.isgenerator(value):
-        return "The function has a `yield`, or gives back what has: return list(...) of it."
+        return "The function contains a `yield`, or returns a generator: return list(...) of it."
     if inspect.iscoroutine(value):
-        return "Nobody awaited it: return asyncio.run(...) of it."
+        return "It was never awaited: return asyncio.run(...) of it."
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return "Return dataclasses.asdict(...) of it."
     if isinstance(value, enum.Enum):
@@ -510,4 +514,4 @@ def _plain_tensor_of(value: torch.Tensor) -> str:
         return "Return .full_tensor() or .to_local() of it."
     if type(value).__name__ == "FakeTensor":
         return "It has a shape and no elements: return its .shape and .dtype."
-    return "Return .as_subclass(torch.Tensor) of it, or what you want to see of it."
+    return "Return .as_subclass(torch.Tensor) of it, or only the part that you need."

@@ -114,7 +114,7 @@ class Member:
         first = self._first[: self._first.rfind(b"\n") + 1] or self._first
         last = self._last[self._last.find(b"\n") + 1 :] or self._last
         gone = self._between + len(self._first) - len(first) + len(self._last) - len(last)
-        gap = f"... ({gone:,} bytes are left out here: of a rank's output its beginning and its end are kept)"
+        gap = f"... ({gone:,} bytes omitted here: only the beginning and the end of a rank's output are kept)"
         begin = first.decode("utf-8", "replace").removesuffix("\n")
         return f"{begin}\n{gap}\n{last.decode('utf-8', 'replace')}"
 
@@ -200,8 +200,8 @@ class World:
             self.server_gone = True
         except OSError as error:
             raise LaunchError(
-                f"{self.options.world_size} ranks could not be started: {error.strerror or error}. "
-                "`course doctor` tells how many this machine allows."
+                f"{self.options.world_size} ranks could not be started: {error.strerror or error}. Run "
+                "`course doctor` to see how many ranks this machine allows."
             ) from None
         finally:
             # The server has copies. An open one here would hide the exit of a rank.
@@ -290,8 +290,8 @@ class World:
                 self._on_exit(member, -int(signal.SIGKILL))
             else:
                 raise LaunchError(
-                    f"rank {member.rank} could not be started: {values[1]}. "
-                    "`course doctor` tells how many ranks this machine allows."
+                    f"rank {member.rank} could not be started: {values[1]}. Run `course doctor` to see "
+                    "how many ranks this machine allows."
                 )
 
     def _on_exit(self, member: Member, exitcode: int) -> None:
@@ -307,7 +307,7 @@ class World:
                 member.add_output(data)
                 if 0 < member.site.most_output < member.printed:
                     most = member.site.most_output
-                    said = f"it printed more than {most:,} bytes, and was ended"
+                    said = f"it printed more than {most:,} bytes and was terminated"
                     self._fail(member, RankError(member.rank, FLOOD, said))
                     return
                 if len(data) < 1 << 16:
@@ -345,7 +345,7 @@ class World:
             self._fail(member, self._error_of(member, _RAISED.decode(body)))
         elif kind == wire.QUESTION and not member.done:
             if self.caller.reply is None:
-                raise wire.WireError("a question that nobody can answer")
+                raise wire.WireError("a question, but the caller answers none")
             text = json.encode(self.caller.reply(json.decode(body)))
             with contextlib.suppress(OSError):  # a rank that does not read replies
                 wire.send_frame(member.sock, wire.REPLY, text)

@@ -293,7 +293,7 @@ def _reduction(number: int) -> tuple[dist.ReduceOp, str]:
     kind = dist.ReduceOp.RedOpType(number)
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(
-            "ReduceOp.PREMUL_SUM carries a factor, which a recorded call cannot hand on; gloo does not "
-            "take it at all. With NCCL use launch(..., trace=False)."
+            "ReduceOp.PREMUL_SUM carries a factor, which a recorded call cannot pass on, and gloo "
+            "does not support it. With NCCL use launch(..., trace=False)."
         )
     return dist.ReduceOp(kind), kind.name

@@ -150,8 +150,8 @@ def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     by_rank = {_rank_of(one): one for one in traces}
     if sorted(by_rank) != list(range(len(traces))):
         raise ValueError(
-            f"a profile is one trace of each rank, from 0 on; here are ranks {sorted(by_rank)} in "
-            f"{len(traces)} traces."
+            f"a profile needs one trace of each rank, starting with rank 0; these {len(traces)} traces "
+            f"are of ranks {sorted(by_rank)}."
         )
     found = (
         event
@@ -167,7 +167,7 @@ def _rank_of(one: Mapping[str, Any]) -> int:
     except (KeyError, TypeError):
         raise ValueError(
             "this is not a rank's trace by torch.profiler: it has no `distributedInfo`. Export it "
-            "while the process group is there."
+            "before you destroy the process group."
         ) from None
 
 

@@ -59,8 +59,8 @@ class RankState:
 
 
 _IN_OWN_CODE = (
-    "A lock that is never released, a queue into which nobody puts, a thread that does not end: look at "
-    "the lines below."
+    "Look for a lock that is never released, a queue that stays empty, or a thread that never ends, "
+    "at the lines below."
 )
 
 
@@ -77,8 +77,8 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         calls = " and ".join(sorted(setting_up))
         return Diagnosis(
             "stuck",
-            f"No rank can go on: in {calls} each waits for ranks that do not come.",
-            "init_process_group needs as many ranks as world_size says."
+            f"Deadlock in {calls}: every rank is waiting for ranks that never make this call.",
+            "world_size must be the number of ranks that call init_process_group."
             if "init_process_group" in setting_up
             else _NEW_GROUP,
             waits,
@@ -86,14 +86,14 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     if not any(wait.event for wait in waits) and not any(state.inside for state in states):
         return Diagnosis(
             "stuck",
-            "No rank can go on: each waits in its own code for something that no thread of it will do.",
+            "All ranks are blocked: each rank waits in its own code, and no thread can unblock it.",
             _IN_OWN_CODE,
             waits,
         )
     return Diagnosis(
         "stuck",
-        "No rank can go on, and their calls give no plain reason.",
-        "Compare the calls below, line by line: each must have its counterpart.",
+        "All ranks are blocked, and their calls do not show why.",
+        "Compare the calls below line by line: each call must have its counterpart.",
         waits,
     )
 
@@ -139,7 +139,9 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
             return Wait(state.rank, held, None, state.lockers)
         threads = "".join(f"; its thread {name!r} at {line}" for name, line in state.others)
         child = (
-            f"; its {state.child}, but has none of the rank's connections" if state.child else ""
+            f"; its {state.child}, but a forked process has none of the rank's connections"
+            if state.child
+            else ""
         )
         return Wait(state.rank, inside + where + threads + child)
     return Wait(state.rank, "blocked", event, _awaited(event, trace))
@@ -205,36 +207,40 @@ def _different_calls(
             summary += f" {last.summary}"
         advice += " " + (_PAIRED_SINCE if problem == "line" else _NO_ERROR)
     elif tensors:
-        summary = f"The ranks hand different tensors to one collective: {difference}"
+        summary = f"{_DIFFERENT_TENSORS[problem]} the same collective: {difference}"
     else:
-        summary = (
-            f"The ranks call different collectives at the same place in their order: {difference}"
-        )
+        summary = f"The ranks call different collectives at the same point: {difference}"
     if any(event.by == JOIN for event in trace if event.group == difference.collective.group):
         advice += " " + _IN_JOIN
     kind = "different_shapes" if tensors else "mismatched_collectives"
     return Diagnosis(kind, summary, advice, waits, _odd_ones(difference))
 
 
+_DIFFERENT_TENSORS = {
+    "shape": "The ranks pass tensors of different sizes to",
+    "dtype": "The ranks pass tensors of different dtypes to",
+    "splits": "The ranks send and expect different numbers of elements in",
+}
 _SAME_CALLS = "All members of a group must call the same collectives in the same order."
-_SAME_TENSORS = "Give every rank a tensor of the same shape and dtype, contiguous."
+_SAME_TENSORS = "Pass a contiguous tensor of the same shape and dtype on every rank."
 _ADVICE_ON_CALLS = {
     "shape": _SAME_TENSORS,
     "dtype": _SAME_TENSORS,
-    "root": "All members of a group must name the same root: the same `src` in broadcast and scatter, the "
+    "root": "All members of a group must pass the same root: the same `src` in broadcast and scatter, the "
     "same `dst` in reduce and gather.",
     "reduce_op": "All members of a group must reduce with the same op.",
-    "splits": "What one rank gives to another, that one must take: input_split_sizes[j] of rank i must equal "
-    "output_split_sizes[i] of rank j. If the sizes are not known in advance, exchange them first.",
-    "line": "Either all members of a group must make the call on one of these lines, or none.",
+    "splits": "Each rank must expect as many elements as the other rank sends: input_split_sizes[j] of rank "
+    "i must equal output_split_sizes[i] of rank j. If the sizes are not known in advance, exchange them "
+    "first.",
+    "line": "Look at the calls on these two lines: all members of the group must make each of them, or none.",
 }
 _PAIRED_SINCE = (
-    "Each later collective was paired with a different one, so its result may be wrong, too."
+    "Each later collective was paired with the wrong one, so its result may be wrong, too."
 )
 _NO_ERROR = "The call raised no error, but its result is wrong on at least one rank."
 _IN_JOIN = (
-    "Within join(), a rank without batches answers only the calls that DDP makes: put your own calls after "
-    "the `with` block."
+    "Within join(), a rank that has no batches left takes part only in the calls that DDP makes. Make "
+    "your own calls after the `with` block."
 )
 
 
@@ -251,7 +257,8 @@ def _crosswise(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
                     "mismatched_collectives",
                     f"Two groups are used in different orders: rank {one.rank} is in "
                     f"{one.call}{at(one.event)} of one group while rank {other.rank} is in "
-                    f"{other.call}{at(other.event)} of another, and both belong to both.",
+                    f"{other.call}{at(other.event)} of the other group, and both ranks are in both "
+                    "groups.",
                     "Ranks that share several groups must use them in the same order.",
                     waits,
                     (one.rank, other.rank),
@@ -310,13 +317,13 @@ def _is_ddp(call: Event) -> bool:
 
 
 _REDUCE_IN_EACH_STEP = (
-    "With DDP every rank must reduce the gradients in every step. A rank does not if it skips backward(), if "
-    "it has fewer batches (give each rank as many, or use the join() context manager), or if no parameter of "
-    "the model takes part in its loss."
+    "With DDP every rank must reduce the gradients in every step. A rank fails to do so if it skips "
+    "backward(), if it has fewer batches (give all ranks the same number, or use the join() context "
+    "manager), or if its loss depends on no parameter of the model."
 )
 _BACKWARD_ON_ALL = (
-    "The backward pass of this program communicates, so all ranks of the group must call backward() equally "
-    "often, on results of the same layers."
+    "The backward pass of this program communicates, so all ranks of the group must call backward() "
+    "the same number of times, on results of the same layers."
 )
 
 
@@ -332,9 +339,10 @@ def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Di
                 return Diagnosis(
                     "never_waited",
                     f"Rank {one.rank} waits in {one.call}{at(one)} for the {other.call} of rank "
-                    f"{other.rank}{at(other)}, and nobody has waited for that one.",
-                    f"Keep the Work that {other.call} returns, and call its wait(): under gloo a transfer "
-                    "is sure to happen only then. A Work that nobody keeps takes its transfer along.",
+                    f"{other.rank}{at(other)}, but rank {other.rank} never called wait() on it.",
+                    f"Keep the Work that {other.call} returns, and call its wait(). With gloo, only "
+                    "wait() guarantees that a transfer completes. If you do not keep the Work, the "
+                    "transfer may be cancelled.",
                     waits,
                     (other.rank,),
                 )
@@ -348,10 +356,10 @@ def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Dia
             where = f" ({state.at})" if state.at else ""
             return Diagnosis(
                 "missing_key",
-                f"Rank {state.rank} waits in {state.inside}{where} for {_keys(state.keys)}, which no rank "
-                "has set, and none will.",
-                "Does the rank that sets the key get there, and does it spell the key in the same way? A "
-                "PrefixStore puts its prefix before each key.",
+                f"Rank {state.rank} waits in {state.inside}{where} for {_keys(state.keys)}, which no "
+                "rank has set or will set.",
+                "Check that the rank that sets the key reaches that line, and that both ranks spell "
+                "the key in the same way. A PrefixStore puts its prefix before each key.",
                 waits,
                 (state.rank,),
             )
@@ -408,7 +416,7 @@ def _diagnose_exited_rank(
             "rank_left",
             f"{_ranks(sorted(gone)).capitalize()} {_has(gone)} returned, and the others still wait in "
             f"{where} for {'them' if len(gone) > 1 else 'it'}.",
-            _NEW_GROUP if where in _GROUP_MAKERS else f"{where} needs every rank.",
+            _NEW_GROUP if where in _GROUP_MAKERS else "All ranks must make this call.",
             waits,
             tuple(sorted(gone)),
         )
@@ -417,8 +425,9 @@ def _diagnose_exited_rank(
 
 _GROUP_MAKERS = frozenset({"new_group", "split_group"})
 _NEW_GROUP = (
-    "All ranks of the world must call new_group equally often and in the same order, including for groups "
-    "that they are not members of. In each call all of them must pass the same list of ranks."
+    "All ranks of the world must call new_group the same number of times and in the same order, "
+    "including for groups that they are not members of. In each call all of them must pass the same "
+    "list of ranks."
 )
 
 
@@ -436,10 +445,11 @@ def _making_groups(states: Sequence[RankState], trace: Trace, waits: Waits) -> D
         return Diagnosis(
             "stuck",
             f"{_ranks([state.rank for state in local]).capitalize()} wait for each other in "
-            "new_group(..., use_local_synchronization=True), although all members of the group are there.",
-            "torch names such a group after its members and after how many groups the rank already has. So "
-            "every member must have made equally many groups before: look for a new_group that only some of "
-            "them call.",
+            "new_group(..., use_local_synchronization=True), although all members of the group have "
+            "called it.",
+            "torch names such a group after its members and the number of groups that the rank "
+            "already has, so every member must have created the same number of groups before. Look "
+            "for a new_group that only some of them call.",
             waits,
             tuple(state.rank for state in local),
         )
@@ -448,9 +458,9 @@ def _making_groups(states: Sequence[RankState], trace: Trace, waits: Waits) -> D
         if first is not None and state.named != first.named and not state.needs and state.named:
             return Diagnosis(
                 "stuck",
-                f"The ranks make different groups: rank {first.rank} is in new_group for "
-                f"{_ranks(list(first.named))} (at {first.at}), while rank {state.rank} is in new_group for "
-                f"{_ranks(list(state.named))} (at {state.at}).",
+                f"The ranks create different groups: rank {first.rank} is in new_group for "
+                f"{_ranks(list(first.named))} (at {first.at}), while rank {state.rank} is in new_group "
+                f"for {_ranks(list(state.named))} (at {state.at}).",
                 _NEW_GROUP,
                 waits,
                 (first.rank, state.rank),
@@ -460,7 +470,7 @@ def _making_groups(states: Sequence[RankState], trace: Trace, waits: Waits) -> D
 
 def _advice_on_leaving(event: Event, left: list[int]) -> str:
     if event.is_collective:
-        return f"Either {_ranks(left)} must call {event.call} too, or nobody may."
+        return f"All ranks of the group must call {event.call}, or none."
     other = "recv" if event.op == "send" else "send"
     return (
         f"Either {_ranks(left)} must make the {other} that answers this call before returning, or "
@@ -482,7 +492,7 @@ def _diagnose_tag_mismatch(
                     f"The tags differ: rank {send.rank} sends {_tag(send)}{at(send)}, while rank "
                     f"{recv.rank} receives {_tag(recv)}{at(recv)}.",
                     "A receive takes only a message with its own tag; without `tag` it is tag 0. Give "
-                    "both calls the same tag, or make the calls in an order that fits.",
+                    "both calls the same tag, or reorder the calls so that they match.",
                     waits,
                     (send.rank, recv.rank),
                 )
@@ -547,20 +557,22 @@ def _cycle_of(
         advice = "A send returns when its peer receives: let one rank of each pair receive first."
         if recv := _unpaired(cycle, states, trace, "recv"):
             facing = _facing(recv, waits)
-            summary += f" Rank {recv.rank} has asked for a message that does not come: {facing}."
+            summary += f" Rank {recv.rank} is receiving a message that is never sent: {facing}."
             advice = _NAME_EACH_OTHER
     elif calls == {"recv"}:
-        summary = f"A cycle of receives: each rank waits for a message that nobody sent ({chain})."
+        summary = (
+            f"A cycle of receives: each rank waits for a message that no rank has sent ({chain})."
+        )
         advice = "Let at least one rank send before it receives."
         if send := _unpaired(cycle, states, trace, "send"):
             summary = (
-                f"A cycle of receives: each rank waits for a message that does not come ({chain}). Rank "
-                f"{send.rank} has sent one that is not received: {_facing(send, waits)}."
+                f"A cycle of receives: each rank waits for a message that is never sent ({chain}). "
+                f"Rank {send.rank} is sending a message that is never received: {_facing(send, waits)}."
             )
             advice = _NAME_EACH_OTHER
     else:
         summary = f"A cycle: each rank waits for the next one ({chain})."
-        advice = "Put the calls on one of these ranks into an order that its peer can answer."
+        advice = "Reorder the calls on one of these ranks so that each call meets its counterpart."
     return Diagnosis("cycle", summary, advice, waits, tuple(cycle))
 
 
@@ -613,8 +625,8 @@ def _diagnose_blocked_outside_torch(
             where = f" at {other.at}" if other.at else ""
             return Diagnosis(
                 "stuck",
-                f"Rank {rank} waits in its own code{where} for something that no thread of it will do, and "
-                f"rank {wait.rank} waits for it in {wait.call}{at(wait.event)}.",
+                f"Rank {rank} is blocked in its own code{where}, and no thread can unblock it. Rank "
+                f"{wait.rank} waits for it in {wait.call}{at(wait.event)}.",
                 _IN_OWN_CODE,
                 waits,
                 (rank,),
@@ -629,8 +641,8 @@ def _unmatched(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
                 "unmatched",
                 f"Rank {wait.rank} waits in {wait.call}{at(wait.event)} for "
                 f"{_ranks(list(wait.waits_for))}, which {'does' if len(wait.waits_for) == 1 else 'do'} "
-                "not make the call that would answer it.",
-                "Look at peer, tag and group of both calls: they must name each other.",
+                "not make the matching call.",
+                "Compare peer, tag and group of both calls: they must match.",
                 waits,
                 (wait.rank, *wait.waits_for),
             )

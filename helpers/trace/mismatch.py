@@ -215,8 +215,9 @@ def _differ(one: Event, other: Event, problem: str) -> str:
         amounts = _amounts(one, other, {rank: at for at, rank in enumerate(one.group_ranks)})
         assert amounts is not None
         return (
-            f"rank {one.rank} gives {_elements(amounts[0])} to rank {other.rank} in {one.call}{at(one)}, "
-            f"while rank {other.rank} takes {_elements(amounts[1])} from rank {one.rank}{at(other)}."
+            f"rank {one.rank} sends {_elements(amounts[0])} to rank {other.rank} in "
+            f"{one.call}{at(one)}, while rank {other.rank} expects {_elements(amounts[1])} from rank "
+            f"{one.rank}{at(other)}."
         )
     return (
         f"rank {one.rank} calls {_described(one, problem)}{at(one)}, while "

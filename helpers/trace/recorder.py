@@ -281,8 +281,8 @@ def _about(more: dict[str, Any]) -> str:
 
 def _no_such_peer(call: str, peer: int, size: int) -> str:
     return (
-        f"{call} names rank {peer}, but its group has only {size} ranks, 0 to {size - 1}. "
-        "Is `% world_size` missing, or should this rank not make the call at all?"
+        f"{call} names rank {peer}, but its group has only {size} ranks, 0 to {size - 1}. Is `% "
+        "world_size` missing, or should this rank skip the call?"
     )
 
 

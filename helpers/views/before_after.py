@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from helpers.ranks.run import Run
 from helpers.views.palette import COLLECTIVE, FAILURE, FAINT, INK, RECV, SEND, SPAN, WAIT
 from helpers.views.picture import Picture, new_figure
-from helpers.views.plain import ELLIPSIS, one_line
+from helpers.views.plain import ELLIPSIS, one_line, plural
 from helpers.views.values import short_value
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _text(run: Run, pairs: Sequence[tuple[Side, Side]]) -> str:
     for rank, (before, after) in enumerate(pairs):
         lines.append(f"rank {rank}: {_words(before)} → {_words(after)}")
     if run.world_size > len(pairs):
-        lines.append(f"{ELLIPSIS} and {run.world_size - len(pairs)} more ranks")
+        lines.append(f"{ELLIPSIS} and {plural(run.world_size - len(pairs), 'more rank')}")
     return "\n".join(lines)
 
 

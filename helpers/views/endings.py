@@ -25,9 +25,11 @@ def endings(run: Run) -> dict[int, str]:
         return {**_interrupted(run), **after, failure.rank: f"raised {failure.error.kind}"}
     if isinstance(failure, HostLost):
         others = {wait.rank: describe_wait(wait) for wait in failure.waits}
-        return {**others, **dict.fromkeys(failure.ranks, f"{failure.host} has gone")}
+        return {**others, **dict.fromkeys(failure.ranks, f"lost with {failure.host}")}
     if isinstance(failure, RankDied):
-        how = f"ended by {failure.signal}" if failure.signal else f"exit code {failure.exitcode}"
+        how = (
+            f"terminated by {failure.signal}" if failure.signal else f"exit code {failure.exitcode}"
+        )
         return {**_interrupted(run), failure.rank: how}
     return {}
 

@@ -175,7 +175,7 @@ def _while_fed(text: str) -> str:
         "<style>@keyframes rr-late { to { visibility: visible; } }</style>"
         + muted(text)
         + div(
-            escape(f"Interrupted: nothing has been heard of these ranks for {_FED_S} s."),
+            escape(f"Interrupted: these ranks have reported nothing for {_FED_S} s."),
             f"visibility: hidden; animation: rr-late 0s {_FED_S}s forwards; font-weight: bold",
         )
     )

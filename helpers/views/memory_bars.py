@@ -117,7 +117,7 @@ def _text(held: Mapping[str, Sequence[Parts]], predicted: Mapping[str, Sequence[
     for name, ranks in held.items():
         for rank, own in enumerate(ranks):
             parts = ", ".join(f"{one_line(kind)} {nbytes:,}" for kind, nbytes in own.items())
-            total = f"{sum(own.values()):,} in all"
+            total = f"{sum(own.values()):,} in total"
             wanted = f"; predicted {predicted[name][rank]:,}" if name in predicted else ""
             lines.append(f"  {one_line(name)}, rank {rank}: {parts}; {total}{wanted}")
     return "\n".join(lines)

@@ -82,7 +82,11 @@ def _legend(axes: object, drawn: dict[str, Look], crossed: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    names = {"succeeded": "to its end", "failed": "a worker failed", "ended": "ended from outside"}
+    names = {
+        "succeeded": "to its end",
+        "failed": "a worker failed",
+        "ended": "terminated from outside",
+    }
     shown: list[Patch | Line2D] = [
         Patch(facecolor=x.tint, edgecolor=INK, hatch=x.hatch, label=names.get(ending, ending))
         for ending, x in drawn.items()

@@ -89,7 +89,7 @@ def _panels(name: str, plan: Run | Trace | Plan, backward: float) -> list[_Panel
         return [_Panel(f"{name}: {_bubble(ideal)}", ideal, _PLANNED)]
     real = measured(trace_of(plan))
     if not any(real):
-        raise ValueError(f"{name}: no rank of this run recorded spans called F0, B0, F1, ...")
+        raise ValueError(f"{name}: no rank of this run recorded spans named F0, B0, F1, ...")
     ideal = planned(order_of(real), backward)
     return [
         _Panel(f"{name}, predicted: {_bubble(ideal)}", ideal, _PLANNED),

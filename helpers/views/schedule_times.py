@@ -145,10 +145,10 @@ def _ready(
 
 def _stuck(lanes: Sequence[Sequence[Piece]], orders: Sequence[Sequence[str]]) -> str:
     waiting = [
-        f"{'rank' if order[len(lane)][0].isdigit() else 'stage'} {rank} wants to run {order[len(lane)]}"
+        f"{'rank' if order[len(lane)][0].isdigit() else 'stage'} {rank} waits to run {order[len(lane)]}"
         for rank, (lane, order) in enumerate(zip(lanes, orders, strict=True))
         if len(lane) < len(order)
     ]
     return (
-        f"these orders never get to their end: {', '.join(waiting)}, which nobody makes possible."
+        f"these schedules deadlock: {', '.join(waiting)}. Each waits for an action that never runs."
     )

@@ -63,13 +63,13 @@ def holders(name: str, whole: Any, run: Run) -> Grid:
     matrix = _matrix(name, whole)
     if not matrix or not matrix[0] or len(matrix) > _MOST or len(matrix[0]) > _MOST:
         raise ValueError(
-            f"{name!r} has a shape that cannot be drawn; 1 to {_MOST} rows and columns."
+            f"{name!r} has a shape that cannot be drawn: sharding draws 1 to {_MOST} rows and columns."
         )
     flat = [value for row in matrix for value in row]
     if len(set(flat)) < len(flat):
         raise ValueError(
-            f"in {name!r} a value occurs twice, and nobody can tell which rank holds it. Give every "
-            "element a value of its own, for example by torch.arange."
+            f"in {name!r} a value occurs twice, so the picture cannot show which rank holds it. Give "
+            "every element a value of its own, for example by torch.arange."
         )
     held = [_values(name, run.values[rank]) for rank in range(run.world_size)]
     return [[tuple(r for r, own in enumerate(held) if v in own) for v in row] for row in matrix]

@@ -179,7 +179,7 @@ def _legend(figure: Figure, over: str) -> None:
         Patch(
             facecolor=SPAN.tint,
             edgecolor=SPAN.color,
-            label="span of the rank, waiting in it included",
+            label="time in the span, including waiting",
         ),
         Patch(facecolor=COLLECTIVE.color, label="a collective is in flight"),
         Patch(facecolor=_SHADE, label=f"while {over} runs"),

@@ -32,11 +32,11 @@ SAME = "the same collective"
 MISMATCH = "mismatched collectives"
 FAILED = "failed"
 LOST = "message never received"
-IN_FLIGHT = "thin: in flight, the rank is free"
+IN_FLIGHT = "thin: in flight; the rank can do other work"
 BETWEEN = "message between hosts"
 OUTLINED = "outlined: between hosts"
 OUT = "in flight (a profile does not say who waits)"
-STRETCHED = "not to scale: each step has room"
+STRETCHED = "not to scale: all steps have room"
 IMAGINED = "imagined: steps in order, no times"
 
 WIDTH, LEFT, RIGHT = 900.0, 66.0, 14.0

@@ -42,7 +42,8 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
     trace = trace_of(run_or_trace)
     if trace.imagined:
         raise ValueError(
-            "traffic draws all ranks of a world, and these are imagined: use traffic_ledger for one of them."
+            "traffic draws all ranks of a world, but these ranks are imagined. Use traffic_ledger for "
+            "one of them."
         )
     counts, ops = _count_messages(trace), handed_in(trace)
     drawn = dict(list(ops.items())[:_MOST_OPS])
@@ -173,7 +174,7 @@ def _draw_handed_in(
     _rank_ticks(axes.yaxis, world_size, hosts)
     axes.tick_params(length=0, labelsize=8.5)
     axes.set_ylabel("rank", fontsize=9)
-    axes.set_title("collectives: bytes handed in", fontsize=9.5, loc="left")
+    axes.set_title("collectives: bytes passed", fontsize=9.5, loc="left")
     for column in range(1, len(ops)):
         axes.axvline(column, color=FAINT, linewidth=0.6)
 
@@ -239,7 +240,7 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
     ]
     lines += pairs[:_MOST_PAIRS]
     if len(pairs) > _MOST_PAIRS:
-        lines.append(f"{ELLIPSIS} and {len(pairs) - _MOST_PAIRS:,} more pairs of ranks")
+        lines.append(f"{ELLIPSIS} and {plural(len(pairs) - _MOST_PAIRS, 'more pair')} of ranks")
     lines += [f"{one_line(op, 28)}: {_handed_in_text(nbytes)}" for op, nbytes in ops.items()]
     return "\n".join(lines)
 
@@ -256,13 +257,15 @@ def _bytes_between(trace: Trace, matrix: list[list[int]]) -> str:
     wide = sum(_bytes(event) for event in given if trace.between_hosts(event.group_ranks))
     sent, handed = sum(map(sum, matrix)), sum(map(_bytes, given))
     parts = [f"{crossing:,} of {sent:,} B sent"] if sent else []
-    parts += [f"{wide:,} of {handed:,} B handed in"] if handed else []
+    parts += [f"{wide:,} of {handed:,} B passed to collectives"] if handed else []
     return "".join(f"; {part}" for part in parts)
 
 
 def _handed_in_text(nbytes: list[int]) -> str:
     if len(set(nbytes)) == 1:
-        return f"each rank handed in {nbytes[0]:,} B"
+        return f"each rank passed {nbytes[0]:,} B"
     shown = ", ".join(f"rank {r} {n:,} B" for r, n in enumerate(nbytes[:_MOST_PAIRS]))
     rest = len(nbytes) - _MOST_PAIRS
-    return f"handed in by {shown}" + (f", {ELLIPSIS} and {rest} more ranks" if rest > 0 else "")
+    return f"passed by {shown}" + (
+        f", {ELLIPSIS} and {plural(rest, 'more rank')}" if rest > 0 else ""
+    )

@@ -66,8 +66,8 @@ def traffic_ledger(
     by_host = any(trace.hosts for trace in traces.values())
     # leaves room for the words behind the longest bar
     _frame(axes, places, (2.0 if by_host else 1.45) * max(1, _longest(ledger, phases)))
-    dark = " (dark: to groups of several hosts)" if by_host else ""
-    axes.set_xlabel(f"bytes that rank {rank} hands in{dark}", fontsize=9)
+    dark = " (dark: groups that span hosts)" if by_host else ""
+    axes.set_xlabel(f"bytes that rank {rank} passes to calls{dark}", fontsize=9)
     if title:
         axes.set_title(one_line(title, 90), fontsize=10.5, loc="left", parse_math=False)
     return Picture(figure, _text(ledger, traces, phases, rank))
@@ -136,7 +136,7 @@ def _words(calls: Sequence[Event], trace: Trace) -> str:
 def _text(
     ledger: Mapping[str, Calls], traces: Mapping[str, Trace], phases: Sequence[str], rank: int
 ) -> str:
-    lines = [f"what rank {rank} hands in:"]
+    lines = [f"what rank {rank} passes to calls:"]
     for name, calls in ledger.items():
         parts = [f"{phase} {_words(calls.get(phase, ()), traces[name])}" for phase in phases]
         lines.append(f"  {name}: {'; '.join(parts)}")

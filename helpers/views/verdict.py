@@ -185,7 +185,7 @@ def _rows(case: CaseVerdict) -> list[Row]:
 def _more(case: CaseVerdict) -> str:
     wrong = sum(bool(row.problem) for row in case.rows)
     hidden = wrong - sum(bool(row.problem) for row in _rows(case))
-    return f"... and {hidden} more ranks that are wrong" if hidden > 0 else ""
+    return f"... and {plural(hidden, 'more wrong rank')}" if hidden > 0 else ""
 
 
 def _case_html(case: CaseVerdict, played: bool) -> str:

@@ -52,8 +52,7 @@ def _take(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...], tuple[s
         if not isinstance(what.failure, Deadlock | RankTimeout):
             how = type(what.failure).__name__ if what.failure else "without a failure"
             raise ValueError(
-                f"this run ended {how}: no rank was left waiting, so there is no wait graph. "
-                f"It is drawn of a Deadlock or a RankTimeout."
+                f"this run ended {how}. wait_graph needs a run that ended in Deadlock or RankTimeout."
             )
         what = what.failure
     run = what.run if isinstance(what, Deadlock | RankTimeout) else None
@@ -118,7 +117,7 @@ def _sentence(wait: Wait, hosts: Sequence[str]) -> str:
     if wait.event is None:
         return f"{name}: {one_line(wait.state, 120)}"
     names = ", ".join(map(str, wait.waits_for[:16])) + (", …" if len(wait.waits_for) > 16 else "")
-    whom = f"rank{'s' if len(wait.waits_for) > 1 else ''} {names}" if names else "nobody it names"
+    whom = f"rank{'s' if len(wait.waits_for) > 1 else ''} {names}" if names else "no rank"
     return f"{name} waits for {whom} ({_call_and_place(wait)})"
 
 

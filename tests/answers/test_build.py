@@ -459,7 +459,7 @@ def test_a_definition_needed_further_up_is_moved_up() -> None:
         """
     )
     assert run(answer.source)["f"]() == [0, 1, 4]
-    assert any("`K` (cell 3) is needed further up, in cell 1" in note for note in answer.notes)
+    assert any("`K` (cell 3) is needed earlier, in cell 1" in note for note in answer.notes)
 
 
 def test_moving_up_what_may_be_needed_never_breaks_an_order_that_worked() -> None:
@@ -502,7 +502,7 @@ def test_a_broken_cell_elsewhere_is_a_note() -> None:
 
 def test_a_top_level_await_is_a_note() -> None:
     answer = built("import asyncio\nawait asyncio.sleep(0)\n---\ndef f(): return 1")
-    assert answer.notes == ("cell 1, line 2: a top-level `await` is not run here",)
+    assert answer.notes == ("cell 1, line 2: a check does not run a top-level `await`",)
 
 
 def test_an_unknown_name_is_a_note() -> None:

@@ -214,7 +214,7 @@ def test_the_message_tells_the_whole_way() -> None:
     )
     assert problem(text).message == (
         "`f` uses `x`, whose value comes by way of `best`, `run` from outside the cells: cell 2 "
-        "(line 1) calls `launch`. That is not repeated when an answer is checked. Write the value "
+        "(line 1) calls `launch`. A check does not repeat that. Write the value "
         "into the function, or pass it as an argument."
     )
 

@@ -96,9 +96,9 @@ def test_unusable_cells_are_passed_over_and_noted(tmp_path: Path) -> None:
         "cell 1 is not a cell: skipped",
         "cell 2 has no source text: skipped",
         "cell 3 has no source text: skipped",
-        "cell 4 does not say what it is: taken as code",
+        "cell 4 has no cell type: taken as code",
         "cell 5 is longer than 1,000,000 characters: skipped",
-        "cell 7 does not say what it is: taken as code",
+        "cell 7 has no cell type: taken as code",
     )
 
 
@@ -122,9 +122,9 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b'"text"', "not a notebook"),
         (b"null", "not a notebook"),
         (b"{}", "has no cells"),
-        (b'{"cells": {}}', "in place of its cells"),
-        (b'{"cells": "x"}', "in place of its cells"),
-        (b'{"cells": 1, "worksheets": []}', "in place of its cells"),
+        (b'{"cells": {}}', "something other than a list of cells"),
+        (b'{"cells": "x"}', "something other than a list of cells"),
+        (b'{"cells": 1, "worksheets": []}', "something other than a list of cells"),
         (b'{"worksheets": 3}', "has no cells"),
         (b"\xff\xfe" + VALID.decode().encode("utf-16-le"), "is UTF-16 text"),
         (VALID.decode().encode("utf-16-be"), "iconv -f UTF-16 -t UTF-8"),
@@ -179,7 +179,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "socket"))
     wrong = {
-        tmp_path: "is a folder, not a notebook: name the .ipynb file that is in it",
+        tmp_path: "is a folder, not a notebook: name the .ipynb file inside it",
         tmp_path / "missing": "does not exist",
         tmp_path / "link": "is a symbolic link",
         tmp_path / "circle": "is a symbolic link",
@@ -229,7 +229,7 @@ def test_answers_are_read_in_a_child(tmp_path: Path) -> None:
     assert answer.source == "import math\ndef f():\n    return math.pi\n"
     assert answer.place(3) == (2, 2)
     assert answer.notes == (
-        "cell 6 does not say what it is: taken as code",
+        "cell 6 has no cell type: taken as code",
         "cell 5 cannot be parsed (line 1): skipped",
     )
     problems = {name: p.kind for name, p in found.items() if isinstance(p, Problem)}

@@ -301,7 +301,9 @@ def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:
     expect(shown).to_contain_text(re.compile(r"cell \[\d+\], line 5"), timeout=60_000)
     notebook.photograph("hanging", hanging)
     notebook.stop()
-    expect(shown).to_contain_text("all 3 ranks were ended. The kernel is ready", timeout=20_000)
+    expect(shown).to_contain_text(
+        "all 3 ranks were terminated. The kernel is ready", timeout=20_000
+    )
     expect(shown).not_to_contain_text("ranks running for")
     notebook.photograph("stopped", hanging)
     after = notebook.add_and_run("launch(one_message, 2).values").locator(".jp-OutputArea")

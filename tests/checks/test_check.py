@@ -74,7 +74,10 @@ def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
     result = check("my_slice", where="machines")  # type: ignore[arg-type]
     assert result.outcome is Outcome.UNREADABLE
-    assert "where='machines' is not machines: write machines = hosts(...)" in verdict_text(result)
+    assert (
+        "where= takes the object that hosts(...) returns, not 'machines'. Write machines = hosts(...)"
+        in verdict_text(result)
+    )
 
 
 def test_the_arguments_of_the_case_that_failed_can_be_had(

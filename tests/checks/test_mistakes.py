@@ -294,7 +294,7 @@ def test_what_a_file_says_of_an_answer_is_proved(exercise: Exercise) -> None:
         (replace(wrong, outcome=Outcome.CRASHED), "ends with 'wrong', not 'crashed'"),
         (
             replace(twice, words="It is tripled."),
-            "does not read its sentence, but: The sum is doubled.",
+            "is shown a different message: The sum is doubled.",
         ),
         (replace(right, source=wrong.source), "it is rejected"),
         (replace(wrong, source=right.source), "it passes"),
@@ -316,7 +316,7 @@ def test_two_sentences_that_cannot_be_told_apart_are_not_shown(exercise: Exercis
     same = "def total(rank, world_size, x):\n    return x + 0\n"
     path.write_text(f"{FILE}\n# %% the same\n# Another cause.\n{same}")
     mistakes.forget_known()
-    assert advice(checked(exercise, "return x")) == "This is what the rank was given, unchanged."
+    assert advice(checked(exercise, "return x")) == "This is the rank's argument, unchanged."
     (proof,) = (prove(exercise, m) for m in known_mistakes(exercise) if m.title == "the same")
     assert proof.is_rejected and not proof.is_own
 

@@ -96,30 +96,30 @@ TABLE = [
         [send(), collective(1, "barrier", where=LINE)],
         "rank 1 calls barrier (cell 3, line 7); only send and recv may be used here.",
     ),
-    Row(OnlyCalls(()), [span(0)], [send()], "rank 0 calls send; none is needed."),
+    Row(OnlyCalls(()), [span(0)], [send()], "rank 0 calls send; no communication is needed."),
     Row(
         Calls("broadcast", 1, why="One moves it all."),
         both(collective(0, "broadcast")),
         [collective(0, "broadcast"), *both(collective(1, "broadcast"))],
-        "rank 0 calls broadcast 2 times; once is right. One moves it all.",
+        "rank 0 calls broadcast 2 times; expected: once. One moves it all.",
     ),
     Row(
         Calls("broadcast", "calls"),
         both(collective(0, "broadcast")),
         [collective(0, "broadcast")],
-        "rank 1 calls broadcast 0 times; once is right.",
+        "rank 1 calls broadcast 0 times; expected: once.",
     ),
     Row(
         Calls("send", most=lambda case, rank: 1 - rank),
         [],
         [send(1, 0)],
-        "rank 1 calls send once; at most 0 times is right.",
+        "rank 1 calls send once; expected: at most 0 times.",
     ),
     Row(
         Calls(most=1, why="Put them into one tensor."),
         both(collective(0)),
         [*both(collective(0)), collective(1, "barrier")],
-        "rank 1 makes 2 calls (all_reduce, barrier); 1 are enough. Put them into one tensor.",
+        "rank 1 makes 2 calls (all_reduce, barrier); expected: at most 1. Put them into one tensor.",
     ),
     Row(
         Calls(most=2),
@@ -136,25 +136,25 @@ TABLE = [
         ),
         [send(), recv()],
         [send(), send(1, 0)],
-        "the ranks send 2 messages in all; 1 is needed.",
+        "the ranks send 2 messages in total; expected: 1.",
     ),
     Row(
         PortRounds(lambda case: 1),
         [send(0, 1), recv(1, 0)],
         [send(0, 1), send(0, 1, start=2), recv(1, 0), recv(1, 0, start=2)],
-        "the messages take 2 rounds; 1 is enough (in the last one: 0 → 1).",
+        "the messages take 2 rounds; expected: at most 1 (the last round: 0 → 1).",
     ),
     Row(
         Order(lambda case, rank: ("send", "barrier") if rank == 0 else (), "sends first"),
         [send(), span(0), collective(0, "barrier")],
         [collective(0, "barrier"), send()],
-        "rank 0 makes the calls barrier, send; wanted: send, barrier.",
+        "rank 0 makes the calls barrier, send; expected: send, barrier.",
     ),
     Row(
         Order(lambda case, rank: () if rank else ("send",), "rank 0 sends"),
         [send()],
         [send(), recv()],
-        "rank 1 makes the calls recv; wanted: none.",
+        "rank 1 makes the calls recv; expected: none.",
     ),
     Row(
         Peers(lambda case, rank: (rank + 1,), "sends on"),
@@ -173,25 +173,25 @@ TABLE = [
         Calls("send", total="bytes", why="Send what changed."),
         [send(), recv(nbytes=4096)],
         [send(), send(nbytes=1024)],
-        "rank 0 sends 1,032 bytes; 8 are enough. Send what changed.",
+        "rank 0 sends 1,032 bytes; the limit is 8. Send what changed.",
     ),
     Row(
         Calls(each="bytes", text="one chunk at a time"),
         both(collective(0)) * 2,
         [collective(0), collective(1, nbytes=16, where=LINE)],
-        "rank 1 hands 16 bytes to all_reduce (cell 3, line 7); 8 are enough.",
+        "rank 1 passes 16 bytes to all_reduce (cell 3, line 7); the limit is 8.",
     ),
     Row(
         Calls("all_reduce", text="no more than needed", why="Half of it is known."),
         [*both(collective(0)), *both(collective(0, "barrier", nbytes=99))],
         both(collective(0, nbytes=16)),
-        "rank 0 hands 16 bytes to all_reduce in all; 8 are enough. Half of it is known.",
+        "rank 0 passes 16 bytes to all_reduce in total; the limit is 8. Half of it is known.",
     ),
     Row(
         Calls("all_reduce", text="in one call"),
         both(collective(0)),
         [collective(0), *[collective(1, nbytes=4)] * 2],
-        "rank 1 makes 2 calls of all_reduce; 1 are enough.",
+        "rank 1 makes 2 calls of all_reduce; expected: at most 1.",
     ),
     # --- collectives ----------------------------------------------------------------------------
     Row(
@@ -226,21 +226,21 @@ TABLE = [
         NothingBlocks(),
         [isend(), irecv(), *both(collective(0))],
         [isend(), recv(where=LINE)],
-        "rank 1 calls recv (cell 3, line 7), which waits at once; call irecv and wait later.",
+        "rank 1 calls recv (cell 3, line 7), which blocks; call irecv and wait later.",
     ),
     Row(
         EachIsWaitedFor(),
         [isend(wait=2), irecv(end_ns=3), send(1, 0)],
         [isend(wait=2), irecv()],
-        "rank 1 never waits for its irecv from rank 0: until wait() has returned nobody knows whether "
-        "it is over.",
+        "rank 1 never waits for its irecv from rank 0: the transfer may be incomplete until wait() "
+        "returns.",
     ),
     Row(
         EachIsWaitedFor(),
         [],
         [isend(wait=2, where=LINE), isend(start=3, where=LINE)],
-        "rank 0 never waits for its isend to rank 1 (cell 3, line 7), number 2 of 2: until wait() has "
-        "returned nobody knows whether it is over.",
+        "rank 0 never waits for its isend to rank 1 (cell 3, line 7), number 2 of 2: the transfer may "
+        "be incomplete until wait() returns.",
     ),
     Row(
         InFlightTogether(2),
@@ -254,41 +254,41 @@ TABLE = [
         Calls(phase="forward", exactly=1, missing="Nobody has the sum."),
         [span(0), collective(0), collective(0, start=20)],
         [span(0), collective(0, start=20)],
-        "rank 0 makes no call in forward; 1 is right. Nobody has the sum.",
+        "rank 0 makes no call in forward; expected: 1. Nobody has the sum.",
     ),
     Row(
         Calls(phase="forward", exactly=0, why="Each rank has all of it."),
         [span(0), collective(0, start=20)],
         [span(1), collective(1, where=LINE)],
-        "rank 1 makes 1 call in forward: all_reduce (cell 3, line 7); none is needed. Each rank has "
+        "rank 1 makes 1 call in forward: all_reduce (cell 3, line 7); expected: none. Each rank has "
         "all of it.",
     ),
     Row(
         Calls(phase="forward", most=2, each="bytes", why_large="Send the shard."),
         [span(0), collective(0)],
         [span(0), collective(0, nbytes=16)],
-        "rank 0 hands 16 bytes to all_reduce in forward; 8 are enough. Send the shard.",
+        "rank 0 passes 16 bytes to all_reduce in forward; the limit is 8. Send the shard.",
     ),
     Row(
         IssuedInside("backward"),
         IN_BACKWARD,
         [span(0, "backward"), started(0, start=12, wait=20)],
         "rank 0 calls all_reduce (cell 3, line 7) after backward. Issue each from a hook, as soon as "
-        "its gradients are there; one gradient may make several ready at once.",
+        "its gradients are ready. One gradient can complete several of them.",
     ),
     Row(
         IssuedInside("backward"),
         IN_BACKWARD,
         [span(0, "backward"), collective(0)],
-        "rank 0 calls all_reduce, which waits at once: backward stands still until all ranks have "
-        "answered. Pass async_op=True.",
+        "rank 0 calls all_reduce, which blocks: backward stops until all ranks make the call. "
+        "Pass async_op=True.",
     ),
     Row(
         IssuedInside("backward"),
         IN_BACKWARD,
         [span(0, "backward"), started(0, wait=2), started(0, start=3, wait=20)],
-        "rank 0 waits for all_reduce (cell 3, line 7) while others are still to be issued: backward "
-        "stands still. Nobody waits in a hook; wait when all of them are in flight.",
+        "rank 0 waits for all_reduce (cell 3, line 7) before all calls are issued, so backward is "
+        "blocked. Do not wait in a hook; wait after all calls have started.",
     ),
     Row(
         IssuedInside("backward"),
@@ -301,7 +301,7 @@ TABLE = [
         IN_BACKWARD,
         [span(0, "backward", start=5), started(0, wait=20)],
         "rank 0 calls all_reduce (cell 3, line 7) before backward. Issue each from a hook, as soon as "
-        "its gradients are there; one gradient may make several ready at once.",
+        "its gradients are ready. One gradient can complete several of them.",
     ),
     Row(
         SpanInFlight("work"),
@@ -319,7 +319,7 @@ TABLE = [
         SpanInFlight("work"),
         MEANWHILE,
         [span(0, "work", 2, 5), span(0, "work", 6, 7)],
-        "rank 0 calls work() 2 times; once is right.",
+        "rank 0 calls work() 2 times; expected: once.",
     ),
     # --- one of the author's own ----------------------------------------------------------------
     Row(

@@ -100,7 +100,7 @@ def test_ranks_that_wait_for_each_other_are_told_with_their_lines() -> None:
     assert result.outcome is Outcome.TIMED_OUT, text
     assert "rank 0: cell 0, line 7, in total: if x.item() == 0: dist.barrier()" in text
     assert "rank 1: cell 0, line 8, in total: dist.all_reduce(x)" in text
-    assert "The ranks stand at different lines" in text
+    assert "The ranks are blocked at different lines" in text
 
 
 def test_who_waited_for_a_rank_that_had_returned_is_told_with_the_line() -> None:

@@ -87,7 +87,7 @@ def test_build_then_outputs_then_reset(course: Path) -> None:
     assert learner.read_bytes() == before
 
     fresh = run(course, "reset", "02")
-    assert fresh.stdout.startswith("work/02_topic.ipynb is as it was handed out.")
+    assert fresh.stdout.startswith("work/02_topic.ipynb has its original state again.")
     assert "before-reset-1.ipynb" in run(course, "reset", "02").stdout
 
 

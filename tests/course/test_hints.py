@@ -39,7 +39,7 @@ def test_each_call_gives_one_more_and_the_solution_only_after_the_last() -> None
     assert "hint 3 of 3.\n\n1. Who" in third and "3. `send` first.\n\nThe solution is in " in third
     assert third.endswith("`show_me('token_ring')` shows it next to yours.")
     again = ask()
-    assert "there are no more hints than these 3." in again and "3. `send` first." in again
+    assert "that was the last of 3 hints." in again and "3. `send` first." in again
     assert read().hints == {"token_ring": 3}
 
 

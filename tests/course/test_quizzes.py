@@ -83,7 +83,7 @@ def test_a_quiz_file_is_read(tmp_path: Path) -> None:
         ('id = "two-sends"', 'id = "Two sends"', "small letters"),
         ('id = "two-sends"', "id = 3", "quiz 1: Expected `str`, got `int` - at `\\$.id`"),
         ('id = "two-sends"', "", "quiz 1: Object missing required field `id`"),
-        ("answer = 1", "answer = 2", "one of 0 to 1, not 2"),
+        ("answer = 1", "answer = 2", "from 0 to 1, not 2"),
         ("answer = 1", "answer = -1", "one of 0 to 1, not -1"),
         ("answer = 1", "answer = true", "Expected `int`, got `bool`"),
         ("answer = 1", 'answer = "b"', "Expected `int`, got `str`"),
@@ -93,8 +93,8 @@ def test_a_quiz_file_is_read(tmp_path: Path) -> None:
         ('"It works", "Both wait"', '"It works", "It works"', "the same"),
         ('"It works", "Both wait"', '"It works", ""', "each option"),
         ('["It works", "Both wait"]', '"It works"', "Expected `array`, got `str`"),
-        ('"gloo does not buffer."', '" "', "'why' must be text that is not empty"),
-        ("answer = 1", 'answer = 1\nwrong = ["No."]', "a line for each of the 2 options"),
+        ('"gloo does not buffer."', '" "', "'why' must be non-empty text"),
+        ("answer = 1", 'answer = 1\nwrong = ["No."]', "one entry for each of the 2 options"),
     ],
 )
 def test_a_mistake_in_a_quiz_file_is_named(tmp_path: Path, old: str, new: str, words: str) -> None:

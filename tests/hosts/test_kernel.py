@@ -59,7 +59,7 @@ def test_live_ranks_stop_and_a_mistake(kernel: Kernel) -> None:
     wait_until(lambda: len(_ranks(kernel)) == 3, left_s, lambda: _ranks(kernel))
 
     cell = kernel.run("%%ranks 3 --where machine\n1")
-    assert cell.error == "LaunchError" and "no hosts of this name" in cell.message
+    assert cell.error == "LaunchError" and "no hosts with this name" in cell.message
     assert "rank 0 → 1" in kernel.value("%%ranks 2\nrank + 1"), "at home"
     kernel.value("machines.close()")
     assert "(1, '0')" not in kernel.value("%%ranks 2 --where machines\nrank"), "it opens again"

@@ -100,7 +100,7 @@ def test_a_rank_that_ends_itself_and_a_host_that_goes_on(machines: Hosts) -> Non
 
     with machines:
         run = launch(leaves, 2, on_failure="return")
-        assert "rank 0 on host-0 left with exit code 3" in str(run.failure)
+        assert "rank 0 on host-0 exited with code 3" in str(run.failure)
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
@@ -113,14 +113,14 @@ def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -
     def is_closed(rank: int, world_size: int) -> None:
         time.sleep(60)
 
-    new = "new ranks, with nothing defined yet: the old ones ended because"
+    new = "these are new ranks with nothing defined on them; the old ranks ended because"
     with hosts.local(2) as two:
         magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {})
         run = launch(ends_the_agent, 2, on_failure="return")
         assert isinstance(run.failure, HostLost) and run.failure.host == "host-0"
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
         notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
-        assert notes == (f"{new} host-0 has gone",)
+        assert notes == (f"{new} the host host-0 was lost",)
 
         closing = threading.Timer(1.0, two.servers().close)  # by another thread
         closing.start()
@@ -130,7 +130,7 @@ def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -
         assert run.failure.title.endswith(": the hosts were closed.")
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
     notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
-    assert notes == (f"{new} they were on other machines",)
+    assert notes == (f"{new} they were on different machines",)
 
 
 @pytest.mark.soak
@@ -144,7 +144,7 @@ def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
     with hosts.local(2) as two:
         run = launch(waits, 3, on_failure="return")
         assert isinstance(run.failure, HostLost)
-        assert run.failure.title.startswith("host-1 has gone, and with it rank 2: ")
+        assert run.failure.title.startswith("lost host host-1 and its rank 2: ")
         wait_until(lambda: len(two._client.scheduler_info()["workers"]) == 2, 60)
         assert launch(lambda rank, n: rank, 2).hosts == ("host-0", "host-1"), "Dask's nanny"
 

@@ -60,7 +60,7 @@ def test_ranks_meet_over_the_network_and_a_host_that_vanishes_is_named(two: Netw
         run = launch(waits, 4, on_failure="return", timeout=60)
     assert isinstance(run.failure, HostLost)
     assert run.failure.host == "n2" and run.failure.ranks == (2, 3)
-    assert "n2 has gone, and with it ranks 2, 3: nothing has been heard" in run.failure.title
+    assert "lost host n2 and its ranks 2, 3: it has not answered" in run.failure.title
     assert "rank 0 on n1: barrier at" in str(run.failure)
     wait_until(lambda: not two.hosts[0].processes())
     wait_until(lambda: not two.hosts[1].processes())
@@ -117,7 +117,7 @@ def test_a_host_with_another_course_or_without_torch_is_named(tmp_path: Path) ->
     with network("n1", "n2", env=env) as net:
         refused(net, r"n2 has the course \w{8}, and here is \w{8}")
     with network("n1", "n3", python=python) as net:
-        refused(net, r"n3 has no torch: install the same there as here, 2\.")
+        refused(net, r"n3 does not have torch. Install the same version there as here, 2\.")
 
 
 @pytest.mark.soak

@@ -169,7 +169,7 @@ def test_failures_name_the_imagined_rank() -> None:
     with pytest.raises(RankFailed, match="rank 517 raised ValueError: no") as failed:
         imagine(fails, 1024, [0, 517])
     assert failed.value.run is not None and failed.value.run.world_size == 1024
-    with pytest.raises(RankDied, match="rank 517 left with exit code 3"):
+    with pytest.raises(RankDied, match="rank 517 exited with code 3"):
         imagine(dies, 1024, [517])
     with pytest.raises(RankTimeout, match="rank 517"):
         imagine(lambda rank, world_size: time.sleep(60), 1024, [517], timeout=0.5)

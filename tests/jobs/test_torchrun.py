@@ -128,7 +128,7 @@ def test_a_restart_is_a_second_round(script: Callable[[str], Path]) -> None:
 
 def test_a_job_that_hangs_is_ended_at_its_time(script: Callable[[str], Path]) -> None:
     run = torchrun(script(SLEEPS), 2, timeout=4, on_failure="return")
-    assert run.failure is not None and "not done after 4 s" in str(run.failure)
+    assert run.failure is not None and "timed out after 4 s" in str(run.failure)
 
 
 def test_a_node_joins_and_the_world_grows(script: Callable[[str], Path]) -> None:
@@ -149,7 +149,7 @@ def test_a_worker_can_be_killed_by_its_rank(script: Callable[[str], Path]) -> No
             job.kill(7)
         job.kill(1)
         run = job.wait()
-    assert str(run.failure) == "rank 1 (node 0, local_rank 1) was ended by SIGKILL."
+    assert str(run.failure) == "rank 1 (node 0, local_rank 1) was terminated by SIGKILL."
 
 
 def test_leaving_the_block_ends_all(script: Callable[[str], Path]) -> None:

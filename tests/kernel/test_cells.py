@@ -63,8 +63,8 @@ def test_other_cells_and_launches_leave_the_live_ranks_alone(kernel: Kernel) -> 
 def test_another_size_starts_afresh_and_says_so(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     shown = kernel.value("%%ranks 3\n'kept' in globals()")
-    assert "new ranks, with nothing defined yet" in shown
-    assert "there were 2 and you asked for 3" in shown
+    assert "new ranks with nothing defined" in shown
+    assert "you asked for 3 instead of 2" in shown
     assert shown.count("False") == 3
     assert "new ranks" not in kernel.value("%%ranks 3\n1")
     assert len(kernel.ranks()) == 3
@@ -83,18 +83,18 @@ def test_a_failure_starts_afresh_and_says_so(kernel: Kernel) -> None:
 def test_fresh_ranks_can_be_asked_for(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     shown = kernel.value("%%ranks 2 --fresh\n'kept' in globals()")
-    assert "you asked for fresh ones" in shown and "False" in shown
+    assert "you asked for fresh ranks" in shown and "False" in shown
 
 
 def test_ranks_can_go_unrecorded_and_are_new_ones_then(kernel: Kernel) -> None:
     cell = "dist.barrier()\n'kept' in globals(), rank"
     kernel.value("%%ranks 2\nkept = 1")
     shown = kernel.value(f"%%ranks 2 --no-trace\n{cell}")
-    assert "they were recorded and you asked for ranks that are not" in shown
+    assert "their calls were recorded, and you asked for ranks whose calls are not" in shown
     assert "(False, 1)" in shown and kernel.value("len(_.trace.events)") == "0\n"
     assert "new ranks" not in kernel.value(f"%%ranks 2 --no-trace\n{cell}\nkept = 1")
     shown = kernel.value(f"%%ranks 2\n{cell}")
-    assert "they were not recorded and you asked for ranks that are" in shown
+    assert "their calls were not recorded, and you asked for ranks whose calls are" in shown
     assert "(False, 0)" in shown and kernel.value("len(_.trace.events)") == "2\n"
 
 
@@ -112,7 +112,7 @@ def test_new_ranks_read_what_torch_reads_when_it_is_imported(new_kernel: MakeKer
     kernel.value("os.environ['TORCH_LOGS'] = '+dynamo'")
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
     shown = kernel.value(f"%%ranks 2 --fresh\n{compiles}")
-    assert "torchdynamo start" in shown and "you asked for fresh ones" in shown
+    assert "torchdynamo start" in shown and "you asked for fresh ranks" in shown
 
 
 def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
@@ -121,7 +121,7 @@ def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
         "rank 0 → 0"
     )
     cell = kernel.run("%%ranks 2 --send nothing\n1")
-    assert cell.error == "LaunchError" and "no variable of this name" in cell.message
+    assert cell.error == "LaunchError" and "no variable with this name" in cell.message
     cell = kernel.run(
         "f = (i for i in [1])\nget_ipython().run_cell_magic('ranks', '2 --send f', 'f')"
     )
@@ -133,7 +133,7 @@ def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
     [
         (
             "of_kernel + rank",
-            "`of_kernel` is a name of the notebook. Send it to the ranks: `%%ranks 2 ",
+            "`of_kernel` is defined only in the notebook. Send it to the ranks: `%%ranks 2 ",
         ),
         ("(lambda: of_kernel)()", "Send it to the ranks: `%%ranks 2 --send of_kernel`."),
         ("bisect.bisect", "Import it in this cell: `import bisect`."),
@@ -145,7 +145,7 @@ def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
         ("of_cell()", "Send it to the ranks: `%%ranks 2 --send of_cell`."),
         ("endless", "Only the notebook has `endless`. endless cannot be sent to the ranks"),
         ("get_ipython()", "ranks have no notebook"),
-        ("In[1]", "`In` is a name of the notebook"),
+        ("In[1]", "`In` is defined only in the notebook"),
         ("nowhere", "name 'nowhere' is not defined"),
     ],
 )
@@ -355,7 +355,7 @@ def test_live_ranks_that_died_between_cells_are_replaced_and_told(kernel: Kernel
         process.kill()
     wait_until(lambda: not kernel.ranks(), CELL_S, kernel.ranks)
     shown = kernel.value("%%ranks 2\n'kept' in globals()")
-    assert "their processes have ended" in shown and "False" in shown
+    assert "their processes exited" in shown and "False" in shown
 
 
 def test_the_server_killed_between_cells_is_replaced_and_told(new_kernel: MakeKernel) -> None:
@@ -366,7 +366,7 @@ def test_the_server_killed_between_cells_is_replaced_and_told(new_kernel: MakeKe
     shown = kernel.value("launch(lambda rank, n: rank, 2)")
     assert "a new one was started" in shown and "rank 1 → 1" in shown
     shown = kernel.value("%%ranks 2\n'kept' in globals()")
-    assert "their processes have ended" in shown and "False" in shown
+    assert "their processes exited" in shown and "False" in shown
 
 
 def test_a_cell_may_destroy_the_group_and_make_it_again_as_a_script_does(kernel: Kernel) -> None:

@@ -86,7 +86,7 @@ def test_another_server_is_started_where_the_first_was_ended() -> None:
         server.kill()
         wait_until(lambda: not kernel.servers(), GONE_S)
         run = kernel.value("run = launch(lambda rank, n: rank, 2)\nprint(run.values, run.notes)")
-        assert run.startswith("[0, 1] ('the rank server had been ended"), run
+        assert run.startswith("[0, 1] ('the rank server had been killed"), run
         kernel.value("%%ranks 2\nkept = 1")
         kernel.kill()
         wait_until(lambda: not kernel.processes(), GONE_S, kernel.processes)

@@ -214,12 +214,12 @@ REFUSED = {
     "a generator that has begun": (
         "def rows():\n    yield 1\n    yield 2\nr = rows(); next(r)",
         "r",
-        "a generator .*call the function that makes it inside yours",
+        "a generator .*create it inside your function",
     ),
     "a queue for results": (
         "import multiprocessing as mp\nq = mp.Queue()",
         "q",
-        r"gives back what its function returns: launch\(...\).values\[rank\]",
+        r"Return values from the function instead: they are in launch\(...\).values\[rank\]",
     ),
     "shared memory": (
         "import multiprocessing as mp\ncount = mp.Value('i', 0)",

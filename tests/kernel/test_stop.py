@@ -180,7 +180,7 @@ def test_live_ranks_that_were_stopped_say_so_in_the_next_cell(kernel: Kernel) ->
     kernel.interrupt()
     assert kernel.wait(request).error == "Stopped"
     shown = kernel.value("%%ranks 2\n'kept' in globals()")
-    assert "new ranks" in shown and "you stopped it" in shown and "False" in shown
+    assert "new ranks" in shown and "you stopped the cell" in shown and "False" in shown
 
 
 def test_the_live_view_of_a_stopped_launch_is_taken_away(new_kernel: MakeKernel) -> None:

@@ -103,7 +103,7 @@ each_change = pytest.mark.parametrize(
         (duplicated, "is defined 2 times: the last one is taken"),
         (followed_by_the_stubs, "still is the stub: the one in cell"),
         (stripped, ""),
-        (without_cell_types, "cell 1 does not say what it is: taken as code"),
+        (without_cell_types, "cell 1 has no cell type: taken as code"),
         (with_a_broken_cell, "cell 1 cannot be parsed (line 1): skipped"),
         (as_vs_code_saves_it, ""),
         (as_colab_saves_it, ""),
@@ -154,7 +154,7 @@ def test_cells_upside_down_still_pass_and_what_was_moved_is_noted(tmp_path: Path
     all_passed(results := results_of(handed_in), path)
     for result in results:
         source = source_of(notebook["cells"][exercise_cell(notebook, result.name)])
-        assert ("is needed further up" in notes_of([result])) is needs_torch_to_be_defined(source)
+        assert ("is needed earlier" in notes_of([result])) is needs_torch_to_be_defined(source)
 
 
 def needs_torch_to_be_defined(source: str) -> bool:
@@ -278,4 +278,4 @@ def test_the_command_gives_2_for_a_notebook_of_another_course(tmp_path: Path) ->
     write_notebook(path, copy.deepcopy({"cells": [cell]}))
     done = course_check(path)
     assert done.returncode == 2
-    assert "no exercise of this course is in it" in done.stdout
+    assert "it contains no exercise of this course" in done.stdout

@@ -335,7 +335,7 @@ async def is_async(rank: int, world_size: int) -> None:
         (lambda rank, n: input("how many? "), "no keyboard: call input.* in the notebook"),
         (
             lambda rank, n: (dist.destroy_process_group(), dist.barrier()),
-            r"no process group is joined: launch\(..., init=False\)",
+            r"The process group is not initialized here. With launch\(..., init=False\)",
         ),
     ],
 )

@@ -237,7 +237,7 @@ def test_stop_ends_all_ranks_and_the_next_launch_works() -> None:
         time.sleep(60)
 
     threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt, match="all 3 ranks were ended"):
+    with pytest.raises(KeyboardInterrupt, match="all 3 ranks were terminated"):
         launch(hang, 3)
     assert launch(lambda rank, n: rank, 2).values == [0, 1]
 

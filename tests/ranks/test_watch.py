@@ -295,7 +295,7 @@ def test_a_key_that_no_rank_serves_is_not_called_missing() -> None:
 def test_a_peer_that_waits_in_its_own_code_is_said_to() -> None:
     found = stuck(STUCK["queue_of_the_peer"].work)
     assert found.guilty == (0,)
-    assert found.summary.startswith("Rank 0 waits in its own code at ")
+    assert found.summary.startswith("Rank 0 is blocked in its own code at ")
     assert "peer, tag and group" not in found.advice
 
 

@@ -234,9 +234,7 @@ def test_what_cannot_come_back_is_given_a_remedy_of_its_own(value: object, says:
 
 def test_a_value_that_is_too_large_is_told_with_its_size() -> None:
     large = torch.empty(1).expand(10).clone()
-    with pytest.raises(
-        wire.CannotReturn, match="takes .* bytes, and a rank can give back at most 50"
-    ):
+    with pytest.raises(wire.CannotReturn, match="takes .* bytes, and a rank can return at most 50"):
         wire.encode([large] * 20, 50)
 
 
@@ -245,7 +243,7 @@ def test_2_gigabytes_and_more_do_not_come_back() -> None:
         return [torch.zeros(1_000_000)] * 600  # 4 MB each, written 600 times
 
     with pytest.raises(
-        RankFailed, match="2.4 GB, and a rank can give back at most 2.1 GB.*torch.save"
+        RankFailed, match="2.4 GB, and a rank can return at most 2.1 GB.*torch.save"
     ):
         launch(give, 1)
 

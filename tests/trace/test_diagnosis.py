@@ -19,7 +19,7 @@ EXPECTED = {
         "rank_left",
         (0,),
         "Rank 0 has returned, but rank 1 still waits for it in all_reduce",
-        "Either rank 0 must call all_reduce too, or nobody may.",
+        "All ranks of the group must call all_reduce, or none.",
     ),
     "left_before_a_recv": ("rank_left", (0,), "still waits for it in send", "make the recv"),
     "new_group_without_a_rank": (
@@ -77,7 +77,7 @@ EXPECTED = {
         "skipped_backward",
         (1,),
         "rank 1 has not reduced them in this step",
-        "no parameter of the model takes part in its loss",
+        "its loss depends on no parameter of the model",
     ),
     "backward_that_communicates": (
         "skipped_backward",
@@ -90,7 +90,7 @@ EXPECTED = {
         (0, 1),
         "for the first time at their 1st call: rank 0 calls all_reduce (stuck_programs.py, line 358), while "
         "rank 1 calls all_reduce (stuck_programs.py, line 360). Rank 1 has returned",
-        "must make the call on one of these lines, or none",
+        "must make each of them, or none",
     ),
     "gather_to_oneself": (
         "mismatched_collectives",
@@ -102,7 +102,7 @@ EXPECTED = {
         "stuck",
         (0, 1),
         "Ranks 0 and 1 wait for each other in new_group",
-        "every member must have made equally many groups before",
+        "every member must have created the same number of groups before",
     ),
     "file_lock_around_a_barrier": (
         "file_lock",
@@ -123,14 +123,24 @@ EXPECTED = {
         "pass the same list of ranks",
     ),
     "key_of_a_peer_that_waits": ("missing_key", (0,), "for the key 'go'", "PrefixStore"),
-    "queue_of_the_peer": ("stuck", (0,), "Rank 0 waits in its own code", "A lock that is never"),
-    "lock_of_its_own": ("stuck", (), "each waits in its own code", "A lock that is never"),
-    "locks_taken_in_two_orders": ("stuck", (), "each waits in its own code", "the lines below"),
+    "queue_of_the_peer": (
+        "stuck",
+        (0,),
+        "Rank 0 is blocked in its own code",
+        "a lock that is never",
+    ),
+    "lock_of_its_own": ("stuck", (), "each rank waits in its own code", "a lock that is never"),
+    "locks_taken_in_two_orders": (
+        "stuck",
+        (),
+        "each rank waits in its own code",
+        "the lines below",
+    ),
     "init_with_a_wrong_world_size": (
         "stuck",
         (),
-        "in init_process_group each waits for ranks that do not come",
-        "as many ranks as world_size says",
+        "Deadlock in init_process_group: every rank is waiting for ranks that never make this call",
+        "world_size must be the number of ranks",
     ),
 }
 """Name -> kind, ranks to look at first, words of the summary, words of the advice."""

@@ -88,7 +88,8 @@ def test_traffic_counts_bytes_between_hosts() -> None:
     picture = traffic(run_on(HOSTS))
     assert picture.text.splitlines()[1:3] == [
         WHERE,
-        "between hosts: 1 of 2 messages, 2 of 4 collectives; 100 of 200 B sent; 1,600 of 3,200 B handed in",
+        "between hosts: 1 of 2 messages, 2 of 4 collectives; 100 of 200 B sent; "
+        "1,600 of 3,200 B passed to collectives",
     ]
     pairs = next(a for a in picture.figure.axes if a.get_xlabel() == "to rank")  # type: ignore[union-attr]
     assert [t.get_text() for t in pairs.get_yticklabels()] == ["n1  0", "1", "n2  2", "3"]

@@ -51,7 +51,7 @@ def test_text_of_a_failed_rank_gives_the_root_cause() -> None:
         "rank 1 | b\n"
         "RankFailed: rank 1 raised ValueError: no <b>\n"
         "  cell 5, line 3, in f\n"
-        "  (after that, because a peer had gone: rank 0 (RuntimeError))"
+        "  (as a consequence, a connection was lost on rank 0 (RuntimeError))"
     )
 
 
@@ -131,7 +131,7 @@ def test_html_says_why_first_and_then_shows_each_rank_once() -> None:
     assert text.index("both receive first") < text.index("rank 0\n") < text.index("rank 1\n")
     assert text.count("recv from rank 1 at cell 5, line 3") == 1
     timed_out = run_of(["", ""], failure=RankTimeout(3.0, receive_first()))
-    assert "not done after 3 s" in read(lanes_html(timed_out)).text
+    assert "timed out after 3 s" in read(lanes_html(timed_out)).text
 
 
 def test_html_is_quiet_about_none_and_silent_about_what_is_not_known() -> None:

@@ -33,10 +33,10 @@ def test_what_was_expected_is_a_line_across_its_bar() -> None:
 def test_the_text_gives_every_number() -> None:
     assert memory_bars(HELD, predicted={"sharded": [800, 800]}).text.splitlines() == [
         "bytes held by each rank:",
-        "  whole, rank 0: weights 400, state 800; 1,200 in all",
-        "  whole, rank 1: weights 400, state 800; 1,200 in all",
-        "  sharded, rank 0: weights 400, state 410; 810 in all; predicted 800",
-        "  sharded, rank 1: weights 400, state 390; 790 in all; predicted 800",
+        "  whole, rank 0: weights 400, state 800; 1,200 in total",
+        "  whole, rank 1: weights 400, state 800; 1,200 in total",
+        "  sharded, rank 0: weights 400, state 410; 810 in total; predicted 800",
+        "  sharded, rank 1: weights 400, state 390; 790 in total; predicted 800",
     ]
 
 

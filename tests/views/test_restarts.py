@@ -35,7 +35,7 @@ def test_the_timeline_has_a_bar_for_each_worker_and_a_cross_where_one_died() -> 
     assert [round(bar.get_width(), 1) for bar in axes.patches] == [2.0, 2.0, 2.5, 2.5]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines] == [(2.0, 1)]
     assert picture.text == (
-        "node 0, restart 0: ranks 0, 1 of 2 workers, failed: rank 1 was ended by SIGKILL\n"
+        "node 0, restart 0: ranks 0, 1 of 2 workers, failed: rank 1 was terminated by SIGKILL\n"
         "node 0, restart 1: ranks 0, 1 of 2 workers, succeeded"
     )
 
@@ -48,7 +48,7 @@ def test_lanes_hide_ports_and_folders() -> None:
     text = agents_text(killed_and_resumed())
     assert "--master-port PORT --node-rank 0 job.py" in text
     assert "41234" not in text and "/a/b" not in text
-    assert "rank 1 (local_rank 1) | (was ended by SIGKILL)" in text
+    assert "rank 1 (local_rank 1) | (was terminated by SIGKILL)" in text
     assert "restart 1: 2 workers on 1 node, succeeded" in agents_html(killed_and_resumed())
 
 

@@ -73,7 +73,7 @@ def test_two_ranks() -> None:
     }
     assert legend(picture) == [
         *("send", "recv", "collective", "message", "the same collective"),
-        "not to scale: each step has room",
+        "not to scale: all steps have room",
     ]
     assert Counter(names(picture))["send→1"] == 1 and len(names(picture)) == 6
     fixed = [m.text for m in drawing(picture).fixed if isinstance(m, Word)]
@@ -131,7 +131,7 @@ def test_asynchronous_calls_are_thin_until_they_are_waited_for() -> None:
     waited = trace_of_rows(2, rows)
     late = Trace(2, tuple(_with_wait(e, 8) if e.op == "send" else e for e in waited))
     assert bars(timeline(late)) == {"span tint": 2, "send tint": 2, "send solid": 2}
-    assert "thin: in flight, the rank is free" in legend(timeline(late))
+    assert "thin: in flight; the rank can do other work" in legend(timeline(late))
     never = Trace(2, tuple(_with_wait(e, None) if e.op == "send" else e for e in waited))
     assert bars(timeline(never))["send tint"] == 0
     assert "rank 0: isend→1, [compute]" in timeline(late).text

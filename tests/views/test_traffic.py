@@ -13,7 +13,7 @@ def test_two_ranks() -> None:
         "traffic of 2 ranks: 4 messages, all_reduce\n"
         "rank 0 → rank 1: 800 B in 2 messages\n"
         "rank 1 → rank 0: 800 B in 2 messages\n"
-        "all_reduce: each rank handed in 400 B"
+        "all_reduce: each rank passed 400 B"
     )
     pairs, ops = _by_label(picture.figure.axes)
     assert [t.get_text() for t in pairs.texts] == ["800 B\n(2)", "800 B\n(2)"]
@@ -64,7 +64,7 @@ def test_collectives_are_told_for_each_rank() -> None:
     )
     assert handed_in(trace) == {"broadcast": [400, 0]}
     assert traffic(trace).text == (
-        "traffic of 2 ranks: broadcast\nbroadcast: handed in by rank 0 400 B, rank 1 0 B"
+        "traffic of 2 ranks: broadcast\nbroadcast: passed by rank 0 400 B, rank 1 0 B"
     )
 
 

@@ -48,7 +48,7 @@ def test_a_phase_that_comes_again_is_one() -> None:
 
 def test_the_text_counts_calls_and_bytes_and_leaves_receives_out() -> None:
     assert traffic_ledger({"mine": a_step()}).text.splitlines() == [
-        "what rank 0 hands in:",
+        "what rank 0 passes to calls:",
         "  mine: forward 1 all_reduce: 300 B; backward 2 all_reduces: 700 B",
     ]
     other = traffic_ledger({"mine": a_step()}, rank=1, phases=("forward", "step"))
