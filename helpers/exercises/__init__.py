@@ -1,7 +1,7 @@
-"""One folder a notebook, one file an exercise: what a right answer is, and what to say of a wrong one.
+"""Exercises: one folder per notebook, one file per exercise.
 
-shared.py      what several exercises of a notebook draw or say
-in_ranks.py    (or a folder of that name) what runs in ranks with an answer: stopwatches, models, counters
+shared.py      cases, rules and advice that several exercises of a notebook share
+in_ranks.py    (or a folder of that name) code that runs in the ranks: stopwatches, models, counters
 
-The folder shared/ has the same two for what exercises of several notebooks use.
+The folder shared/ has the same two for exercises of several notebooks.
 """

@@ -1,1 +1,1 @@
-"""Exercises of notebook 00: what a rank is, what is its share, and how it can fail."""
+"""Exercises of notebook 00: ranks, their shares of the work, and their failures."""

@@ -1,4 +1,4 @@
-"""What ranks run around an answer of notebook 01: groups in a grid, started groups."""
+"""Run answers of notebook 01 inside the ranks: groups in a grid, and process groups that they start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from helpers.ranks.inside import launch_folder, span
 def in_a_grid(
     answer: Callable[..., Any], rank: int, world_size: int, rows: int, cols: int, x: torch.Tensor
 ) -> dict[str, Any]:
-    """Call the answer, its calls of `new_group` compared across ranks; give both sums by name."""
+    """Call the answer, compare its `new_group` calls across ranks, and return both sums by name."""
     before = x.clone()
     with watch_new_group(rank, world_size):
         got = answer(rank, world_size, rows, cols, x)
@@ -44,19 +44,19 @@ def in_a_grid(
 def for_each_machine(
     answer: Callable[..., Any], rank: int, world_size: int, machines: Sequence[tuple[Any, ...]]
 ) -> list[Any] | None:
-    """Return what the answer says about one machine after the other; None if nothing about any."""
+    """Return the answer's value for each machine in turn, or None if it returns None for all of them."""
     named = [answer(*machine) for machine in machines]
     return None if all(name is None for name in named) else named
 
 
-# --- starts: worlds whose own group is not joined, so that the answer can do it ---------------------
+# --- starts: the launch leaves its own group unjoined, so that the answer can start one --------------
 
 INIT = "init as "
-"""How the span of a start is called: "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
+"""The name of the span of a start begins with it: "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
 
 
 def from_env(answer: Callable[[], Any], rank: int, world_size: int, address: str) -> dict[str, Any]:
-    """Name a free port, as a launcher does, call `answer()`, and say which group it has started."""
+    """Set a free port, as a launcher does, call `answer()`, and describe the group that it started."""
     store = own_store("port", world_size)
     if rank == 0:
         store.set("port", str(free_port()))
@@ -83,7 +83,7 @@ def from_tcp(
     job_rank: int,
     job_size: int,
 ) -> dict[str, str]:
-    """Start this rank's job twice, while another job starts on the same machine, in folders of their own."""
+    """Start this rank's job twice while another job starts on the machine. Each start has its own folder."""
     found = {}
     for start in ("start 1", "start 2"):
         folder = launch_folder() / job / start
@@ -97,7 +97,7 @@ def from_tcp(
             found[start] += f", met in a {type(met).__name__}"
         elif job_rank == 0 and calls and not calls[0].endswith("store") and not asked:
             found[start] += ", on a port of which rank 0 has never asked whether it is free"
-        # Both jobs' groups are open then: two servers on one port have met each other.
+        # Keep both jobs' groups open until here: if both used one port, their servers have met by now.
         meet(f"all open, {start}", rank, world_size)
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -107,11 +107,11 @@ def from_tcp(
 def from_file(
     answer: Callable[[int, int, str, str], Any], rank: int, world_size: int, job_ids: Sequence[str]
 ) -> dict[str, str]:
-    """Start jobs one after the other, with one folder for all of them."""
+    """Start several jobs one after the other, all with the same folder."""
     folder = launch_folder() / "meeting"
     folder.mkdir(exist_ok=True)
     found, used, real = {}, list[Path](), builtins.hash
-    # as in processes that are not forked, where text has another hash in each
+    # Imitate processes that were not forked: in each of them, strings have different hashes.
     builtins.hash = lambda value: real((value, rank) if isinstance(value, str) else value)
     for number, job_id in enumerate(job_ids, 1):
         with watch_init():
@@ -138,7 +138,7 @@ def from_file(
 
 @contextmanager
 def watch_init() -> Iterator[list[str]]:
-    """Record each start as a span that says where it goes, and as whom, by whatever name it is called."""
+    """Record each start of a group, under any name, as a span that names its address and rank."""
     c10d: Any = distributed_c10d
     helper, rendezvous, calls = c10d._new_process_group_helper, c10d.rendezvous, list[str]()
 
@@ -159,7 +159,7 @@ def watch_init() -> Iterator[list[str]]:
 
     def watched_helper(size: int, rank: int, *args: Any, **kwargs: Any) -> Any:
         if not calls:
-            note(rank, size, "a store")  # that was handed in
+            note(rank, size, "a store")  # a store that the answer passed
         return helper(size, rank, *args, **kwargs)
 
     c10d._new_process_group_helper, c10d.rendezvous = watched_helper, watched_rendezvous
@@ -179,7 +179,7 @@ def _shown(url: str) -> str:
 
 
 def _watch_ports() -> list[str]:
-    """Return a list that notes each time this process asks for a port: a socket, or a store at port 0."""
+    """Return a list that grows with each request for a port: a socket, or a store at port 0."""
     asked: list[str] = []
     store: Any = TCPStore
     make = store.__init__
@@ -200,7 +200,7 @@ def _watch_ports() -> list[str]:
 
 
 def state() -> str:
-    """Say which default group this process is in: "rank 0 of 2"; its backend if that is not gloo."""
+    """Describe this process's default group: "rank 0 of 2", and its backend if that is not gloo."""
     if not dist.is_initialized():
         return "no process group"
     other = "" if dist.get_backend() == "gloo" else f", backend {dist.get_backend()}"
@@ -208,17 +208,17 @@ def state() -> str:
 
 
 def meet(what: str, rank: int, world_size: int, started: bool | None = None) -> None:
-    """Wait until every rank of the launch has come to this point, where a group has been started."""
+    """Wait until every rank of the launch has reached this point, if this rank has started a group."""
     store = own_store("meet", world_size)
     store.set(f"{what}/{rank}", "here")
     if (
         dist.is_initialized() if started is None else started
-    ):  # a rank that started nothing may go: the others see that
+    ):  # A rank that started nothing may leave: the others see its key.
         store.wait([f"{what}/{other}" for other in range(world_size)], DEADLINE)
 
 
 def _met_in() -> Any:
-    """Give the store in which the default group's ranks met, without the prefixes around it."""
+    """Return the store in which the default group's ranks met, without the prefix stores around it."""
     if not dist.is_initialized():
         return None
     store: Any = distributed_c10d._get_default_store()

@@ -16,7 +16,7 @@ from helpers.exercises.nb01_process_groups.shared import START_TOGETHER, STARTS,
 def case(draw: Draw) -> Case:
     n, number = draw.ranks, draw.whole(100, 998)
     ids = {
-        "letters in another order": (f"night-{number}-ab", f"night-{number}-ba"),
+        "letters in a different order": (f"night-{number}-ab", f"night-{number}-ba"),
         "one end": (f"sweep-a-{number}-of-last-night", f"sweep-b-{number}-of-last-night"),
         "one beginning": (
             f"a-long-name-of-one-job-{number}",

@@ -2,7 +2,7 @@
 
 - One rank must choose the port, or there will be as many ports as ranks. How do the others learn it, before
   there is a group?
-- A `FileStore` in the folder: rank 0 sets a key, the others get it. `get` waits until the key is there. Both
+- A `FileStore` in the folder: rank 0 sets a key, the others get it. `get` waits until the key exists. Both
   sides open the store with the same path.
 - store = dist.FileStore(f"{folder}/port", world_size); if rank == 0: store.set("port", str(free_port()));
   port = int(store.get("port")); then init_process_group with init_method=f"tcp://127.0.0.1:{port}", rank and

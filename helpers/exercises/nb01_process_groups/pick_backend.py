@@ -15,12 +15,12 @@ from helpers.exercises.nb01_process_groups.in_ranks import for_each_machine
 
 BOTH = "cpu:gloo,cuda:nccl"
 ALIKE = {"nccl": {"cuda:nccl"}, "gloo": {"cpu:gloo,cuda:gloo"}, BOTH: set[str]()}
-"""Other spellings that torch accepts, whatever the device is."""
+"""Other spellings that torch accepts, for every device."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What is asked about, and the answer."""
+    """A machine that the answer is asked about, and the right backend for it."""
 
     gpus: int
     ranks: int
@@ -33,7 +33,7 @@ class Machine:
         return f"{plural(self.gpus, 'GPU')}, {plural(self.ranks, 'rank')}, {nccl}, tensors on {self.device}"
 
     def judge(self, got: Any) -> str:
-        """Return "" if a name is right for this machine, else what is wrong with it."""
+        """Return "" if a backend's name is right for this machine, and otherwise what is wrong with it."""
         if not isinstance(got, str):
             return f"{got!r:.60} is not a backend's name"
         own = {"cpu": {"cpu:gloo"}, "cuda": {"cuda:gloo"}}.get(self.device, set())
@@ -44,7 +44,7 @@ class Machine:
 
 
 def case(draw: Draw) -> Case:
-    # Two machines with different answers: an answer that is always the same is right for none of the pairs.
+    # Two machines with different answers, so that a constant answer is wrong for every pair.
     machines = [machine(draw, right) for right in draw.rng.sample(["gloo", "nccl", BOTH], 2)]
 
     def judged(got: Any, rank: int) -> Finding | None:
@@ -61,7 +61,7 @@ def case(draw: Draw) -> Case:
 
 
 def machine(draw: Draw, right: str) -> Machine:
-    """Draw a machine with this answer; where it is gloo, each of the three reasons is as likely."""
+    """Draw a machine with this right answer. For gloo, each of the three reasons is equally likely."""
     reason = draw.of("cpu", "no NCCL", "fewer") if right == "gloo" else ""
     device = {"nccl": "cuda", BOTH: "both"}.get(right) or draw.of("cuda", "both")
     ranks = draw.whole(2, 9)
@@ -70,7 +70,7 @@ def machine(draw: Draw, right: str) -> Machine:
 
 
 def why(one: Machine) -> str:
-    """Return the reason for a answer that is right."""
+    """Return the reason why this machine's right answer is right."""
     if one.device == "cpu":
         return "NCCL communicates only tensors that are on a GPU."
     if not one.nccl:

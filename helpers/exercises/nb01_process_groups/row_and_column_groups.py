@@ -16,7 +16,7 @@ from helpers.exercises.nb01_process_groups.in_ranks import in_a_grid
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
-    # 2 x 3 and 3 x 2 show more than a line or a square: from 6 ranks on there are only such grids
+    # 2 x 3 and 3 x 2 reveal more than a line or a square; from 6 ranks on, every grid is of this kind
     grids = [rows for rows in range(2, n) if n % rows == 0]
     rows = draw.of(*grids) if n > 4 else draw.of(1, n, *2 * grids)
     cols = n // rows
@@ -31,12 +31,12 @@ def case(draw: Draw) -> Case:
         [(rows, cols, x) for x in mine],
         right=ByName(right, scale=sum(largest(x) for x in mine)),
         facts={"rows": rows, "cols": cols},
-        telling=min(rows, cols) > 1,  # on a line, one of the two groups has one rank
+        telling=min(rows, cols) > 1,  # on a line, one of the two groups has only one rank
     )
 
 
 def reduced_once_each(trace: Trace, case: Case) -> str:
-    """Name a rank that did not reduce once in each of its groups. A group of one rank need not be reduced."""
+    """Return which rank did not reduce once in each of its groups. A group of one rank is optional."""
     rows, cols = case.facts["rows"], case.facts["cols"]
     for rank in range(case.world_size):
         r, c = divmod(rank, cols)

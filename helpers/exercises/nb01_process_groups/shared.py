@@ -1,4 +1,4 @@
-"""What exercises of notebook 01 share: why the ranks of a job did not find each other."""
+"""Explain why the ranks of a job did not find each other, for exercises of notebook 01."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from helpers.exercises.nb01_process_groups.in_ranks import INIT
 from helpers.ranks.failures import Deadlock, RankTimeout
 
 ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}
-"""For ranks that open a TCPStore: glibc's resolver waits 5 s by default for an answer that is lost."""
+"""For ranks that open a TCPStore. If a DNS reply is lost, glibc's resolver otherwise waits 5 s for it."""
 _ATTEMPT = re.compile(rf"{INIT}rank (?P<rank>\S*) of (?P<size>\S*) by (?P<place>.*)")
 Call = re.Match[str]
 
 
 def starts_of(trace: Trace, rank: int) -> list[Call]:
-    """Return the starts of a rank: as whom, and where."""
+    """Return a rank's starts of a group: as which rank, and at which address."""
     return [match for e in trace.spans.of(rank) if (match := _ATTEMPT.fullmatch(e.call))]
 
 
 def rounds(case: Case, run: Run) -> list[list[Call | None]]:
-    """Give the starts of each job, the n-th ones of its ranks together, None where a rank made none."""
+    """Return each job's first starts by rank, then its second ones, and so on; None for a missing one."""
     found: list[list[Call | None]] = []
     for job in case.facts["jobs"]:
         calls = [starts_of(run.trace, rank) for rank in job]
@@ -62,7 +62,7 @@ def _not_all(case: Case, run: Run) -> bool:
 
 
 def started_together(trace: Trace, case: Case) -> str:
-    """Name a rank whose last start does not fit those of its job: each rank has only its own word for it."""
+    """Return which rank's last start does not fit its job: nothing else checks what ranks pass."""
     for job in case.facts["jobs"]:
         ports = set[str]()
         for own, rank in enumerate(job):
@@ -119,7 +119,7 @@ STARTS = (
 
 
 def about_group(name: str, got: Parts) -> str:
-    """Say what to do about a group that is not what it should be."""
+    """Return the advice for a group that is not as expected."""
     said = str(got.get(name))
     if said.startswith("no process group"):
         return (
@@ -134,5 +134,5 @@ def about_group(name: str, got: Parts) -> str:
     if "met in a FileStore" in said:
         return "The ranks met in the file. Use it only to tell the others the port, and meet at tcp://."
     if "never asked" in said:
-        return "Nobody asked whether this port is free. Let the system choose one: `free_port()`, or port 0."
+        return "The port was never checked to be free. Let the system choose one: `free_port()`, or port 0."
     return ""

@@ -1,4 +1,4 @@
-"""What ranks run for exercises of notebook 02."""
+"""Run the cases of an exercise of notebook 02 strictly one after the other."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LATE_S = 0.001
 
 
 def one_case_at_a_time(answer: Callable[..., Any], rank: int, world_size: int, *given: Any) -> Any:
-    """Call the answer when all ranks have done the case before; the higher a rank, the sooner.
+    """Call the answer once all ranks have finished the previous case; higher ranks start first.
 
-    A receive from any rank would take what a rank sends that has come to the next case already. Ranks meet
-    in the group's store, which leaves no event in the trace.
+    Otherwise a receive from any rank could match a message that a faster rank sends in the next case. Ranks
+    meet in the group's store, which leaves no event in the trace.
     """
     store = _get_default_store()
     arrived = store.add("arrived", 1)

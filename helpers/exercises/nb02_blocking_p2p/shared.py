@@ -1,4 +1,4 @@
-"""What exercises of notebook 02 share: which worlds they are tried on, and the rules for all of them."""
+"""World sizes and rules of the exercises of notebook 02."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from helpers.checks.rules_transfers import EachIsWaitedFor
 
 SIZES = (2, 3, 4, 5, 6, 7, 8)
 TRANSFERS = (OnlyCalls(("send", "recv")), EachIsWaitedFor())
-"""A send by `isend` is one, too; then somebody has to wait for it."""
+"""An `isend` counts as a send, too, but the answer must then wait for it."""

@@ -1,9 +1,9 @@
-"""What ranks run for exercises of notebook 03: transfers whose Works are kept, `fill`, `compute`.
+"""Run answers of notebook 03: keep the Work of each transfer, and provide `fill` and `compute`.
 
-    answer -- isend, irecv --> Work, kept here too --> ended here if the answer waits for it nowhere
+    answer -- isend, irecv --> Work, also kept here --> completed here if the answer never waits for it
 
-If the answer drops a Work, its transfer may or may not be lost with it. Here every Work is kept, so on
-every run a rule on the trace can report each one that nobody waits for.
+If the answer drops a Work, its transfer may or may not be lost with it. Because every Work is kept here, a
+rule on the trace reports in every run the ones that the answer never waited for.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from helpers.checks.hard import _Held as Held
 from helpers.ranks.inside import span
 
 BATCH, COMPUTE, FILL = "batch", "compute", "fill"
-"""What spans are called: "batch of 2", "compute", "fill 0"."""
+"""Names of spans: "batch of 2", "compute", "fill 0"."""
 _FINISH = timedelta(seconds=3)
-"""For transfers that nobody waited for: longer than a message takes that will come at all."""
+"""How long to wait for a transfer that the answer never waited for. A matching message is faster."""
 _BUSY_TURNS = 5
 
 
 class WaitedTwice(RuntimeError):
-    """A second `wait()` on one transfer, which under gloo may never return."""
+    """The answer calls `wait()` twice on one transfer. Under gloo the second call may never return."""
 
 
 @dataclass(eq=False)
 class Flight:
-    """A transfer under way."""
+    """A transfer in flight."""
 
     tensor: torch.Tensor
     work: Held
@@ -53,13 +53,13 @@ class Flight:
 
 @contextmanager
 def kept_flights() -> Iterator[list[Flight]]:
-    """Keep every send and receive in a hard world; afterwards end, unseen, what nobody waited for."""
+    """Keep every transfer in a hard world; at the end, complete the ones that were never waited for."""
     flights: list[Flight] = []
 
     def keeping(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(group: Any, tensors: list[torch.Tensor], *args: Any) -> Any:
             work = real(group, tensors, *args)
-            if isinstance(work, Held):  # else torch's own code has asked for it
+            if isinstance(work, Held):  # otherwise torch's own code has issued it
                 flights.append(Flight(tensors[0], work))
                 work.wait = flights[-1].wait  # type: ignore[method-assign]
             return work
@@ -77,14 +77,14 @@ def kept_flights() -> Iterator[list[Flight]]:
                 try:
                     unseen(flight.work._work, _FINISH)
                 except RuntimeError:
-                    break  # no one takes part in it: the trace says so
+                    break  # no rank takes part in it; the trace shows that
     finally:
         for name, real in before.items():
             setattr(dist.ProcessGroup, name, real)
 
 
 def transfers_kept(answer: Callable[..., Any], rank: int, world_size: int, *given: Any) -> Any:
-    """Call the answer as kind RANKS would."""
+    """Call the answer as kind RANKS does, and keep its transfers."""
     with kept_flights():
         return answer(rank, world_size, *given)
 
@@ -108,7 +108,7 @@ def batches_seen(answer: Callable[..., Any], rank: int, world_size: int, *given:
 def with_compute(
     answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, result: torch.Tensor
 ) -> Any:
-    """Pass the answer a `compute()` that records a span of this name and returns `result`."""
+    """Pass the answer a `compute()` that records a span and returns `result`."""
 
     def compute() -> torch.Tensor:
         with span(COMPUTE):
@@ -121,9 +121,10 @@ def with_compute(
 def fill_and_send(
     answer: Callable[..., Any], rank: int, world_size: int, dst: int, messages: torch.Tensor
 ) -> Any:
-    """Call the answer on every rank but `dst`, which takes the messages of one rank after the other.
+    """Call the answer on every rank but `dst`, which receives the messages of one sender after the other.
 
-    A sender gives how many buffers it has filled or sent; `dst` gives what came, by rank.
+    Return the number of buffers that were filled or sent on a sender, and the received messages by rank on
+    `dst`.
     """
     count, length = messages.shape
     if rank == dst:
@@ -146,7 +147,7 @@ class _Filling:
     messages: torch.Tensor
     flights: list[Flight]
     buffers: list[torch.Tensor] = field(default_factory=list)
-    """Kept, so that no two have the same address by turns."""
+    """Keeps the buffers alive, so that no two of them get the same address one after the other."""
 
     def fill(self, buffer: torch.Tensor, index: int) -> None:
         """Write message `index` into `buffer`."""
@@ -173,14 +174,14 @@ class _Filling:
 
 
 def _keep_busy() -> None:
-    """Compute for a moment, so that a span can be seen next to the transfers."""
+    """Compute for a moment, so that a span is visible next to the transfers."""
     busy = torch.full((160, 160), 1 / 160)
     for _ in range(_BUSY_TURNS):
         busy = busy @ busy
 
 
 def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Tell whether two contiguous tensors share bytes, as p2p tensors are contiguous."""
+    """Return whether two contiguous tensors share bytes. (Tensors of transfers are contiguous.)"""
     (a, b), (c, d) = (
         (t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in (one, other)
     )

@@ -1,4 +1,4 @@
-"""What exercises of notebook 03 share: their rules, and what may be said of every one of them."""
+"""Rules of the exercises of notebook 03, and the advice that they all share."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import torch
 from helpers.checks.author import *
 
 NEAR_2_60 = 1 << 60
-"""There two neighboring integers are one and the same float64."""
+"""Near this number, two neighboring integers are the same float64."""
 
 
 def case(draw: Draw) -> Case:
@@ -28,13 +28,13 @@ def case(draw: Draw) -> Case:
         else draw.dtype(torch.float32, torch.float64, torch.int64, torch.float16)
     )
     lengths, owner = [draw.whole(1, 6) for _ in range(n)], draw.rank()
-    if kind == "equal largest" and n > 1:  # a later rank has it, too, and at a lower index
+    if kind == "equal largest" and n > 1:  # a later rank has it, too, at a lower index
         owner = min(owner, n - 2)
         lengths[owner] += 1
     if kind == "many numbers":
         lengths[owner], dtype = draw.whole(2100, 2500), draw.of(torch.float16, torch.int64)
     numbers = [torch.tensor(draw.rng.choices(range(2, 90), k=k)) for k in lengths]
-    # Tenths, so that an answer that compares whole numbers takes different ones for equal.
+    # Tenths: an answer that compares whole numbers takes different maxima for equal ones.
     parts = [part / 10 if dtype.is_floating_point else part for part in numbers]
     parts = [part.to(dtype) for part in parts]
     if kind == "all negative":
@@ -45,10 +45,11 @@ def case(draw: Draw) -> Case:
     top = torch.tensor(max(part.max().item() for part in parts) + step, dtype=dtype).item()
     index = draw.whole(int(kind == "equal largest" and n > 1), lengths[owner] - 1)
     if kind == "many numbers":
-        index = 2049 + 2 * draw.whole(0, 20)  # odd, which no float16 is beyond 2048
+        index = 2049 + 2 * draw.whole(0, 20)  # float16 cannot hold odd numbers beyond 2048
     parts[owner][index] = top
     if kind == "equal largest":
-        parts[owner][index:] = top  # the first of them counts, and the lowest rank
+        # on one rank the first of them counts; across ranks, the lowest rank
+        parts[owner][index:] = top
         for later in range(owner + 1, n):
             parts[later][0] = top
     return Case(

@@ -1,4 +1,4 @@
-"""What exercises of notebook 04 share: how much each rank gets, and lists that only the root passes."""
+"""Each rank's share of some elements, and rules for lists that only the root passes, for notebook 04."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ ON_ROOT_ONLY = (
 
 
 def share(count: int, n: int, rank: int) -> slice:
-    """Return what rank `rank` of n gets of `count` things: ⌈count / n⌉ each, the last ones less."""
+    """Return rank `rank`'s share of `count` elements: ⌈count / n⌉, or what is left for the last ranks."""
     each = -(-count // n)
     return slice(rank * each, (rank + 1) * each)

@@ -1,13 +1,13 @@
 """4.7 Split sum (10 min, ●●○○○)
 
-- `reduce_scatter` adds up and hands each rank its part. What is missing when the length is not a multiple
+- `reduce_scatter` adds up and leaves each rank its part. What is missing when the length is not a multiple
   of the world size?
 - Rounded up, a part has `each = -(-len(x) // world_size)` elements. Add zeros at the end until there are
   `each * world_size`: zeros change no sum. Afterwards drop those that were added.
 - padded = torch.cat([x, x.new_zeros(each * world_size - len(x))]); out = x.new_empty(each);
-  dist.reduce_scatter_single(out, padded). `r * each` elements come before rank r's part. Of the real
-  `len(x)` elements, `len(x) - r * each` are left for rank r and those after it: this may be less than a
-  part, or nothing.
+  dist.reduce_scatter_single(out, padded). `r * each` elements come before rank r's part. So `len(x) - r *
+  each` of the real `len(x)` elements are left for rank r and those after it: this may be less than a part,
+  or nothing.
 """
 
 import torch
@@ -19,7 +19,8 @@ from helpers.exercises.nb04_collectives.shared import share
 def case(draw: Draw) -> Case:
     n, length = draw.ranks, draw.length()
     mine = draw.tensors((length,), draw.dtype(*SUMMED))
-    for x in mine[:: max(1, n - 1)] if length else ():  # two that cancel out: a sum may be 0
+    # two numbers that cancel out: a sum may be 0
+    for x in mine[:: max(1, n - 1)] if length else ():
         x[0] = -mine[0][0]
     total = torch.stack(mine).sum(0)
     each = -(-length // n)

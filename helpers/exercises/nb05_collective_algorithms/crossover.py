@@ -16,7 +16,7 @@ from helpers.checks.stopwatch import Script, Stopwatch
 from helpers.exercises.nb05_collective_algorithms.in_ranks import with_scripted_messages
 
 CLOSE, CLOSE_LENGTH = 0.10, 0.25
-"""How far alpha and beta, and the length may be off: robust fits miss by less than 0.05."""
+"""By how much alpha, beta and the length may be off. Robust fits are within 0.05."""
 THREE = Finding("return three numbers: (alpha, beta, length)")
 UNITS = "Return seconds, and seconds per byte: no other units."
 ROBUST = "Leave out the first measurement of each length, and take the median of about 20 others."
@@ -46,16 +46,16 @@ def case(draw: Draw) -> Case:
 
 
 def overtakes(alpha: float, beta: float, ranks: int) -> float:
-    """Give the bytes from which a ring all-reduce is faster than recursive doubling.
+    """Return the message size in bytes from which a ring all-reduce is faster than recursive doubling.
 
-    Where log2(p) (alpha + beta n) equals 2 (p - 1) (alpha + beta n / p); p a power of two, 4 at least.
+    There, log2(p) (alpha + beta n) equals 2 (p - 1) (alpha + beta n / p). p is a power of two, at least 4.
     """
     doublings, steps = log2(ranks), 2 * (ranks - 1)
     return alpha * (steps - doublings) / (beta * (doublings - steps / ranks))
 
 
 def fits(alpha: float, beta: float, length: float) -> Callable[[Measured, int], Finding | None]:
-    """Make the judge of a returned (alpha, beta, length)."""
+    """Return the function that judges a returned (alpha, beta, length)."""
 
     def find(got: Measured, rank: int) -> Finding | None:
         try:
@@ -76,7 +76,7 @@ def fits(alpha: float, beta: float, length: float) -> Callable[[Measured, int], 
 
 
 def why(a: float, b: float, beta: float) -> str:
-    """Say what a wrong fit comes from: a and b are its alpha and beta, relative to the true ones."""
+    """Explain a wrong fit. a and b are its alpha and beta, divided by the true ones."""
     if any(off(ratio, unit) < 0.3 for ratio in (a, b) for unit in (1e3, 1e6, 1e9)):
         return UNITS
     if beta > 1:

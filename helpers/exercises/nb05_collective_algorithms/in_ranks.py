@@ -1,4 +1,4 @@
-"""What ranks run around an answer of notebook 05: messages that the launching process times, groups."""
+"""Run answers of notebook 05 with simulated message times, or compare their `new_group` calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.exercises.shared.in_ranks.groups import watch_new_group
 def with_scripted_messages(
     answer: Any, rank: int, world_size: int, timing: Callable[..., float], ranks: int
 ) -> Any:
-    """Call answer(measure, ranks), `measure(nbytes)` being scripted."""
+    """Call answer(measure, ranks), where `measure(nbytes)` returns simulated times."""
 
     def measure(nbytes: int) -> float:
         if not hasattr(nbytes, "__index__") or nbytes < 0:
@@ -28,7 +28,7 @@ def with_scripted_messages(
 def in_two_levels(
     answer: Any, rank: int, world_size: int, x: torch.Tensor, per_host: int
 ) -> dict[str, Any]:
-    """Call the answer, its calls of `new_group` compared across ranks; give its sum by name."""
+    """Call the answer, compare its `new_group` calls across ranks, and return its sum by name."""
     before = x.clone()
     with watch_new_group(rank, world_size):
         total = answer(rank, world_size, x, per_host)

@@ -1,4 +1,4 @@
-"""Draw the traffic of several runs as small heat maps with one color scale, so that they compare.
+"""Draw the traffic of several runs as small heat maps with one color scale, for comparison.
 
 {label: Run} -> traffic.traffic_matrix -> traffic_grid() -> Picture
 """
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 _NOTHING = "no runs, so nothing is drawn"
 _LINE = "#CCCCCC"
 _SIDE, _WIDEST = 1.5, 8.8
-"""Of one map, and of a row of them, in inches."""
+"""Width of one map, and largest width of a row of them, in inches."""
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 _Matrix = list[list[int]]
 
 
 def traffic_grid(runs: Mapping[str, Run | Trace], *, columns: int = 4) -> Picture:
-    """Draw for each run who sent how many bytes to whom; one color scale for all of them.
+    """Draw for each run which rank sent how many bytes to which; all maps share one color scale.
 
-    columns: how many maps stand side by side. Only messages are shown, as `traffic` counts them.
+    columns: how many maps are in a row. Only messages are shown, as `traffic` counts them.
     Raises TypeError for anything but runs or traces.
     """
     matrices = {label: traffic_matrix(trace_of(run)) for label, run in runs.items()}

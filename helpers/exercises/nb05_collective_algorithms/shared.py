@@ -1,4 +1,4 @@
-"""What exercises of notebook 05 share: sums to draw, and what their ranks get stuck on or fail with."""
+"""Tensors to sum, and advice on deadlocks and failures, for exercises of notebook 05."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ P2P = OnlyCalls(("send", "recv"))
 
 
 def summands(draw: Draw) -> list[torch.Tensor]:
-    """Draw each rank's 1-D tensor: sums neither overflow nor are lost, but show a detour by float32."""
+    """Draw each rank's 1-D tensor. Sums neither overflow nor lose digits, unless summed in float32."""
     return draw.tensors((draw.length(least=1),), draw.dtype(*SUMMED))
 
 
 def doublings(case: RuleCase) -> int:
-    """Return how often a world can be halved: the exponent of the largest power of two in it."""
+    """Return log2 of the largest power of two that is at most the world size."""
     return int(case.world_size).bit_length() - 1
 
 
 def extra(case: RuleCase) -> int:
-    """Return how many ranks there are beyond the largest power of two."""
+    """Return how many ranks exceed the largest power of two."""
     return int(case.world_size - 2 ** doublings(case))
 
 

@@ -43,5 +43,6 @@ EXERCISE = Exercise(
         ),
     ),
     failed=FAILED,
-    sizes=(1, 2, 3, 4, 7, 8),  # up to 6 ranks a heap takes no more rounds than a tree
+    # up to 6 ranks, a binary heap needs no more rounds than the binomial tree
+    sizes=(1, 2, 3, 4, 7, 8),
 )

@@ -30,7 +30,7 @@ def case(draw: Draw) -> Case:
     grid = torch.stack(mine).reshape(n // per_host, per_host, -1)
     total = grid.sum((0, 1))
     hosts = n // per_host
-    part = ceil(total.numel() / n)  # what a rank sends in one step of a ring of hosts
+    part = ceil(total.numel() / n)  # elements that a rank sends in one step of a ring over hosts
     right = ByName([{"sum": total, "x": ""}] * n, scale=largest(*mine))
 
     return Case(
@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
 
 
 def little_leaves_a_host(trace: Trace, case: Case) -> str:
-    """Name a call that takes more out of a host than a ring over one chunk does."""
+    """Return which call sends more out of a host than a ring over one chunk does."""
     per_host, most = case.facts["per_host"], case.facts["most"]
     for rank in range(case.world_size):
         sent = 0.0
@@ -70,7 +70,7 @@ def little_leaves_a_host(trace: Trace, case: Case) -> str:
 
 
 def _passes_on(event: Event) -> bool:
-    """Whether a rank that is not the root sends a broadcast on: all do but the last of a chain."""
+    """Return whether a rank that is not the root forwards a broadcast: all do except the last of a chain."""
     ranks = event.group_ranks
     if event.root not in ranks:
         return False

@@ -1,1 +1,1 @@
-"""Exercises of notebook 06: hangs, each with its repair."""
+"""Exercises of notebook 06: repair programs that hang, and find the rank that caused a hang."""

@@ -3,7 +3,7 @@
 - Sort the lines by rank first. For each rank: what is its last line that ends with "done", and what is the
   first ERROR after it? That one is its failure: the rank survived every earlier error, and later ones are
   cleanup.
-- Leave out failures that follow from another rank's end. Of the others, return the first in time: measure
+- Leave out failures that follow from another rank's end. Return the first of the others in time: measure
   each one's time from its rank's last "done", which is the same moment on all ranks. If none remains, read
   what the agent logged.
 - own = [line for line in log if line[1] == rank]; last = max(i for i, line in enumerate(own) if
@@ -36,11 +36,11 @@ def case(draw: Draw) -> Case:
     )
 
 
-# --- how a log is read --------------------------------------------------------------------------------
+# --- reading a log ------------------------------------------------------------------------------------
 
 
 def read(log: Sequence[Line]) -> Answer:
-    """Find the first failure."""
+    """Return the first failure of a log."""
     said = {text for _, rank, _, text in log if rank == AGENT}
     own: list[tuple[float, int, str]] = []
     without = []
@@ -64,7 +64,7 @@ def read(log: Sequence[Line]) -> Answer:
     return without[0], "stuck"
 
 
-# --- how a log is drawn -------------------------------------------------------------------------------
+# --- drawing a log ------------------------------------------------------------------------------------
 
 OWN = {
     "exception": (
@@ -106,23 +106,24 @@ WORLDS = (
     ("stuck", "leaves by itself"),
     ("exception", "a later failure"),
 )
-"""Why the first rank fails, and what else is to be seen."""
+"""Why the first rank fails, and the misleading event that the log shows in addition."""
 
 
 class Job:
-    """A drawn job of 8 ranks: what fails and why, and the log that the ranks and the agent write."""
+    """A drawn job of 8 ranks: its failure, and the log that the ranks and the agent write."""
 
     def __init__(self, draw: Draw) -> None:
         self.rng, rng = draw.rng, draw.rng
         self.cause, self.second = draw.of(*WORLDS)
-        decks: dict[str, Callable[[], int]] = {  # so that each rank fails in each way
+        # a deck for each cause, so that each rank fails in each way
+        decks: dict[str, Callable[[], int]] = {
             "own": lambda: draw.of(*range(RANKS)),
             "killed": lambda: draw.of(*range(RANKS)),
             "stuck": lambda: draw.of(*range(RANKS)),
         }
         self.culprit = decks["own" if self.cause in OWN else self.cause]()
         others = [rank for rank in range(RANKS) if rank != self.culprit]
-        ends = others[0], others[-1]  # met before the culprit, or after it
+        ends = others[0], others[-1]  # a reader meets them before the culprit, or after it
         spoken = (self.cause, self.second) == ("killed", "an abort")
         self.aborted = draw.of(*ends) if spoken else rng.choice(ends)
         self.later, self.ignores = rng.sample([rank for rank in others if rank != self.aborted], 2)
@@ -136,11 +137,11 @@ class Job:
         if self.second == "a later failure":
             self._mislead(draw.of("clock", "place", "no time"))
         self.said: list[tuple[float, Line]] = []
-        self.seen: list[str] = []  # what is shown of a case that goes wrong
-        self.asked: set[int] = set()  # to end, by the agent
+        self.seen: list[str] = []  # the lines to show for a case that the answer gets wrong
+        self.asked: set[int] = set()  # ranks that the agent sends a signal to
 
     def _mislead(self, by: str) -> None:
-        """Let the later failure look like the first: by its clock, its place, or a time that is missing."""
+        """Make the later failure look like the first: by its clock, its position, or a missing time."""
         first, later = self.culprit, self.later
         ahead, behind = self.rng.uniform(5, 200), self.rng.uniform(0.7, 1.5)
         self.offsets[first] = self.offsets[later] + (ahead if by == "clock" else -ahead)
@@ -148,13 +149,13 @@ class Job:
         self.timeless = by == "no time"
 
     def write(self, at_s: float, rank: int, level: str, text: str, timed: bool = True) -> None:
-        """Let a rank, or the agent, write a line; it arrives later."""
+        """Write a line of a rank or of the agent; it arrives later."""
         own = at_s + (7.0 if rank == AGENT else self.offsets[rank])
         arrives = at_s + (0.0 if rank == AGENT else self.delays[rank])
         self.said.append((arrives, (round(own, 3) if timed else None, rank, level, text)))
 
     def fails(self, at_s: float, rank: int, text: str, timed: bool = True) -> None:
-        """Let a rank fail, and clear up after it."""
+        """Write a rank's failure, and perhaps an error of its cleanup."""
         if not timed:
             self.write(at_s - 0.001, rank, "INFO", "reading a batch")
             self._write_between(at_s, rank)
@@ -164,7 +165,7 @@ class Job:
             self.write(at_s + (0.05 if timed else 1.5), rank, "ERROR", self.rng.choice(CLEARING))
 
     def _write_between(self, at_s: float, rank: int) -> None:
-        """Let another rank's line come in between, whose time would put the culprit last, others first."""
+        """Write another rank's line in between, with a time that would misplace the failure of this rank."""
         others = [each for each in range(RANKS) if each != rank]
         worst = max if rank == self.culprit else min
         other = worst(others, key=lambda each: self.offsets[each])
@@ -175,7 +176,7 @@ class Job:
         rng, begin, steps = self.rng, self.rng.randint(0, 400), self.rng.randint(3, 6)
         for step in range(steps):
             for rank in range(RANKS):
-                if step >= rng.choice((0, 0, 1)):  # older lines may be lost
+                if step >= rng.choice((0, 0, 1)):  # the oldest line of a rank may be lost
                     self.write(
                         2.0 * step + rng.uniform(0, 0.02), rank, "INFO", f"step {begin + step} done"
                     )
@@ -197,19 +198,20 @@ class Job:
                 and self.second != "all speak"
                 and (rank == self.ignores or (rng.random() < 0.25 and rank != self.aborted))
             ):
-                quiet.append(rank)  # ended before it said a word
+                quiet.append(rank)  # the agent ended it before it wrote a line
                 continue
             if rank == self.aborted and self.second == "an abort" and self.cause in OWN:
-                continue  # gloo ended it
+                continue  # gloo aborted it
             wait = 10.0 if self.cause == "stuck" else 0.0
             text = rng.choice(CONSEQUENCES[2:4] if self.cause == "stuck" else CONSEQUENCES)
             self.fails(now + wait + rng.uniform(0.02, 0.9), rank, text)
         self._ends(now + (14.0 if self.cause == "stuck" else 3.0), quiet)
-        self.said.sort(key=lambda said: said[0])  # stable: a rank's lines stay in their order
+        # the sort is stable: a rank's lines stay in their order
+        self.said.sort(key=lambda said: said[0])
         return [line for _, line in self.said]
 
     def _ends(self, now: float, quiet: Sequence[int]) -> None:
-        """Let the agent end what is left, and say how each process ended, in any order."""
+        """Write how the agent ends the remaining processes, and how each process ended, in any order."""
         ends = dict.fromkeys(range(RANKS), "left with exit code 1")
         for rank in [*quiet, *([self.culprit] if self.cause == "stuck" else [])]:
             self.asked.add(rank)
@@ -220,13 +222,13 @@ class Job:
                 ends[rank] = "ended by SIGKILL"
         if self.second == "an abort":
             ends[self.aborted] = "ended by SIGABRT"
-        if self.second == "leaves by itself":  # at the agent's SIGTERM, but not by it
+        if self.second == "leaves by itself":  # it handles the agent's SIGTERM and exits
             ends[self.culprit] = "left with exit code 1"
         if self.cause == "killed":
             signals = {"a kill by the agent": "SIGKILL", "": "SIGTERM", "all speak": "SIGKILL"}
             by = signals.get(self.second) or self.rng.choice(("SIGSEGV", "SIGBUS"))
             ends[self.culprit] = f"ended by {by}"
-        if self.second == "all speak":  # too late: it has gone
+        if self.second == "all speak":  # too late: it has exited
             self.write(now, AGENT, "INFO", f"sending SIGTERM to rank {self.culprit}")
         for rank in self.rng.sample(range(RANKS), RANKS):
             self.write(now + 31.0, AGENT, "ERROR", f"rank {rank} {ends[rank]}")

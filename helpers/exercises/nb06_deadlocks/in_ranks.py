@@ -1,4 +1,4 @@
-"""What ranks run around an answer of notebook 06: a peer that never comes, a file to prepare."""
+"""Run answers of notebook 06 while some ranks stay away, or with a file to prepare."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import torch.distributed as dist
 from helpers.ranks.inside import launch_folder, span
 
 _ROLL_CALL_S = 0.1
-"""How long a roll call lasts at which somebody is missing, whatever the answer's patience."""
+"""Seconds after which a barrier with missing ranks times out, whatever timeout the answer passes."""
 _PREPARING_S = 0.012
-"""How long preparing takes: long enough that a rank which does not wait comes too early."""
+"""Seconds that preparing takes: a rank that does not wait for it reads too early."""
 _MOST_S = 2.0
 
 
@@ -29,9 +29,9 @@ def with_absent_ranks(
     patience: float,
     absent: list[int],
 ) -> dict[str, Any]:
-    """Call the answer on all ranks but those that stay away: what it returned, or raised (rank 0), and asked.
+    """Call the answer on all ranks except the absent ones; return its value or, on rank 0, its error.
 
-    asked: the timeouts of its calls of monitored_barrier, in seconds.
+    The result also has "asked": the timeouts that it passed to monitored_barrier, in seconds.
     """
     asked: list[float] = []
     if rank in absent:
@@ -45,16 +45,17 @@ def with_absent_ranks(
                 raise
             if rank:
                 return {}
-            dist.destroy_process_group()  # so that the others do not wait for its word
+            dist.destroy_process_group()  # so that the others do not wait for its reply
             return {"asked": asked, "raised": str(error)}
     return {"asked": asked, "returned": returned}
 
 
 @contextmanager
 def _roll_calls(rank: int, present: list[int], asked: list[float]) -> Iterator[None]:
-    """Note the timeouts of roll calls. Where not all are present, shorten them, and call once all who are.
+    """Record the timeouts of monitored_barrier; if ranks are absent, shorten them once all others are
+    waiting.
 
-    So nobody is named for coming late on a busy machine.
+    Otherwise a rank that is only late on a busy machine would be named, too.
     """
     group: Any = dist.ProcessGroup
     real = group.monitored_barrier
@@ -81,7 +82,7 @@ def _roll_calls(rank: int, present: list[int], asked: list[float]) -> Iterator[N
 def with_a_file(
     answer: Callable[..., Any], rank: int, world_size: int, name: str, content: str | None
 ) -> Any:
-    """Hand the answer `prepare`, which takes a while to write a file, and `read`, which needs it."""
+    """Pass the answer `prepare`, which takes a while to write a file, and `read`, which needs it."""
     path = launch_folder() / hashlib.sha256(name.encode()).hexdigest()[:16]
     path.with_suffix(f".{rank}").touch()
 
@@ -91,7 +92,7 @@ def with_a_file(
             while len(list(path.parent.glob(f"{path.name}.*"))) < world_size:
                 if time.monotonic() > late:
                     break
-                time.sleep(0.001)  # for ranks that have not come to the answer yet
+                time.sleep(0.001)  # until all ranks have reached the answer
             time.sleep(_PREPARING_S)
             path.write_text(content or "", encoding="utf-8")
 

@@ -17,7 +17,7 @@ from helpers.checks.author import *
 
 NEAR = "near each other"
 LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
-"""What a mean may lose; in other dtypes a millionth."""
+"""Relative error that a mean may have; in other dtypes it is 1e-6."""
 
 
 def case(draw: Draw) -> Case:

@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
     if draw.of(True, *[False] * 7) and n > 1:
         most = n - 1 if n == 2 or draw.of(True, False, False) else max(1, n - 2)
         absent = sorted(draw.rng.sample(range(1, n), draw.whole(min(2, most), most)))
-    sign = draw.of(1, -1)  # so that no sum loses more than its own rounding
+    sign = draw.of(1, -1)  # one sign for all, so that no sum cancels and loses digits
     batches = [
         [sign * draw.tensor((draw.whole(0, 5),), torch.float32).abs() for _ in range(count)]
         for count in counts
@@ -68,13 +68,13 @@ def case(draw: Draw) -> Case:
         [(mine, patience, absent) for mine in batches],
         right=judged,
         facts={"absent": absent, "who": who, "never": never, "steps": max(counts)},
-        env={} if absent else None,  # in a world of its own: a rank that stays away spoils it
+        env={} if absent else None,  # a world of its own, because absent ranks make it unusable
         seconds=6.0,
     )
 
 
 def accused(said: str, absent: list[int], n: int) -> str:
-    """Return "" if an error names those who are absent, in whatever words, and not just everybody."""
+    """Return "" if an error names the absent ranks, in any words, and not simply all ranks."""
     lists = [
         {int(number) for number in re.findall(r"\d+", part)}
         for part in re.findall(r"\d+(?:(?:, ?| and )\d+)*", said.split("Original")[0])

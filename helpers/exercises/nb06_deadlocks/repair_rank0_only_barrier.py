@@ -29,7 +29,7 @@ def prepared_once(trace: Trace, case: Case) -> str:
     for rank in range(case.world_size):
         reads = sum(e.call == "read" for e in trace.spans.of(rank))
         if reads != 1:
-            return f"rank {rank} reads {plural(reads, 'time')}; once is right."
+            return f"rank {rank} reads {plural(reads, 'time')}; expected: once."
     return ""
 
 
@@ -38,7 +38,7 @@ def plural_ranks(ranks: list[int]) -> str:
 
 
 def in_order(trace: Trace, case: Case) -> str:
-    """Name a rank that is not at a barrier between preparing and reading."""
+    """Return which rank is not at a barrier between preparing and reading."""
     for rank in range(case.world_size):
         events = trace.of(rank)
         for barrier in (event for event in events if event.op == "barrier"):

@@ -1,4 +1,4 @@
-"""What exercises of notebook 06 share: flight-recorder dumps of a job with a fault, and how they are read."""
+"""Draw flight-recorder dumps of a job with a fault, and read them, for exercises of notebook 06."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from helpers.checks.author import *
 
 OPS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter")
 Table = dict[int, tuple[str, list[int]]]
-"""collective_seq_id -> what a rank called, and the size of what it handed in."""
+"""collective_seq_id -> what a rank called, and the size of what it passed."""
 
 
 def tables_of(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> list[Table]:
-    """Write what each rank has called: all the same, but for the fault, and whatever came after it."""
+    """Draw what each rank called: the same on all ranks, except at the fault and perhaps after it."""
     calls: list[tuple[str, list[int]]] = [
         (draw.rng.choice(OPS), [draw.whole(2, 9) for _ in range(draw.of(0, 1, 1, 2, 3))])
         for _ in range(fault + 4)
@@ -25,7 +25,8 @@ def tables_of(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> lis
         if rank in culprits and kind == "missing":
             last = fault - 1
         table: Table = {seq: calls[seq - 1] for seq in range(1, last + 1)}
-        for seq in range(fault + 1, last + 1):  # what follows from a fault says nothing
+        # calls after a fault prove nothing, so they may differ
+        for seq in range(fault + 1, last + 1):
             if kind != "none" and draw.rng.random() < 0.3:
                 table[seq] = (draw.rng.choice(OPS), [draw.whole(2, 9)])
         tables.append(table)
@@ -39,20 +40,20 @@ def tables_of(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> lis
         for rank in culprits:
             tables[rank][fault] = OPS[(OPS.index(op) + 1) % len(OPS)], size
     if kind in {"op", "missing"} and len(others) > 2 and draw.rng.random() < 0.6:
-        tables[others[0]][fault] = op, [*size, 5]  # asked later
+        tables[others[0]][fault] = op, [*size, 5]  # a different size is looked for last
     if kind == "missing" and len(others) > 2 and draw.rng.random() < 0.6:
         tables[others[1]][fault] = OPS[(OPS.index(op) + 2) % len(OPS)], size
     return tables
 
 
 def forget(draw: Draw, table: Table, most: int) -> None:
-    """Lose some of the oldest entries, but none from number `most` on."""
+    """Delete some of the oldest entries, but none from number `most` on."""
     for seq in range(1, draw.whole(1, most)):
         del table[seq]
 
 
 def dump_of(table: Table, ranks: int, fault: int) -> dict[str, Any]:
-    """Write a rank's dump in the fields of torch's own, as far as a reader needs them."""
+    """Return a rank's dump with those of torch's fields that a reader needs."""
     entries = [
         {
             "process_group": ["0", "default_pg"],
@@ -78,7 +79,7 @@ def odd_ones(seen: list[Any]) -> list[int]:
 
 
 def read_dumps(tables: Sequence[Table]) -> Answer:
-    """Find the first fault, asking for each kind at each number."""
+    """Return the first fault. At each number, a missing call comes before a wrong call or size."""
     for seq in range(max(map(min, tables)), max(map(max, tables)) + 1):
         if gone := [rank for rank, table in enumerate(tables) if seq not in table]:
             return "missing", seq, gone

@@ -15,7 +15,7 @@ from helpers.exercises.nb06_deadlocks.shared import Table, dump_of, forget, read
 
 def case(draw: Draw) -> Case:
     kind, n = draw.of("missing", "missing", "op", "op", "size", "none"), draw.of(3, 4, 5, 6)
-    draw.ranks = n  # of the job that the dumps come from; one process reads them
+    draw.ranks = n  # ranks of the job that wrote the dumps; a single process reads them
     fault, lost = (
         draw.whole(3, 9),
         draw.of("none is lost", "old ones are lost", "old ones are lost"),
@@ -30,7 +30,8 @@ def case(draw: Draw) -> Case:
             forget(draw, table, fault - 1)
         first = max(map(min, tables))
         early = [table for table in tables if min(table) < first]
-        if early and draw.rng.random() < 0.5:  # what cannot be judged
+        # calls that cannot be judged, because a dump lacks them
+        if early and draw.rng.random() < 0.5:
             seq = min(early[0])
             early[0][seq] = ("all_reduce", [11])
     right = read_dumps(tables)
@@ -49,7 +50,7 @@ def case(draw: Draw) -> Case:
 
 
 def calls_at(tables: list[Table], seq: int) -> str:
-    """Describe what each rank has at a number."""
+    """Describe what each rank has called at a number."""
     made = [" ".join(map(str, table[seq])) if seq in table else "nothing" for table in tables]
     return ", ".join(f"rank {rank} {what}" for rank, what in enumerate(made))
 

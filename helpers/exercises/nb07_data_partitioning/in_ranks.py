@@ -1,4 +1,4 @@
-"""What ranks run around an answer of notebook 07: several seeds, torch's sampler away, many readers."""
+"""Run answers of notebook 07: with several seeds, without torch's own sampler, or in many readers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, ge
 from torch.utils.data._utils import worker
 
 MOST_ROUNDS = 16
-"""How many rounds of all readers an endless stream gives before the third sample is handed on."""
+"""Samples per reader in an endless stream. An answer must yield three samples before it ends."""
 
 
 def with_several_seeds(
@@ -26,9 +26,8 @@ def without_torchs_sampler(
 ) -> Any:
     """Call the answer with one setting, while torch's own sampler raises an error.
 
-    The class raises under each name that it has, and importing its module once more is refused. An answer
-    that runs torch's source file by itself, for example with `runpy`, is accepted, like one that contains a
-    copy of it.
+    The class raises under every name that it has, and its module cannot be imported again. An answer that
+    runs torch's source file, for example with `runpy`, is accepted, like one that contains a copy of it.
     """
     for method in ("__init__", "__iter__"):
         setattr(DistributedSampler, method, _withheld)
@@ -37,7 +36,7 @@ def without_torchs_sampler(
 
 
 class _NotAgain:
-    """Refuses to find the module of torch's sampler, which has been imported long ago."""
+    """Refuses to import the module of torch's sampler again."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == DistributedSampler.__module__:
@@ -56,9 +55,10 @@ def by_all_readers(
     workers: int,
     processes: bool,
 ) -> list[list[int]]:
-    """Give what each reader of this rank hands on: in worker processes, or one after the other here.
+    """Return what each reader of this rank yields, in worker processes or one after the other in this one.
 
-    Each is tried on an endless stream before. Without processes, torch is given the reader.
+    Each reader is first tried on an endless stream, in this process, where `get_worker_info()` is
+    simulated.
     """
     readers, shares = max(1, workers), []
     nothing: Any = None
@@ -84,7 +84,7 @@ def _by_processes(
 ) -> list[list[int]]:
     shares: list[list[int]] = [[] for _ in range(workers)]
     stream = _Stream(answer, rank, world_size, samples)
-    # a rank is a fork itself: its answer cannot be pickled
+    # "fork", because the answer cannot be pickled
     loader = DataLoader(
         stream, batch_size=None, num_workers=workers, multiprocessing_context="fork"
     )
@@ -94,7 +94,7 @@ def _by_processes(
 
 
 class _Stream(IterableDataset[tuple[int, int]]):
-    """The samples, sharded by the answer wherever they are read; each with the worker that read it."""
+    """The samples that the answer yields in each worker, each with the id of the worker that read it."""
 
     def __init__(
         self, answer: Callable[..., Any], rank: int, world_size: int, samples: Sequence[int]

@@ -26,7 +26,7 @@ REPEATED = (
 )
 SHUFFLE_FIRST = "Shuffle all samples first, then deal them out."
 LARGE = 16
-"""Two orders of that many samples are never alike by chance."""
+"""Two shuffled orders of this many samples are never equal by chance."""
 
 
 def case(draw: Draw) -> Case:
@@ -40,7 +40,7 @@ def case(draw: Draw) -> Case:
 
 
 def own(tries: Any) -> Finding | None:
-    """Describe what is wrong with what one rank gave back for five seeds, of which two are the same."""
+    """Describe what is wrong with what one rank returned for five seeds, two of them equal."""
     lists = [numbers(one) for one in tries] if isinstance(tries, list) else [None]
     if len(lists) != 5 or any(one is None for one in lists):
         return Finding(
@@ -52,13 +52,13 @@ def own(tries: Any) -> Finding | None:
 
 
 def together(values: list[Any], length: int) -> Finding | None:
-    """Describe what is wrong with what all ranks gave back."""
+    """Describe what is wrong with what all ranks returned."""
     n = len(values)
     tries = [[numbers(mine[k]) or [] for mine in values] for k in range(1, 5)]
     for shares in tries:
         problem = not_dealt({f"rank {r}": share for r, share in enumerate(shares)}, range(length))
         sizes = {len(share) for share in shares}
-        if problem.startswith("nobody") and sizes == {length // n}:
+        if problem.startswith("no share") and sizes == {length // n}:
             return Finding(problem, REMAINDER)
         if "already" in problem and sizes == {-(-length // n)} and length % n:
             return Finding(problem, REPEATED)
@@ -71,7 +71,7 @@ def together(values: list[Any], length: int) -> Finding | None:
 
 
 def unshuffled(tries: list[list[list[int]]], length: int) -> Finding | None:
-    """Describe what four seeds have in common that chance does not give to that many samples."""
+    """Describe what the orders of four seeds have in common that random orders would not."""
     if all(one == tries[0] for one in tries):
         what = "every seed gives the same samples in the same order"
         return Finding(

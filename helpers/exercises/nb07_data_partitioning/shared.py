@@ -1,4 +1,4 @@
-"""What exercises of notebook 07 share: torch's own deal, and what all ranks' shares are together."""
+"""The indices that torch's own sampler yields, and what is wrong with shares, for notebook 07."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def torch_gives(
     seed: int = 0,
     epoch: int = 0,
 ) -> list[int]:
-    """Give what torch's own DistributedSampler yields."""
+    """Return what torch's own DistributedSampler yields."""
     places: Any = range(length)
     sampler: DistributedSampler[int] = DistributedSampler(
         places, replicas, rank, shuffle, seed, drop_last
@@ -29,7 +29,7 @@ def torch_gives(
 
 
 def numbers(value: Any) -> list[int] | None:
-    """Give a list of ints that came as a list, a tuple or a 1-D tensor; None for anything else."""
+    """Return a list of ints from a list, a tuple or a 1-D tensor; None for anything else."""
     if isinstance(value, torch.Tensor):
         whole = value.dim() == 1 and not (value.is_floating_point() or value.is_complex())
         value = value.tolist() if whole else None
@@ -42,12 +42,12 @@ def numbers(value: Any) -> list[int] | None:
 
 
 def not_dealt(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> str:
-    """Say what keeps shares, named by who has them, from being all samples, dealt out evenly; or ""."""
+    """Return why shares are not all samples in even parts, or "". Each share has the name of its owner."""
     left, owner = Counter(samples), dict[int, str]()
     for name, share in shares.items():
         for sample in share:
             if sample not in left:
-                return f"{name} has {sample}, which is none of the samples"
+                return f"{name} has {sample}, which is not one of the samples"
             if not left[sample]:
                 other = "it" if owner[sample] == name else owner[sample]
                 return f"{name} has {sample}, which {other} has already"
@@ -55,7 +55,7 @@ def not_dealt(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> st
             owner[sample] = name
     if missing := [sample for sample in dict.fromkeys(samples) if left[sample]]:
         few = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        return f"nobody has {few}"
+        return f"no share has {few}"
     sizes = [len(share) for share in shares.values()]
     if max(sizes) - min(sizes) > 1:
         return f"the shares have {', '.join(map(str, sizes))} samples: more than one apart"

@@ -1,6 +1,6 @@
 """8.1 Average the gradients (12 min, ●●○○○)
 
-- Loop over `model.parameters()`: it gives a shared weight once. What does a rank hand in for a parameter
+- Loop over `model.parameters()`: it gives a shared weight once. What does a rank contribute for a parameter
   that its backward never reached?
 - Skip what has `requires_grad=False`. For the rest: where `p.grad is None`, set it to `torch.zeros_like(p)`;
   then add up over the ranks and divide by `dist.get_world_size()`.
@@ -33,7 +33,8 @@ def case(draw: Draw) -> Case:
         shape = draw.shape((0, 1, 2, 2, 4) if all_have else (0, 1, 2), 1)
         shape = (7, 4) if tied and name == names[0] else shape
         values[name], grads = draw.tensor(shape, dtype), draw.tensors(shape, dtype)
-        stale = draw.of(True, False)  # a frozen parameter's gradient, from before it was frozen
+        # the gradient of a frozen parameter, from before it was frozen
+        stale = draw.of(True, False)
         for rank in range(n):
             has = all_have or (draw.of(True, True, False) and rank != idle)
             own[rank][name] = grads[rank] if (stale if name in frozen else has) else None

@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 08: a model, its gradients, and what is recorded.
+"""Run answers of notebook 08 inside the ranks, and record how they train.
 
-Each returns plain values by name. A text describes what no value shows; "" is right.
+Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.exercises.shared.in_ranks.lend import lend
 from helpers.exercises.shared.in_ranks.steps import watch_steps
 
 MOST_STATE = 100
-"""Characters that a loader's state may take as JSON."""
+"""Largest length of a loader's state as JSON, in characters."""
 KEPT = "the weights have changed; only the gradients `p.grad` may"
 
 
@@ -37,9 +37,9 @@ def with_given_gradients(
     tied: bool,
     *more: Any,
 ) -> dict[str, Any]:
-    """Let the answer combine gradients that are in a model as if backward had left them there."""
+    """Call the answer on a model with these gradients, as if backward had just computed them."""
     model, made = nn.Module(), {}
-    # Made in another order on each rank, so that a Python set of them has another order there, too.
+    # Make them in a different order on each rank, so that a Python set of them iterates differently, too.
     for name, value, grad, trained in (*parameters[rank % len(parameters) :], *parameters)[
         : len(parameters)
     ][:: 1 - 2 * (rank % 2)]:
@@ -64,7 +64,7 @@ def accumulate(
     steps: Sequence[list[tuple[torch.Tensor, torch.Tensor]]],
     stale: float | None,
 ) -> dict[str, Any]:
-    """Let the answer accumulate in several steps, the gradients of one left there for the next."""
+    """Call the answer for several accumulation steps, leaving the gradients of one step for the next."""
     lend(average_gradients)
     model = classifier(weights)
     for p in model.parameters():
@@ -100,10 +100,10 @@ def accumulate(
 
 
 class Training(NamedTuple):
-    """A rank's own start, rule and samples.
+    """A rank's initial weights, optimizer settings and samples.
 
-    last: the answer's last argument. steps: how often this rank's optimizer steps in each call. buffer: the
-    model has a buffer of this rank's own, which must stay so.
+    last: the answer's last argument. steps: how often this rank's optimizer steps in each call. buffer:
+    whether the model has a buffer with different values on each rank, which must not change.
     """
 
     weights: Weights
@@ -120,7 +120,7 @@ class Training(NamedTuple):
 def train(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
 ) -> dict[str, Any]:
-    """Let the answer train, in one or more calls."""
+    """Call the answer to train a model, in one or more calls."""
     lend(average_gradients)
     model = classifier(drawn.weights)
     if drawn.buffer:
@@ -156,10 +156,10 @@ def read_in_jobs(
     seed: int,
     jobs: Sequence[tuple[int, int]],
 ) -> dict[str, Any]:
-    """Let the answer read in one job after the other, each of that many of these ranks and that many steps.
+    """Call the answer to read in several jobs, one after the other.
 
-    What a job hands to the next one is rank 0's state, written as JSON. No message is needed for it: each
-    rank asks the answer what rank 0 would give.
+    jobs: (number of ranks, number of steps) of each. A job gets the state that rank 0 of the previous job
+    returned, written as JSON. No message is needed for it: each rank also calls the answer as rank 0.
     """
     written = "null"
     before = torch.get_rng_state()
@@ -177,7 +177,7 @@ def read_in_jobs(
 
 
 def _written(state: Any) -> tuple[str, str]:
-    """Return a state as JSON, and "" or why it cannot be one."""
+    """Return a state as JSON and "", or "" and why JSON cannot hold it."""
     if not isinstance(state, dict):
         return "", f"the state is of type {type(state).__name__}, not a dict"
     try:
@@ -190,7 +190,7 @@ def _written(state: Any) -> tuple[str, str]:
     return written, ""
 
 
-# --- what an answer may need of an earlier exercise -----------------------------------------------
+# --- the solution of an earlier exercise, in case the answer needs it -----------------------------
 
 
 def average_gradients(model: nn.Module) -> None:

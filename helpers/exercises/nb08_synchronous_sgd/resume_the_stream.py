@@ -1,9 +1,9 @@
 """8.7 Stop, and resume with other ranks (25 min, ●●●○○, further)
 
-- What must the state say so that a job of another size can go on? With another number of ranks, the same
-  number of steps covers other samples. Which number has the same meaning for any number of ranks?
+- What must the state say so that a job of a different size can continue? With a different number of ranks,
+  the same number of steps covers other samples. Which number has the same meaning for any number of ranks?
 - Two numbers are enough: the epoch, and how many samples of its order all ranks together have used. The
-  order itself need not be kept: it can be drawn again from the seed and the epoch.
+  order itself is not needed, because it can be drawn again from the seed and the epoch.
 - epoch, used = (state["epoch"], state["used"]) if state else (0, 0). In each step: order =
   torch.randperm(samples, generator=torch.Generator().manual_seed(seed + epoch)).tolist(); now = order[used :
   used + batch_size * world_size]; shares.append(now[rank::world_size]); used += len(now); if used == samples:
@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
         "few samples": draw.whole(1, per_epoch),
     }[kind]
     jobs = [(size, draw.whole(1, 2 + samples // (size * batch_size))) for size in sizes]
-    if draw.of(True, False, False):  # stops where an epoch ends
+    if draw.of(True, False, False):  # stops exactly at the end of an epoch
         jobs[0] = sizes[0], -(-samples // (batch_size * sizes[0])) * draw.of(1, 1, 2)
     right = steps_of(samples, batch_size, seed, jobs)
 
@@ -88,7 +88,7 @@ def named(job: int, size: int, step: int) -> str:
 
 
 def wrong_step(shares: dict[int, list[int]], wanted: Sequence[int]) -> str:
-    """Say what is wrong with what the ranks read in one step; "" if nothing is."""
+    """Return what is wrong with the samples that the ranks read in one step, or ""."""
     read = [sample for share in shares.values() for sample in share]
     if twice := sorted({s for s in read if read.count(s) > 1}):
         ranks = [rank for rank, share in shares.items() if twice[0] in share]

@@ -42,7 +42,7 @@ def case(draw: Draw) -> Case:
 
 
 def elsewhere(trace: Trace, case: Case) -> str:
-    """Say which worker talks to another one."""
+    """Return which worker communicates with a different worker."""
     for event in trace.calls:
         if event.rank != 0 and event.peer not in {0, None}:
             return (

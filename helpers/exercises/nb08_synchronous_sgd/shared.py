@@ -1,4 +1,4 @@
-"""What exercises of notebook 08 share: how an optimizer steps, and words."""
+"""Optimizer settings and advice that exercises of notebook 08 share."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ NO_GRADIENT_YET = Failed(
 
 
 def draw_rule(draw: Draw) -> Rule:
-    """Draw how the optimizer steps."""
+    """Draw the settings of an optimizer."""
     return draw.of(0.5, 0.25), draw.of(0.0, 0.9, 0.5), draw.of(0.0, 0.0, 0.01)

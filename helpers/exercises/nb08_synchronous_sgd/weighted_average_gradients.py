@@ -3,7 +3,7 @@
 - A rank's gradient is a mean over its own samples. What do you multiply it by to get back the sum over its
   samples?
 - All ranks need the number of all samples: add up `torch.tensor(float(samples))` with all_reduce. A rank
-  without samples hands in zeros.
+  without samples contributes zeros.
 - total = torch.tensor(float(samples)); dist.all_reduce(total). For each p: g = torch.zeros_like(p) if p.grad
   is None else p.grad; g *= samples / total; dist.all_reduce(g); p.grad = g.
 """

@@ -33,11 +33,11 @@ ONE_ORDER = (
 
 def case(draw: Draw) -> Case:
     n, steps = draw.ranks, draw.of(2, 3)
-    kind = draw.of("", "", "another order", "different layers", "different layers")
-    some: list[Route] = [BOTH if kind == "another order" and r % 2 else TURNED for r in range(n)]
+    kind = draw.of("", "", "different order", "different layers", "different layers")
+    some: list[Route] = [BOTH if kind == "different order" and r % 2 else TURNED for r in range(n)]
     if kind == "different layers":
         some = [("left",), ("right",), BOTH, ("right",)][:n] if n > 1 else [("left",)]
-    # who takes which route changes from step to step
+    # The routes of the ranks change from step to step.
     routes = [[some[(r + step) % n] for step in range(steps)] for r in range(n)]
     limit = draw.of(8, 64, 100, 128, 160, 256, 1_000_000)
     label = f", buckets of {limit} bytes" + f", {kind} on some ranks" * bool(kind and n > 1)
@@ -45,7 +45,7 @@ def case(draw: Draw) -> Case:
 
 
 def packed(sizes: Sequence[int], limit: int) -> list[int]:
-    """Give the bytes of each bucket: filled in this order, none beyond the limit but single ones."""
+    """Return the bytes of each bucket, filled in this order. Only a single gradient may exceed the limit."""
     found: list[int] = []
     for size in sizes:
         if found and found[-1] + size <= limit:
@@ -56,7 +56,7 @@ def packed(sizes: Sequence[int], limit: int) -> list[int]:
 
 
 def not_buckets(trace: Trace, case: Case) -> str:
-    """Say which all_reduces are not the buckets of this model."""
+    """Return how the all_reduces of a rank differ from the buckets of this model."""
     steps, dtype = case.facts["steps"], case.facts["dtype"]
     for rank in range(case.world_size):
         made = [event for event in trace.of(rank) if event.op == "all_reduce"]
@@ -65,7 +65,9 @@ def not_buckets(trace: Trace, case: Case) -> str:
             return f"rank {rank} makes no all_reduce; a step has {plural(len(wanted), 'bucket')}."
         for event in made:
             if event.dtype != dtype:
-                return f"rank {rank} hands {event.dtype} to all_reduce{at(event)}; the gradients are {dtype}."
+                return (
+                    f"rank {rank} passes {event.dtype} to all_reduce{at(event)}; expected: {dtype}."
+                )
         if [event.nbytes for event in made] != wanted * steps:
             first = ", ".join(str(event.nbytes) for event in made[: max(1, len(made) // steps)])
             return (
@@ -79,17 +81,17 @@ def not_buckets(trace: Trace, case: Case) -> str:
 
 
 def some_lack(case: Case, run: Run) -> bool:
-    """Tell whether ranks use different layers in this case."""
+    """Return whether ranks use different layers in this case."""
     return bool(case.facts["sets"] > 1)
 
 
 def turned(case: Case, run: Run) -> bool:
-    """Tell whether ranks use their layers in different orders in this case."""
+    """Return whether ranks use their layers in different orders in this case."""
     return bool(case.facts["orders"] > 1)
 
 
 def differ(case: Case, run: Run) -> bool:
-    """Tell whether gradients come in another order, or not at all, on some ranks of this case."""
+    """Return whether gradients become ready in different orders, or not at all on some ranks."""
     return some_lack(case, run) or turned(case, run)
 
 

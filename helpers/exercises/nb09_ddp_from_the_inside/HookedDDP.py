@@ -22,7 +22,7 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import (
 
 def case(draw: Draw) -> Case:
     route, spare = draw.of(BOTH, TURNED, ("left",), ("right",)), draw.of(True, False)
-    label = ", a layer that nobody uses" if spare or len(route) == 1 else ""
+    label = ", a layer that no rank uses" if spare or len(route) == 1 else ""
     return wrapped(draw, label, [[route] * draw.of(2, 3)] * draw.ranks, spare)
 
 

@@ -22,7 +22,7 @@ ADVICE = {
     "memory": "`p.data = ...` gives the parameter other memory. Views of the old memory, such as a flat "
     "bucket "
     "of parameters, miss the new values: receive into it, or use `copy_`.",
-    "requires_grad": "Broadcast `p.detach()`: then requires_grad need not change.",
+    "requires_grad": "Broadcast `p.detach()`: then requires_grad can stay as it is.",
 }
 
 

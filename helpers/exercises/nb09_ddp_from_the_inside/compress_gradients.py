@@ -14,7 +14,7 @@ from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import compress
 from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
 
 ROOM = {torch.float32: 4e2, torch.float64: 4e6}
-"""How many times coarser than its own usual room a dtype is once it went through float16."""
+"""How many times the usual tolerance of a dtype is allowed after its values have passed through float16."""
 WAITS = "Return `work.get_future().then(...)` without waiting: DDP waits at the end of backward."
 
 
@@ -24,7 +24,8 @@ def case(draw: Draw) -> Case:
     shapes = [draw.shape((0, 1, 2), 1) for _ in range(draw.whole(2, 4))]
     grads = [draw.tensors(shape, dtype) for shape in shapes]
     grads = [[g / max(largest(*each), 1e-300) for g in each] for each in grads]
-    for g in grads[0] if large else ():  # the others are judged by what is lost of small numbers
+    # the other cases test how much precision small numbers lose
+    for g in grads[0] if large else ():
         g.fill_(draw.whole(45_000, 60_000) if n == 2 else 50_000)
     weights = [draw.tensor(shape, torch.float32, 1.0) for shape in shapes]
 
@@ -46,15 +47,15 @@ def case(draw: Draw) -> Case:
 
 
 def not_half(trace: Trace, case: Case) -> str:
-    """Say which all_reduce does not carry float16."""
+    """Return which all_reduce does not send float16."""
     for event in trace.calls:
         if event.op == "all_reduce" and event.dtype != "float16":
-            return f"rank {event.rank} hands {event.dtype} to all_reduce{at(event)}; torch.float16 is wanted."
+            return f"rank {event.rank} passes {event.dtype} to all_reduce{at(event)}; expected: float16."
     return ""
 
 
 def at_once(trace: Trace, case: Case) -> str:
-    """Say which all_reduce of a hook waits in its own call."""
+    """Return which all_reduce in a hook blocks."""
     for event in trace.calls:
         if event.op == "all_reduce" and not event.asynchronous:
             return (

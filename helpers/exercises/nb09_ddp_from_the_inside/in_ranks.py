@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 09: a model, a wrapper, and what watches them.
+"""Run answers of notebook 09 inside the ranks: build a model and a wrapper, and watch them.
 
-Each returns plain values by name. A text describes what no value shows; "" is right.
+Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def broadcast_state(
     tied: bool,
     src: int,
 ) -> dict[str, Any]:
-    """Let the answer make the modules of all ranks equal; give what this rank's then holds."""
+    """Call the answer to make all ranks' modules equal, and return what this rank's module then holds."""
     module = nn.Module()
     inner = nn.Module()
     module.add_module("inner", inner)
-    # Made in another order on each rank, so that a Python set of them has another order there, too.
+    # Make them in a different order on each rank, so that a Python set of them iterates differently, too.
     made = {}
     for name, value, kind in entries[:: 1 - 2 * (rank % 2)]:
         made[name] = (
@@ -65,8 +65,8 @@ def broadcast_state(
         module.register_parameter("twin", next(inner.parameters()))
     before = [*module.parameters(), *module.buffers()]
     trained = [p.requires_grad for p in before]
-    views = [tensor.detach() for tensor in before]  # they keep the memory, so no other can be there
-    answer(*([module, src] if src else [module]))  # 0 is the default
+    views = [tensor.detach() for tensor in before]  # keep each address in use
+    answer(*([module, src] if src else [module]))  # the default of src is 0
     now = [*module.parameters(), *module.buffers()]
     same = len(now) == len(before) and all(map(operator.is_, now, before))
     there = all(t.data_ptr() == v.data_ptr() for t, v in zip(before, views, strict=True))
@@ -89,10 +89,11 @@ def _found(module: nn.Module, name: str) -> Any:
 
 
 class Assorted(nn.Module):
-    """A model with all that a wrapper trips over.
+    """A model with every kind of layer that a wrapper may handle wrongly.
 
-    `table` and `out` may share one weight; `frozen` is not trained, nor perhaps `spare`, which nobody uses;
-    `norm` has buffers that forward changes, and `scale` is one that `state_dict()` leaves out.
+    `table` and `out` may share one weight. `frozen` is not trained, nor is `spare`, if it exists, because
+    no route uses it. Forward changes the buffers of `norm`, and `state_dict()` leaves out the buffer
+    `scale`.
     """
 
     scale: torch.Tensor
@@ -120,27 +121,27 @@ class Assorted(nn.Module):
 
 
 def assorted(seed: int, tied: bool, spare: bool, wide: bool) -> Assorted:
-    """Build the model, in float64 or float32; all in it depends on `seed` alone."""
+    """Build the model in float64, or in float32. All its values depend on `seed` alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Assorted(tied, spare).to(torch.float64 if wide else torch.float32)
 
 
 def state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Copy all parameters and buffers by name, a shared one under its first name."""
+    """Copy all parameters and buffers by name; a shared one has its first name."""
     named = [*model.named_parameters(), *model.named_buffers()]
     return {name: tensor.detach().clone() for name, tensor in named}
 
 
 def loss_of(model: Any, words: torch.Tensor, route: Route) -> Any:
-    """Give the loss of guessing the words backwards."""
+    """Return the loss of predicting the words in reverse order."""
     return cross_entropy(model(words, route), words.flip(0))
 
 
 class Wrapped(NamedTuple):
-    """Another model on each rank, and its samples: one row of words, on its route, is one step.
+    """What a rank trains: a model that differs between ranks, and a row of words and a route for each step.
 
-    second: another module was wrapped before, and is not trained.
+    second: another module is wrapped first and never trained.
     """
 
     settings: tuple[int, bool, bool, bool]
@@ -154,7 +155,7 @@ class Wrapped(NamedTuple):
 def train_wrapped(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Wrapped, *more: Any
 ) -> dict[str, Any]:
-    """Train a model in the answer's wrapper, which is given `more`, too."""
+    """Train a model in the answer's wrapper, to which `more` is passed, too."""
     settings, rule, words, routes, to_none, second = drawn
     lend(broadcast_module)
     other = answer(nn.Linear(2, 2), *more) if second else None
@@ -176,13 +177,13 @@ def train_wrapped(
         optimizer.step()
         found[f"weights after step {step}"] = flat(model)
     ends = {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
-    del other  # until now its hooks were there
+    del other  # its hooks must exist until here
     return {"in flight": "".join(seen[:1]), **found, **ends}
 
 
 @contextmanager
 def _in_flight(seen: list[str]) -> Iterator[None]:
-    """Note who writes to a tensor between its all_reduce and the wait()."""
+    """Record in `seen` if a tensor is written to between its all_reduce and the wait()."""
     begin, end = hard._UnderWay.__init__, hard._UnderWay.end
 
     def begins(self: Any, *args: Any) -> None:
@@ -220,7 +221,7 @@ def accumulate_unsynchronized(
     weights: Weights,
     steps: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
 ) -> dict[str, Any]:
-    """Accumulate under the answer's context manager, and try it in unusual places."""
+    """Accumulate under the answer's context manager, and try it nested and interrupted."""
     ddp = DistributedDataParallel(classifier(weights))
     found: dict[str, Any] = {}
     with _without(DistributedDataParallel, "no_sync", "ddp.no_sync"):
@@ -236,7 +237,7 @@ def accumulate_unsynchronized(
 
 
 def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
-    """Tell what the flag says within nested blocks, and after one that an exception has left."""
+    """Return what is wrong with the flag within nested blocks and after exceptions, by name."""
     seen = {}
     ddp.require_backward_grad_sync = True
     with answer(ddp):
@@ -280,7 +281,7 @@ _UNUSUAL = {
 
 
 class Layers(nn.Module):
-    """Layers that a route may take or leave: a tied weight, frozen layers, one that nobody uses."""
+    """Layers that a route may use or leave out: a tied weight, frozen layers, and one that no route uses."""
 
     def __init__(self, width: int, frozen: Sequence[str], tied: bool) -> None:
         super().__init__()
@@ -301,7 +302,7 @@ class Layers(nn.Module):
         return result
 
 
-# How torch begins when a graph has been through backward already.
+# The beginning of torch's error when backward runs a second time through a graph.
 _RAN_TWICE = "Trying to backward through the graph a second time"
 
 
@@ -314,12 +315,14 @@ def search_graph(
     depth: int,
     kind: str,
 ) -> dict[str, Any]:
-    """Let the answer look at an output's graph; tell what it found and what it left behind.
+    """Call the answer to search an output's graph; return what it found and whether it changed anything.
 
-    kind: what becomes of the output; "detached" has no graph, "table only" comes from the table's weight.
+    kind: where the output comes from. "detached" has no graph, "table only" is computed from the table's
+    weight.
     """
     model = Layers(*settings)
-    model.right.load_state_dict(model.left.state_dict())  # equal values are not the same parameter
+    # equal values do not make it the same parameter
+    model.right.load_state_dict(model.left.state_dict())
     output = model(torch.arange(5), [*route] * depth)
     if kind == "table only":
         output = model.table.weight.square().sum()
@@ -328,8 +331,8 @@ def search_graph(
     if kind == "detached":
         output = output.detach()
     elif output.requires_grad:
-        # Evidence that an answer cannot remove: this frees what backward needs, in C++. The graph remains, to
-        # be walked through, and every further backward fails.
+        # Backward frees what it has saved, in C++, where an answer cannot prevent it. The graph can still
+        # be walked, but any further backward fails, so this shows whether the answer ran one.
         trained = [p for p in model.parameters() if p.requires_grad]
         grad(output.sum(), trained, allow_unused=True)
     stale = torch.ones_like(model.spare.weight)
@@ -361,11 +364,11 @@ def compress(
     wide: bool,
     grads: Sequence[torch.Tensor],
 ) -> dict[str, Any]:
-    """Run two backwards of torch's own DDP with the answer as its hook, the second in more buckets.
+    """Run backward twice in torch's own DDP with the answer as its hook, the second time with more buckets.
 
-    grads: what backward gives this rank for each parameter. wide: in float64.
+    grads: the gradient that backward produces on this rank for each parameter. wide: use float64.
     """
-    # else all gradients of so small a model are one bucket
+    # otherwise all gradients of such a small model are one bucket
     dist._DEFAULT_FIRST_BUCKET_BYTES = 1  # type: ignore[attr-defined]
     model = Given([w.to(torch.float64 if wide else torch.float32) for w in weights])
     ddp = DistributedDataParallel(model, bucket_cap_mb=1e-6)
@@ -383,7 +386,7 @@ def compress(
 
 
 class Given(nn.Module):
-    """A model whose gradients are what it is given."""
+    """A model whose gradients are the given tensors."""
 
     def __init__(self, weights: Weights) -> None:
         super().__init__()
@@ -396,25 +399,28 @@ class Given(nn.Module):
 
 
 def _checked(answer: Callable[..., Any], waits: list[str]) -> Callable[..., Any]:
-    """Refuse what is not a Future: DDP, given None, reads memory that is not its own."""
+    """Raise an error if the hook does not return a Future: DDP would read memory that is not its own."""
 
     def hook(state: Any, bucket: Any) -> Any:
         with _unwaited(waits):
             future = answer(state, bucket)
-        if not isinstance(future, torch._C.Future):  # a Work's own is of this base class
+        if not isinstance(future, torch._C.Future):  # the Future of a Work is of this base class
             raise TypeError(
                 f"compress_gradients returns {type(future).__name__}; DDP wants a torch.futures.Future. "
                 "work.get_future().then(...) gives one."
             )
         return future
 
-    hook.__annotations__.clear()  # DDP compares them with types, and here they are strings
+    hook.__annotations__.clear()  # DDP compares annotations with types, and here they are strings
     return hook
 
 
 @contextmanager
 def _unwaited(waits: list[str]) -> Iterator[None]:
-    """Note who waits for a Work, and refuse to wait for a future that is not done: backward stands still."""
+    """Record which code waits for a Work; raise an error instead of waiting for an incomplete future.
+
+    Waiting there would block backward.
+    """
     real, of_work = torch._C.Future.wait, hard._Held.wait
 
     def work_wait(work: Any, *args: Any) -> bool:
@@ -439,16 +445,16 @@ def _unwaited(waits: list[str]) -> Iterator[None]:
 
 
 class _Interrupted(Exception):
-    """Raised inside a block to see what the context manager does."""
+    """Raised inside a block, to see how the context manager handles it."""
 
 
 class NotAllowed(RuntimeError):
-    """The answer called the very thing that it is to replace."""
+    """The answer called the function that it is to replace."""
 
 
 @contextmanager
 def _without(owner: Any, name: str, called: str) -> Iterator[None]:
-    """Take away what the answer is to replace; `called` is its name for the learner."""
+    """Disable the function that the answer is to replace; `called` is its name in the error."""
     real = getattr(owner, name)
 
     def refused(*args: Any, **kwargs: Any) -> Any:

@@ -17,7 +17,7 @@ from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
 from helpers.exercises.shared.gradients import PARITY
 
 DDPS_OWN = ("all_gather", "all_reduce", "broadcast")
-"""What torch's wrapper calls by itself: it compares shapes and sends rank 0's state."""
+"""Collectives that torch's wrapper calls by itself, to compare shapes and to send rank 0's state."""
 BOTH: Route = ("left", "right")
 TURNED: Route = ("right", "left")
 WRAPPER: tuple[Any, ...] = (
@@ -82,7 +82,7 @@ _IN_FLIGHT = (
 def wrapped(
     draw: Draw, label: str, routes: Sequence[Sequence[Route]], spare: bool, *more: Any
 ) -> Case:
-    """Make a case in which each rank takes its own words along its own routes, one for each step."""
+    """Return a case in which each rank trains on its own words; each step has its own route."""
     n, wide, tied = draw.ranks, draw.of(True, False), draw.of(True, False)
     to_none = draw.of(True, False)
     second = draw.of(True, False)
@@ -92,7 +92,7 @@ def wrapped(
     settings = [(seed, tied, spare, wide) for seed in seeds]
     model = assorted(*settings[0])
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    # gradients are shown of the first step
+    # only the gradients of the first step are compared
     taken = {layer for mine in routes for layer in mine[0]}
     idle = {"left", "right", "spare"} - taken
     unused = frozenset(f"gradient of {n}" for n in trained if n.partition(".")[0] in idle)

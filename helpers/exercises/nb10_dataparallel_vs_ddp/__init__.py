@@ -1,1 +1,1 @@
-"""Exercises of notebook 10: DataParallel against DDP, and how well either scales."""
+"""Exercises of notebook 10: DataParallel against DDP, and how well each of them scales."""

@@ -16,10 +16,10 @@ from helpers.checks.author import *
 from helpers.exercises.nb10_dataparallel_vs_ddp.shared import numbers, shown
 
 UNEVEN = (0, -0.5, 1, -1, -1, 1)
-"""How much too slow each time is, in parts of the noise: the times of 1, 2, 3, 4, 6 and 8 ranks.
+"""The error of each time, as a multiple of the noise: the times of 1, 2, 3, 4, 6 and 8 ranks.
 
-Laid so that least squares over all points, weighted or not, find the truth within 0.005, and a line
-through the first two, the last two, or the first and the last point misses it by 0.018 or more.
+They are chosen so that least squares over all points, weighted or not, is within 0.005 of the truth, while
+a line through the first two, the last two, or the first and the last point is off by 0.018 or more.
 """
 CLOSE_NOISY = 0.012
 
@@ -50,7 +50,7 @@ def case(draw: Draw) -> Case:
 def fitted(
     times: Mapping[int, float], ranks: int, serial: float, whole: float, noise: float
 ) -> Callable[[Any, int], str]:
-    """Make the function that says what is wrong with (serial, speedup), or ""."""
+    """Return the function that says what is wrong with (serial, speedup), or ""."""
     close = CLOSE_NOISY if noise else 1e-3
 
     def find(got: Any, rank: int) -> str:

@@ -1,7 +1,7 @@
-"""What ranks run for notebook 10: replicas in threads, and timings that are scripted.
+"""Run answers of notebook 10: replicas in threads, and simulated timings.
 
-module and x --answer--> replicas, each in a thread of its own --Watch--> who was where
-measure(...) --answer--> times, ratios: the launching process times the timings
+module and x --answer--> replicas, each in its own thread --Watch--> the visits of each replica measure(...)
+--answer--> times and ratios, from timings that the launching process simulates
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 import torch
 
 TOGETHER_S = 1.5
-"""How long a replica waits in its forward for the others: they are there in milliseconds."""
+"""How long a replica's forward waits for the other replicas. They arrive within milliseconds."""
 
 
 class Watch:
-    """What all replicas of one module share: who came, with which rows, and whether all met.
+    """What all replicas of one module share: which replica ran on which rows, and whether all ran at once.
 
-    Replicas wait for each other, then leave in reverse: an answer that gathers in the order in which they
-    end gets the rows in another order.
+    Replicas wait for each other, then leave in reverse, so that an answer which gathers outputs as they
+    finish gets the rows in the wrong order.
     """
 
     def __init__(self, replicas: int) -> None:
         self.visits: list[tuple[int, int, int, tuple[int, ...]]] = []
-        """Of each forward: its first row, its number of rows, its module, its parameters' memory."""
+        """For each forward: its first row, its number of rows, its module, its parameters' addresses."""
         self.together = True
         self._all_are_in = Barrier(replicas)
         self._leaves = Condition()
@@ -35,7 +35,7 @@ class Watch:
         return self
 
     def enter(self, module: torch.nn.Module, x: torch.Tensor) -> None:
-        """Note a forward, and wait until all replicas are in theirs."""
+        """Record a forward, and wait until all replicas are in theirs."""
         first = int(x[0, 0]) if len(x) else -1
         with self._leaves:
             self.visits.append((first, len(x), id(module), _memory(module)))
@@ -60,7 +60,7 @@ def _memory(module: torch.nn.Module) -> tuple[int, ...]:
 
 
 class Watched(torch.nn.Module):
-    """A small module with a frozen layer and a buffer; the first column of x is the row's number."""
+    """A small module with a frozen layer and a buffer. The first column of x is the row's number."""
 
     def __init__(self, seed: int, watch: Watch | None = None) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Watched(torch.nn.Module):
 
 
 def rows(plan: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give the input of a plan, and the weights with which its outputs are added to a loss."""
+    """Return the input of a plan, and the weights that turn its outputs into a loss."""
     generator = torch.Generator().manual_seed(plan["seed"])
     x = torch.randn(plan["rows"], 4, generator=generator, dtype=torch.float64)
     x[:, 0] = torch.arange(plan["rows"])
@@ -90,7 +90,7 @@ def rows(plan: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Call answer(module, x, workers), run backward, return the output, gradients and visits."""
+    """Call answer(module, x, workers), run backward, and return the output, gradients and visits."""
     x, weights = rows(plan)
     watch = Watch(len(x.chunk(plan["workers"])))
     module = Watched(plan["seed"], watch)
@@ -114,13 +114,13 @@ def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any])
     return found
 
 
-# --- scripted timings ----------------------------------------------------------------------------
+# --- simulated timings ---------------------------------------------------------------------------
 
 
 def with_scripted_threads(
     answer: Any, rank: int, world_size: int, timing: Callable[..., float], threads: int
 ) -> Any:
-    """Call answer(measure, threads), `measure(threads)` being scripted."""
+    """Call answer(measure, threads), where `measure(threads)` returns simulated times."""
 
     def measure(threads: int) -> float:
         return timing(_whole("measure(threads)", "threads", threads))
@@ -136,7 +136,7 @@ def with_scripted_steps(
     worlds: list[int],
     samples: int,
 ) -> Any:
-    """Call answer(measure, worlds, samples), `measure(ranks, samples)` being scripted."""
+    """Call answer(measure, worlds, samples), where `measure(ranks, samples)` returns simulated times."""
 
     def measure(ranks: int, samples: int) -> float:
         asked = "measure(ranks, samples)"

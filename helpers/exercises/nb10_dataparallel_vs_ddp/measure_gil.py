@@ -21,7 +21,7 @@ from helpers.exercises.nb10_dataparallel_vs_ddp.shared import (
 )
 
 CLOSE_SHARE = 0.06
-"""How far the share of time that holds the GIL may be off."""
+"""By how much the share of time that holds the GIL may be off."""
 
 
 def case(draw: Draw) -> Case:
@@ -39,19 +39,20 @@ def case(draw: Draw) -> Case:
         right=lambda got, rank: wrong(plan, got.found),
         timings=lambda: watches(plan["seed"], lambda threads: gil_seconds(plan, threads)),
         shown=f"measure, threads = {threads}",
-        telling=kind == "at times" and threads > 2,  # of 0 % and 100 % many formulas give the same
+        # 0 % and 100 % are what many wrong formulas give, too
+        telling=kind == "at times" and threads > 2,
     )
 
 
 def gil_seconds(plan: Mapping[str, Any], threads: int) -> float:
-    """Give the true seconds of that many pieces of work, each in a thread of its own."""
+    """Return the true seconds of that many pieces of work, each in its own thread."""
     held: float = plan["held"]
     seconds: float = plan["seconds"] * (1 - held + held * threads)
     return seconds
 
 
 def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:
-    """Say what is wrong with (speedup, held)."""
+    """Return what is wrong with (speedup, held)."""
     threads = plan["threads"]
     longer = gil_seconds(plan, threads) / gil_seconds(plan, 1)
     if (found := numbers(got, 2)) is None:

@@ -1,9 +1,9 @@
-"""Who was at work when: threads of one process, or processes, that did many small pieces of work.
+"""Draw when threads or processes were working, if each did many small pieces of work.
 
     stamps of each worker (when a piece ended) -> pieces -> work_lanes() -> Picture
 
-A piece that took many times as long as that worker's others was not worked on all the time: its
-worker stood still, waiting for the GIL or for a core. It is drawn as waiting.
+If a piece took many times as long as the worker's others, its worker waited for the GIL or for a core
+meanwhile. It is drawn as waiting.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Stamps = Sequence[float]
-"""Seconds, rising: when a worker began, and when each of its pieces ended."""
+"""Times in seconds, ascending: when a worker began, and when each of its pieces ended."""
 
 MUCH_LONGER = 5.0
-"""So many times the worker's median piece, and it was standing still."""
+"""A piece counts as waiting if it took this many times the worker's median."""
 
 _WIDTH = 9.6
 _HEIGHT = 0.72
 
 
 def work_lanes(panels: Mapping[str, Sequence[Stamps]], *, worker: str = "worker") -> Picture:
-    """Draw the workers of each panel, one lane each, all panels on one time axis.
+    """Draw one lane for each worker of each panel; all panels share one time axis.
 
-    panels: from a title to each worker's stamps; time counts from a panel's first. The text names
-    panels and lanes, and holds no measured value. Raises ValueError for stamps that do not rise.
+    panels: from a title to each worker's stamps. Time counts from a panel's first stamp. The text names
+    panels and lanes, but contains no measured value. Raises ValueError if stamps do not rise.
     """
     lanes = {one_line(title): [runs(stamps) for stamps in each] for title, each in panels.items()}
     rows = sum(len(each) for each in lanes.values())
@@ -51,14 +51,14 @@ def work_lanes(panels: Mapping[str, Sequence[Stamps]], *, worker: str = "worker"
     grid[-1].set_xlabel("time since the first began [ms]")
     _legend(figure)
     text = [
-        f"{title}: {plural(len(each), 'lane')}, at work and standing still"
+        f"{title}: {plural(len(each), 'lane')}, at work and waiting"
         for title, each in lanes.items()
     ]
-    return Picture(figure, "\n".join(text) or "nobody worked, so nothing is drawn")
+    return Picture(figure, "\n".join(text) or "no worker worked, so nothing is drawn")
 
 
 def runs(stamps: Stamps) -> list[tuple[float, float, bool]]:
-    """Join a worker's pieces to stretches (start, end, at work?), each as long as possible."""
+    """Join a worker's pieces into stretches (start, end, working?), each as long as possible."""
     if any(later < sooner for sooner, later in zip(stamps, stamps[1:], strict=False)):
         raise ValueError("stamps must rise: append perf_counter() after each piece of work.")
     pieces = list(zip(stamps, stamps[1:], strict=False))
@@ -114,7 +114,7 @@ def _legend(figure: object) -> None:
             facecolor=WAIT.tint,
             edgecolor=WAIT.color,
             hatch=WAIT.hatch,
-            label="standing still: waits for the GIL, or for a core",
+            label="waiting for the GIL, or for a core",
         ),
     ]
     figure.legend(handles=marks, loc="outside lower left", ncols=2, fontsize=8, frameon=False)  # type: ignore[attr-defined]

@@ -36,7 +36,7 @@ KEYS = ("output", "together", "grads", "rows", "modules", "own_memory", "memorie
 
 
 def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], Finding | str]:
-    """Make the function that tells what is wrong with what `on_threads` found, or ""."""
+    """Return the function that says what is wrong with the result of `on_threads`, or ""."""
     x, weights = rows(plan)
     module = Watched(plan["seed"])
     output = module(x)
@@ -99,7 +99,7 @@ def _output(got: Any, wanted: torch.Tensor) -> str:
     alike = isinstance(got, torch.Tensor) and got.shape == wanted.shape
     if alike and all(any(torch.allclose(row, other) for other in wanted) for row in got):
         return (
-            "the rows are right, but in another order. Threads end in any order (here the last chunk "
+            "the rows are right, but in the wrong order. Threads end in any order (here the last chunk "
             "is the first to end): gather in the order of the chunks."
         )
     if isinstance(got, torch.Tensor) and got.shape != wanted.shape:

@@ -1,7 +1,7 @@
-"""What exercises of notebook 10 share: timings whose truth is known, how near to it measured numbers must be.
+"""Timings whose true values are known, and how close to them a result must be, for notebook 10.
 
-Most answers are ratios of times. A stopwatch whose first timings are all six times too slow would hide in
-a ratio, so each tuple of arguments has a warm-up and outliers of its own size.
+Most answers are ratios of times. If warm-up made all first timings equally six times too slow, their ratio
+would hide it. So each tuple of arguments has a warm-up and outliers of a different size.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from helpers.checks.stopwatch import Script, Stopwatch
 from helpers.views.values import short_value
 
 NOISE = 0.04
-"""What is added to a timing at most, as a part of its true length."""
+"""The largest error added to a timing, as a part of its true length."""
 
 CLOSE = 0.07
-"""How far a time or a ratio may be off, as a part of the truth: noise is at most 0.04 of it."""
+"""By how much a time or a ratio may be off, as a part of the truth. Noise is at most 0.04 of it."""
 
 CLOSE_SHARE = 0.06
-"""How far the share of time that holds the GIL may be off."""
+"""By how much the share of time that holds the GIL may be off."""
 
 CLOSE_SPREAD = 0.7
-"""How near a spread must be to that of the timings handed out: quartiles are reckoned in several ways."""
+"""How close a spread must be to that of the timings: there are several definitions of quartiles."""
 
 SAME = 0.03
-"""How near a wrong value must be to that of a known mistake: robust times are nearer."""
+"""How close a wrong value must be to that of a known mistake. Robust times are closer."""
 
 LAPS = (
     "Check the formula first. If it is right, the times are not: leave out each setting's first timing, and "
@@ -39,7 +39,7 @@ LAPS = (
 
 
 def scaling_case(draw: Draw, strong: bool) -> Case:
-    """Draw steps on some numbers of ranks: `samples` in all if `strong`, else on each rank."""
+    """Draw steps on several numbers of ranks, with `samples` in all if `strong`, otherwise on each rank."""
     first, *others = draw.of((1, 2, 4), (2, 1, 3, 6), (1, 8, 2), (4, 1, 2))
     worlds = (first, *others)
     samples, step = math.lcm(*worlds) * draw.whole(4, 12), draw.rng.uniform(0.01, 0.1)
@@ -63,14 +63,14 @@ def scaling_case(draw: Draw, strong: bool) -> Case:
 
 
 def step_seconds(plan: Mapping[str, Any], ranks: int, samples: int) -> float:
-    """Give the true seconds of a step with `samples` on each rank."""
+    """Return the true seconds of a step with `samples` on each rank."""
     communication = plan["communication"] * (ranks - 1) / ranks
     seconds: float = plan["fixed"] + plan["sample"] * samples + communication
     return seconds
 
 
 def watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
-    """Make what times timings: a stopwatch for each tuple of arguments."""
+    """Return a function that simulates timings, with its own stopwatch for each tuple of arguments."""
     made: dict[tuple[int, ...], Stopwatch] = {}
 
     def watch(*arguments: int) -> float:
@@ -85,7 +85,7 @@ def watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
 
 
 def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int], Finding | None]:
-    """Make the function that says what is wrong with the scaling that was found."""
+    """Return the function that judges measured scaling."""
     worlds: tuple[int, ...] = plan["worlds"]
     samples: int = plan["samples"]
 
@@ -167,7 +167,7 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
 
 
 def _spread(spread: float, timings: list[float], most: float) -> str:
-    """Compare with the quartiles of the timings handed out, however many first ones are left out."""
+    """Compare a spread with the quartiles of the timings, however many of the first ones are left out."""
     methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
     cuts = [
         quantiles(timings[left_out:], n=4, method=how)
@@ -195,12 +195,12 @@ def _spread(spread: float, timings: list[float], most: float) -> str:
 
 
 def which(got: float, *mistakes: tuple[float, str]) -> tuple[str, ...]:
-    """Give the words of all mistakes that give this number, and at last what to ask of any wrong time."""
+    """Return the advice of all mistakes that result in this number, and then the advice on any wrong time."""
     return (*(words for value, words in mistakes if near(got, value, SAME)), LAPS)
 
 
 def numbers(got: Any, count: int) -> list[float] | None:
-    """Read that many finite numbers from what came back; None, where it is something else."""
+    """Return `count` finite numbers from what the answer returned, or None if it is anything else."""
     try:
         if isinstance(got, dict) or len(got) != count:
             return None

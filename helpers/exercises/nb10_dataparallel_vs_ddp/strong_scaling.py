@@ -4,7 +4,7 @@
 - For each p in worlds: one timing of measure(p, samples // p) thrown away, then about twenty.
   `statistics.quantiles(timings, n=4)` gives first quartile, median, third quartile.
 - first, middle, third = quantiles(timings, n=4); (seconds, spread) = (middle, third - first); when all are
-  there, efficiency = seconds of 1 rank / (p * seconds of p ranks).
+  measured, efficiency = seconds of 1 rank / (p * seconds of p ranks).
 """
 
 from helpers.checks.author import *

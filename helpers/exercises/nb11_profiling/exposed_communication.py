@@ -23,7 +23,7 @@ def case(draw: Draw) -> Case:
     length, begin = draw.whole(4, 40), draw.of(*CLOCKS)
     if draw.low:
         begin = 0.0
-    # an answer that is always 0 must fail nearly everywhere
+    # so that an answer which is always 0 fails in nearly every case
     nothing = draw.of("no communication", "empty")
     way = draw.of(*["both"] * 12, "no computation", "no computation", "all hidden", nothing)
     counts = {
@@ -51,7 +51,7 @@ def case(draw: Draw) -> Case:
 
 
 def exposed(spans: list[Span]) -> float:
-    """Give the milliseconds of communication that no computation hides."""
+    """Return the milliseconds of communication that no computation hides."""
     return covered(of(spans, "compute", "communication")) - covered(of(spans, "compute"))
 
 

@@ -17,7 +17,7 @@ from helpers.exercises.nb11_profiling.shared import Span
 
 PHASES = ("data", "forward", "backward", "optimizer")
 WAY = (2.0, 6.0, 14.0, 3.0)
-"""How many ms a phase takes where nothing is wrong."""
+"""Milliseconds of each phase on a normal rank."""
 KINDS = (
     "one phase is long",
     "its longest phase is not the cause",
@@ -40,12 +40,12 @@ PLAN = (
     ("optimizer", 1.0),
     ("save", 1.0),
 )
-"""A step: parts of phases, and where all ranks meet."""
+"""The phases of a step and the share of each that runs there; at all_reduce, all ranks synchronize."""
 AT_ITS_END = (*PLAN[:3], *PLAN[4:])
 IN_DATA = (("data", 0.5), ("all_reduce", 0.0), ("data", 0.5), *PLAN[1:5], *PLAN[6:])
 PLANS = {"waiting within data": IN_DATA, "waiting across two phases": AT_ITS_END}
 CLEAR_MS, CLEAR_PHASE_MS = 4.0, 2.0
-"""By how much the rank, and then its phase, must stand out, over all steps."""
+"""By how much the rank, and then its phase, must stand out over all steps, in milliseconds."""
 
 Times = dict[str, float]
 
@@ -65,7 +65,7 @@ def case(draw: Draw) -> Case:
 class Job:
     """A drawn job: each rank's work in each step, and the traces that its ranks write.
 
-    kind: what else is to be seen. The straggler is slow in one phase, and often a little less in `second`.
+    kind: the misleading pattern. The straggler is slow in one phase, and often a little less in `second`.
     """
 
     def __init__(self, draw: Draw, kind: str) -> None:
@@ -98,7 +98,7 @@ class Job:
         return times
 
     def _late(self, step: int) -> Times:
-        """Give how much longer the straggler takes in a step."""
+        """Return the straggler's additional milliseconds in a step, by phase."""
         main, second = self.phase, self.second
         if self.kind == "it is slow in some steps":
             return {main: 30.0 if step % 3 == 1 else 0.0}
@@ -115,7 +115,7 @@ class Job:
         return {main: 7.5, second: less.get(self.kind, 0.0)}
 
     def _seems(self, step: int) -> Times:
-        """Give how much longer a rank takes that is not the straggler."""
+        """Return the additional milliseconds of a rank that only seems to be the straggler."""
         if self.kind == "another rank makes up for it":
             return {self.phase: 12.0, "backward": -12.0}
         if self.kind == "another rank has one long step":
@@ -132,7 +132,7 @@ class Job:
         return {}
 
     def _traces(self, rng: Any) -> list[list[Span]]:
-        """Let the ranks run: each all_reduce ends on all at once."""
+        """Simulate the ranks; each all_reduce ends at the same time on all of them."""
         now, traces = list(self.zeros), [[] for _ in range(self.ranks)]  # type: list[float], list[list[Span]]
         for step in range(self.steps):
             begun: list[Times] = [{} for _ in now]
@@ -145,7 +145,8 @@ class Job:
                     if phase == "all_reduce":
                         end = zero + together
                         traces[r].append((phase, now[r], end))
-                        # the label around it ends after it, or while it waits
+                        # the phase that contains it ends after it or, in one kind of job, in the middle of
+                        # it
                         across = self.kind == "waiting across two phases"
                         ended[r][last] = (now[r] + end) / 2 if across else end
                         now[r] = end
@@ -162,9 +163,10 @@ class Job:
         return [[(p, round(s, 3), round(e, 3)) for p, s, e in trace] for trace in traces]
 
     def is_clear(self) -> bool:
-        """Tell whether one rank stands out as that which waits least, and one phase in which it is late.
+        """Return whether one rank clearly waits least, and is late in one phase.
 
-        So they do, too, if ranks are compared by their work, and a phase with the median of the others.
+        Both must also hold if ranks are compared by their work, and a phase with the median of the other
+        ranks.
         """
         work = [own(trace) for trace in self.traces]
         waits = sorted((waited(trace), r) for r, trace in enumerate(self.traces))
@@ -183,7 +185,7 @@ def waited(trace: list[Span]) -> float:
 
 
 def own(trace: list[Span]) -> Times:
-    """Return the time of each phase in all steps, without waiting."""
+    """Return the time of each phase over all steps, without waiting."""
     waits = [(start, end) for phase, start, end in trace if phase == "all_reduce"]
     times: Times = defaultdict(float)
     for phase, start, end in trace:

@@ -1,7 +1,7 @@
-"""What exercises of notebook 11 share: spans as a profiler gives them, and how they are counted.
+"""Draw spans as a profiler records them, and measure them, for notebook 11.
 
-A span is (kind, start, end), in milliseconds. Spans of one rank come from several threads: they nest,
-overlap, touch, and are in no order.
+A span is (kind, start, end), in milliseconds. Spans of one rank come from several threads: they may nest,
+overlap or touch, and are unordered.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ NOTHING = Failed(
 )
 
 SPAN_DIGITS = 3
-"""Whole microseconds: sums of spans are then exact enough to differ from 0, on any of the clocks."""
+"""Whole microseconds: with every clock, sums of such spans are exact enough to differ from 0."""
 DIGITS = 6
-"""Milliseconds are rounded to these: what is right is 0, not 1e-13, where nothing remains."""
+"""Milliseconds are rounded to this many digits, so that an empty remainder is 0, not 1e-13."""
 
 
 CLOCKS = (0.0, -20.0, 5e4, -1e5)
-"""Where a trace's clock may begin, in milliseconds."""
+"""The times in milliseconds at which a trace's clock may begin."""
 
 
 def covered(intervals: Iterable[Interval]) -> float:
@@ -39,12 +39,12 @@ def covered(intervals: Iterable[Interval]) -> float:
 
 
 def of(spans: Iterable[Span], *kinds: str) -> list[Interval]:
-    """Give the intervals of the spans of these kinds."""
+    """Return the intervals of the spans of these kinds."""
     return [(start, end) for kind, start, end in spans if kind in kinds]
 
 
 def cut(spans: Iterable[Span], begin: float, end: float) -> list[Span]:
-    """Give the part of each span that lies between two moments."""
+    """Return the part of each span between two times."""
     return [(kind, max(s, begin), min(e, end)) for kind, s, e in spans if s < end and e > begin]
 
 
@@ -55,9 +55,9 @@ def _few_ms(draw: Draw, begin: float, length: int) -> Interval:
 
 
 def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> list[Span]:
-    """Draw that many spans of each kind within `length` ms, some nested in others, some the same twice.
+    """Draw spans of each kind within `length` ms; some are nested in others, and some occur twice.
 
-    Some meet, and none of their ends need be a simple fraction of a millisecond.
+    Some touch, and their ends may be any fraction of a millisecond.
     """
     spans: list[Span] = []
     if draw.low:

@@ -32,7 +32,8 @@ def case(draw: Draw) -> Case:
     steps: list[Interval] = []
     now = begin
     for _ in range(count):
-        now += draw.of(0.0, 0.0, draw.whole(1, 8) / 4)  # a checkpoint, or a test, between steps
+        # a checkpoint, or an evaluation, between steps
+        now += draw.of(0.0, 0.0, draw.whole(1, 8) / 4)
         length = draw.whole(4, 60) / 4
         if draw.low:
             now, length = float(round(now)), 8.0
@@ -44,7 +45,7 @@ def case(draw: Draw) -> Case:
     if draw.low:
         counts = {kind: draw.of(0, 1, 2) for kind in counts}
     spans = draw_spans(draw, begin - 2, length + 2, counts)
-    if count and draw.of(True, False):  # the gradients of one step while the next one begins
+    if count and draw.of(True, False):  # gradients still in flight as the next step begins
         spans.append(("communication", steps[0][0] + 1, steps[-1][1] + 3))
     if count > 1 and draw.of(True, False, False):
         steps.reverse()

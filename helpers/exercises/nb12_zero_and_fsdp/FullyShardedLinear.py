@@ -24,18 +24,18 @@ ADVICE = {
     "parameters": "Make the shard a `torch.nn.Parameter` that is an attribute of the layer, so that an "
     "optimizer finds it.",
     "built": "After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole "
-    "storage: `clone()` it. Of the whole weight only the shape is needed later.",
+    "storage: `clone()` it. Later, only the shape of the whole weight is needed.",
     "forward": "The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so "
     "do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.",
     "backward": "A whole tensor is retained after a layer's backward: the gathered weight, or the gradient "
     "of the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
 }
-"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
+"""Advice by the name of what was observed. The bytes may differ between runs, so no known mistake matches."""
 
 
 def case(draw: Draw) -> Case:
     n, dtype, count = draw.ranks, draw.dtype(torch.float32, torch.float64), draw.of(1, 2, 2, 3)
-    # so alike that half of any layer is smaller than the whole of any other
+    # so similar that half of any layer is smaller than the whole of any other
     widths = [draw.whole(18, 22) for _ in range(count + 1)]
     weights = [
         draw.laid_out(
@@ -58,8 +58,8 @@ def case(draw: Draw) -> Case:
     given = [[(draw.laid_out(each[r][0]), each[r][1]) for each in steps] for r in range(n)]
     own = sum(share(b, n) * a for a, b in pairwise(widths)) * dtype.itemsize
     room = 64 + 2 * 4 * (sum(widths) + widths[0]) * dtype.itemsize
-    # Zeroed gradients stay. On one rank the shard is the whole weight, so that its new gradient, which may
-    # not have been added to the old one yet, needs more than the room.
+    # Gradients that are zeroed stay allocated. On one rank the shard is the whole weight, so its new
+    # gradient exceeds the room until it is added to the old one.
     most = (own + 64, own * (1 + in_place) + room, (2 + (n == 1)) * own + room)
     known: dict[int, str] = {}
     for k, weight in enumerate(weights if n > 1 else []):

@@ -24,21 +24,21 @@ OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
     ("AdamW", {"lr": 0.04, "weight_decay": 0.3}, 2),
     ("Adagrad", {"lr": 0.1, "eps": 0.01}, 1),
 )
-"""Name, options, and how many tensors of state there are for each weight."""
+"""Name, options, and how many state tensors it has for each weight."""
 ADVICE = {
     "state": "Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state "
     "for what it is given. Whole parameters are too coarse: one may have most of the elements.",
-    "memory": "A copy of all weights or all gradients is retained after step(): in an attribute, in another "
-    "form, or by a view, which keeps all of its storage. `clone()` the slice, and build whole tensors only "
-    "inside step().",
+    "memory": "A copy of all weights or all gradients is retained after step(): in an attribute, "
+    "in a different form, or by a view, which keeps all of its storage. `clone()` the slice, and build "
+    "whole tensors only inside step().",
 }
-"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
+"""Advice by the name of what was observed. The bytes may differ between runs, so no known mistake matches."""
 
 
 def case(draw: Draw) -> Case:
     n, dtype, shapes = draw.ranks, draw.dtype(torch.float32, torch.float64), draw_shapes(draw, 150)
     name, options, states = OPTIMIZERS[draw.of(*range(len(OPTIMIZERS)))]
-    size = 1000.0 if dtype == torch.float64 else 1.0  # there 1e-6 is finer than float32 is
+    size = 1000.0 if dtype == torch.float64 else 1.0  # there, a step of 1e-6 is finer than float32
     options = options | {"lr": options["lr"] * size}
     weights, *grads = (
         [torch.randn(s, generator=draw.generator(), dtype=torch.float64).to(dtype) for s in shapes]
@@ -47,7 +47,8 @@ def case(draw: Draw) -> Case:
     weights, steps = [w * size for w in weights], len(grads)
     in_place, count = draw.of(True, False), len(flat(weights))
     own, item = share(count, n), dtype.itemsize
-    room = 64 + item * len(shapes)  # counters; and shares of each parameter, rounded up
+    # step counters, and shares of single parameters, which are rounded up
+    room = 64 + item * len(shapes)
     whole = "as many elements as all weights or all gradients, flat"
     known = {count * item: whole, own * n * item: f"{whole} and padded"} if n > 1 else {}
     most = (states * own * item + room, (states + 2) * own * item + 2 * room)
@@ -66,12 +67,12 @@ def case(draw: Draw) -> Case:
 
 
 def too_much(trace: Trace, case: Case) -> str:
-    """Say which rank's calls hand in each new weight more than once a step."""
+    """Return which rank's calls send each new weight more than once in a step."""
     for rank in range(case.world_size):
         calls = [event for event in trace.of(rank) if event.is_collective]
         handed, most = sum(event.nbytes for event in calls), case.facts["bytes"]
         if handed > most:
-            return f"rank {rank} hands in {handed:,} bytes in all; {most:,} are enough."
+            return f"rank {rank} sends {handed:,} bytes in all; {most:,} are enough."
         if len(calls) > case.facts["calls"]:
             return f"rank {rank} makes {len(calls)} calls; {case.facts['calls']} are enough."
     return ""
@@ -83,7 +84,7 @@ EXERCISE = Exercise(
         OnlyCalls(("all_gather", "broadcast")),
         Calls(
             each="share",
-            text="a rank hands in its own share only",
+            text="a rank sends its own share only",
             why="Each rank has stepped one slice, and sends that one.",
         ),
         Holds(too_much, "each new weight is sent once a step"),

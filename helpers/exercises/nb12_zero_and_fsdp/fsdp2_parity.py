@@ -31,7 +31,7 @@ def case(draw: Draw) -> Case:
         draw.whole(2, 4),
         0.05,
     )
-    widths.append(draw.of(2, 5))  # fewer rows than ranks, at times
+    widths.append(draw.of(2, 5))  # sometimes fewer rows than ranks
     starts = [draw_state(draw, kinds.split(), widths) for _ in range(n)]
     x = torch.randn(n * each, widths[0], generator=draw.generator(), dtype=torch.float64)
     y = torch.randint(0, widths[-1], (n * each,), generator=draw.generator())
@@ -60,11 +60,11 @@ def case(draw: Draw) -> Case:
 
 
 def gathered_at_once(trace: Trace, case: Case) -> str:
-    """Say which all_gather hands in more than the largest layer's share, its rows dealt out."""
+    """Return which all_gather sends more than this rank's rows of the largest layer."""
     for event in trace:
         if event.op == "all_gather" and event.nbytes > (most := case.facts["gathered"]):
             return (
-                f"rank {event.rank} hands in {event.nbytes:,} bytes to one all_gather; {most:,} are its "
+                f"rank {event.rank} passes {event.nbytes:,} bytes to one all_gather; {most:,} are its "
                 "share of the largest layer. Call fully_shard on each layer first and on the whole model "
                 "last, "
                 "so that one layer at a time is gathered."
@@ -73,17 +73,17 @@ def gathered_at_once(trace: Trace, case: Case) -> str:
 
 
 def gathered_again(trace: Trace, case: Case) -> str:
-    """Say where backward uses weights that stayed whole since forward."""
+    """Return which rank runs backward with weights that stayed whole since forward."""
     for rank in range(case.world_size):
         made = [event.op for event in trace.of(rank)]
         if "reduce_scatter" not in made:
             continue
-        while made.pop() != "reduce_scatter":  # what comes after the last step does not count
+        while made.pop() != "reduce_scatter":  # calls after the last step do not count
             pass
         enough = case.facts["enough"]
         if (gathers := made.count("all_gather")) < enough:
             return (
-                f"rank {rank} calls all_gather {gathers} times while it trains; {enough} are right, for each "
+                f"rank {rank} calls all_gather {gathers} times while it trains; expected: {enough}, for each "
                 f"of {case.facts['layers']} layers once in forward and once in backward of each step. If "
                 "weights stay whole in between (`reshard_after_forward=False`, or no root), the whole model "
                 "is "

@@ -14,7 +14,8 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import share
 
 def case(draw: Draw) -> Case:
     ranks = draw.of(1, 2, 3, 7, 8, 16, 64, 1000, 16384)
-    top = draw.of(9, 1_000, 90_000_000, 400_000_000_000, 10**16)  # the last is beyond exact floats
+    # the last one is too large for exact floats
+    top = draw.of(9, 1_000, 90_000_000, 400_000_000_000, 10**16)
     layers = [draw.whole(1, top) for _ in range(draw.whole(1, 30))]
     layers += [draw.of(layers[0], 1)] * draw.whole(0, 9)
     draw.rng.shuffle(layers)

@@ -19,11 +19,11 @@ ADVICE = {
     "gradients": "Set `p.grad = None` for every parameter, which frees its storage.",
     "view": "A slice keeps the whole tensor allocated. Let reduce_scatter write into a tensor of the shard's "
     "length, or `clone()` the slice.",
-    "memory": "A copy of all gradients is still retained after the call, in an attribute, a list or another "
-    "form.",
+    "memory": "A copy of all gradients is still retained after the call, in an attribute, a list or a "
+    "different form.",
     "weights": "The weights have changed: only reduce and scatter the gradients.",
 }
-"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
+"""Advice by the name of what was observed. The bytes may differ between runs, so no known mistake matches."""
 
 
 def case(draw: Draw) -> Case:
@@ -57,7 +57,7 @@ def case(draw: Draw) -> Case:
 
 
 def few(draw: Draw, least: int) -> list[tuple[int, ...]]:
-    """Draw shapes with few elements: some shards may be nothing but zeros."""
+    """Draw shapes with so few elements that some shards may consist of zeros only."""
     return [draw.shape((0, 1, 2, 3), least=1)]
 
 

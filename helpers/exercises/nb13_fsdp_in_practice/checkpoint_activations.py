@@ -33,7 +33,7 @@ def case(draw: Draw) -> Case:
     seeds = [draw.whole(0, 10**6) for _ in range(n)]
     marked = [i % every == 0 for i in range(depth)]
     small, large = tokens * width * dtype.itemsize, tokens * hidden * dtype.itemsize
-    # a block that is not checkpointed keeps what gelu and the second product take in, and its mask
+    # a block without checkpointing keeps the inputs of gelu and of the second product, and its mask
     most = (depth + 2) * small + marked.count(False) * (2 * large + tokens * hidden) + large // 2
     return Case(
         f"{plural(depth, 'block')}, every {every}, {tokens} x {width} of {dtype}, x "

@@ -30,7 +30,7 @@ def case(draw: Draw) -> Case:
         x = torch.randn(shape, generator=generator, dtype=torch.float64) * draw.of(1.0, 30.0)
         return (x * (not zero)).to(dtype)
 
-    # as fully_shard cuts: by rows, with nothing left for the last ranks of a short one
+    # cut by rows as fully_shard does: if there are few rows, the last ranks get none
     rows = [n * draw.of(0, 1, 2) + draw.whole(0, 2) for _ in shapes]
     rows[-1] = max(1, rows[-1])
     wholes = [one((count, *shape[1:])) for count, shape in zip(rows, shapes, strict=True)]
@@ -67,7 +67,7 @@ def case(draw: Draw) -> Case:
 
 
 def norm_of(tensors: Sequence[torch.Tensor], p: float) -> float:
-    """Give the p-norm of all elements of some tensors."""
+    """Return the p-norm of all elements of some tensors."""
     values = torch.cat([t.flatten().double().abs() for t in tensors]) if tensors else torch.zeros(1)
     if p == math.inf:
         return float(values.max()) if len(values) else 0.0
@@ -75,7 +75,7 @@ def norm_of(tensors: Sequence[torch.Tensor], p: float) -> float:
 
 
 def clip_by(norm: float, most: float) -> float:
-    """Give the factor that clip_grad_norm_ scales by."""
+    """Return the factor by which clip_grad_norm_ multiplies."""
     return min(1.0, most / (norm + 1e-6))
 
 

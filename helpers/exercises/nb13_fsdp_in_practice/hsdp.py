@@ -47,7 +47,7 @@ def case(draw: Draw) -> Case:
 
 
 def crosses(event: Event, per_host: int) -> bool:
-    """Tell whether a call's group has ranks on more than one host."""
+    """Return whether a call's group has ranks on more than one host."""
     return len({rank // per_host for rank in event.group_ranks}) > 1
 
 
@@ -68,8 +68,8 @@ def once_between_hosts(trace: Trace, case: Case) -> str:
         handed, most = sum(e.nbytes for e in calls), case.facts["shard"]
         if handed > most:
             return (
-                f"rank {rank} hands {handed:,} bytes to calls between hosts; {most:,} are enough, its shard "
-                "of the gradients, once. Before the last microbatch nothing need be sent between hosts."
+                f"rank {rank} passes {handed:,} bytes to calls between hosts; {most:,} are enough, its shard "
+                "of the gradients, once. Before the last microbatch nothing has to be sent between hosts."
             )
     return ""
 

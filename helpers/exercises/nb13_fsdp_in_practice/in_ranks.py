@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 13: a model under fully_shard, a step, counts of bytes.
+"""Run answers of notebook 13 inside the ranks: shard models, take steps, and count bytes.
 
-Each returns plain values by name. A text describes what no value shows; "" is right.
+Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Weights = Mapping[str, torch.Tensor]
 
 
 class Clipping(NamedTuple):
-    """The gradients of a rank's parameters, the sizes of these, and the norm to clip by."""
+    """The gradients of a rank's parameters, the parameters' sizes, and the norm to clip to."""
 
     sharded: Sequence[torch.Tensor | None]
     sharded_sizes: Sizes
@@ -34,7 +34,7 @@ class Clipping(NamedTuple):
 def run_clip(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Clipping
 ) -> dict[str, Any] | None:
-    """Let the answer clip the gradients of parameters of these sizes, and look at what they are then."""
+    """Call the answer to clip the gradients of parameters of these sizes, and return the gradients."""
     sharded, sharded_sizes, replicated, replicated_sizes, max_norm, norm_type = drawn
     dtype = next(g.dtype for g in (*sharded, *replicated, torch.zeros(0)) if g is not None)
     own = with_grads((torch.ones(size, dtype=dtype) for size in sharded_sizes), sharded)
@@ -55,7 +55,7 @@ def run_clip(
 
 
 class Block(nn.Module):
-    """A residual MLP with a random mask, which counts how often it runs forward."""
+    """A residual MLP with a random mask. It counts how often its forward runs."""
 
     def __init__(self, up: torch.Tensor, down: torch.Tensor, shift: torch.Tensor) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Block(nn.Module):
 
 
 class Stack(nn.Module):
-    """Blocks which a function runs one after the other."""
+    """Blocks that a given function runs one after the other."""
 
     def __init__(self, blocks: Sequence[nn.Module], run: Callable[..., Any], *options: Any) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Stack(nn.Module):
 
 
 class Checkpointed(NamedTuple):
-    """The blocks' weights and this rank's samples; most: the bytes to hold after forward."""
+    """The blocks' weights and this rank's samples. most: sufficient bytes after forward."""
 
     weights: Sequence[tuple[torch.Tensor, ...]]
     x: torch.Tensor
@@ -154,7 +154,7 @@ def run_hybrid(
     per_host: int,
     most: int,
 ) -> dict[str, Any]:
-    """Let the answer shard a model and accumulate gradients. most: the bytes of a shard of the weights."""
+    """Call the answer to shard a model and accumulate gradients. most: the bytes of a shard."""
     from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 

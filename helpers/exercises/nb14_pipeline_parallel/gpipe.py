@@ -23,7 +23,7 @@ def case(draw: Draw) -> Case:
 
 
 def order_problem(done: Sequence[str], rank: int, stages: int, microbatches: int) -> Finding | None:
-    """Say which forward comes after a backward."""
+    """Return which forward comes after a backward."""
     begun = ""
     for action in done:
         begun = begun or action * action.startswith("B")

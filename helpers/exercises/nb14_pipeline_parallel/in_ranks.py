@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 14: a stage, its microbatches, and what watches them.
+"""Run answers of notebook 14 inside the ranks: give them a stage and microbatches, and watch what they do.
 
-Each returns plain values by name. A text describes what no value shows; "" is right.
+Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.ranks.inside import span
 
 FEW = 4
-"""Tensors in flight that a rank may keep in addition to what its stage has saved."""
+"""Tensors in flight that a rank may keep in addition to those that its stage has saved."""
 
 
 def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """Give the loss of one microbatch."""
+    """Return the loss of one microbatch."""
     return ((output - target) ** 2).mean()
 
 
 def gradients(module: nn.Module) -> dict[str, torch.Tensor | None]:
-    """Give a copy of each gradient by its parameter's name."""
+    """Return a copy of each gradient by its parameter's name."""
     return {
         f"gradient of `{n}`": None if p.grad is None else p.grad.clone()
         for n, p in module.named_parameters()
@@ -45,7 +45,7 @@ def split_in_two(
     x: torch.Tensor | None,
     y: torch.Tensor | None,
 ) -> dict[str, Any]:
-    """Let the answer train one step of a model on two ranks; tell which layers ran here."""
+    """Call the answer to train one step of a model on two ranks; count how often each layer runs here."""
     model = sequential(kinds, state)
     ran = [0] * len(model)
 
@@ -73,13 +73,13 @@ def split_in_two(
 
 
 class StageMisused(RuntimeError):
-    """The answer asked the stage for something that this stage cannot do now."""
+    """The answer called a stage in a way that is not possible at this point."""
 
 
 class WatchedStage:
-    """Runs one microbatch forward or backward; what it saves is counted as held until its backward.
+    """Runs a microbatch forward or backward; what it saves counts as held until the backward.
 
-    The same three methods as the class `Stage` that the notebook writes.
+    It has the same three methods as the class `Stage` of the notebook.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class WatchedStage:
         microbatches: int,
         held: Held,
     ) -> None:
-        """mine: the microbatches on the first stage, the targets on the last, else empty."""
+        """Store the data. mine: the first stage's microbatches, the last stage's targets, otherwise empty."""
         self._held, self._extra = held, 0
         self._rank, self._last, self._module = rank, world_size - 1, module
         self._mine, self._microbatches = mine, microbatches
@@ -105,14 +105,14 @@ class WatchedStage:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # Python asks for these by itself
+            raise AttributeError(name)  # Python itself looks these up
         raise StageMisused(
             f"a stage has no {name!r} here: use stage.forward(i, x), stage.backward(i, grad) and "
             "stage.empty()."
         )
 
     def _count_extra(self, grad: torch.Tensor | None) -> None:
-        """Count the tensors of a message's size that the stage has neither saved nor is given now."""
+        """Count tensors of a message's size that neither the stage has saved nor this call is passed."""
         size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
         owned += [t for saved in self._saved.values() for t in saved]
         owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
@@ -124,11 +124,11 @@ class WatchedStage:
         self._extra = max(self._extra, sizes.count(size))
 
     def empty(self) -> torch.Tensor:
-        """Give a new tensor of the shape and dtype that is sent between stages."""
+        """Return a new tensor with the shape and dtype of the messages between stages."""
         return torch.full_like(self._blank, float("nan"))
 
     def forward(self, i: int, x: torch.Tensor | None = None) -> torch.Tensor:
-        """Run microbatch i; x is what came from the stage before, None on the first."""
+        """Run microbatch i forward. x: what the previous stage sent, None on the first stage."""
         self._is_new("F", i)
         if self._rank == 0 and x is not None:
             raise StageMisused("the first stage has its own inputs: call stage.forward(i) there.")
@@ -143,7 +143,7 @@ class WatchedStage:
         return y.detach()
 
     def backward(self, i: int, grad: torch.Tensor | None = None) -> torch.Tensor | None:
-        """Run microbatch i backward; grad is what came from the stage after, None on the last."""
+        """Run microbatch i backward. grad: what the next stage sent, None on the last stage."""
         self._is_new("B", i)
         if i not in self._saved:
             raise StageMisused(f"stage {self._rank} has not run microbatch {i} forward yet.")
@@ -152,7 +152,7 @@ class WatchedStage:
         if self._rank < self._last:
             grad = self._fits(grad, "gradient", i)
             self._back[i] = grad.clone()
-        if self._microbatches > FEW:  # fewer tell nothing
+        if self._microbatches > FEW:  # with fewer, no order of calls can be seen to keep too many
             self._count_extra(grad)
         given, taken, y = self._saved.pop(i)
         if not equal(given, self._came[i]):
@@ -188,7 +188,7 @@ class WatchedStage:
         return given
 
     def _report(self) -> dict[str, Any]:
-        """Give what the answer did, as plain values; the check alone calls it."""
+        """Return what the answer did, as plain values. Only the check calls this."""
         lost = f"the activation of microbatch {self._overwritten[0]}" if self._overwritten else ""
         return {
             "order": list(self._done),
@@ -210,7 +210,7 @@ def run_schedule(
     blank: torch.Tensor,
     microbatches: int,
 ) -> dict[str, Any]:
-    """Let the answer take all microbatches through this rank's stage and back."""
+    """Call the answer to run all microbatches through this rank's stage, forward and backward."""
     module = sequential(kinds, state)
     with tensors_held() as held:
         stage = WatchedStage(rank, world_size, module, mine, blank, microbatches, held)
@@ -228,7 +228,7 @@ def run_torchs(
     y: torch.Tensor | None,
     microbatches: int,
 ) -> dict[str, Any]:
-    """Let the answer run one step of torch's pipeline; tell whose step it was."""
+    """Call the answer to run one step of torch's pipeline; return also which schedule it used."""
     from torch.distributed.pipelining import schedules
 
     module = sequential(kinds, state)

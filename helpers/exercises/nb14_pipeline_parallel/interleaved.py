@@ -58,7 +58,7 @@ def case(draw: Draw) -> Case:
 
 
 def not_names(got: Any) -> str:
-    """Say what keeps this from being a list of names of actions, whichever; "" if nothing does."""
+    """Return why this is not a list of names of actions, or "". The order is not checked."""
     if not isinstance(got, (list, tuple)):
         return "returns nothing" if got is None else f"returns a {type(got).__name__}, not a list"
     for each in got:
@@ -68,7 +68,7 @@ def not_names(got: Any) -> str:
 
 
 def own_problem(got: Sequence[str], rank: int, n: int, stages: int, microbatches: int) -> str:
-    """Say what is wrong with one rank's order by itself; "" if nothing is."""
+    """Return what is wrong with one rank's order on its own, or ""."""
     every = set(order_of(rank, n, stages, microbatches))
     for each in got:
         stage, _, number = re.split("([FB])", each)
@@ -88,17 +88,17 @@ def own_problem(got: Sequence[str], rank: int, n: int, stages: int, microbatches
 
 
 def length_of(n: int, stages: int, microbatches: int) -> int:
-    """Give when the last action ends: idle for n - 1 forwards and backwards of one stage."""
+    """Return when the last action ends: each rank is idle for n - 1 forwards and backwards of one stage."""
     return (1 + BACKWARD) * (stages * microbatches + n - 1)
 
 
 def ahead_of(rank: int, n: int, stages: int, microbatches: int) -> int:
-    """Give the forwards before the first backward (Narayanan et al. 2021, section 2.2)."""
+    """Return the number of forwards before the first backward (Narayanan et al. 2021, section 2.2)."""
     return min(2 * (n - 1 - rank) + (stages - 1) * n, stages * microbatches)
 
 
 def order_of(rank: int, n: int, stages: int, microbatches: int) -> list[str]:
-    """Return what a rank does, in order."""
+    """Return a rank's actions in order."""
     total, ahead = stages * microbatches, ahead_of(rank, n, stages, microbatches)
 
     def name(kind: str, k: int) -> str:

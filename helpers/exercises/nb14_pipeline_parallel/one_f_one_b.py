@@ -23,7 +23,7 @@ def case(draw: Draw) -> Case:
 
 
 def order(rank: int, stages: int, microbatches: int) -> list[str]:
-    """Give what a stage does under 1F1B, in order (Narayanan et al. 2021, section 2.2)."""
+    """Return a stage's actions under 1F1B, in order (Narayanan et al. 2021, section 2.2)."""
     ahead = min(stages - 1 - rank, microbatches)
     wanted = [f"F{i}" for i in range(ahead)]
     for i in range(microbatches):
@@ -32,7 +32,7 @@ def order(rank: int, stages: int, microbatches: int) -> list[str]:
 
 
 def order_problem(done: Sequence[str], rank: int, stages: int, microbatches: int) -> Finding | None:
-    """Say where a stage leaves the order of 1F1B."""
+    """Return where a stage leaves the order of 1F1B."""
     wanted = order(rank, stages, microbatches)
     most, allowed = most_held(done), most_held(wanted)
     if most > allowed:

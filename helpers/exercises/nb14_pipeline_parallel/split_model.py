@@ -27,7 +27,7 @@ MODELS = (
     ("Linear Linear Tanh Linear", 1),
     ("Flatten Linear Tanh Linear", 3),
 )
-"""Layers, and where they are cut."""
+"""The layers of each model, and the index at which it is cut."""
 
 
 def case(draw: Draw) -> Case:

@@ -36,19 +36,19 @@ def case(draw: Draw) -> Case:
 
 
 def one_by_one(trace: Trace, case: Case) -> str:
-    """Say which rank multiplies otherwise than block by block."""
+    """Return which rank does not multiply block by block."""
     for rank in range(case.world_size):
         made = len(products(trace, rank))
         if made != case.world_size:
             return (
-                f"rank {rank} calls {MULTIPLY}() {plural(made, 'time')}; {case.world_size} times is right: "
+                f"rank {rank} calls {MULTIPLY}() {plural(made, 'time')}; expected: {case.world_size}, "
                 "once for the rows of each rank."
             )
     return ""
 
 
 def in_flight(trace: Trace, case: Case) -> str:
-    """Say which product is computed while nothing is fetched, or which transfer overlaps no product."""
+    """Return which product overlaps no transfer, or which transfer overlaps no product."""
     for rank in range(case.world_size):
         spans = products(trace, rank)
         transfers = [e for e in trace.of(rank) if e.op in {"send", "recv"} and e.asynchronous]
@@ -68,7 +68,7 @@ def in_flight(trace: Trace, case: Case) -> str:
 
 
 def during(span: Event, transfer: Event) -> bool:
-    """Tell whether a transfer began before a span and was waited for after it."""
+    """Return whether a transfer began before a span and was waited for after it."""
     ended, waited = span.end_ns, transfer.wait_ns
     return (
         ended is not None
@@ -78,7 +78,7 @@ def during(span: Event, transfer: Event) -> bool:
 
 
 def products(trace: Trace, rank: int) -> list[Event]:
-    """Give the check's own spans of a rank; the learner may have put one of this name around them."""
+    """Return the check's own spans of a rank, not a learner's spans with the same name around them."""
     named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == MULTIPLY]
     return [e for e in named_so if not any(o is not e and _inside(o, e) for o in named_so)]
 

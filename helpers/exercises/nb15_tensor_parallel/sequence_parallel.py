@@ -22,7 +22,7 @@ from helpers.views.traffic_ledger import calls_by_phase
 
 def case(draw: Draw) -> Case:
     n, features = draw.ranks, draw.of(5, 7)
-    # no weight, not even gate and up together, and no hidden elements are as large as all tokens
+    # no weight (not even gate and up together) and no hidden elements are as large as all tokens
     counts, own_time, batch = unequal(draw, 2), draw.whole(4, 5), draw.whole(1, 2)
     dtype, generator = draw.dtype(torch.float32, torch.float64), draw.generator()
 
@@ -44,7 +44,7 @@ def case(draw: Draw) -> Case:
 
 
 def parts_of(name: str, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
-    """Split a tensor as the block does: by tokens, hidden elements, or not."""
+    """Split a tensor as the block does: by tokens, by hidden elements, or not at all."""
     if name == "scale":
         return [tensor] * len(counts)
     if name == "x":
@@ -58,11 +58,11 @@ WANTED = {
     "forward": {"all_gather": "own", "reduce_scatter": "whole"},
     "backward": {"all_gather": "own", "reduce_scatter": "whole", "all_reduce": "scale"},
 }
-"""Each call of a phase, and the fact of the case that says how many bytes it hands in."""
+"""The calls of each phase, and the fact of the case with the bytes that a rank passes to them."""
 WHY = {
-    ("forward", "all_gather"): "gate and up read the same tokens, and each rank hands in its own",
+    ("forward", "all_gather"): "gate and up read the same tokens, and each rank sends its own",
     ("forward", "reduce_scatter"): "each rank needs the sum for its own tokens",
-    ("backward", "all_gather"): "each rank hands in the gradient of its own tokens of the sum",
+    ("backward", "all_gather"): "each rank sends the gradient of its own tokens of the sum",
     ("backward", "reduce_scatter"): "each rank needs the sum of the gradients of its own tokens",
     (
         "backward",
@@ -73,7 +73,7 @@ NONE = "activations are never summed whole"
 
 
 def replaced(trace: Trace, case: Case) -> str:
-    """Say which phase makes other calls than an all_gather and a reduce_scatter, or larger ones."""
+    """Return which phase makes calls other than an all_gather and a reduce_scatter, or larger ones."""
     for rank in range(case.world_size):
         for phase, calls in calls_by_phase(trace, rank).items():
             made, wanted = Counter(call.op for call in calls), WANTED.get(phase, {})
@@ -82,13 +82,13 @@ def replaced(trace: Trace, case: Case) -> str:
                 if call.nbytes > most:
                     enough = f"{most:,} are enough" if most else "none is needed there"
                     return (
-                        f"rank {rank} hands {call.nbytes:,} bytes to {call.call}{at(call)} in {phase}; "
+                        f"rank {rank} passes {call.nbytes:,} bytes to {call.call}{at(call)} in {phase}; "
                         f"{enough}: {WHY.get((phase, call.op), NONE)}."
                     )
             for op in wanted:
                 if made[op] != 1:
                     return (
-                        f"rank {rank} calls {op} {plural(made[op], 'time')} in {phase}; once is right: "
+                        f"rank {rank} calls {op} {plural(made[op], 'time')} in {phase}; expected: once. "
                         f"{WHY[phase, op]}."
                     )
     return ""

@@ -19,7 +19,7 @@ from helpers.exercises.nb15_tensor_parallel.in_ranks.block import (
 from helpers.exercises.nb15_tensor_parallel.shared import RIGHT
 
 MESHES = {2: (2,), 3: (3,), 4: (2, 2)}
-"""The sizes of the meshes for each number of ranks; the model is cut over one of their dimensions."""
+"""The sizes of the mesh for each number of ranks. The model is cut over one of its dimensions."""
 
 
 def case(draw: Draw) -> Case:

@@ -28,15 +28,15 @@ DOTTED = {
     "InvalidOperation": "from decimal import Decimal\nDecimal(0) / Decimal(0)",
     "BrokenBarrierError": "import threading\nraise threading.BrokenBarrierError",
 }
-"""Exceptions that a traceback names together with their module: `json.decoder.JSONDecodeError`."""
+"""Exceptions that a traceback names with their module, such as `json.decoder.JSONDecodeError`."""
 CHATTY = {
     "ValueError": "raise ValueError('lr must be below 0.5, or KeyError: follows')",
     "RuntimeError": "raise RuntimeError('TypeError in layer 0.weight: see above')",
     "TooHot": "class TooHot(Exception): pass\nraise TooHot('GPU 0: 99.5 degrees, ValueError')",
 }
-"""Exceptions whose message holds dots, colons and the names of others."""
+"""Exceptions whose message contains dots, colons and the names of other exceptions."""
 NO_ERRORS = {"StopIteration": "next(iter([]))", "GeneratorExit": "raise GeneratorExit"}
-"""Exceptions whose name does not end in Error, and that say nothing."""
+"""Exceptions without a message, whose name does not end in Error."""
 SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGTERM")
 NOISE = (
     "",
@@ -59,7 +59,7 @@ def case(draw: Draw) -> Case:
     else:
         kinds = {"dotted": DOTTED, "chatty": CHATTY, "no error": NO_ERRORS}.get(kind, PLAIN)
         right, program = draw.of(*kinds.items())
-    if kind == "on the way":  # to another exception
+    if kind == "on the way":  # on the way to the exception that ends the program
         first, before = draw.rng.choice([pair for pair in PLAIN.items() if pair[0] != right])
         program = f"try:\n{indent(before, '    ')}\nexcept {first}:\n{indent(program, '    ')}"
 

@@ -1,4 +1,4 @@
-"""What runs around the answers of notebook 18: agents, workers, environments, planted failures."""
+"""Run answers of notebook 18 with agents, workers, environments, and planted failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from helpers.jobs.ports import held_port
 from helpers.jobs.torchrun import environment_of
 
 AGENTS_S = 40.0
-"""How long real agents may take: 2 to 5 s are usual, but thirty learners may share the machine."""
+"""Time limit for real agents. They usually need 2 to 5 s, but thirty learners may share the machine."""
 PATIENCE_S = 5.0
 NAMES = (
     "RANK",
@@ -46,13 +46,13 @@ NAMES = (
     "TORCHELASTIC_RESTART_COUNT",
 )
 OTHERS = ("TORCHELASTIC_", "ROLE_", "MASTER_", "GROUP_")
-"""What else torchrun sets: plain python has none of it."""
+"""Prefixes of the other variables that torchrun sets; a plain Python process has none of them."""
 
 
 def read_env(
     answer: Source, rank: int, world_size: int, places: Sequence[Mapping[str, str]] | None
 ) -> dict[str, Any]:
-    """Call the answer in each of these environments, or, without any, in two real workers."""
+    """Call the answer in each of these environments or, if there are none, in two real workers."""
     if places is None:
         return under_torchrun(compose(answer, call, ()), 2, timeout_s=AGENTS_S)
     function = answer.build()
@@ -61,21 +61,20 @@ def read_env(
         for name in [n for n in os.environ if n in NAMES or n.startswith(OTHERS)]:
             del os.environ[name]
         os.environ.update(place)
-        if place:  # by which torch.distributed.is_torchelastic_launched() knows
+        if place:  # torch.distributed.is_torchelastic_launched() reads this variable
             os.environ["TORCHELASTIC_RUN_ID"] = "none"
         values.append(function())
     return {"values": values}
 
 
 def call(answer: Callable[[], Any]) -> Any:
-    """Call the answer in a worker."""
     return answer()
 
 
 def two_nodes(
     answer: Source, rank: int, world_size: int, script: str, nproc: int, address: str, port: int
 ) -> dict[str, Any]:
-    """Ask for the two commands and read them as torchrun would; start them where no port is given."""
+    """Get the two commands and parse them as torchrun does. If `port` is 0, run them with real agents."""
     if not port:
         return _two_real_nodes(answer, nproc)
     commands = answer.build()(script, nproc, address, port)
@@ -84,7 +83,7 @@ def two_nodes(
 
 
 def _two_real_nodes(answer: Source, nproc: int) -> dict[str, Any]:
-    """Give the answer's two commands to two agents on this machine."""
+    """Run the answer's two commands as two agents on this machine."""
     script = compose(answer, where_am_i, ())
     with held_port() as port, Owned() as owned:
         commands = answer.build()(str(script), nproc, "127.0.0.1", port)
@@ -99,7 +98,7 @@ def _two_real_nodes(answer: Source, nproc: int) -> dict[str, Any]:
 
 
 def _as_torchrun_reads(words: Any) -> dict[str, Any]:
-    """Parse one command with torchrun's own parser; `problem` says why it cannot be."""
+    """Parse one command with torchrun's own parser; `problem` says why it cannot be parsed."""
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
         return {"problem": "not a list of strings"}
     if not words or words[0] != "torchrun":
@@ -116,7 +115,7 @@ def _as_torchrun_reads(words: Any) -> dict[str, Any]:
 
 
 def where_am_i(answer: object) -> dict[str, Any]:
-    """Join the group in a worker; say where this is, and what all ranks add up to."""
+    """Join the group in a worker; return the worker's place, and the sum of all ranks."""
     dist.init_process_group("gloo")
     total = torch.tensor(dist.get_rank())
     dist.all_reduce(total)
@@ -128,7 +127,7 @@ def where_am_i(answer: object) -> dict[str, Any]:
 ERRORS: dict[str, Callable[[str], Exception]] = {
     error.__name__: error for error in (ValueError, KeyError, RuntimeError, FileNotFoundError)
 }
-"""What main may raise."""
+"""The exceptions that main may raise."""
 
 
 def failing(
@@ -141,10 +140,10 @@ def failing(
     text: str,
     real: bool,
 ) -> dict[str, Any]:
-    """Let workers run a main function by the answer; that of the ranks in `bad` raises."""
+    """Call the answer in workers with a main function that raises on the ranks in `bad`."""
     script = compose(answer, run_main, (list(bad), kind, text))
     if real:
-        # the agent itself reads the error file: what counts is what it reports of it
+        # the agent itself reads the error file, so its report is what counts
         run = run_under_torchrun(script, nproc, timeout_s=AGENTS_S)
         found = report_of(run, script, nproc)
         told = {worker.rank: worker.error for worker in run.workers}
@@ -154,7 +153,7 @@ def failing(
     planted = str(ERRORS[kind](text))
     for r, error in enumerate(found["errors"]):
         if error is not None and r in bad and (error["kind"], error["message"]) == (kind, planted):
-            found["errors"][r] = None  # which is meant to come through
+            found["errors"][r] = None  # this error is planted
     values = [
         {
             "calls of main": len(list(script.parent.glob(f"called-{r}-*"))),
@@ -173,9 +172,9 @@ def failing(
 def run_main(
     answer: Callable[[Callable[[], None]], Any], bad: Sequence[int], kind: str, text: str
 ) -> None:
-    """Hand the answer a main function which raises on the ranks in `bad`."""
+    """Pass the answer a main function that raises on the ranks in `bad`."""
     rank, folder = int(os.environ["RANK"]), Path(sys.argv[0]).parent
-    own = folder / str(rank)  # what else is written shows here
+    own = folder / str(rank)  # other files that the answer writes end up here
     own.mkdir(exist_ok=True)
     os.chdir(own)
     tempfile.tempdir = str(own)
@@ -183,7 +182,7 @@ def run_main(
     def main() -> None:
         tempfile.mkstemp(prefix=f"called-{rank}-", dir=folder)
         if rank in bad:
-            _wait_for_the_others(folder)  # an agent ends them once one has failed
+            _wait_for_the_others(folder)  # an agent terminates the others as soon as one has failed
             raise ERRORS[kind](text)
 
     try:
@@ -194,7 +193,7 @@ def run_main(
 
 
 def _went_on(folder: Path, rank: int) -> str:
-    """Say that what main raised never left the answer: `os._exit` prints nothing and calls no atexit."""
+    """Return "" or that main's exception never left the answer. Only a file shows this after `os._exit`."""
     return "" if (folder / f"raised-{rank}").exists() else "it never left your function"
 
 
@@ -223,7 +222,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Give what the answer returned, in types that can be sent."""
+    """Return a value as types that can be sent."""
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     return value if isinstance(value, (str, int, float, type(None))) else repr(value)[:200]
@@ -236,16 +235,16 @@ def run_and_ask(
     program: str,
     patience: float,
 ) -> dict[str, Any]:
-    """Run a program until it ends or its time is up; return its name by `answer`, and what that was given."""
+    """Run a program until it ends or times out; return the answer's name for it, and the arguments."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a crash here leaves no core file behind
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a crash must leave no core file behind
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", program],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "NO_COLOR": "1"},  # newer Pythons may color their tracebacks
+        env={**os.environ, "NO_COLOR": "1"},  # newer versions of Python may color their tracebacks
     )
     try:
         _, stderr = process.communicate(timeout=patience)
@@ -255,7 +254,7 @@ def run_and_ask(
         _, stderr = process.communicate()
         timed_out = True
     ending = (stderr.splitlines() or [""])[-1]
-    # How much a program prints before its time is up depends on the machine's load.
+    # How much a program prints before its timeout depends on the machine's load.
     printed = "" if timed_out else f"last line of stderr={ending!r}, "
     given = f"returncode={process.returncode}, {printed}timed_out={timed_out}"
     return {"name": answer(process.returncode, stderr, timed_out), "given": given}

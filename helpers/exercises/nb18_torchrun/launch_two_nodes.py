@@ -50,11 +50,11 @@ def case(draw: Draw) -> Case:
 
 
 def of_words(words: Any, script: str) -> str:
-    """Say what is wrong with the words of a command themselves, whatever they mean."""
+    """Return what is wrong with the words of a command, without parsing them."""
     if isinstance(words, str):
         return "there is one string; it must be a list of words, each a string."
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        return "a word is not a string: every word is a `str`, also the numbers."
+        return "a word is not a string: every word must be a `str`, including the numbers."
     if " " in script and script not in words and script.split()[0] in words:
         return f"the path {script!r} is cut at its space: make it one word of the list, without split()."
     for word in words:
@@ -64,13 +64,15 @@ def of_words(words: Any, script: str) -> str:
     after = words[words.index(script) + 1 :] if script in words else []
     if any(word.startswith("--") for word in after):
         return "options come after the script, so the script would get them: put the script last."
-    return f"{one_line(str(after), 60)} stand after the script, which comes last." if after else ""
+    return (
+        f"{one_line(str(after), 60)} after the script; the script must come last." if after else ""
+    )
 
 
 def of_meaning(
     found: dict[str, Any], node: int, nproc: int, address: str, port: int, script: str
 ) -> str:
-    """Say what torchrun reads from a command that was not asked for."""
+    """Return which option of a parsed command is not as required."""
     if found["standalone"] or found["rdzv_backend"] != "static" or found["rdzv_endpoint"]:
         return (
             "does not ask for static rendezvous: leave out `--standalone` and all that begins with "
@@ -84,7 +86,7 @@ def of_meaning(
         "master_port": (str(port), f"both must name {port}"),
     }
     for name, (right, why) in wanted.items():
-        if str(found[name]) not in {right, f"{right}:{right}"}:  # from 2 to 2 nodes
+        if str(found[name]) not in {right, f"{right}:{right}"}:  # 2:2 means from 2 to 2 nodes
             return f"says --{name.replace('_', '-')}={found[name]}; {why}."
     if found["training_script"] != script:
         return (

@@ -40,7 +40,7 @@ def real_workers(draw: Draw) -> Case:
 
 
 def judged(label: str, given: list[Any], places: list[dict[str, int]], alone: bool = False) -> Case:
-    """Make the case in which each worker must find its place."""
+    """Return the case in which each worker must find its place."""
 
     def own(got: Any, rank: int) -> Finding | None:
         right = places[rank]

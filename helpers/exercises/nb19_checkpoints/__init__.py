@@ -1,1 +1,1 @@
-"""Exercises of notebook 19: checkpoints that survive any death, in parts, while training continues, exact."""
+"""Exercises of notebook 19: checkpoints that survive any failure, are sharded, asynchronous, and exact."""

@@ -22,13 +22,13 @@ from helpers.exercises.nb19_checkpoints.shared import evidence, observe
 from helpers.exercises.shared.in_ranks.attempts import Plan
 
 NOTED = {
-    "main thread": "the main thread itself writes the checkpoint, so the training stands still",
+    "main thread": "the main thread itself writes the checkpoint, so the training is blocked",
     "waits": "after a save has begun, the main thread waits for it, before the next step",
     "group": "the thread that writes does not talk on `group`",
     "two": "a save begins while the one before is still being written",
     "at the end": "your function returns while a checkpoint is still being written",
 }
-"""What the check notes while a checkpoint is written, in words; the first one is said."""
+"""What the check observed while a checkpoint was written, in words. The first one that applies is shown."""
 PLANS = (
     "no death",
     "first save",
@@ -43,7 +43,7 @@ PLANS = (
 
 def case(draw: Draw) -> Case:
     n, plan = draw.ranks, draw.of(*PLANS)
-    # at 5 and 10, or 6, 12 and 18, the newest by name as text is another one
+    # at 5 and 10, or 6, 12 and 18, sorting names as text gives a different newest one
     every = {"older removed": 2, "names as texts": draw.of(5, 6)}.get(plan) or draw.of(2, 3, 5)
     count = 5
     steps = count * every
@@ -52,7 +52,7 @@ def case(draw: Draw) -> Case:
     rank = draw.rank()
     plans: list[Plan] = []
     if plan == "any rank" and rank:
-        # it writes one file; rank 0 one more, the metadata
+        # this rank writes one file; rank 0 also writes the metadata
         plans = [Plan(event=draw.of(1, 2, 3), rank=rank, save=save)]
     elif plan not in {"no death", "second fails", "last fails"}:
         plans = [Plan(event=draw.of(1, 2, 4, 6, 7, 8), save=save)]
@@ -102,10 +102,10 @@ def case(draw: Draw) -> Case:
         return None
 
     def began(before: Mapping[str, Any], following: Mapping[str, Any]) -> Finding | None:
-        """Say what is wrong with where an attempt began that follows another."""
+        """Return what is wrong with the step at which an attempt resumed after `before`."""
         if "first" not in following:
             return None
-        # the save in which the attempt was killed may have been whole already
+        # the save that was killed may already have been whole
         first, newest = following["first"], before["died"][0] - every
         if first in (newest, newest + every):
             return None
@@ -114,13 +114,13 @@ def case(draw: Draw) -> Case:
         more = len(whole) + (plan == "older removed") - len(before["found"]["whole"]) - made
         if more > 0:
             was = f"the newest whole checkpoint was made after {newest + every} steps"
-        elif more < 0:  # others were removed: which ones is not known
+        elif more < 0:  # others were removed, and it is not known which
             was = f"the newest whole checkpoint was made after {newest} or {newest + every} steps"
         elif newest:
             was = f"the newest whole checkpoint was made after {newest} steps"
         else:
             was = "no checkpoint was whole"
-        # it has been removed, or written over: none is whole, or not the one that this attempt had found
+        # it was removed or overwritten: no checkpoint is whole, or the one that this attempt found is not
         lost = not whole or (not made and before["found"]["whole"][-1] not in whole)
         texts = list(range(every, newest + 1, every))[-len(whole) :]
         seen: tuple[str, ...] = ()
@@ -139,17 +139,17 @@ def case(draw: Draw) -> Case:
             seen = ("one step late",)
         elif first == every * len(whole):
             seen = ("checkpoints counted",)
-        return Finding(f"it goes on with step {first}; {was}", seen=seen)
+        return Finding(f"it resumes at step {first}; {was}", seen=seen)
 
     def weights(got: Mapping[str, Any], first: int, r: int) -> Finding:
         have, numbers = got["began with"], got["numbers"]
-        what = f"it goes on with step {first}, but not with the weights of after {first} steps"
+        what = f"it resumes at step {first}, but not with the weights after {first} steps"
         if same(after(0, r, numbers), have, 0):
             return Finding(what, seen=("weights not loaded",))
         copied = ("state changed while written",) if "own thread" in got["noted"] else ()
         for k in range(steps + 1):
             if len(have) and same(after(k, r, numbers), have, 0):
-                what = f"{what}: they are those of after {k}"
+                what = f"{what}: they are those after {k}"
                 return Finding(what, seen=copied if k > first else ())
         return Finding(f"{what}: {difference(after(first, r, numbers), have, 0)}", seen=copied)
 
@@ -168,7 +168,7 @@ def case(draw: Draw) -> Case:
 
 
 def observed(case: Case, run: Run) -> Iterator[str]:
-    """Name what a failed run shows; `dcp.load` misses the `.metadata` of a checkpoint that is not whole."""
+    """Yield what a failed run shows. If a checkpoint is not whole, `dcp.load` misses its `.metadata`."""
     for name in observe(case, run):
         if name != "half a file loaded" or ".metadata" in str(run.failure):
             yield name

@@ -2,7 +2,7 @@
 
 - Write down everything that the next step depends on. The model's weights are one of five things.
 - Model, optimizer, random state of each rank, number of steps done, losses so far. Before the loop: if the
-  file is there, load it and put all five back. After every `every` steps: gather the random states, and rank
+  file exists, load it and put all five back. After every `every` steps: gather the random states, and rank
   0 saves, under another name first.
 - states = [None] * dist.get_world_size(); dist.all_gather_object(states, torch.get_rng_state()). The loop:
   for n in range(done, epochs * steps): losses.append(train_step(*divmod(n, steps))); then if (n + 1) % every
@@ -29,15 +29,15 @@ from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 CLOSE = 1e-5
 LOST = ("rng", "rank 0's rng", "momentum", "model")
-"""What a resumed training may have lost: `curve` trains on without it."""
+"""What a resumed training may have lost. `curve` simulates the training without it."""
 LATER = (0, 1, 2, 3, 4, 5, 6, 7)
-"""Events of the saves after a first death at which a job is killed again; 0 for none."""
+"""Events of saves after a first kill at which the job is killed again; 0 for none."""
 
 
 def case(draw: Draw) -> Case:
-    """Draw a death in the first save, or between two checkpoints and then, by turns, in a later save."""
+    """Draw a kill in the first save, or between two checkpoints and then, in turn, in a later save."""
     n, event = draw.ranks, draw.of("first", *LATER)
-    # at 10 steps and more, what is newest by its name as text is another one
+    # from step 10 on, sorting names as text gives a different newest checkpoint
     every, made = draw.of((5, 2), (4, 3), (3, 4)) if not event else (draw.whole(3, 5), 1)
     steps = draw.whole(3, 6)
     death = made * every + draw.whole(1, every - 2)
@@ -74,14 +74,14 @@ def case(draw: Draw) -> Case:
         return None
 
     def began(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
-        """Say what is wrong with where an attempt began that follows another."""
+        """Return what is wrong with the step at which an attempt resumed after `before`."""
         died, first = before.get("died"), one.get("first", 0)
         newest = [made * every if plans[0].step >= 0 else 0]
         if died and died[0]:
             newest = [died[0] - every, died[0]]
         (epoch, step), (own, at) = divmod(newest[0], steps), divmod(first, steps)
         what = (
-            f"after {'the death in a save' if died else 'a death'} it went on at epoch {own}, "
+            f"after {'the death in a save' if died else 'a death'} it resumed at epoch {own}, "
             f"step {at}, not epoch {epoch}, step {step}"
         )
         found = resumed_at(what, before, one, newest, every, first)
@@ -123,9 +123,9 @@ def curve(
     resumed: Sequence[int] | set[int] = (),
     lost: str = "",
 ) -> list[float]:
-    """Simulate the training in one process; after the steps in `resumed` it has lost a part of its state.
+    """Simulate the training in one process. After each step in `resumed`, a part of its state is lost.
 
-    shifts: what each step was given; 0 for those that nobody has asked for.
+    shifts: the number that each step was given, 0 if no rank asked for it.
     """
     training = Training(seed, n)
     losses = []
@@ -150,7 +150,7 @@ def curve(
 def one_step(
     training: Training, epoch: int, step: int, states: list[torch.Tensor], shift: float
 ) -> float:
-    """Do the step of all ranks, one after the other; states[rank]: its random state, before and after."""
+    """Run the step of all ranks, one after the other. states[rank]: its random state, which is updated."""
     n, mean = len(states), 0.0
     total = [torch.zeros_like(p) for p in training.parameters()]
     for rank in range(n):

@@ -55,7 +55,7 @@ def case(draw: Draw) -> Case:
         share = sum(part.numel() for part in own[rank].values())
         read = got["elements read"]
         if type(read) is not int or read < share:
-            # its share came back right, so that it has read that much
+            # its share is right, so it has read that much
             return Finding(f"it says that {read} elements were read; its share has {share}")
         if read > share:
             what = f"{read} elements are read from the checkpoint; this rank's shares have {share}"
@@ -73,7 +73,7 @@ def case(draw: Draw) -> Case:
 
 
 def of_one(name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]) -> Finding | None:
-    """Say what is wrong with one tensor of a rank."""
+    """Return what is wrong with one tensor of a rank."""
     if told is None:
         return Finding(f"the key {name!r} is missing")
     if "local" not in told:
@@ -97,7 +97,7 @@ def of_one(name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]) ->
 
 
 def in_load(case: Case, run: Run) -> bool:
-    """Tell whether it was `dcp.load` that raised."""
+    """Return whether `dcp.load` raised the error."""
     failure = run.failure
     frames = failure.error.frames[-1:] if isinstance(failure, RankFailed) else ()
     return any("load(" in place.source for place in frames)

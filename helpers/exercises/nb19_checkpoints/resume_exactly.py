@@ -1,6 +1,7 @@
 """19.4 Go on exactly (20 min, ●●●●○, further)
 
-- The job that goes on has other ranks. Which of the things to keep belong to a rank, and which to the job?
+- The job that resumes has a different number of ranks. Which of the things to keep belong to a rank, and
+  which to the job?
 - All of it belongs to the job here: what the parts hold, the generator's state, what is left of the epoch's
   order, the losses. So rank 0 can save all of it, and a rank's share of a batch is cut after loading.
 - for name, part in parts.items(): part.load_state_dict(saved[name]); generator.set_state(saved["generator"]);
@@ -39,7 +40,7 @@ LOST = (
     "again, then put back",
     "noise",
 )
-"""What a training that continues may have lost: `course` trains on without it."""
+"""What a resumed training may have lost. `course` simulates the training without it."""
 
 
 def case(draw: Draw) -> Case:
@@ -52,7 +53,7 @@ def case(draw: Draw) -> Case:
     for _ in sizes[1:]:
         deaths.append(Plan(start + every * draw.whole(1, 2) + draw.whole(0, every - 2)))
         start = (deaths[-1].step + 1) // every * every
-    if event:  # the last death comes in a save; after three of them, if there are fewer events
+    if event:  # the last kill comes in a save, and after three of them if there are fewer events
         deaths[-1] = Plan(deaths[-1].step + 2 * every, event)
     steps = deaths[-1].step + draw.whole(2, 5) + 1
     seed = draw.whole(0, 999)
@@ -74,7 +75,9 @@ def case(draw: Draw) -> Case:
             return found
         died = attempts[-2].get("died")
         newest = (died[0] - every, died[0]) if died else planned[-1:]
-        what = f"after a death{' in a save' if died else ''} the last job goes on with step {starts[-1]}"
+        what = (
+            f"after a death{' in a save' if died else ''} the last job resumes at step {starts[-1]}"
+        )
         if found := resumed_at(what, attempts[-2], resumed, newest, every, starts[-1]):
             return found
         for job, first, size in zip(jobs, (0, *starts), sizes, strict=True):
@@ -97,11 +100,11 @@ def case(draw: Draw) -> Case:
         return None
 
     def targets_of(got: dict[str, Any]) -> list[float]:
-        """Give the target of each row, 0 for rows that nobody has asked for."""
+        """Return the target of each row, or 0 for rows that no rank asked for."""
         return [*got["numbers"], *[0.0] * samples][:samples]
 
     def shares(rows: list[int], own: list[int], size: int) -> tuple[str, ...]:
-        """Name what is wrong with how the ranks share a batch."""
+        """Return what is wrong with how the ranks share a batch."""
         if set(rows) < set(own) and len(own) - len(rows) == len(own) % size:
             return ("the remainder of a batch is left out",)
         if len(rows) == batch > len(own):
@@ -133,7 +136,7 @@ def case(draw: Draw) -> Case:
 
 
 def observed(case: Case, run: Run) -> Iterator[str]:
-    """Name what a failed run shows: also whether the ranks of its last job made unequally many steps."""
+    """Yield what a failed run shows, including ranks that made different numbers of steps."""
     failure = run.failure
     if isinstance(failure, RankFailed) and is_consequence(failure.error):
         jobs = [one["rows"] for one in attempts_of(run)]
@@ -152,7 +155,7 @@ def course(
     resumed: Sequence[int] = (),
     lost: str = "",
 ) -> tuple[list[float], list[list[int]]]:
-    """Train in one process; at the steps in `resumed` a new job takes over all but what is `lost`."""
+    """Train in one process. At the steps in `resumed`, a new job takes over all but what is `lost`."""
     job, losses, batches = Job(seed, samples), [], []
     y = torch.tensor(targets, dtype=torch.float64)
     order: list[int] = []

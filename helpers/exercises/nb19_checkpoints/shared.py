@@ -1,4 +1,4 @@
-"""What 19.1, 19.3 and 19.4 observe of a job that was killed and resumed: what it found, where it resumed."""
+"""Describe where a killed job resumed, and what it had found, for 19.1, 19.3 and 19.4."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ NOT_KILLED = ("the check cannot kill it",)
 
 
 def evidence(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding | None:
-    """Say so where a planned kill did not take place, or a file was written out of the check's sight."""
+    """Return a finding if a planned kill did not take place, or if the check could not see a write."""
     killed, changed, attempts = got["killed"], got["changed"], got["attempts"]
     for k, (ends, files, one) in enumerate(zip(killed, changed, attempts, strict=True)):
         plan = plans[k] if k < len(plans) else None
-        last = len(one["rows"]) - 1  # of this attempt's ranks
+        last = len(one["rows"]) - 1  # the last rank of this attempt
         if plan is not None:
             victim = plan.rank if "died" in one or plan.step < 0 else last
             not_so_far = k == len(killed) - 1 and plan.step < 0 and at_least(files) < plan.event
             if list(ends) != [victim] and not not_so_far:
                 what = f"rank {victim} was to be killed in attempt {k + 1}, and was not"
                 return Finding(what, seen=NOT_KILLED)
-        if files["closed"] > 2 * one["opened"]:  # `torch.save` makes it two closings for one
+        # for each file, the kernel sees two closings by `torch.save`
+        if files["closed"] > 2 * one["opened"]:
             what = (
                 f"in attempt {k + 1} files were changed more often than the check could interrupt"
             )
             return Finding(what, seen=NOT_KILLED)
         if k and one.get("first") and not one["found"]["files"]:
-            what = "it went on from a checkpoint that is not in `folder`"
+            what = "it resumed from a checkpoint that is not in `folder`"
             return Finding(what, seen=("resumed from outside of folder",))
         if unseen := set(files["names"]) - set(one["named"]):
             what = f"the file {min(unseen)!r} was changed in a way that the check cannot interrupt"
@@ -42,7 +43,7 @@ def evidence(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding | None:
 
 
 def intruder(got: Mapping[str, Any]) -> Finding | None:
-    """Say so where a rank that is not rank 0 changed a file, which ended the job."""
+    """Return a finding if a rank other than 0 changed a file, which ended the job."""
     if (rank := got["intruder"]) is None:
         return None
     what = f"rank {rank} writes a file in `folder`, too: rank 0 alone saves"
@@ -50,9 +51,9 @@ def intruder(got: Mapping[str, Any]) -> Finding | None:
 
 
 def at_least(files: Mapping[str, Any]) -> int:
-    """Return how many events of an attempt's files the check must have seen, by what the kernel saw.
+    """Return the number of file events in an attempt that the check must have seen, by the kernel's count.
 
-    A file is opened and then written: two events, of which `torch.save` makes the kernel see two closings.
+    A file is opened and then written: two events. For `torch.save`, the kernel sees two closings.
     """
     seen: int = -(-files["closed"] // 2) + files["moved"] + files["deleted"]
     return seen
@@ -66,7 +67,7 @@ def resumed_at(
     every: int,
     first: int,
 ) -> Finding | None:
-    """Say so where an attempt resumed at a step that no whole checkpoint called for.
+    """Return a finding if an attempt resumed at a step that no whole checkpoint explains.
 
     before: the attempt before this `one`. newest: the numbers of steps that the newest whole checkpoint may
     have. first: the step at which it resumed.
@@ -77,7 +78,7 @@ def resumed_at(
     if first in newest:
         return None
     made = newest[0]
-    # after a death in a save it is known that there was one before; else only that there should be one
+    # after a kill in a save, an earlier checkpoint is known to exist; otherwise one should exist
     due = "the newest whole checkpoint was made" if "died" in before else "a checkpoint was due"
     was = f"{due} after {plural(made, 'step')}" if made else "no checkpoint had been made before"
     found, gone = one["found"], set(before["found"]["whole"]) - set(one["found"]["whole"])
@@ -94,7 +95,7 @@ def resumed_at(
 
 
 def count_losses(losses: Any, wanted: int, starts: Container[int], said: str) -> Finding | None:
-    """Say so where there is not one loss for each step. starts: the steps at which attempts began."""
+    """Return a finding if there is not one loss for each step. starts: the steps at which attempts began."""
     if losses is None:
         return Finding(f"{said} returns nothing", "Return the list of losses.")
     have = len(losses) if isinstance(losses, (list, tuple)) else 0
@@ -105,12 +106,12 @@ def count_losses(losses: Any, wanted: int, starts: Container[int], said: str) ->
 
 
 def observe(case: Case, run: Run) -> Iterator[str]:
-    """Name what a run shows that failed after it had been killed in a save."""
+    """Yield what a run shows that failed after it had been killed in a save."""
     attempts, failure = attempts_of(run), run.failure
     error = failure.error if isinstance(failure, RankFailed) else None
     if error and error.kind == "OSError" and "cross-device" in error.message:
         yield "file moved from another disk"
-    # a rank whose process died left no error that says where
+    # a rank whose process died leaves no error with a line
     at_load = isinstance(failure, RankDied) or (
         error is not None and any(re.search(r"load\(", at.source) for at in error.frames[-1:])
     )
@@ -122,7 +123,7 @@ def observe(case: Case, run: Run) -> Iterator[str]:
 
 
 def attempts_of(run: Run) -> Sequence[Mapping[str, Any]]:
-    """Return what is known of the attempts of a job, even if the last of them failed."""
+    """Return what is known about a job's attempts, even if the last one failed."""
     told = next((value for value in run.values if isinstance(value, dict)), {})
     attempts = told.get("attempts", [])
     return list(attempts)

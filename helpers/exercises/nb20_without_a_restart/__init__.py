@@ -1,1 +1,1 @@
-"""Exercises of notebook 20: who is in, copying the state of a live one, going on without the dead."""
+"""Exercises of notebook 20: agree on the members, copy a living replica's state, shrink."""

@@ -24,15 +24,15 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.membership import (
 from helpers.ranks.failures import RankFailed
 
 LATE_S = 1.5
-"""How much later than asked for a decision may be on a busy machine, in seconds."""
+"""How many seconds late a decision may be on a busy machine."""
 LEADERS_DIE = {2: 2, 5: 3}
-"""World size -> before which write replica 0, the first one that asks, is killed: that by which it decides,
-where an answer lets the first or the smallest one do so."""
+"""World size -> the write before which replica 0, which asks first, is killed. If an answer lets the first
+or the smallest replica decide, this is the write of the decision."""
 PATIENCE = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
-"""In seconds. Alone: three times that is more than a busy machine may be late."""
+"""Patience in seconds. For "alone", three times this must exceed any delay on a busy machine."""
 OLD = "an earlier round's question"
 UNEXPECTED_ONES = ("early", "unexpected", "others than expected")
-"""The rounds in which the odd one is not among `expected`."""
+"""The kinds of round in which the odd replica is not in `expected`."""
 
 
 def case(draw: Draw) -> Case:
@@ -54,8 +54,8 @@ def case(draw: Draw) -> Case:
         expected = [r for r in range(n) if r != odd or kind not in UNEXPECTED_ONES]
         killed = number == len(kinds) - 1 and dies[0] >= 0
         waits = killed or any(roles[r] in ("absent", "late") for r in expected)
-        # each round's steps are beyond those of the one before, but for a replica that has nothing,
-        # and where the step between the first two rounds has failed
+        # each round's steps exceed those of the previous round, except for a replica that has nothing, and
+        # if the step between the first two rounds has failed
         steps = [-1 if r == "behind" else 100 * number + draw.whole(0, 99) for r in roles]
         if number == 1:
             steps = [max(rounds[0]["steps"])] * n
@@ -67,7 +67,7 @@ def case(draw: Draw) -> Case:
         if unknown := values[0]["unknown"]:
             what = f"the key {unknown[0][:60]!r} was set past the store that was given"
             return Finding(what, seen=("set past the store",))
-        behind: Finding | None = None  # said last: it needs all that is judged before
+        behind: Finding | None = None  # reported last, because it needs all that is judged before
         for number, now in enumerate(rounds):
             last_and_killed = number == len(rounds) - 1 and dies[0] >= 0
             asked = {
@@ -89,7 +89,7 @@ def case(draw: Draw) -> Case:
     )
 
     def shown(number: int) -> str:
-        """Describe the round that failed; the others need not be read."""
+        """Describe the round that failed, without the other rounds."""
         is_last = number == len(rounds) - 1
         also = f"; {killed_before}" if killed_before and is_last else ""
         return f"{describe(number, rounds[number])}{also}"
@@ -107,7 +107,7 @@ def case(draw: Draw) -> Case:
 
 
 def roles_of(kind: str, n: int, odd: int, another: int) -> list[str]:
-    """Give what each replica does in a round of this kind: the odd one, another one, and the others."""
+    """Return what each replica does in a round of this kind: the odd one, a second one, and the others."""
     others = [r for r in range(n) if r != odd]
     changed = {
         "all": {},
@@ -129,7 +129,7 @@ IN_TIME = ("on time", "early", "impatient", "second", "behind")
 
 
 def describe(number: int, now: Any) -> str:
-    """Say who comes in a round, and when."""
+    """Describe which replicas come in a round, and when."""
     odd = []
     for r, role in enumerate(now["roles"]):
         strange = r not in now["expected"]
@@ -154,7 +154,7 @@ OF_ROLE = {
 
 
 def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> Finding | None:
-    """Judge what came of one round. asked: from each replica that asked and lives to (dict, began, ended)."""
+    """Judge the result of one round. asked: (dict, began, ended) of each surviving replica."""
     now = rounds[number]
     said, roles = f"in round {number}", now["roles"]
 
@@ -165,11 +165,11 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
     for r, (got, *_) in asked.items():
         if not isinstance(got, dict):
             what = "nothing" if got == "NoneType" else f"a {got}"
-            what = f"{said} replica {r} is given back {what}, not a dict of ints"
+            what = f"{said} replica {r} returns {what}, not a dict of ints"
             return Finding(what, seen=("not a dict of ints",))
     for r, (got, *_) in asked.items():
         for m, step in got.items():
-            has = f"{said} replica {r} has {m} for a member, which"
+            has = f"{said} replica {r} has member {m}, which"
             if not 0 <= m < len(roles) or roles[m] == "absent":
                 seen = "a member that did not ask" if step not in earlier(m) else OLD
                 return Finding(f"{has} did not ask", seen=(seen,))
@@ -179,7 +179,7 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
             if roles[m] in ("late", "straggler"):
                 by_time = roles[m] == "straggler"
                 seen = "patience starts again" if by_time else "decided twice"
-                # some replica had it for a member before it asked
+                # some replica had this member before that member asked
                 if m in asked and any(
                     m in had and ended < asked[m][1] for had, _, ended in asked.values()
                 ):
@@ -187,7 +187,7 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
                 return Finding(f"{has} asked too late", rests_on_time=by_time, seen=(seen,))
         for m, role in enumerate(roles):
             if role in IN_TIME and m not in got and m != killed:
-                what = f"{said} replica {r} does not have {m} for a member, which had asked in time"
+                what = f"{said} replica {r} lacks member {m}, which asked in time"
                 if m not in now["expected"]:
                     return Finding(what, seen=("only expected ones",))
                 return Finding(what, seen=("does not wait",) if got else ())
@@ -200,27 +200,25 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
 
 
 def without_the_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding | None:
-    """Say so where a replica that has nothing has decided although others have steps."""
+    """Return a finding if only replicas without steps have decided, although others have steps."""
     for r, (got, *_) in asked.items():
         if "behind" in now["roles"] and all(now["roles"][m] == "behind" for m in got):
-            what = (
-                f"in round {number} replica {r} is given {got}: nobody there has the newest steps"
-            )
+            what = f"in round {number} replica {r} is given {got}: no member has the newest steps"
             return Finding(what, seen=("newest steps lost",))
     return None
 
 
 def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
-    """Judge how long the first decision took, and whether the late one got it at once."""
+    """Judge how long the first decision took, and whether a late replica got it at once."""
     roles, patience = now["roles"], now["patience"]
     on_time = [r for r in asked if roles[r] not in ("late", "straggler")]
     if {"meanwhile", "behind"} & set(roles) or not on_time:
-        return None  # if nobody is left: the one on time was killed later, and reports nothing
+        return None  # the one that was on time was killed later, and reports nothing
     begun = max(asked[r][1] for r in on_time)
     first_begun = min(asked[r][1] for r in on_time)
     ended = max(asked[r][2] for r in on_time)
     missing = any(roles[r] in ("absent", "late") for r in now["expected"])
-    # of one by one the first one's time counts, which may have been killed since
+    # in "one by one", the time counts from the first one, which may have been killed
     first_is_known = any(roles[r] == "on time" for r in asked) or "second" not in roles
     decided_s = min(asked[r][2] for r in on_time) - first_begun
     if missing and first_is_known and decided_s < 0.9 * patience:
@@ -230,7 +228,7 @@ def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding 
             what = f"{said} it takes {ended - begun:.1f} s, with a patience of {patience} s"
             return Finding(what, rests_on_time=True, seen=("waits too long",))
     elif ended - begun > 0.9 * patience:
-        what = f"{said} it takes {ended - begun:.1f} s, although all are there"
+        what = f"{said} it takes {ended - begun:.1f} s, although all replicas have asked"
         return Finding(what, rests_on_time=True, seen=("waits for nothing",))
     for r in asked:
         waited = asked[r][2] - asked[r][1]
@@ -241,7 +239,7 @@ def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding 
 
 
 def observe(case: Case, run: Run) -> Iterator[str]:
-    """Name what a failed run shows: whether a replica that no other expected found no replica at all."""
+    """Yield what a failed run shows: whether a replica outside of `expected` found no replica at all."""
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
     rounds = case.given[0][0]
     if error and error.kind == "ValueError" and "max()" in error.message:

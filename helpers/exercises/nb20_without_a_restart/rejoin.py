@@ -22,7 +22,7 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
     trained,
 )
 
-NOBODY = "All have made equally many steps, so nothing needs to be sent."
+NOBODY = "All have made the same number of steps, so nothing needs to be sent."
 
 
 def case(draw: Draw) -> Case:
@@ -41,7 +41,7 @@ def case(draw: Draw) -> Case:
     elif who == "new ones":
         steps = [draw.of(-1, 0, most) for _ in range(n)]
         steps[draw.rank()] = most
-    elif who == "levels":  # not only those with the fewest steps are behind
+    elif who == "levels":  # so that not only the replicas with the fewest steps are behind
         first = draw.rank()
         steps = [(most, -1, most - 1, -1)[(r - first) % n] for r in range(n)]
     most = max(steps)
@@ -80,7 +80,7 @@ def case(draw: Draw) -> Case:
 
 
 def quiet(trace: Trace, case: Case) -> str:
-    """Say who communicates though nobody is behind."""
+    """Return which rank communicates although no rank is behind."""
     made = [event for event in trace if event.nbytes]
     if case.facts["behind"] or not made:
         return ""
@@ -89,7 +89,7 @@ def quiet(trace: Trace, case: Case) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Holds(quiet, "no communication where all have made equally many steps"),),
+    (Holds(quiet, "no communication if all have made the same number of steps"),),
     failed=(
         Failed(
             "size mismatch|KeyError|Missing key",

@@ -37,7 +37,7 @@ CLOSE = 1e-5
 PATIENCE_S = 0.4
 NOT_KILLED = ("the check cannot kill it",)
 GONE = ("DistStoreError", "DistBackendError", "DistNetworkError")
-"""What torch raises, in addition to what follows from another rank's end, where a member is gone."""
+"""What torch raises if a member has exited, in addition to the errors that follow from a peer's exit."""
 
 
 def case(draw: Draw) -> Case:
@@ -48,14 +48,15 @@ def case(draw: Draw) -> Case:
             ("killed in", 0.0), ("killed after", 0.0), ("steps alone", 1.5), ("stalls", 3.0)
         )
         at = steps - 1 if what == "killed after" else at
-    elif n > 3:  # those that do not talk to the dead one hear of it only when the others leave
+    elif n > 3:  # only the neighbors of a dead one notice it at once
         what = "killed before"
     else:
         what, at, stall, hold = draw.of(
-            ("killed before", 0, 0.0, 0.0),  # who comes then has done as many, with other weights
+            # the new replica then has as many steps, but different weights
+            ("killed before", 0, 0.0, 0.0),
             ("killed joining", 0, 0.0, 0.0),
             ("stalls", at, 1.5, 0.0),
-            ("stalls", at, 2.5, 2.5),  # it asks for the next round alone, in which it has nothing
+            ("stalls", at, 2.5, 2.5),  # it asks for the next round alone, and has no steps there
             ("steps alone", at, 0.0, 0.0),
             ("steps alone", steps - 1, 0.0, 0.0),
         )
@@ -77,7 +78,7 @@ def case(draw: Draw) -> Case:
                 what = f"replica {r} returns {given}, not a dict of lists"
                 return Finding(what, seen=("not a dict of lists",))
             logs[r] = {k: sorted(members) for k, members in log.items()}
-        # what was done wrong with an optimizer explains all that follows from it
+        # a wrong use of an optimizer explains all later differences
         wrong = tuple(str(name) for value in alive.values() for name in value["wrong steps"])
         found = members_of(logs) or weights(alive, logs) or in_time(alive, logs)
         return replace(found, seen=(*wrong, *found.seen)) if found else None
@@ -93,7 +94,7 @@ def case(draw: Draw) -> Case:
                 if members.setdefault(k, who) != who:
                     other = next(o for o in logs if logs[o].get(k) == members[k])
                     what = f"replica {other} trained step {k} with {members[k]}, replica {r} with {who}"
-                    # one that had trained the last step before the others is not in their round
+                    # it trained the last step before the others did, and is not in their round
                     left = k == steps - 1 and event["what"] == "steps alone" and not stall
                     return Finding(what, seen=("left when done" if left else "stale dict",))
         if sorted(members) != list(range(steps)):
@@ -108,8 +109,8 @@ def case(draw: Draw) -> Case:
         return None
 
     def when_killed(members: dict[int, list[int]]) -> Finding | None:
-        """Say so where the steps show that the replica was not killed when it was to be."""
-        # in these two the others have its gradients of this step already
+        """Return a finding if the replica's steps do not fit the moment of its kill."""
+        # in these two, the others already have its gradients of this step
         from_step = at + (what in ("killed in", "killed after"))
         for r in gone:
             for k in range(at):
@@ -159,7 +160,8 @@ def case(draw: Draw) -> Case:
         what = (
             f"replica {r} ends with weights that {plural(steps, 'step')} of its members do not give"
         )
-        # one that came late and has not copied all spoils the gradients of the others, too, but ends apart
+        # a late replica that has not copied everything spoils the others' gradients, too, but ends with
+        # different weights
         late = [o for o in (new, replica if stall else -1) if o in alive]
         others = [value["weights"] for o, value in alive.items() if o not in late]
         apart = [o for o in late if not same(others[0], alive[o]["weights"], CLOSE)]
@@ -178,7 +180,7 @@ def case(draw: Draw) -> Case:
 
 
 def describe(event: dict[str, Any], n: int) -> str:
-    """Say what happens to whom."""
+    """Describe which replica is disturbed, and how."""
     stall = f", {event['stall']:g} times as long as the others are patient"
     if event["hold"]:
         stall += f"; the step takes {event['hold']:g} times as long when it is made once more"
@@ -211,7 +213,7 @@ def course(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> tor
 
 
 def observe(case: Case, run: Run) -> Iterator[str]:
-    """Name what a failed run shows: whether a call failed because a member was gone."""
+    """Yield what a failed run shows: whether a call failed because a member had exited."""
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
     if error and (error.kind in GONE or is_consequence(error)):
         yield "a failure is not caught"

@@ -60,7 +60,7 @@ def trained(
     batches: list[list[tuple[torch.Tensor, torch.Tensor]]],
     every: int,
 ) -> list[dict[str, torch.Tensor]]:
-    """Train all ranks' models in one process; return what each rank would show."""
+    """Train all ranks' models in one process; return each rank's weights as `train` does."""
     lr, outer_lr, momentum = rules
     models = [classifier(start) for _ in batches]
     inners = [torch.optim.AdamW(model.parameters(), lr) for model in models]

@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 21: a sum in few bytes, rare synchronization.
+"""Run answers of notebook 21 inside the ranks: sum in few bytes, synchronize rarely.
 
-Each returns plain values by name. A text describes what no value shows; "" is right.
+Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from helpers.exercises.shared.in_ranks.steps import watch_steps
 
 
 def quantize_blocks(x: torch.Tensor, block: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give int8 codes, (blocks, block), and the float32 scale of each block."""
+    """Return int8 codes, (blocks, block), and the float32 scale of each block."""
     blocks = x.view(-1, block)
     scales = blocks.abs().amax(dim=1) / 127
     return (blocks / scales.clamp(min=1e-30)[:, None]).round().to(torch.int8), scales
@@ -26,7 +26,7 @@ def quantize_blocks(x: torch.Tensor, block: int) -> tuple[torch.Tensor, torch.Te
 def run_sum(
     answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, block: int
 ) -> dict[str, Any]:
-    """Let the answer add up the ranks' tensors."""
+    """Call the answer to sum the ranks' tensors."""
     lend(quantize_blocks)
     given = x.clone()
     total = answer(rank, world_size, given, block)
@@ -36,7 +36,7 @@ def run_sum(
 def run_memory(
     answer: Callable[..., Any], rank: int, world_size: int, xs: Sequence[torch.Tensor], block: int
 ) -> list[Any]:
-    """Call the answer with one tensor after the other, and the same memory each time."""
+    """Call the answer with one tensor after the other, and with the same memory each time."""
     lend(quantize_blocks)
     memory, found = torch.zeros_like(xs[0]), []
     for x in xs:
@@ -55,7 +55,7 @@ Rules = tuple[float, float, float]
 
 
 class Training(NamedTuple):
-    """A rank's own samples, and how it trains on them. steps: how often its own optimizer steps."""
+    """A rank's own samples and training settings. steps: how often its own optimizer steps."""
 
     weights: Weights
     rules: Rules
@@ -69,7 +69,7 @@ class Training(NamedTuple):
 def train(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
 ) -> dict[str, Any]:
-    """Let the answer train."""
+    """Call the answer to train a model."""
     model = classifier(drawn.weights)
     lr, *outer = drawn.rules
     inner = torch.optim.AdamW(model.parameters(), lr)

@@ -14,7 +14,7 @@ import torch
 from helpers.checks.author import *
 
 ROUNDING = 1.0 + 1e-4
-"""What float32 may add to half a step."""
+"""Tolerance, as a factor of half a step, for float32."""
 CODES = (
     "codes is torch.int8 of shape (blocks, {block}); scales is torch.float32, one for each block."
 )
@@ -45,7 +45,7 @@ def case(draw: Draw) -> Case:
 
 
 def judge_of(x: torch.Tensor) -> Any:
-    """Judge codes and scales by what is read out of them; x is (blocks, block)."""
+    """Return the judge of codes and scales. It compares their products with x, which is (blocks, block)."""
 
     def judge(got: Any, rank: int) -> Finding | None:
         codes, scales = got

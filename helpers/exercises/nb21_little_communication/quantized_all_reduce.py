@@ -44,7 +44,7 @@ def case(draw: Draw) -> Case:
 
 
 def own_of(total: torch.Tensor, room: torch.Tensor) -> Any:
-    """Judge one rank's sum: within what both quantizations may lose."""
+    """Return the judge of one rank's sum, which allows the error of both quantizations."""
 
     def own(got: Any) -> Finding | None:
         if got["x"]:
@@ -67,7 +67,7 @@ def own_of(total: torch.Tensor, room: torch.Tensor) -> Any:
 
 
 def together(got: list[Any]) -> Finding | None:
-    """Judge that all ranks have the same bits."""
+    """Judge whether all ranks have the same bits."""
     for rank, each in enumerate(got):
         differ = (each["sum"] != got[0]["sum"]).nonzero()
         if len(differ):
@@ -80,7 +80,7 @@ def together(got: list[Any]) -> Finding | None:
 
 
 def few_bytes(trace: Trace, case: Case) -> str:
-    """Say which rank sends more than codes and scales of one chunk to each, twice."""
+    """Return which rank sends more than the codes and scales of one chunk to each rank, twice."""
     for rank in range(case.world_size):
         calls = trace.of(rank)
         sent = round(sum(bytes_sent(event) for event in calls))

@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
     label, facts = draw.of(*JOBS)
     job = {
         "machines": 1 if "one_machine" in facts else draw.of(2, 3, draw.whole(4, 40)),
-        # a large machine, or several small ones: neither decides
+        # one large machine, or several small ones: neither decides
         "ranks_per_machine": draw.of(2, 8, 16, 64) if "one_machine" in facts else draw.of(1, 2, 8),
         "slurm": "slurm" in facts,
         "speaks_mpi": "mpi" in facts,
@@ -47,7 +47,7 @@ def case(draw: Draw) -> Case:
 
 
 def wrong(job: Mapping[str, Any], got: Any) -> str:
-    """Say which line of the table decides about this job, where the answer says something else."""
+    """Return which line of the notebook's table decides about this job, or "" if the answer is right."""
     start, talk = road_of(job)
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         return "Return two strings: how to start the ranks, and how they talk."
@@ -61,7 +61,7 @@ def wrong(job: Mapping[str, Any], got: Any) -> str:
 
 
 def road_of(job: Mapping[str, Any]) -> tuple[str, str]:
-    """Give how to start a job and how its ranks talk, by the table of the notebook."""
+    """Return how to start a job and how its ranks communicate, by the table of the notebook."""
     if job["speaks_mpi"]:
         return ("srun" if job["slurm"] else "mpiexec"), "mpi"
     talk = "process group" if job["all_alike"] else "rpc"

@@ -20,12 +20,12 @@ from helpers.views.values import short_value
 
 N, ROWS = 3, 12
 WORLDS = ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1))
-"""Which ranks reduce among themselves: those of one number."""
+"""The color of each rank. Ranks of one color reduce among themselves."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One tensor on each rank, and what is asked of it."""
+    """One tensor on each rank, and how to reduce it."""
 
     given: list[torch.Tensor]
     op: str
@@ -49,7 +49,7 @@ class Row:
 
 
 def case(draw: Draw) -> Case:
-    """Draw a dozen tensors: each start of MPI ranks takes a second."""
+    """Draw a dozen tensors for one start of MPI ranks, because each start takes a second."""
     rows = []
     for _ in range(ROWS):
         dtype = draw.dtype(torch.float32, torch.float64, torch.int64)
@@ -78,7 +78,7 @@ def case(draw: Draw) -> Case:
 
 
 def of_one(row: Row, rank: int, told: Mapping[str, Any]) -> Finding | None:
-    """Say what is wrong with one tensor of one rank."""
+    """Return what is wrong with one tensor of one rank."""
     members, x = row.members(rank), told["x"]
     wanted, calls = row.reduced(members), [str(call) for call in told["calls"]]
     scale = largest(*row.given)
@@ -106,7 +106,7 @@ MEMORY = "`Allreduce` with a capital letter sends the tensor's memory as it is."
 
 
 def why(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
-    """Give each sentence that explains a wrong tensor."""
+    """Yield each sentence that explains a wrong tensor."""
     members, own, total = row.members(rank), row.given[rank], row.reduced(row.members(rank), "sum")
     n, scale = len(members), largest(*row.given)
     if same(own, x, 0):
@@ -129,13 +129,13 @@ def why(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
 
 
 def waiting(run: Run) -> dict[int, str]:
-    """Give the call of `world` in which each rank waits that waits in one."""
+    """Return the call of `world` in which each blocked rank waits."""
     said = [value.get("waits_in") if isinstance(value, Mapping) else "" for value in run.values]
     return {rank: str(name) for rank, name in enumerate(said) if name}
 
 
 def some_of_them(case: Case, run: Run) -> bool:
-    """Whether ranks wait in one call that the others never make."""
+    """Return whether ranks wait in one call that the others never make."""
     calls = waiting(run)
     return 0 < len(calls) < N and len(set(calls.values())) == 1
 

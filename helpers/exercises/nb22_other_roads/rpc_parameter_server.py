@@ -55,7 +55,7 @@ def case(draw: Draw) -> Case:
 
 
 def of_calls(asked: list[int], steps: int, trainers: int) -> str:
-    """Say who was asked too often or too seldom."""
+    """Return which trainers were asked too often or too rarely."""
     if asked[0] != 0:
         return (
             "`gradient` was called on the server itself; the data is on the trainers. Name a trainer: "

@@ -1,4 +1,4 @@
-"""What Slurm and torchrun read from a batch script, and what is wrong with it."""
+"""Read a batch script as Slurm and torchrun do, and return what is wrong with it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _COUNTS = {"nnodes": "nodes", "nproc-per-node": "gpus_per_node"}
 
 
 def of_options(text: str, spec: Mapping[str, Any]) -> str:
-    """Say what is wrong with the lines that Slurm itself reads."""
+    """Return what is wrong with the lines that Slurm itself reads."""
     lines = text.splitlines()
     if not lines or not lines[0].startswith("#!"):
         return "the first line must say which program runs the script: #!/bin/bash"
     if not re.match(r"#!\s*(/usr)?/bin/(env\s+(-\S+\s+)?)?(ba)?sh\b", lines[0]):
         return f"the first line asks for {one_line(lines[0][2:], 40)!r} to run the script, which is not bash"
     if any(re.match(r"\s*#\s+SBATCH|\s+#SBATCH", line) for line in lines):
-        return "Slurm reads a line only if `#SBATCH` stands at its beginning, without spaces"
+        return "Slurm reads a line only if it begins with `#SBATCH`, without spaces"
     options, late = sbatch_options(text)
     if late:
-        return f"`{late}` stands below a command: Slurm stops reading there. Put it at the top"
+        return f"`{late}` is below a command: Slurm stops reading there. Put it at the top"
     wanted = {"job-name": spec["name"], "nodes": spec["nodes"]}
     for option, value in wanted.items():
         if options.get(option) != str(value):
@@ -59,7 +59,7 @@ def of_options(text: str, spec: Mapping[str, Any]) -> str:
 
 
 def sbatch_options(text: str) -> tuple[dict[str, str], str]:
-    """Read a script's options by their long names; and a line with options that comes too late."""
+    """Return a script's options by their long names, and the first line with options that comes too late."""
     options: dict[str, str] = {}
     commands = False
     for line in text.splitlines():
@@ -70,14 +70,14 @@ def sbatch_options(text: str) -> tuple[dict[str, str], str]:
             return options, line.strip()
         try:
             words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
-        except ValueError:  # a quotation mark that is never closed
+        except ValueError:  # a quotation mark is never closed
             words = []
         options |= _by_long_name(words)
     return options, ""
 
 
 def _by_long_name(words: Sequence[str]) -> dict[str, str]:
-    """Read options from their words: --name=value, --name value, -n value and -nvalue."""
+    """Return options from their words: --name=value, --name value, -n value or -nvalue."""
     options, left = {}, list(words)
     while left:
         word = left.pop(0)
@@ -91,7 +91,7 @@ def _by_long_name(words: Sequence[str]) -> dict[str, str]:
 
 
 def seconds_of(text: str) -> int | None:
-    """Read a time as Slurm does: minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s. None: it is not a time."""
+    """Return the seconds of a time: minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s. None: it is not a time."""
     if not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}", text):
         return None
     days, dash, rest = text.rpartition("-")
@@ -125,7 +125,7 @@ def _time(got: str | None, seconds: int | None, minutes: int) -> str:
 
 
 def of_the_start(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str) -> str:
-    """Say what is wrong with the command that srun was given."""
+    """Return what is wrong with the command passed to srun."""
     said_calls = found.get("calls")
     calls = said_calls if isinstance(said_calls, list) else []
     calls = [[str(word) for word in c] for c in calls if isinstance(c, list)]
@@ -149,8 +149,8 @@ def of_the_start(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int,
 
 
 def _cpus_of(steps: Sequence[Sequence[str]], text: str, spec: Mapping[str, Any]) -> str:
-    """Say what is wrong with the CPUs of what srun starts. A step: a variable's value, srun's options."""
-    if "cpus-per-gpu" in sbatch_options(text)[0]:  # srun takes that one over
+    """Return what is wrong with the CPUs of what srun starts. A step: a variable's value, srun's options."""
+    if "cpus-per-gpu" in sbatch_options(text)[0]:  # srun takes this option over from the job
         return ""
     wanted = str(CPUS_PER_GPU * spec["gpus_per_node"])
     for _, variable, *words in steps:
@@ -181,7 +181,7 @@ def _words(words: Sequence[str], said: str, spec: Mapping[str, Any], job_id: int
 
 
 def _by_its_name(words: list[str]) -> list[str]:
-    """Write `python -m torch.distributed.run` as torchrun, which is the same."""
+    """Replace `python -m torch.distributed.run` by torchrun, which is the same."""
     for at in range(len(words) - 2):
         if words[at + 1 : at + 3] == ["-m", "torch.distributed.run"]:
             started_by = [word for word in words[:1] if word.startswith("srun")]
@@ -204,11 +204,12 @@ def _read(words: Sequence[str]) -> dict[str, Any]:
 def _command(
     asked: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str, step: str
 ) -> str:
-    """step: srun, or srun and the node on which a bash gave these words."""
+    """Return what is wrong with torchrun's options. step: srun, or srun and the node of a bash."""
     nodes, gpus = str(spec["nodes"]), str(spec["gpus_per_node"])
     if str(asked["nnodes"]) not in {nodes, f"{nodes}:{nodes}"}:
         return f"torchrun gets --nnodes={asked['nnodes']}; there are {nodes}"
-    if str(asked["nproc_per_node"]) not in {gpus, "gpu", "auto"}:  # a word: as many as GPUs
+    # "gpu" stands for the number of GPUs
+    if str(asked["nproc_per_node"]) not in {gpus, "gpu", "auto"}:
         return (
             f"torchrun gets --nproc-per-node={asked['nproc_per_node']}; a node has "
             f"{plural(int(gpus), 'GPU')}"

@@ -1,1 +1,1 @@
-"""The exercises of notebook 23: a mesh, training on it, a script with bugs, a plan."""
+"""Exercises of notebook 23: lay out a mesh, train on it, debug a script, plan a run."""

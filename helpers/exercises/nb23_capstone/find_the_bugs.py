@@ -2,8 +2,8 @@
 
 - Let the check lead you: it names one effect at a time. Ask for each line of the script: on which ranks does
   it run, how often, and on whose data?
-- One collective is under `if rank == 0`. Of the three lines around backward: which microbatch is the last,
-  how large is its loss, when is the gradient complete? And what does an epoch need at its beginning?
+- One collective is under `if rank == 0`. Look at the three lines around backward: which microbatch is the
+  last, how large is its loss, when is the gradient complete? And what does an epoch need at its beginning?
 - last = (i + 1) % accumulate == 0; loss / accumulate; clip once, before the step; at the top of an epoch
   sampler.set_epoch(epoch) and model.train(); test on Subset(test, range(rank, len(test), world_size));
   all_reduce and append on every rank; save on rank 0 only.
@@ -31,7 +31,7 @@ from helpers.exercises.nb23_capstone.in_ranks import (
 LR, MOMENTUM, PARITY = 0.1, 0.9, 1e-6
 NO_CLIP = 1e6
 Batches = list[list[list[int]]]
-"""Of each rank: the samples of each of its microbatches in an epoch."""
+"""For each rank and each of its microbatches in an epoch: the samples."""
 ONE_STEP = (
     "A step must do what one process does with the whole batch: take the mean of the losses of all "
     "microbatches of all ranks (notebook 08), clip the gradient once, after the last backward, and clear it "
@@ -41,7 +41,7 @@ ONE_STEP = (
 
 @dataclass(frozen=True)
 class Script:
-    """What the script's ranks are given besides samples, and what they must do together."""
+    """The script's settings and data, and what its ranks must do together."""
 
     seed: int
     train: Samples
@@ -63,7 +63,7 @@ class Script:
         return found
 
     def problem(self, values: list[Any]) -> Finding | None:
-        """Say what is wrong first, the most basic things before the others."""
+        """Return the first problem. The most basic ones come first."""
         return next(self.problems(values), None)
 
     def problems(self, values: list[Any]) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ class Script:
         for rank, value in enumerate(values):
             if len(value["weights"]) != len(after):
                 made = plural(len(value["weights"]), "step")
-                yield Finding(f"rank {rank} makes {made}; {len(after)} are right", STEPS)
+                yield Finding(f"rank {rank} makes {made}; expected: {len(after)}", STEPS)
         mine = values[0]["weights"]
         for step, copies in enumerate(zip(*(v["weights"] for v in values), strict=False), 1):
             if any(apart(copies[0], other) for other in copies[1:]):
@@ -112,7 +112,7 @@ class Script:
             yield Finding(f"the weights in the checkpoint {far}", SAVES)
 
     def samples(self, values: list[Any]) -> Iterator[Finding]:
-        """Say whose microbatches are not its sampler's."""
+        """Yield the ranks whose microbatches are not those of their samplers."""
         for epoch in range(self.epochs):
             for rank, share in enumerate(self.batches(epoch)):
                 count, learned = len(share), values[rank]["batches"]
@@ -174,7 +174,7 @@ SAVES = "Rank 0 saves `model.state_dict()` to `path` after every epoch."
 
 
 def apart(wanted: torch.Tensor, got: Any) -> str:
-    """Say how far weights are from one process's, or "" where that is no more than the target."""
+    """Return how far weights are from those of one process, or "" if they are within the tolerance."""
     if not isinstance(got, torch.Tensor) or got.shape != wanted.shape:
         return "are not those of the model"
     far = float((got.double() - wanted).abs().max())
@@ -182,7 +182,7 @@ def apart(wanted: torch.Tensor, got: Any) -> str:
 
 
 def in_order(batches: Any) -> list[list[int]]:
-    """Sort the samples of each microbatch: in which order they are in one makes no difference."""
+    """Sort the samples of each microbatch, because their order within it makes no difference."""
     return [sorted(batch) for batch in batches]
 
 

@@ -1,7 +1,7 @@
-"""What the ranks run around an answer of notebook 23: a mesh, a training on it, a script.
+"""Run answers of notebook 23 inside the ranks: a mesh, a training on it, a script.
 
-Each returns plain values by name; only the launching process knows what they must be. A text describes
-what no value shows; "" is right.
+Each function returns plain values by name; only the launching process knows the right ones. A text
+describes a problem that no value shows; "" means none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def lay_out(
     per_host: int,
     x: torch.Tensor,
 ) -> dict[str, Any] | None:
-    """Call the answer, its calls of `new_group` compared across ranks; give its parts by name."""
+    """Call the answer, compare its `new_group` calls across ranks, and return its results by name."""
     with watch_new_group(rank, world_size):
         got = answer(rank, world_size, dict(sizes), order, per_host, x)
     if got is None:
@@ -51,7 +51,7 @@ def lay_out(
 
 
 class Training(NamedTuple):
-    """A mesh's tp size, this rank's own weights of two layers, and the samples of all."""
+    """A mesh's tp size, this rank's own weights of two layers, and the samples of all ranks."""
 
     tp: int
     up: torch.Tensor
@@ -66,7 +66,7 @@ class Training(NamedTuple):
 def train_on_a_mesh(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
 ) -> dict[str, Any] | None:
-    """Let the answer train two layers, which begin with this rank's own weights; give its parts by step."""
+    """Call the answer to train two layers with this rank's own initial weights; return its parts by step."""
     tp, up, down, x, y, batch_size, steps, lr = drawn
     layers = [_linear(weight) for weight in (up, down)]
     with watch_new_group(rank, world_size):
@@ -102,7 +102,7 @@ Samples = tuple[torch.Tensor, torch.Tensor]
 
 
 class FixedDropout(nn.Module):
-    """Dropout that drops every third element, always the same ones: training can be repeated."""
+    """Dropout that always drops every third element, so that training can be repeated."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if not self.training:
@@ -112,7 +112,7 @@ class FixedDropout(nn.Module):
 
 
 def classifier_with_dropout(seed: int) -> nn.Module:
-    """Build a classifier in float64; its weights depend on `seed` alone."""
+    """Build a classifier in float64 whose weights depend on `seed` alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         hidden = (nn.Linear(PIXELS, HIDDEN), nn.Tanh(), FixedDropout())
@@ -134,7 +134,7 @@ def run_script(
     name: str,
     settings: tuple[Any, ...],
 ) -> dict[str, Any]:
-    """Let the answer train a model that begins differently on each rank, and note what it does."""
+    """Call the answer to train a model that begins differently on each rank, and record what it does."""
     model = classifier_with_dropout(seed + rank)
     path = launch_folder() / name
     seen = _Onlooker(model, train[0])
@@ -153,7 +153,7 @@ def run_script(
 
 
 class _Onlooker:
-    """Notes which samples are learned from, in which mode, how many are evaluated, and every step."""
+    """Records which samples are trained on, in which mode, how many are evaluated, and every step."""
 
     def __init__(self, model: nn.Module, samples: torch.Tensor) -> None:
         self.after: list[torch.Tensor] = []
@@ -175,7 +175,7 @@ class _Onlooker:
 
     @contextmanager
     def watches(self, rank: int) -> Iterator[None]:
-        """Watch steps and files; each rank writes one of its own, so that none is broken by chance."""
+        """Watch steps and files. Each rank writes its own file, so that no two ranks write to one."""
         real = torch.save
 
         def watched(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
@@ -195,13 +195,13 @@ class _Onlooker:
 
 
 def _loaded(path: Path, seed: int) -> torch.Tensor | str:
-    """Load a checkpoint into a fresh model, as somebody without a process group would."""
+    """Load a checkpoint into a fresh model, as a process without a process group would."""
     if not path.exists():
         return "there is no file"
     model = classifier_with_dropout(seed)
     try:
         model.load_state_dict(torch.load(path))
-    except Exception as error:  # whatever is wrong with the file, the learner reads it
-        said = " ".join(str(error).split())  # the names that do not fit are on lines of their own
+    except Exception as error:  # whatever is wrong with the file, the learner reads the error
+        said = " ".join(str(error).split())  # the names that do not fit are on separate lines
         return f"{type(error).__name__}: {said[:240]}"
     return weights(model)

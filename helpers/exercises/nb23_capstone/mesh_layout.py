@@ -51,7 +51,7 @@ def case(draw: Draw) -> Case:
 def parts_of(
     outermost: Sequence[str], sizes: Mapping[str, int], per_host: int, xs: Sequence[torch.Tensor]
 ) -> list[dict[str, Any]]:
-    """Give each rank's parts by name, where the dimensions are in this order."""
+    """Return each rank's parts by name, if the dimensions are in this order."""
     shape = [sizes[name] for name in outermost]
     found = []
     for rank in range(len(xs)):
@@ -69,7 +69,7 @@ def parts_of(
 
 
 def summed_in_each_group(trace: Trace, case: Case) -> str:
-    """Say which rank did not sum once in each of its groups. One of a single rank need not be summed."""
+    """Return which rank did not sum once in each of its groups. A group of one rank is optional."""
     for rank in range(case.world_size):
         lines = case.facts["lines"][rank]
         wanted = sorted(line for line in lines if len(line) > 1)

@@ -41,18 +41,18 @@ RUNS = (
     ("a host or less", 1_222_705_152, 24, 2048, 8192, 1, 8, 33_635_011_916, 326, 252, 14, 8),
     ("a host or less", 1_256_759_296, 24, 2048, 4096, 2, 8, 19_913_570_403, 369, 385, 13, 30),
 )  # fmt: skip
-"""Runs to plan: a name; parameters, layers, hidden, sequence; GPUs, GPUs per host, bytes of memory, TFLOP/s,
-GB/s in a host and between hosts; samples of a batch.
+"""Runs to plan: a name; parameters, layers, hidden, sequence; GPUs, GPUs per host, bytes of memory,
+TFLOP/s, GB/s in a host and between hosts; samples of a batch.
 
-They were drawn until the second best layout was at least 1 % slower, and until a layout that one of the
-conditions forbids would be the fastest ("many GPUs", "many samples", "hosts of 6"), the two fastest did not
-fit ("a tight fit", "16,384 GPUs", "1,536 GPUs", "hosts of 6"), or the best had 96 stages or more
-("single GPUs").
+They were drawn until the second best layout was at least 1 % slower and one of these held: a layout that a
+condition forbids would be the fastest ("many GPUs", "many samples", "hosts of 6"), the two fastest did not
+fit ("a tight fit", "16,384 GPUs", "1,536 GPUs", "hosts of 6"), or the best had 96 stages or more ("single
+GPUs").
 """
 
 
 def case(draw: Draw) -> Case:
-    # a common factor of all speeds leaves the order of the layouts as it is, and changes all seconds
+    # a common factor of all speeds changes all seconds, but not the order of the layouts
     label, task = task_of(draw.of(*RUNS), draw.whole(70, 140))
     return Case(
         f"{label}: {plural(task.cluster['gpus'], 'GPU')}, {task.batch:,} samples",
@@ -62,7 +62,7 @@ def case(draw: Draw) -> Case:
 
 
 def task_of(run: tuple[Any, ...], percent: int) -> tuple[str, Task]:
-    """Return the name of a recorded run and the run, its cluster at a drawn percentage of its speed."""
+    """Return the name of a recorded run, and the run with its cluster at a drawn percentage of its speed."""
     label, parameters, layers, hidden, sequence, gpus, per_host, memory, flops, *speeds, batch = run
     model = {"parameters": parameters, "layers": layers, "hidden": hidden, "sequence": sequence}
     cluster = {
@@ -83,7 +83,7 @@ def best_of(task: Task) -> Mesh | None:
 
 
 def problem(task: Task, got: Any) -> Finding | None:
-    """Say what is wrong: the form, the conditions, the bytes, the seconds, the choice."""
+    """Return what is wrong first with: the form, the conditions, the bytes, the seconds, the choice."""
     best, room = best_of(task), task.cluster["memory"]
     if got is None:
         if best is None:
@@ -124,7 +124,7 @@ def problem(task: Task, got: Any) -> Finding | None:
 
 
 def form(got: Any) -> str:
-    """Say what is not of the form ((dp, tp, pp), seconds, nbytes)."""
+    """Return what is not of the form ((dp, tp, pp), seconds, nbytes)."""
     if not isinstance(got, (tuple, list)) or len(got) != 3:
         return "what comes back is not three things"
     mesh, *numbers = got
@@ -141,7 +141,7 @@ def form(got: Any) -> str:
 
 
 def forbidden(task: Task, mesh: Mesh) -> str:
-    """Say which condition a layout does not meet; "" if it meets all."""
+    """Return which condition a layout does not meet, or ""."""
     (dp, tp, pp), hosts_of, layers = mesh, task.cluster["gpus_per_host"], task.model["layers"]
     if dp * tp * pp != (gpus := task.cluster["gpus"]):
         return (

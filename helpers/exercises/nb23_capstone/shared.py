@@ -1,4 +1,4 @@
-"""What exercises of notebook 23 share: who stands where in a mesh, what a layout costs."""
+"""Positions in a mesh and the cost of a layout, for exercises of notebook 23."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 
 def line_of(shape: Sequence[int], dim: int, rank: int) -> tuple[int, list[int]]:
-    """Give a rank's coordinate along a dimension, and the ranks that differ from it in that one alone.
+    """Return a rank's coordinate along a dimension, and the ranks that differ from it only there.
 
-    The last dimension is the innermost, as torch writes it.
+    The last dimension is the innermost, as in torch.
     """
     stride = math.prod(shape[dim + 1 :])
     coordinate = rank // stride % shape[dim]
@@ -26,14 +26,14 @@ Mesh = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Task:
-    """A run to plan, by the names of the text; and its formulas, as sums of named terms."""
+    """A run to plan, with the names of the notebook's text; its formulas are sums of named terms."""
 
     model: Mapping[str, int]
     cluster: Mapping[str, int]
     batch: int
 
     def meshes(self) -> list[Mesh]:
-        """Give every layout that the three conditions allow."""
+        """Return every layout that the three conditions allow."""
         return [
             (dp, tp, pp)
             for tp in _divisors(self.cluster["gpus_per_host"])
@@ -46,7 +46,7 @@ class Task:
         return sum(self.byte_terms(mesh).values())
 
     def byte_terms(self, mesh: Mesh) -> dict[str, float]:
-        """Give what the fullest GPU holds."""
+        """Return the bytes that the GPU with the most memory in use holds."""
         dp, tp, pp = mesh
         own = self.model["parameters"] / (tp * pp)
         layer = 34 * self.model["sequence"] * self.model["hidden"]
@@ -65,7 +65,7 @@ class Task:
         return self.batch / dp + pp - 1
 
     def slot_terms(self, mesh: Mesh) -> dict[str, float]:
-        """Give the seconds of a slot."""
+        """Return the seconds of a slot."""
         _, tp, pp = mesh
         compute = 6 * self.model["parameters"] / (tp * pp) * self.model["sequence"]
         message = 2 * self.model["sequence"] * self.model["hidden"]
@@ -76,7 +76,7 @@ class Task:
         }
 
     def traffic(self, mesh: Mesh) -> float:
-        """Give the seconds in which gradients are sent."""
+        """Return the seconds for sending gradients."""
         dp, tp, pp = mesh
         own = self.model["parameters"] / (tp * pp)
         return 2 * (dp - 1) / dp * 2 * own / self.cluster["network_bandwidth"]

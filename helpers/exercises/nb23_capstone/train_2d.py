@@ -20,7 +20,7 @@ from helpers.exercises.nb23_capstone.in_ranks import Training, train_on_a_mesh
 from helpers.exercises.nb23_capstone.shared import line_of
 
 Pair = tuple[torch.Tensor, torch.Tensor]
-"""Of the weight of `up` and of that of `down`: the whole, or what one rank holds of them."""
+"""The weight of `up` and that of `down`: whole, or one rank's parts."""
 TP = {1: (1,), 2: (1, 2), 4: (2, 2, 2, 1, 4), 6: (2, 3), 8: (2, 4)}
 
 
@@ -86,7 +86,7 @@ def trained(
 
 
 def each_in_its_dimension(trace: Trace, case: Case) -> str:
-    """Say which call carries what does not belong into its group."""
+    """Return which call carries data that does not belong in its group."""
     facts, steps = case.facts, case.facts["steps"]
     for rank in range(case.world_size):
         dp_group, tp_group = (lines[rank] for lines in facts["groups"])
@@ -94,7 +94,7 @@ def each_in_its_dimension(trace: Trace, case: Case) -> str:
         sent = sum(e.nbytes for e in calls if e.op in BEGINS)
         if sent > 2 * facts["weights"]:
             return (
-                f"rank {rank} hands {sent:,} bytes to broadcasts; the weights have {facts['weights']:,}, and "
+                f"rank {rank} passes {sent:,} bytes to broadcasts; the weights have {facts['weights']:,} and "
                 "are broadcast once, before the first step."
             )
         calls = [e for e in calls if e.op not in BEGINS and len(e.group_ranks) > 1]
@@ -124,7 +124,7 @@ def each_in_its_dimension(trace: Trace, case: Case) -> str:
         most = steps * (gradients + 8)
         if len(dp_group) > 1 and sent > most:
             return (
-                f"rank {rank} hands in {sent:,} bytes in its dp group; {most:,} are enough: the "
+                f"rank {rank} passes {sent:,} bytes to calls of its dp group; {most:,} are enough: the "
                 "gradients of its parts, once a step."
             )
     return ""

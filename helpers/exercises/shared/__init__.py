@@ -1,1 +1,1 @@
-"""What exercises of several notebooks share, as `shared.py` and `in_ranks.py` are shared within one."""
+"""Modules that exercises of several notebooks share, as `shared.py` and `in_ranks.py` within one."""

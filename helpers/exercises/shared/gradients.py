@@ -1,4 +1,4 @@
-"""What is drawn, judged and said where a small classifier's gradients are combined."""
+"""Draw and judge the combined gradients of a small classifier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from helpers.checks.author import Draw, Failed
 
 Samples = tuple[torch.Tensor, torch.Tensor]
 PARITY = 1e3
-"""How many times coarser than float64's usual room the exercises' 1e-6 is."""
+"""How many times float64's usual tolerance the exercises' 1e-6 is."""
 UNEQUAL = (
     "Tensors of different sizes met in one call. Does every rank go through the same parameters in the same "
     "order, with `torch.zeros_like(p)`, which has the parameter's shape and dtype, where it has nothing?"

@@ -1,1 +1,1 @@
-"""What ranks import for notebook 12; 13 builds its models here, too."""
+"""Modules that ranks import for notebook 12; notebook 13 builds its models with them, too."""

@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of 12.1 to 12.3: a few steps, and a count of what is held.
+"""Run answers of 12.1 to 12.3 inside the ranks for a few steps, and count the bytes that they retain.
 
-Each returns plain values by name. A text describes what no value shows; "" is right.
+Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
 from helpers.exercises.shared.in_ranks.probe import with_grads
 
 _FEW = 4
-"""Numbers that a list may have without being counted."""
+"""A list of at most this many numbers is not counted."""
 _SHOWN = 5
 _ROOM = 64
-"""Bytes of a few counters."""
+"""Bytes allowed for a few counters."""
 _BRIEF_S = 0.03
 _found_too_much: list[bool] = []
-"""Not empty once waiting has not helped: then it is brief, as such a case is tried again alone."""
+"""Not empty once waiting has not helped. Then waits are short, because the case is run again alone."""
 
 
 class Steps(NamedTuple):
     """Weights, the gradients of each step, and an optimizer of torch.optim with its options.
 
-    in_place: gradients are zeroed and filled again, not set to None. most: the bytes that are enough, of
-    state, and in all. known, here and below: from how many bytes a tensor is something whole, and what.
+    in_place: zero and refill gradients instead of setting them to None. most: sufficient bytes of state,
+    and in all. known, here and below: what a tensor of this many bytes is, such as a whole weight.
     """
 
     weights: Sequence[torch.Tensor]
@@ -47,7 +47,7 @@ class Steps(NamedTuple):
 def step_sharded(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Steps
 ) -> dict[str, Any]:
-    """Step with the answer, all ranks from the same gradients, and count what it keeps."""
+    """Take steps with the answer's optimizer and the same gradients on all ranks; count what it retains."""
     weights, grads, name, options, in_place, most, known = drawn
     found: dict[str, Any] = {}
     with tensors_held() as held:
@@ -85,7 +85,7 @@ def step_sharded(
 
 
 def _states() -> list[torch.Tensor]:
-    """Give the state tensors, step counters left out, of every torch optimizer made in this block."""
+    """Return the state tensors, without step counters, of every torch optimizer made in this block."""
     made = [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)]
     entries = [value for o in made for own in o.state.values() for value in own.values()]
     return [v for v in entries if isinstance(v, torch.Tensor) and v.dim()]
@@ -100,7 +100,7 @@ def scatter_gradients(
     most: int,
     known: Mapping[int, str],
 ) -> dict[str, Any] | None:
-    """Let the answer scatter gradients, and count what is left. most: the bytes of a shard."""
+    """Call the answer to scatter gradients, and count what is retained. most: the bytes of a shard."""
     with tensors_held() as held:
         params = with_grads(weights, grads)
         shard = answer(list(params))
@@ -122,9 +122,9 @@ def scatter_gradients(
 
 
 class Layers(NamedTuple):
-    """A stack's weights; steps: this rank's samples and the gradient of what comes out.
+    """The weights of a stack of layers. steps: this rank's inputs, and the gradients of the outputs.
 
-    most: the bytes that are enough once the layers are built, in forward, and in backward.
+    most: sufficient bytes after the layers are built, in forward, and in backward.
     """
 
     weights: Sequence[torch.Tensor]
@@ -139,7 +139,7 @@ class Layers(NamedTuple):
 def train_layers(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Layers
 ) -> dict[str, Any]:
-    """Train a stack of the answer's layers, tanh between them, counting between the layers."""
+    """Train a stack of the answer's layers, with tanh and a count of bytes between them."""
     weights, steps, lr, trains_x, in_place, most, known = drawn
     found: dict[str, Any] = {"parameters": ""}
     seen = {"built": "", "forward": "", "backward": ""}
@@ -155,7 +155,7 @@ def train_layers(
         def note(where: str, number: int) -> Callable[..., None]:
             def count(*_: object) -> None:
                 if seen["forward"] or seen["backward"]:
-                    return  # the first in time tells most
+                    return  # the earliest excess explains most
                 if excess := _excess(held, [], most[1 + (where == "backward")], known, answer):
                     side = "above" if where == "forward" else "below"
                     seen[where] = f"{where}, {side} layer {number}: {excess}"
@@ -197,7 +197,7 @@ def _registered(layers: Sequence[nn.Module]) -> str:
 def _excess(
     held: Held, others: Sequence[Any], most: int, known: Mapping[int, str], answer: Any
 ) -> str:
-    """Say what is held beyond `most` bytes, without `others`; "" if nothing is."""
+    """Return what is retained beyond `most` bytes, not counting `others`, or ""."""
     states = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each layer
     smallest_whole = min(known, default=None)
 
@@ -220,7 +220,7 @@ def _excess(
 
 
 def _beside_tensors(answer: Any) -> int:
-    """Count the bytes of numbers that are kept as no tensors, by what was made in this block."""
+    """Count the bytes of numbers that objects made in this block keep outside of tensors."""
     found: dict[int, int] = {}
     names = vars(sys.modules["__main__"])
     for one in (*gc.get_objects(), names, getattr(answer, "__dict__", None)):

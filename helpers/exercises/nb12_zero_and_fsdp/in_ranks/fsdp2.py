@@ -1,4 +1,4 @@
-"""What the ranks run around an answer of 12.4: a model, and what fully_shard has left of it."""
+"""Run answers of 12.4 inside the ranks: build a model, and read it after fully_shard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from helpers.checks.held import storage_bytes
 
 
 def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
-    """Build the model of these layers that has these parameters."""
+    """Build the model with these layers and these parameters."""
     layers: list[nn.Module] = []
     for i, kind in enumerate(kinds):
         if kind == "Linear":
@@ -28,7 +28,7 @@ def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Se
 
 
 class Training(NamedTuple):
-    """A model, and this rank's samples; most: the bytes of its shards, by rows."""
+    """A model and this rank's samples. most: the bytes of its shards, cut by rows."""
 
     kinds: Sequence[str]
     state: Mapping[str, torch.Tensor]
@@ -42,7 +42,7 @@ class Training(NamedTuple):
 def train_with_fsdp2(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
 ) -> dict[str, Any] | None:
-    """Let the answer shard and train a model."""
+    """Call the answer to shard and train a model."""
     from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 

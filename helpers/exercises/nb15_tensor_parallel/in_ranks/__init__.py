@@ -1,1 +1,1 @@
-"""What runs in the ranks for notebook 15."""
+"""Modules that run in the ranks for notebook 15."""

@@ -1,4 +1,4 @@
-"""What the ranks run around an answer of 15.6: a transformer block that torch cuts over a mesh."""
+"""Run answers of 15.6 inside the ranks: a transformer block that torch cuts over a mesh."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Block(nn.Module):
 
     @classmethod
     def of(cls, state: Mapping[str, torch.Tensor], heads: int) -> Block:
-        """Build the block that has these parameters."""
+        """Build the block with these parameters."""
         hidden, features = state["mlp.up.weight"].shape
         biases = {name: f"{name}.bias" in state for name in cls.LAYERS}
         block = cls(features, hidden, heads, biases).to(state["norm.weight"].dtype)
@@ -76,7 +76,7 @@ class Block(nn.Module):
 
 @functools.cache
 def _mesh(sizes: tuple[int, ...]) -> Any:
-    """Give the mesh of these sizes: the same one for all cases of a world."""
+    """Return the mesh of these sizes, one for all cases of a world."""
     from torch.distributed.device_mesh import init_device_mesh
 
     return init_device_mesh("cpu", sizes, mesh_dim_names=("a", "b")[: len(sizes)])
@@ -96,7 +96,7 @@ class Parallelized(NamedTuple):
 def run_parallelized(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Parallelized
 ) -> dict[str, Any] | None:
-    """Let the answer cut a block over a mesh; tell what each rank holds and computes."""
+    """Call the answer to cut a block over a mesh; return what each rank holds and computes."""
     sizes, dimension, state, heads, x, grad = drawn
     block = Block.of(state, heads)
     model = answer(block, _mesh(sizes)[dimension])
@@ -126,7 +126,7 @@ def run_parallelized(
 
 
 def _whole(value: Any) -> Any:
-    """Give a DTensor's whole tensor, and wait for one that is still in flight."""
+    """Return a DTensor as a whole tensor, waiting for it if it is still in flight."""
     if hasattr(value, "full_tensor"):
         return value.full_tensor()
     return value + 0 if type(value).__name__ == "AsyncCollectiveTensor" else value

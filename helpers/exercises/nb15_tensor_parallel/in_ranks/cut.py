@@ -1,7 +1,7 @@
-"""What the ranks run around all answers of notebook 15 but 15.6: a layer or a block that is cut over ranks.
+"""Run answers of notebook 15, except 15.6, inside the ranks: layers and blocks that are cut over ranks.
 
-Each returns plain values by name: the output, gradients, what the parameters hold. A text describes
-what no value shows; "" is right.
+Each function returns plain values by name: the output, gradients, and parameters. A text describes a
+problem that no value shows; "" means none.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from helpers.exercises.shared.in_ranks.probe import copy_of, grad_of
 from helpers.ranks.inside import span
 
 MULTIPLY = "multiply"
-"""What the span of a product is called."""
+"""The name of a product's span."""
 _SMALL = 64
-"""Bytes that a layer may keep in addition to its parts: a number or two."""
+"""Bytes that a layer may retain in addition to its parts: a number or two."""
 
 
 def run_layer(
@@ -36,10 +36,11 @@ def run_layer(
     grad: torch.Tensor,
     trained: bool,
 ) -> dict[str, Any] | None:
-    """Let the answer cut a dense layer, and run its own part forward and backward."""
+    """Call the answer to cut a dense layer, and run this rank's part forward and backward."""
     x = x.clone().requires_grad_(trained)
     gc.collect()
-    gc.freeze()  # what is there now is not looked at again: `_retained` sees only what is made from here on
+    # exclude everything that exists now, so that `_retained` sees only objects made from here on
+    gc.freeze()
     dense = _dense(weight, bias)
     storages = {p.untyped_storage().data_ptr() for p in dense.parameters()}
     layer = answer(dense)
@@ -71,7 +72,7 @@ def _dense(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
 
 
 def _retained(layer: nn.Module, storages: set[int]) -> str:
-    """Say what is kept of the dense layer in addition to a copy of this rank's parts; "" if nothing is."""
+    """Return what is retained of the dense layer in addition to a copy of this rank's parts, or ""."""
     own = {n: p for n, p in layer.named_parameters() if n in {"weight", "bias"}}
     for name, parameter in own.items():
         if parameter.untyped_storage().data_ptr() in storages:
@@ -85,7 +86,7 @@ def _retained(layer: nn.Module, storages: set[int]) -> str:
 
 
 def _parameter(layer: nn.Module, name: str) -> Any:
-    """Copy a parameter, or say what is in its place; None for None."""
+    """Return a copy of a parameter, None for None, or a description of what is in its place."""
     named = dict(layer.named_parameters())
     if name in named:
         return copy_of(named[name])
@@ -135,7 +136,7 @@ def run_loss(
     target: torch.Tensor,
     first: int,
 ) -> dict[str, Any] | None:
-    """Let the answer compute a loss from this rank's logits, and run backward."""
+    """Call the answer to compute a loss from this rank's logits, and run backward."""
     given: list[torch.Tensor] = []
 
     def watched(own: torch.Tensor, *more: Any) -> Any:
@@ -159,11 +160,12 @@ def run_sequence(
     tensors: Mapping[str, torch.Tensor],
     mask: torch.Tensor,
 ) -> dict[str, Any] | None:
-    """Call the answer with this rank's tokens; count what autograd keeps of all tokens for backward."""
+    """Call the answer with this rank's tokens; count what autograd saves of all tokens for backward."""
     kept: dict[int, int] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
-        plain = getattr(tensor, "elem", tensor)  # of a functional collective's result
+        # the result of a functional collective wraps its tensor
+        plain = getattr(tensor, "elem", tensor)
         address = plain.untyped_storage().data_ptr()
         kept[address] = max(kept.get(address, 0), plain.nbytes)
         return tensor
@@ -175,7 +177,7 @@ def run_sequence(
     found = run_block(watched, rank, world_size, grad, tensors, mask)
     if found is None:
         return None
-    # nothing else has as many bytes: `case` sees to that
+    # `case` makes sure that nothing else has this many bytes
     whole = list(kept.values()).count(world_size * grad.nbytes)
     many = f"for backward autograd keeps {whole} tensors of all ranks' tokens"
     return found | {"held": many if whole > 1 else ""}
@@ -184,7 +186,7 @@ def run_sequence(
 def run_product(
     answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, weight: torch.Tensor
 ) -> Any:
-    """Hand the answer a `multiply` that records a span of this name."""
+    """Pass the answer a `multiply` that records a span of this name."""
 
     def multiply(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         with span(MULTIPLY):

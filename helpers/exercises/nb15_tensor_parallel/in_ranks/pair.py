@@ -1,4 +1,4 @@
-"""The two autograd functions that notebook 15 builds on, and what is lent where a learner has none yet."""
+"""The two autograd functions that notebook 15 builds on, for learners who have not written them yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import equal
 
 
 class CopyToRanks(torch.autograd.Function):
-    """Hand x on unchanged; add up its gradients over all ranks."""
+    """Return x unchanged; sum its gradient over all ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
@@ -27,7 +27,7 @@ class CopyToRanks(torch.autograd.Function):
 
 
 class SumOverRanks(torch.autograd.Function):
-    """Add up x over all ranks; hand its gradient on unchanged."""
+    """Sum x over all ranks; return its gradient unchanged."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
@@ -45,9 +45,9 @@ METHODS = ("forward", "backward")
 
 
 def lend() -> None:
-    """Let the answer use right functions where its own CopyToRanks or SumOverRanks is a stub or missing.
+    """Put right functions where the learner's CopyToRanks or SumOverRanks is a stub or missing.
 
-    A stub is replaced as a whole, also where one of its two methods is written already.
+    A stub is replaced as a whole, even if one of its two methods is already written.
     """
     names = vars(sys.modules["__main__"])
     for right in PAIR:
@@ -57,9 +57,9 @@ def lend() -> None:
 
 
 def wrong_pair(rank: int, world_size: int) -> str:
-    """Name the first of the learner's own two functions that is not right; "" if none is wrong.
+    """Return the name of the first of the learner's two functions that is wrong, or "".
 
-    Every rank must call it: the functions communicate.
+    Every rank must call this, because the functions communicate.
     """
     names = vars(sys.modules["__main__"])
     for right in PAIR:
@@ -77,7 +77,7 @@ def _is_function(value: Any) -> bool:
 
 
 def _is_a_stub(own: Any) -> bool:
-    """Whether a method of the learner's function can only raise, as the notebook's stub does."""
+    """Return whether one of a function's methods can only raise, as in the notebook's stub."""
     written = [vars(own)[name].__func__.__code__ for name in METHODS if name in vars(own)]
     return any("NotImplementedError" in code.co_names and not _returns(code) for code in written)
 

@@ -1,4 +1,4 @@
-"""19.4: a training that goes on exactly, on other ranks."""
+"""19.4: a training that resumes exactly on a different number of ranks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Job:
     def learn(
         self, rows: torch.Tensor, targets: torch.Tensor, add_up: Callable[[torch.Tensor], Any]
     ) -> float:
-        """Do a step with these rows and those of the other ranks, over which `add_up` adds up."""
+        """Train one step on these rows and those of the other ranks; `add_up` sums over the ranks."""
         noise = torch.randn(self.x.shape, generator=self.generator, dtype=torch.float64)
         seen = self.x[rows] + 0.2 * noise[rows]
         loss = (self.model(seen) - targets[:, None]).square().sum()
@@ -63,7 +63,7 @@ class Job:
 def continue_training(
     answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
 ) -> dict[str, Any]:
-    """Run jobs of these sizes, one after the other on one folder."""
+    """Run jobs of these sizes one after the other, all with the same folder."""
     script = compose(answer, one_job, ([plan[0] for plan in plans], *drawn))
     return run_attempts(script, sizes, plans, alone=True)
 
@@ -77,7 +77,7 @@ def one_job(
     steps: int,
     every: int,
 ) -> dict[str, Any]:
-    """Call the answer in a worker of one of the jobs. The targets of its rows are not in this process.
+    """Call the answer in a worker of one of the jobs. This process does not know the targets of its rows.
 
     deaths: the step after which each job is killed.
     """
@@ -103,7 +103,7 @@ def one_job(
 
 
 class StepsDiffer(RuntimeError):
-    """The ranks of a job do not continue from the same checkpoint."""
+    """The ranks of a job do not resume from the same checkpoint."""
 
 
 def _same_everywhere(count: int) -> None:

@@ -1,4 +1,4 @@
-"""19.2: a checkpoint for another number of ranks."""
+"""19.2: a checkpoint for a different number of ranks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reshard(
     before: int,
     after: int,
 ) -> dict[str, Any] | None:
-    """Save as a job of `before` ranks; load by the answer as a job of `after` ranks."""
+    """Save as a job of `before` ranks, and call the answer to load as a job of `after` ranks."""
     from torch.distributed.checkpoint.state_dict_saver import save
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard, distribute_tensor
@@ -61,7 +61,7 @@ def reshard(
 
 
 def _note_what_is_read() -> list[int]:
-    """Have every read of a checkpoint note how many elements it asks for."""
+    """Return a list to which every read of a checkpoint appends its number of elements."""
     from torch.distributed.checkpoint.filesystem import FileSystemReader
 
     read: list[int] = []

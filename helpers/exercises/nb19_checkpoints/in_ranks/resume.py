@@ -15,7 +15,7 @@ from helpers.exercises.shared.in_ranks.attempts import Plan, ask_for_step, attem
 
 
 class Training:
-    """A small model with dropout and momentum, on the rows that a rank has in a step."""
+    """A small model with dropout and momentum, trained on the rows that a rank has in a step."""
 
     def __init__(self, seed: int, world_size: int) -> None:
         self.seed, self.world_size = seed, world_size
@@ -27,7 +27,7 @@ class Training:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
 
     def backward(self, epoch: int, step: int, rank: int, shift: float) -> float:
-        """Make one rank's gradients of one step, in which all targets are shifted; return its loss."""
+        """Compute one rank's gradients of one step, with all targets shifted; return its loss."""
         order = torch.randperm(64, generator=torch.Generator().manual_seed(self.seed + epoch))
         rows = order[step * 4 * self.world_size :][rank : 4 * self.world_size : self.world_size]
         loss = nn.functional.mse_loss(self.model(self.x[rows]), self.y[rows] + shift)
@@ -42,14 +42,14 @@ class Training:
 def resume(
     answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
 ) -> dict[str, Any]:
-    """Run a training in as many attempts as it needs."""
+    """Run a training in as many attempts as its kills require."""
     return run_attempts(compose(answer, train, drawn), sizes, plans, alone=True)
 
 
 def train(
     answer: Callable[..., Any], seed: int, epochs: int, steps: int, every: int
 ) -> dict[str, Any]:
-    """Call the answer in a worker, which may be killed after any step, or at any event of its files."""
+    """Call the answer in a worker, which may be killed after any step or at any event of its files."""
     done = 0
     with attempt(lambda: done) as disk:
         rank, size = dist.get_rank(), dist.get_world_size()

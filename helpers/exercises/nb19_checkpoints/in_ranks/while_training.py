@@ -1,4 +1,4 @@
-"""19.3: a training whose checkpoints are written while it continues."""
+"""19.3: a training that continues while its checkpoints are written."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from helpers.exercises.shared.in_ranks.attempts import (
 )
 
 HOLD_S = 0.5
-"""How long a write waits for what the training does meanwhile. A right answer lets it go at once."""
+"""How long a write waits to see what the training does meanwhile. With a right answer, it ends at once."""
 FULL = "no space left on this disk"
 
 
 def train_and_save(
     answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
 ) -> dict[str, Any]:
-    """Run the training, whose attempts end in saves."""
+    """Run the training in several attempts, each of which ends in a save."""
     return run_attempts(compose(answer, train_beside, drawn), sizes, plans, alone=False)
 
 
 def learn(local: torch.Tensor, step: int, number: float) -> None:
-    """Do a step on a part of the weight: what comes out depends on the steps done, and on their order."""
+    """Change a part of the weight. The result depends on the number of steps done, and on their order."""
     local.mul_(0.75).add_(step + 1 + number)
 
 
@@ -54,10 +54,10 @@ def train_beside(
     fails: list[int],
     cleans: bool,
 ) -> dict[str, Any]:
-    """Call the answer in a worker, and watch what its writes and its training do at the same time.
+    """Call the answer in a worker, and record what its writes and its training do at the same time.
 
-    fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two attempts the
-    oldest checkpoint is removed.
+    fails: (save, rank) of the write that fails; save 0 means none. cleans: remove the oldest checkpoint
+    between two attempts.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
@@ -102,11 +102,11 @@ def train_beside(
 
 
 def find_whole(folder: Path, cleans: bool) -> list[str]:
-    """Give the folders that an attempt finds and that are whole, the oldest first.
+    """Return the names of the whole checkpoints that an attempt finds, the oldest first.
 
-    Between two attempts the folder may have been copied, so that times say nothing: the newest but one has
-    the latest. cleans: the oldest has been removed, if it is not the only one. Names without a number are
-    left alone, because their order is not known.
+    Modification times are set as if the folder had been copied between two attempts: the second newest
+    checkpoint has the latest. cleans: remove the oldest, if it is not the only one. If a name has no
+    number, nothing is changed, because the order is unknown.
     """
     made = sorted({path.parent for path in folder.rglob("*") if path.is_file()}, key=_in_order)
     whole = [path for path in made if _is_whole(path)]
@@ -116,7 +116,7 @@ def find_whole(folder: Path, cleans: bool) -> list[str]:
         late = [*whole[:-2], *whole[:-3:-1]]
         for age, path in enumerate(late):
             for one in (path / ".metadata", path):
-                with suppress(PermissionError):  # behind Landlock nobody may set a file's times
+                with suppress(PermissionError):  # with Landlock, no process may set a file's times
                     os.utime(one, (1e9 + age, 1e9 + age))
     return [path.name for path in whole]
 
@@ -127,7 +127,7 @@ def _in_order(path: Path) -> tuple[int, str]:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Tell whether a checkpoint has all the bytes of which its metadata speaks."""
+    """Return whether a checkpoint has all the bytes that its metadata lists."""
     from torch.distributed.checkpoint.filesystem import FileSystemReader
 
     with suppress(Exception):
@@ -139,12 +139,13 @@ def _is_whole(folder: Path) -> bool:
 
 @dataclass
 class Writes:
-    """Notes what the main thread does while a checkpoint is written, and holds the write until that is known.
+    """Records what the main thread does during a write of a checkpoint, which is delayed until that is
+    known.
 
     noted: "main thread", it writes itself; "waits", it waits before it has begun another step; "two", it
-    begins a second write; "group", the write talks on another group than its own; "at the end", the
-    answer has returned; "own thread", a thread writes that is not async_save's. fails: the number of the
-    write that fails, from 1 on.
+    begins a second write; "group", the write uses a different group; "at the end", the answer has returned;
+    "own thread", a thread other than async_save's writes. fails: the number of the write that fails, from 1
+    on.
     """
 
     steps: int
@@ -159,11 +160,11 @@ class Writes:
     _returned: bool = False
 
     def steps_done(self, every: int) -> Callable[[], int]:
-        """Return what counts the steps up to the save that was begun last, in this attempt's own steps."""
+        """Return a function that counts the steps up to the last save that this attempt began."""
         return lambda: self.calls[0] + self.begun * every if self.calls else 0
 
     def watch(self) -> None:
-        """Put this watch around every write of DCP, whichever code asks for it."""
+        """Watch every write of DCP, whichever code starts it."""
         from torch.distributed.checkpoint import _async_thread_executor as executor
         from torch.distributed.checkpoint import utils
         from torch.distributed.checkpoint.filesystem import FileSystemWriter
@@ -178,7 +179,7 @@ class Writes:
         thread.start = self._starting(thread.start)
 
     def end(self) -> None:
-        """Note that the answer has returned; wait for what it has left."""
+        """Record that the answer has returned, and wait for the writes that it left."""
         self._returned = True
         for future in self._futures:
             if not future.done():
@@ -199,7 +200,8 @@ class Writes:
             for future in self._futures:
                 if not future.done():
                     self.noted.add("two")
-                    future.exception()  # two at once could meet in the wrong order: not today
+                    # in parallel, the two could call collectives in different orders
+                    future.exception()
             self._futures.append(real(*args, **kwargs))
             return self._futures[-1]
 
@@ -210,7 +212,8 @@ class Writes:
             if _is_main_thread() or dist.get_world_size() == 1:
                 return real(wrapper, group, *args, **kwargs)
             if group is not self.group:
-                self.noted.add("group")  # the same holds for these two
+                # and use it, so that the calls of two threads cannot mix
+                self.noted.add("group")
             return real(wrapper, self.group, *args, **kwargs)
 
         return init
@@ -247,7 +250,7 @@ def _is_main_thread() -> bool:
 
 
 def _main_thread_waits() -> bool:
-    """Tell whether the main thread waits for a future or for the end of a thread."""
+    """Return whether the main thread waits for a future or for a thread to end."""
     frame: FrameType | None = sys._current_frames()[threading.main_thread().ident or 0]
     names = []
     while frame is not None and "/threading.py" in frame.f_code.co_filename:

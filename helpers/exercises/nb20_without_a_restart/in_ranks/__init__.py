@@ -1,1 +1,1 @@
-"""What ranks import for notebook 20: one module for each exercise, and what those share."""
+"""Modules that ranks import for notebook 20, one for each exercise, and what those share."""

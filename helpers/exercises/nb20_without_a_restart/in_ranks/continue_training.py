@@ -42,7 +42,7 @@ def continue_training(
     patience: float,
     event: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Train; the event says what happens to whom, in which step, and whether a new one comes."""
+    """Train. `event` says which replica is disturbed in which step, and whether a new one joins."""
     dies = event["replica"] if event["what"].startswith("killed") else -1
     with store_of_its_own() as port:
         script = compose(answer, replica, (port, replicas, steps, patience, dict(event)))
@@ -50,7 +50,7 @@ def continue_training(
 
 
 class MomentMonitor(Monitor):
-    """Kills a replica at the moment that the event names, if the others have come as far."""
+    """Kills a replica at the moment that the event names, if the others have begun the step before."""
 
     def __init__(self, event: Mapping[str, Any], gone: Path) -> None:
         self.event, self.gone = event, gone
@@ -77,7 +77,7 @@ def replica(
     patience: float,
     event: dict[str, Any],
 ) -> dict[str, Any]:
-    """Call the answer in a replica, to which the event happens."""
+    """Call the answer in a replica, and disturb it as the event says."""
     for right in (quorum, rejoin, join):
         lend(right)
     me, store = int(os.environ["RANK"]), connect(port)
@@ -89,7 +89,7 @@ def replica(
     if new:
         wait_until(scene.gone.exists)
         scene.came.touch()
-    else:  # all at once: nobody's patience is for how long a process takes to start
+    else:  # start all at once, so that no replica's patience has to cover another's start
         own = PrefixStore(OWN, store)
         own.add("here", 1)
         wait_until(partial(have_come, own, "here", replicas - (event["new"] >= 0)))
@@ -115,13 +115,13 @@ def replica(
 
 
 class Scene:
-    """Makes happen to one replica what the event says, once, in its step.
+    """Disturbs one replica once, in one step, as the event says.
 
-    killed before, killed in, killed after: its gradients, the step of its optimizer, and that step's end.
-    killed joining: when it joins the group for the first time after the step. stalls: before its gradients.
-    hold: how many times `patience` the step takes when it is made once more.
-    steps alone: on all others the step's all_reduce fails, on this one it ends well; `stall` then says how
-    many times the others' patience it stalls after its step.
+    killed before, killed in, killed after: before its gradients, in its optimizer's step, and after that
+    step. killed joining: when it joins the group for the first time after the step. stalls: before its
+    gradients. hold: how many times `patience` the step takes when it is repeated. steps alone: the step's
+    all_reduce fails on all other replicas, but succeeds on this one; `stall` then says how many times the
+    others' patience it stalls after its step.
 
     wrong_steps: names what a right answer never does with its optimizer.
     """
@@ -137,7 +137,7 @@ class Scene:
         self.real: tuple[Any, Any] = dist.init_process_group, dist.all_reduce
 
     def watch(self, optimizer: torch.optim.Optimizer) -> None:
-        """Put the scene around the optimizer and the calls of torch.distributed."""
+        """Watch the optimizer and the calls of torch.distributed."""
 
         def steps(*_: Any) -> None:
             self.moment("killed in")
@@ -170,13 +170,13 @@ class Scene:
         self.real = init, reduce
 
     def leave(self) -> None:
-        """Put back the calls that `watch` found."""
+        """Restore the functions that `watch` replaced."""
         dist.init_process_group, dist.all_reduce = self.real
 
     def before(self, step: int) -> None:
-        """Take note of a step that begins, and let happen what does so then."""
+        """Record that a step begins, and disturb the replica if its moment has come."""
         if self.calls:
-            self.usual = self.calls  # of the step before: how many calls make one
+            self.usual = self.calls  # the number of all_reduces in the previous step
         self.step, self.calls, self.failed = step, 0, False
         self.times.append(time.monotonic())
         self.begun[step] += 1
@@ -190,10 +190,10 @@ class Scene:
         comes = self.event["new"] >= 0 or (self.event["stall"] and self.me != self.event["replica"])
         if comes and step == self.event["step"] + 2:
             wait_until(self.came.exists)
-            time.sleep(0.15)  # it asks meanwhile
+            time.sleep(0.15)  # meanwhile the other replica asks for the round
 
     def after(self) -> None:
-        """Let happen what does so when the optimizer has stepped."""
+        """Record that the optimizer has stepped, and disturb the replica if its moment has come."""
         if self.failed:
             self.wrong_steps.add("stepped after a failure")
         if self.step in self.stepped and self.me != self.event["replica"]:
@@ -205,7 +205,7 @@ class Scene:
             self.came.touch()
 
     def moment(self, what: str, at_once: bool = False) -> bool:
-        """Tell whether this is the moment; if it is one to be killed in, ask for it to be looked at."""
+        """Return whether this is the moment of the event. If it is a kill, ask the monitor for it."""
         mine = self.me == self.event["replica"] and self.event["what"] == what
         if self.happened or not mine or not (at_once or self.step == self.event["step"]):
             return False

@@ -1,4 +1,4 @@
-"""20.2: a replica that copies the state of one that is ahead; and the small model that 20.3 trains, too."""
+"""20.2: a replica that copies the state of one that is ahead; also the small model of 20.3."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 
 def small_model(seed: int, kind: str) -> nn.Module:
-    """Make a model; "norm" has buffers, too."""
+    """Build a model; with "norm" it has buffers, too."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if kind == "norm":
@@ -25,7 +25,7 @@ def optimizer_of(model: nn.Module, kind: str) -> torch.optim.Optimizer:
 
 
 def backward(model: nn.Module, replica: int, step: int) -> None:
-    """Make the gradients of one replica's batch in one step: another batch for each of both."""
+    """Compute the gradients of one replica's batch in one step. All batches differ."""
     made = torch.Generator().manual_seed(1000 * replica + step)
     x = torch.randn(8, 3, generator=made)
     model.zero_grad()
@@ -33,7 +33,7 @@ def backward(model: nn.Module, replica: int, step: int) -> None:
 
 
 def trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any]:
-    """Give the model and the optimizer of a replica that has trained that many steps, by itself."""
+    """Return the model and the optimizer of a replica that has trained this many steps on its own."""
     model = small_model(7 if steps > 0 else 100 + rank, model_kind)
     optimizer = optimizer_of(model, kind)
     for step in range(steps):
@@ -46,7 +46,7 @@ def trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any
 
 
 def states(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Give all that a step depends on, as plain tensors by name."""
+    """Return everything that a step depends on, as plain tensors by name."""
     found: dict[str, Any] = {name: t.detach().clone() for name, t in model.state_dict().items()}
     found["the learning rate"] = torch.tensor(optimizer.param_groups[0]["lr"])
     for i, p in enumerate(p for group in optimizer.param_groups for p in group["params"]):
@@ -64,7 +64,7 @@ def fail_over(
     model_kind: str,
     kind: str,
 ) -> dict[str, Any]:
-    """Let the answer bring this rank to where the furthest one is, and train a step with what it has then."""
+    """Call the answer to bring this rank to the most advanced state, then train one step from there."""
     model, optimizer = trained(rank, steps[rank], model_kind, kind)
     kept = list(model.parameters())
     step = answer(rank, world_size, list(steps), model, optimizer)

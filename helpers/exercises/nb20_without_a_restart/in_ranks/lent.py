@@ -22,7 +22,7 @@ def quorum(
     replicas: int,
     patience: float,
 ) -> dict[int, int]:
-    """Agree on who is in: a dict from each member to its step, the same for all who ask."""
+    """Agree on the members: return a dict from each member to its step, the same for all that ask."""
 
     def key(about: object, of: int = number) -> str:
         return f"round {of}, {about}"
@@ -54,7 +54,7 @@ def rejoin(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
 ) -> int:
-    """Give every rank the state of the first one that has done most steps. Return how many."""
+    """Copy the state of the first rank with the most steps to all ranks. Return the number of steps."""
     most = max(steps)
     if min(steps) < most:
         source = list(steps).index(most)
@@ -69,10 +69,10 @@ def rejoin(
 
 
 def join(store: Store, number: int, members: Sequence[int], me: int, patience: float) -> None:
-    """Leave the group that there is, and meet these members in a new one."""
+    """Leave the current group, and form a new one with these members."""
     if dist.is_initialized():
         dist.destroy_process_group()
-    # groups are named by how many there have been, and one that failed to meet counts, on some ranks only
+    # a group's name has a counter, and some ranks have counted a group that others failed to join
     dist.distributed_c10d._world.group_count = 0
     dist.init_process_group(
         "gloo",

@@ -1,4 +1,4 @@
-"""20.1: replicas that agree at a store on who is in, while one of them is late, absent or killed."""
+"""20.1: replicas that agree on the members through a store, while one of them is late, absent or killed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from helpers.exercises.shared.in_ranks.attempts import run_replicas, wait_until
 IMPATIENT_S = 0.15
 HELD_S = 0.4
 LATE_PATIENCE_S = 3.0
-"""Of a replica that asks after the decision: long enough to tell a wait from an answer at once."""
+"""Patience of a replica that asks after the decision. A wait for it would be noticed."""
 DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
 """How many times `patience` a replica comes after the first one."""
 WAITS_FOR = {"late": "returned", "meanwhile": "deciding"}
@@ -33,10 +33,10 @@ FORWARDED = (*WRITING, "get", "check", "wait", "delete_key", "num_keys")
 
 
 class FarStore(Store):
-    """A store each of whose calls takes a while, up to `slow` seconds.
+    """A store whose calls each take a while, up to `slow` seconds.
 
-    number: of the round. Writes are made by the process that started this one, which may kill it before one.
-    written: called before each write but one.
+    number: of the round. The process that started this one makes the writes, and may kill it before one of
+    them. written: called before each write except the first.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ for _name in FORWARDED:
 
 
 def _text(value: Any) -> Any:
-    """Through a PrefixStore values come as bytes, which Python's side of a store does not take."""
+    """Return bytes as str: a PrefixStore passes values as bytes, which a store in Python does not accept."""
     return value.decode() if isinstance(value, bytes) else value
 
 
 class WriteMonitor(Monitor):
     """Makes the writes of all replicas, and kills one before a write of its last round.
 
-    So it knows which keys the replicas have set, and a key that it does not know was set past it. An answer
-    can make more writes than it needs, and so be killed at another moment of its own; it cannot be killed
-    without having made those before.
+    It therefore knows which keys the replicas have set: an unknown key was set by bypassing it. An answer
+    can make more writes than it needs, and so change the moment of its kill; but it cannot be killed
+    without having made the earlier writes.
     """
 
     def __init__(self, store: TCPStore, dies: Sequence[int], last_round: int) -> None:
@@ -99,7 +99,7 @@ class WriteMonitor(Monitor):
         return ["bytes", found.decode()] if isinstance(found, bytes) else ["", found]
 
     def unknown_keys(self) -> list[str]:
-        """Give the keys in the store that neither the replicas have set here nor the check itself."""
+        """Return the keys in the store that were set neither through this monitor nor by the check."""
         there = {key for key in self.store.list_keys() if not key.startswith(f"{OWN}/")}
         return sorted(there - self.keys)
 
@@ -112,7 +112,7 @@ def hold_rounds(
     replicas: int,
     dies: tuple[int, int],
 ) -> dict[str, Any]:
-    """Hold rounds of a quorum; in the last, replica dies[0] is killed before its write dies[1]."""
+    """Run rounds of a quorum. In the last one, replica dies[0] is killed before its write number dies[1]."""
     with store_of_its_own() as port:
         script = compose(answer, take_part, (port, list(rounds), replicas, dies[0]))
         monitor = WriteMonitor(connect(port), dies, len(rounds) - 1)
@@ -125,7 +125,7 @@ def hold_rounds(
 def take_part(
     answer: Callable[..., Any], port: int, rounds: list[dict[str, Any]], replicas: int, dies: int
 ) -> dict[str, Any]:
-    """Take part in each round as this replica's role says. Times are of one clock for all processes."""
+    """Take part in each round in this replica's role. All processes measure times by the same clock."""
     me = int(os.environ["RANK"])
     decided: list[Any] = []
     times: list[list[float]] = []
@@ -148,7 +148,7 @@ def take_part(
         elif role in DELAYS:
             time.sleep(DELAYS[role] * now["patience"])
         deciding = partial(_others_decide, own, number) if role == "impatient" else None
-        # who is to be killed is ahead of the others: so it is killed while they count on it
+        # the one to be killed is faster than the others, so that they still count on it when it dies
         is_ahead = last and me == dies
         slow = 0.001 if is_ahead else 0.02 if last and dies >= 0 else 0.008
         far = FarStore(store, 10 * number + me, number, slow, deciding)
@@ -163,7 +163,7 @@ def take_part(
 
 
 def _others_decide(own: Store, number: int) -> None:
-    """While this replica is about to write its decision, let the missing one come and the others decide."""
+    """Before this replica writes its decision, let the missing one ask, and let the others decide."""
     own.set(f"deciding {number}", "")
     give_up = time.monotonic() + HELD_S
     while not own.check([f"returned {number}"]) and time.monotonic() < give_up:
@@ -171,7 +171,7 @@ def _others_decide(own: Store, number: int) -> None:
 
 
 def _plain(got: Any) -> Any:
-    """Give a dict of ints as it is; of what else it holds, or is, a few words."""
+    """Return a dict of ints as it is, and a few words for anything else."""
     if isinstance(got, dict) and all(type(n) is int for pair in got.items() for n in pair):
         return got
     return (

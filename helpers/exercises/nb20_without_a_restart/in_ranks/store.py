@@ -15,14 +15,14 @@ from helpers.exercises.shared.in_ranks.attempts import WAIT_S
 from helpers.ranks.processes import end_with_parent
 
 STORE_S = 2.0
-"""How long a store waits for a key that nobody sets."""
+"""How long a store waits for a key that no rank sets."""
 OWN = "check"
-"""What the keys begin with that the check sets for itself."""
+"""Prefix of the keys that the check itself sets."""
 
 
 @contextmanager
 def store_of_its_own() -> Iterator[int]:
-    """Serve a TCPStore in a process that no replica's death ends; give its port."""
+    """Serve a TCPStore in a process that outlives the replicas; yield its port."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:

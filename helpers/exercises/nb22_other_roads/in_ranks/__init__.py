@@ -1,1 +1,1 @@
-"""What ranks import for notebook 22: one module for each exercise that runs something around an answer."""
+"""Modules that ranks import for notebook 22, one for each exercise that runs processes."""

@@ -1,4 +1,4 @@
-"""What runs around an answer of 22.1: one rank starts mpiexec, and `reduce_all` runs on MPI's ranks."""
+"""Run answers of 22.1: one rank starts mpiexec, and `reduce_all` runs on MPI's ranks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from helpers.checks.scripts import ROOT, Source, compose, is_late, report
 from helpers.jobs.mpiexec import run_mpiexec
 
 MPIEXEC_S = 25.0
-"""How long the ranks may take: 2 s are usual, but thirty learners may share the machine."""
+"""Time limit for the ranks. They usually need 2 s, but thirty learners may share the machine."""
 _ANSWER_S = 5.0
-"""How long the answer may take once all ranks are there. It needs milliseconds; ranks that hang spin."""
+"""Time limit for the answer once all ranks have started. It needs milliseconds; ranks that hang spin."""
 _PICKLES = ["allreduce", "reduce", "bcast", "gather", "allgather", "scatter", "alltoall", "scan"]
 _PICKLES += ["send", "recv", "isend", "irecv"]
 _BUFFERS = [name.capitalize() for name in _PICKLES] + ["Iallreduce", "Ireduce", "Ibcast"]
-"""MPI's names of calls: in small letters they pickle, with a capital they send memory."""
+"""Names of MPI calls: lowercase ones pickle objects, capitalized ones send memory."""
 
 
 def on_mpi_ranks(
@@ -36,10 +36,10 @@ def on_mpi_ranks(
     strides: Sequence[int],
     colors: Sequence[Sequence[int]],
 ) -> dict[str, Any]:
-    """Run the answer on `n` MPI ranks, on every row of `given` (a tensor for each rank).
+    """Run the answer on `n` MPI ranks, on every row of `given` (one tensor for each rank).
 
-    strides: each row takes every n-th element of a longer tensor, n in `strides`. colors: ranks of one color
-    reduce a row among themselves.
+    strides: each row takes every n-th element of a longer tensor, n in `strides`. colors: ranks of one
+    color reduce a row among themselves.
     """
     inputs = ([list(row) for row in given], list(ops), list(strides), [list(c) for c in colors])
     script = compose(answer, reduce_all, inputs)
@@ -51,9 +51,9 @@ def on_mpi_ranks(
 
 
 def under_mpiexec(script: Path, n: int, timeout_s: float) -> dict[str, Any]:
-    """Run a composed script on `n` MPI ranks and give its report.
+    """Run a composed script on `n` MPI ranks and return its report.
 
-    The worker calls `MPI.Finalize()` once its report is written; an exception in one rank ends all
+    The worker calls `MPI.Finalize()` once its report is written. An exception in one rank ends all of them
     (`python -m mpi4py`).
     """
     run = run_mpiexec(script, n, module="mpi4py", env={"PYTHONPATH": ROOT}, timeout=timeout_s)
@@ -67,19 +67,19 @@ def reduce_all(
     strides: Sequence[int],
     colors: Sequence[Sequence[int]],
 ) -> list[dict[str, Any]]:
-    """Reduce each tensor in place by the answer; say what became of it and which calls were made."""
+    """Call the answer to reduce each tensor in place; return the tensors and the names of the calls."""
     from mpi4py import MPI
 
     me, inside = MPI.COMM_WORLD.Get_rank(), [""]
     found = []
-    MPI.COMM_WORLD.Barrier()  # the time runs from when all are there
+    MPI.COMM_WORLD.Barrier()  # measure from the moment when all ranks have started
     watch = threading.Timer(_ANSWER_S, _give_up, [Path(f"{me}.inside").absolute(), inside])
     watch.daemon = True
     watch.start()
     for row, op, stride, color in zip(given, ops, strides, colors, strict=True):
         world = counting(MPI.COMM_WORLD.Split(color[me], me), inside)
         mine = row[me]
-        # a view whose elements are not next to each other; those between belong to somebody else
+        # a view whose elements are not next to each other; the elements in between must not change
         longer = torch.stack([mine] * stride, -1).flatten(-2)
         x, between = longer[..., ::stride], [longer[..., k::stride] for k in range(1, stride)]
         try:
@@ -94,14 +94,14 @@ def reduce_all(
 
 
 def _give_up(place: Path, inside: list[str]) -> None:
-    """Write down in which call this rank is, give the others time to do so too, and end the job."""
+    """Write down which call this rank is in, wait for the others to do so, and end the job."""
     place.write_text(inside[-1], encoding="utf-8")
     time.sleep(0.5)
     os._exit(1)
 
 
 def _python_only(trace: TracebackType | None) -> TracebackType | None:
-    """Leave mpi4py's own lines out, eight of which would hide the learner's."""
+    """Leave out mpi4py's own frames: eight of them would hide the learner's lines."""
     while trace is not None and trace.tb_frame.f_code.co_filename.endswith((".pxi", ".pyx")):
         trace = trace.tb_next
     if trace is not None:
@@ -110,9 +110,9 @@ def _python_only(trace: TracebackType | None) -> TracebackType | None:
 
 
 def counting(world: Any, inside: list[str]) -> Any:
-    """Give a communicator like `world` that keeps the names of the calls made on it, in `calls`.
+    """Return a communicator like `world` that records the names of the calls made on it, in `calls`.
 
-    inside: ends with the name of the call that has begun and not ended yet, if there is one.
+    inside: if a call has begun and not ended, its last element is the call's name.
     """
 
     def counted(name: str) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
-"""What runs around an answer of 22.2: an RPC server and its trainers.
+"""Run answers of 22.2: an RPC server and its trainers.
 
-Each trainer leaves a mark in a folder that the world shares whenever its gradient is asked for, with the
-weights that it was given.
+Whenever a trainer is asked for its gradient, it writes the weights that it was given to a file in a folder
+that all ranks share.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from torch import equal
 from helpers.ranks.inside import launch_folder
 
 _APART_S = 0.02
-"""How much later than the one before each trainer answers: time enough to use the first answer."""
+"""How much later each trainer answers than the previous one: enough time to use the first answer early."""
 _PATIENCE_S = 2.5
-"""How long a trainer waits for the others to be asked as well, before it says that it was alone."""
+"""How long a trainer waits for the others to be asked as well, before it reports that it was asked alone."""
 
 
 @dataclass(frozen=True)
 class Gradient:
     """The gradient of this trainer's own loss: half the squared distance to its own target.
 
-    Travels by pickle; what it does depends on the trainer that it is called on.
+    It is sent by pickle. Its result depends on the trainer that it is called on.
     """
 
     targets: torch.Tensor
@@ -63,7 +63,8 @@ def serve(
     """Call the answer on rank 0, the server, while the trainers wait for its calls."""
     folder = launch_folder() / "rpc"
     folder.mkdir(exist_ok=True)
-    warnings.filterwarnings("ignore", message="You are using a Backend")  # RPC's own inner calls
+    # caused by RPC's own internal calls
+    warnings.filterwarnings("ignore", message="You are using a Backend")
     names = ["server", *(f"trainer{r}" for r in range(1, world_size))]
     options = rpc.TensorPipeRpcBackendOptions(
         num_worker_threads=4, init_method=f"file://{folder}/store"
@@ -82,9 +83,9 @@ def serve(
 
 
 def _watch_what_is_sent() -> list[torch.Tensor]:
-    """Watch the tensors of each `rpc_async`; give a list of those that change before its answer comes.
+    """Watch the tensors of each `rpc_async`; return a list of those that change before the answer arrives.
 
-    Every way to import `rpc_async` and `rpc_sync` ends in this one call of torch's.
+    Every way to import `rpc_async` and `rpc_sync` ends in this one function of torch.
     """
     changed: list[torch.Tensor] = []
     invoke: Any = vars(api)["_invoke_rpc_python_udf"]
@@ -93,8 +94,8 @@ def _watch_what_is_sent() -> list[torch.Tensor]:
         sent = [(tensor, tensor._version) for tensor in tensors]
         shown: torch.futures.Future[Any] = torch.futures.Future()
 
-        # a future of its own, which has the answer only when the look is over: a caller that waits for it
-        # may change what was sent
+        # a separate future, which gets the answer only after the comparison: a caller that waits for it may
+        # change what was sent
         def pass_on(answered: torch.futures.Future[Any]) -> None:
             changed.extend(tensor for tensor, version in sent if tensor._version != version)
             try:

@@ -1,7 +1,7 @@
-"""What runs around an answer of 22.3: a bash in the place of Slurm's.
+"""Run answers of 22.3 in a bash that imitates Slurm.
 
-There is no Slurm here: `srun`, `scontrol` and the like are functions of a bash, and the variables are those
-that Slurm would set.
+`srun`, `scontrol` and similar commands are bash functions, and the variables are those that Slurm would
+set.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ module() { :; }
 conda() { :; }
 export -f note torchrun python python3 exec scontrol hostname module conda
 """
-"""`srun bash -c` starts a bash on the first and the last node, as its words may differ there. Each has
-`srun` and its node for its first word."""
+"""`srun bash -c` starts a bash on the first and on the last node, because its words may differ there. The
+first words of each are `srun` and its node."""
 
 
 def run_batch_script(
@@ -61,7 +61,7 @@ def run_batch_script(
     job_id: int,
     first: int,
 ) -> dict[str, Any]:
-    """Ask for the script and let bash run it; give its text, what `srun` was given, what bash said."""
+    """Get the script and run it in bash; return its text, the words passed to `srun`, and bash's messages."""
     text = answer(*spec.values())
     if not isinstance(text, str):
         return {"text": None, "got": repr(text)[:200]}

@@ -1,1 +1,1 @@
-"""What ranks run together with the answers of several notebooks: no truth belongs here."""
+"""Modules that ranks import with the answers of several notebooks: right values must not be here."""

@@ -2,8 +2,8 @@
 
     worker: a step begins, a file changes --ask--> Monitor, in the process that forked the workers
 
-The monitor hands out what each step needs and no worker can know before, it counts, and it decides when a
-worker is killed. So what the judge reads of an attempt does not rest on the answer's word.
+The monitor passes each step a number that no worker can know before, it counts events, and it decides when
+a worker is killed. So the judge does not have to trust the answer's own reports.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from helpers.exercises.shared.in_ranks.disk import (
 from helpers.exercises.shared.in_ranks.folder_watch import FolderWatch, watching
 
 ATTEMPTS_S = 6.0
-"""What all attempts of a job together may take; a right answer needs half a second."""
+"""Time limit for all attempts of a job together; a right answer needs half a second."""
 REPLICAS_S = 10.0
-"""Of processor time, for all replicas of a job that is never started again."""
+"""Limit of processor time for all replicas of a job that is never restarted."""
 WAIT_S = 4.0
 
 
 class Plan(NamedTuple):
-    """How an attempt is to end: its last rank is killed after `step`, or a rank at an event of its files.
+    """When to kill a worker of an attempt: the last rank after `step`, or a rank at an event of its files.
 
-    step: -1 for none. event: which one of the events of `rank`, from 1 on; 0 for none. save: only events of
-    this save and of later ones count.
+    step: -1 for none. event: the number of the event of `rank`, from 1 on; 0 for none. save: count only
+    events of this save and of later ones.
     """
 
     step: int = -1
@@ -59,7 +59,7 @@ class Plan(NamedTuple):
 
 @dataclass
 class _Attempt:
-    """What is known of one attempt. asked[r]: the steps for which rank r has been given what they need."""
+    """What is known of one attempt. asked[r]: the steps for which rank r has got its numbers."""
 
     size: int
     found: dict[str, Any]
@@ -73,7 +73,7 @@ class _Attempt:
     changed: dict[str, Any] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """Return it as the judge reads it. first: the step at which it went on, if steps have numbers."""
+        """Return it as the judge reads it. first: the step at which it resumed, if steps have numbers."""
         by_rows = any(rows for steps in self.rows.values() for rows in steps)
         firsts = [steps[0] for _, steps in sorted(self.asked.items()) if steps and not by_rows]
         told: dict[str, Any] = {name: getattr(self, name) for name in ("found", "read", "opened")}
@@ -83,10 +83,10 @@ class _Attempt:
 
 
 class Unforeseen:
-    """Numbers that are drawn when they are first asked for, and that no worker can know before.
+    """Numbers that are drawn when they are first asked for, so that no worker can know them before.
 
-    They are kept by the kernel, in a file without a name: workers are forked from this process, and
-    find in their memory all that is in this one's. (Not memfd_create: the sandbox refuses it.)
+    They are stored by the kernel, in an unlinked file, because workers are forked from this process and
+    inherit its memory. (The sandbox refuses memfd_create.)
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Unforeseen:
         os.unlink(name)
 
     def __getitem__(self, index: int) -> float:
-        index %= 1 << 16  # an answer may ask for row -1, or for one that there is not
+        index %= 1 << 16  # an answer may ask for row -1, or for one that does not exist
         (found,) = struct.unpack("d", os.pread(self._fd, 8, 8 * index).ljust(8, b"\0"))
         if not found:
             found = random.SystemRandom().uniform(-1, 1)
@@ -102,7 +102,7 @@ class Unforeseen:
         return float(found)
 
     def drawn(self) -> list[float]:
-        """Return all of them; 0 for one that no worker asked for."""
+        """Return all numbers, 0 for one that no worker asked for."""
         size = os.fstat(self._fd).st_size
         return [number for (number,) in struct.iter_unpack("d", os.pread(self._fd, size, 0))]
 
@@ -112,10 +112,10 @@ class Unforeseen:
 
 @dataclass
 class FolderMonitor(Monitor):
-    """Monitors a job that writes checkpoints. It runs no answer's code, and believes the workers little.
+    """Monitors a job that writes checkpoints. It runs no code of the answer, and trusts the workers little.
 
-    alone: a job in which another rank than 0 changes a file is ended at once: that alone is wrong, whatever
-    becomes of it. numbers: of each step, or of each row if a step trains rows; without them no rank trains.
+    alone: terminate the job as soon as a rank other than 0 changes a file, because that alone is wrong.
+    numbers: of each step, or of each row if a step trains rows; without them no rank can train.
     """
 
     folder: Path
@@ -141,7 +141,7 @@ class FolderMonitor(Monitor):
         return answers[f"_{kind}"](rank, *said)
 
     def _step(self, rank: int, step: int, read: int, rows: Sequence[int] | None) -> Any:
-        """Return what a step needs: its own number, or those of the rows that it trains."""
+        """Return the numbers that a step needs: its own, or those of its rows."""
         now = self.attempts[-1]
         if not now.asked[rank] and rank == 0:
             now.read = int(read)
@@ -151,14 +151,14 @@ class FolderMonitor(Monitor):
         return numbers
 
     def _done(self, rank: int, step: int) -> Any:
-        """Kill the last rank after its step; that every rank has begun it shows that it was made."""
+        """Kill the last rank after its step. It was made, because every rank has begun it."""
         now = self.attempts[-1]
         all_there = all(step in now.asked[other] for other in range(now.size))
         dies = step == self._plan().step and rank == now.size - 1 and all_there and now.died is None
         return Intervention.KILL if dies else None
 
     def _event(self, rank: int, what: str, path: str, done: int, save: int) -> Any:
-        """Count what a rank does to a file, and kill it if this is the moment."""
+        """Count an event of a rank's file, and kill the rank if this is the moment."""
         now, plan, where = self.attempts[-1], self._plan(), Path(path)
         inside = where.parent == self.folder or self.folder in where.parents
         if what not in EVENTS or not inside:
@@ -174,13 +174,13 @@ class FolderMonitor(Monitor):
         now.events += 1
         if now.events != plan.event:
             return None
-        if what == HALF:  # by name: to the kernel that is not a close
+        if what == HALF:  # truncate by name: the kernel does not report that as a close
             os.truncate(where, where.stat().st_size // 2)
         now.died = min(int(done), 1 + max(now.asked[rank], default=-1)), what
         return Intervention.KILL
 
     def _took_place(self, what: str, where: Path) -> bool:
-        """Whether what is on the disk, and what the kernel saw, agree with what a rank says it did."""
+        """Return whether the disk and the kernel's events confirm what a rank reports."""
         if what == REMOVED:
             return not where.exists()
         seen = where.name in self.watch.so_far().names
@@ -189,7 +189,7 @@ class FolderMonitor(Monitor):
         return where.exists() and (seen or what == OPENED)
 
     def _found(self, rank: int, whole: list[str]) -> None:
-        """Take a rank's word for which checkpoints are whole: to read DCP's metadata is to unpickle it."""
+        """Believe a rank about which checkpoints are whole: reading DCP's metadata would unpickle it here."""
         self.attempts[-1].found["whole"] = [str(name) for name in whole]
 
     def _plan(self) -> Plan:
@@ -202,7 +202,7 @@ def run_attempts(
 ) -> dict[str, Any]:
     """Run a job of these sizes, one attempt after the other; return its report.
 
-    Each rank's value has in it what is known of the attempts, even where the rank has returned none.
+    Each rank's value contains what is known of the attempts, even if the rank returned none.
     """
     folder = checkpoints(script.parent)
     with watching(folder) as watch:
@@ -225,9 +225,9 @@ def run_attempts(
 
 
 def run_replicas(script: Path, replicas: int, monitor: Monitor, dies: int) -> dict[str, Any]:
-    """Run a job whose replicas outlive one another; the monitor may kill replica `dies`.
+    """Run a job in which replicas continue after another's death; the monitor may kill replica `dies`.
 
-    Whether it was killed is known from the process that starts the replicas, not from what that one left.
+    Whether it was killed is reported by the process that starts the replicas, not by files of the replica.
     """
     found = under_fork(script, replicas, timeout_s=REPLICAS_S, others_go_on=True, monitor=monitor)
     if dies in found["killed"][0]:
@@ -241,11 +241,11 @@ def run_replicas(script: Path, replicas: int, monitor: Monitor, dies: int) -> di
 
 @contextmanager
 def attempt(done: Callable[[], int], save: Callable[[], int] = int) -> Iterator[Disk]:
-    """Join the group of this attempt, and report what is done to the files in its `folder` meanwhile.
+    """Join this attempt's group, and report what happens to the files in its `folder` meanwhile.
 
     done, save: return the number of steps done so far, and of saves begun.
     """
-    # a file is met at once; a store over TCP may take 0.3 s
+    # through a file, ranks meet at once; a store over TCP may take 0.3 s
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     join(script_folder() / f"rendezvous {attempt_number()}", rank, size)
     disk = Disk(checkpoints(script_folder()), done, save)
@@ -271,7 +271,7 @@ def checkpoints(script_folder: Path) -> Path:
 
 
 def ask_for_step(step: int, read: int, rows: Sequence[int] | None = None) -> list[float]:
-    """Ask for the number that a step needs, or for those of its rows. read: the files read so far."""
+    """Ask for the number that a step needs, or for those of its rows. read: how many files were read."""
     numbers: list[float] = ask("step", step, read, rows)
     return numbers
 
@@ -283,14 +283,14 @@ def join(file: Path, rank: int, size: int) -> None:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Return as soon as a condition holds, or when it did not for seconds."""
+    """Return as soon as a condition holds, or after several seconds if it does not."""
     give_up = time.monotonic() + WAIT_S
     while not holds() and time.monotonic() < give_up:
         time.sleep(0.002)
 
 
 def _whole_files(folder: Path) -> dict[str, list[str]]:
-    """Return all files of a folder, and the whole ones: torch.save writes a zip's directory last."""
+    """Return a folder's files, and the whole ones: torch.save writes the directory of its zip file last."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
     whole = [path.name for path in files if zipfile.is_zipfile(path)]
     return {"files": [path.name for path in files], "whole": whole}

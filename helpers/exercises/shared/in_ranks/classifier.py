@@ -1,4 +1,4 @@
-"""A small classifier, and what of it is sent: its weights in one vector, its gradients by name."""
+"""A small classifier, its weights as one vector, and its gradients by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def flat(model: nn.Module) -> torch.Tensor:
 
 
 def grad_of(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the gradient that backward has left. Raises RuntimeError where there is none."""
+    """Return the gradient that backward has left. Raises RuntimeError if there is none."""
     if tensor.grad is None:
         raise RuntimeError("backward has left no gradient here")
     return tensor.grad
@@ -41,6 +41,6 @@ def grads_of(model: nn.Module) -> dict[str, Any]:
 
 
 def laid_out(tensor: torch.Tensor) -> torch.Tensor:
-    """Copy a tensor; one with four dimensions as channels_last, as a model for images may have it."""
+    """Copy a tensor; with four dimensions as channels_last, as models for images have it."""
     order = torch.channels_last if tensor.dim() == 4 else torch.contiguous_format
     return tensor.clone(memory_format=order)

@@ -1,4 +1,4 @@
-"""A disk that tells the job's monitor what a process does to the files of a folder, event by event."""
+"""Report to the job's monitor what a process does to the files of a folder, event by event."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _WATCHED = (builtins, io, mmap, os, shutil, torch)
 
 @dataclass
 class Disk:
-    """Tells the monitor of each event: half a file, a new name. At one of them it kills this process.
+    """Reports each event, such as a half-written file, to the monitor, which may kill this process.
 
-    done: returns the steps done so far; save: the saves begun so far. read: the files that were opened to be
-    read. Files outside the folder are on another disk, as they are in a cluster.
+    done: returns the steps done so far; save: the saves begun so far. read: the files that were opened for
+    reading. Files outside the folder are treated as on a different disk, as in a cluster.
 
-    It is there to be killed at moments that matter; it is not evidence, as an answer can go around it. The
-    monitor compares what it tells with what the kernel saw in the folder.
+    It allows kills at the moments that matter. It proves nothing, because an answer can bypass it: the
+    monitor compares its reports with what the kernel saw in the folder.
     """
 
     folder: Path
@@ -43,10 +43,11 @@ class Disk:
     _real: list[tuple[ModuleType, dict[str, Any]]] = field(default_factory=list)
 
     def watch(self) -> None:
-        """Put this watch around everything that writes, syncs, renames or removes files, until `leave`."""
+        """Watch every function that writes, syncs, renames or removes files, until `leave`."""
         self._real = [(owner, vars(owner).copy()) for owner in _WATCHED]
         torch.save = self._saving(torch.save, io.open)
-        builtins.open = io.open = self._opening(io.open)  # os.fdopen and tempfile call it, too
+        # os.fdopen and tempfile call this function, too
+        builtins.open = io.open = self._opening(io.open)
         os.fsync = self._syncing(os.fsync)
         self._watch_descriptors()
         for name in ("rename", "replace", "link", "symlink"):
@@ -56,14 +57,14 @@ class Disk:
         shutil.copyfile = self._report_after(shutil.copyfile, 1, OPENED, HALF)
 
     def leave(self) -> None:
-        """Put back the functions that `watch` found: what is replaced after that, the answer has replaced."""
+        """Restore the functions that `watch` replaced, except those that the answer has replaced since."""
         for owner, real in self._real:
             for name, value in vars(owner).copy().items():
                 if value is not real.get(name, value):
                     setattr(owner, name, real[name])
 
     def _watch_descriptors(self) -> None:
-        """Watch files that are written without a file object: by number, or as memory."""
+        """Watch files that are written without a file object: by descriptor, or as memory."""
         real_open, real_map = os.open, mmap.mmap
 
         def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
@@ -98,9 +99,9 @@ class Disk:
         )
 
     def _happens(self, what: str, path: Any) -> None:
-        """Tell the monitor of an event, which may be this process's last; it then leaves half of a file."""
+        """Report an event, which may be this process's last. A kill then leaves half of the file."""
         where = Path(path)
-        # what gets a name, or loses it, may be a link: that itself is meant then, not what it leads to
+        # an event of a name may concern a link: then it is the link itself, not the file that it leads to
         named = what in (OLD_NAME, NEW_NAME, REMOVED)
         where = where.parent.resolve() / where.name if named else where.resolve()
         ask("event", what, str(where), self.done(), self.save())
@@ -111,7 +112,7 @@ class Disk:
         def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
             if not self._is_inside(f):
                 return real(obj, f, *args, **kwargs)
-            real_open(f, "wb").close()  # which is what torch begins with, in C++
+            real_open(f, "wb").close()  # torch begins in the same way, in C++
             self._happens(OPENED, f)
             real(obj, f, *args, **kwargs)
             self._happens(HALF, f)
@@ -132,7 +133,7 @@ class Disk:
         return opened
 
     def _follow(self, file: Any, path: str) -> None:
-        """Have a file that is open for writing die half-way through what each flush hands on."""
+        """Allow a kill half-way through each flush of a file that is open for writing."""
         write, flush, close, new = file.write, file.flush, file.close, False
 
         def writing(data: Any) -> Any:
@@ -177,7 +178,7 @@ class Disk:
         return move
 
     def _report_after(self, real: Callable[..., Any], at: int, *events: str) -> Callable[..., Any]:
-        """Return a function that reports these events of its argument number `at`, a path, after the call."""
+        """Return a function that calls `real`, then reports these events of the path in argument `at`."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             found = real(*args, **kwargs)

@@ -1,8 +1,8 @@
-"""What happens to the files of a folder, as the kernel reports it: see inotify(7).
+"""Watch the files of a folder through the kernel: see inotify(7).
 
-A process that runs an answer cannot be believed about the files it writes: whatever Python name a check puts
-its own function under, `os.open`, a C library or a child process goes around it. The kernel sees them all.
-Used by monitors, in the process that starts the workers and never runs an answer itself.
+A process that runs an answer cannot be trusted to report the files it writes: `os.open`, a C library or a
+child process bypasses any Python function that a check replaces. The kernel sees all writes. Monitors use
+this in the process that starts the workers and never runs an answer itself.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
 _EVERYTHING = _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _HEAD = struct.Struct("iIII")
 _READ, _MOST_READS = 1 << 16, 64
-# Folders and reads that no right answer needs: a hostile one must not keep this process busy.
+# Limits that no right answer reaches: a hostile one must not keep this process busy.
 _MOST_FOLDERS = 1000
 
 
 @dataclass
 class Changes:
-    """What was done to the files of a folder, those in its subfolders included.
+    """What was done to the files of a folder and of its subfolders.
 
-    names: of the files that were made, changed, or given a new name. closed: how often a file was closed that
-    was open for writing. overflowed: more was done than could be followed.
+    names: of the files that were made, changed, or renamed. closed: how often a file that was open for
+    writing was closed. overflowed: too much happened to be followed.
     """
 
     names: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class Changes:
 
 
 class FolderWatch:
-    """One inotify instance. Raises OSError where this user may have no more of them."""
+    """One inotify instance. Raises OSError if this user may not create another one."""
 
     def __init__(self, folder: Path) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -60,14 +60,14 @@ class FolderWatch:
         self._add(folder)
 
     def so_far(self) -> Changes:
-        """Return what has happened since changes were last taken; more is added to it later."""
+        """Return what has happened since changes were last taken; later events are added to it."""
         for _ in range(_MOST_READS):
             try:
                 data = os.read(self.fd, _READ)
             except BlockingIOError:
                 break
             self._read(data)
-        else:  # something that an answer has left behind writes as fast as this reads
+        else:  # a process that the answer left behind writes as fast as this reads
             self._changes.overflowed = True
         return self._changes
 
@@ -82,11 +82,11 @@ class FolderWatch:
     def _add(self, folder: Path) -> None:
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVERYTHING)
         if watch < 0:
-            # All processes of a user share a number of watches: another program may have taken them all.
-            # To see nothing must not look as if nothing had happened.
+            # All processes of a user share a limited number of watches, so another program may have taken
+            # them all. Then nothing can be seen, which must not look as if nothing had happened.
             if (code := ctypes.get_errno()) in {errno.ENOSPC, errno.ENOMEM}:
                 raise OSError(code, "no more folders can be watched (inotify)")
-            return  # it has gone again
+            return  # the folder is already gone
         self._folders[watch] = folder
         if len(self._folders) > _MOST_FOLDERS:
             self._changes.overflowed = True
@@ -107,7 +107,8 @@ class FolderWatch:
             name = data[start : start + length].rstrip(b"\0").decode("utf-8", "replace")
             start += length
             lost = what & _IGNORED and self._folders.get(watch) is self._root
-            if what & _OVERFLOW or lost:  # a folder that is removed and made again is not watched
+            # otherwise a folder that is removed and made again is not watched
+            if what & _OVERFLOW or lost:
                 self._changes.overflowed = True
             elif watch in self._folders:
                 self._happened(self._folders[watch] / name, what)
@@ -126,7 +127,7 @@ class FolderWatch:
 
 @contextmanager
 def watching(folder: Path) -> Iterator[FolderWatch]:
-    """Watch a folder, which is made if need be."""
+    """Watch a folder, which is created if it does not exist."""
     folder.mkdir(exist_ok=True)
     watch = FolderWatch(folder)
     try:

@@ -1,4 +1,4 @@
-"""The calls of `new_group`, compared across ranks by a store of the check's own."""
+"""Compare the calls of `new_group` across ranks, through a store of the check's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d
 from helpers.ranks.inside import launch_folder, span
 
 DEADLINE = timedelta(seconds=20)
-"""For whatever ranks wait for here: longer than any case may take."""
+"""Timeout of every wait here: longer than any case may take."""
 _LEFT = "nothing"
 _GRIDS = count()
 
@@ -25,10 +25,10 @@ class GroupsDiffer(RuntimeError):
 
 @contextmanager
 def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
-    """Record each call of `new_group`; raise GroupsDiffer where ranks ask for different groups.
+    """Record each call of `new_group`; raise GroupsDiffer if ranks ask for different groups.
 
-    torch itself does not compare: a group's name is a counter of each rank, and ranks that count
-    differently read each other's addresses, so that some hang and some get a wrong sum.
+    torch itself does not compare: a group's name is a counter of each rank. Ranks that count differently
+    read each other's addresses, so that some hang and some get a wrong sum.
     """
     real, made = distributed_c10d._new_group_with_tag, 0
     store = own_store(f"groups {next(_GRIDS)}", world_size)
@@ -45,7 +45,8 @@ def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
     distributed_c10d._new_group_with_tag = watched
     try:
         yield
-        store.set(f"{made + 1}/{rank}", _LEFT)  # a rank that waits for its next call need not
+        # releases a rank that waits for this rank's next call
+        store.set(f"{made + 1}/{rank}", _LEFT)
     finally:
         distributed_c10d._new_group_with_tag = real
 
@@ -64,8 +65,8 @@ def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) ->
 
 
 def own_store(name: str, world_size: int) -> Store:
-    # A FileStore deletes its file when the last one that counts itself in has gone, so one that
-    # is opened and closed in turns must count more than will ever come.
+    # A FileStore deletes its file when the last of `world_size` clients closes it. One that is opened and
+    # closed in turns must therefore expect more clients than will ever come.
     store = FileStore(str(launch_folder() / f"program {name}"), 1000 * world_size)
     store.set_timeout(DEADLINE)
     return store

@@ -1,4 +1,4 @@
-"""What a function of the learner's may need of an earlier exercise that is not solved yet."""
+"""Right solutions of earlier exercises, for learners who have not solved them yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def lend(right: Callable[..., Any]) -> None:
-    """Let the answer use a right function where its own is missing or still a stub."""
+    """Define a right function where the learner's own is missing or still a stub."""
     names = vars(sys.modules["__main__"])
     own = names.setdefault(right.__name__, right)
 

@@ -1,4 +1,4 @@
-"""Run an answer forward and backward in spans of these names, and return by name what came of it."""
+"""Run an answer forward and backward in named spans, and return the outputs and gradients by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run_both_ways(
         leaves: The inputs by name. Those of a floating dtype require a gradient.
         grads: For each output from which backward begins, its gradient; None for a loss.
         outputs: The names of all outputs, if there are more than `grads` names.
-        wanted: What must come back, in words.
+        wanted: What the call must return, in words.
         kept: The name of a leaf that must stay as it is; "result" says whether it did.
         unused: The output does not depend on the leaves, so that a gradient may be None or zeros.
         may_have_no_graph: Leave an output without a graph out of backward; otherwise torch raises.
@@ -70,7 +70,7 @@ def copy_of(value: Any) -> torch.Tensor | None:
 
 
 def grad_of(leaf: Any, unused: bool = False) -> torch.Tensor | None:
-    """Copy a gradient. unused: nothing went through the leaf, so that zeros stand for none."""
+    """Copy a gradient. unused: the leaf was not used, so that zeros count as None."""
     grad = copy_of(getattr(leaf, "grad", None))
     return torch.zeros_like(leaf).detach() if grad is None and unused else grad
 
@@ -78,7 +78,7 @@ def grad_of(leaf: Any, unused: bool = False) -> torch.Tensor | None:
 def with_grads(
     values: Iterable[torch.Tensor], grads: Iterable[torch.Tensor | None]
 ) -> list[nn.Parameter]:
-    """Make parameters whose gradients are there as if backward had left them."""
+    """Return parameters with these gradients, as if backward had just computed them."""
     made = [nn.Parameter(value.clone()) for value in values]
     for p, grad in zip(made, grads, strict=True):
         p.grad = None if grad is None else grad.clone()

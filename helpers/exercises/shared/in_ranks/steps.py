@@ -1,4 +1,4 @@
-"""What a driver notes of an optimizer's steps."""
+"""Record an optimizer's steps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from helpers.exercises.shared.in_ranks.classifier import flat
 def watch_steps(
     model: nn.Module, optimizer: torch.optim.Optimizer, call: str, right: int
 ) -> Callable[[], dict[str, Any]]:
-    """Note the weights around each step of the optimizer; return what gives them by name.
+    """Record the weights around each step of the optimizer; return a function that returns them by name.
 
-    call: the step as the answer writes it. right: how often it is to be made; later ones are only counted.
+    call: the step as the answer writes it. right: the expected number of steps; later ones are only
+    counted.
     """
     seen: dict[str, Any] = {}
     made = 0
