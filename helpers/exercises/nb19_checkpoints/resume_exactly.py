@@ -1,4 +1,4 @@
-"""19.4 Go on exactly (20 min, ●●●●○, further)
+"""19.4 Resume exactly (20 min, ●●●●○, further)
 
 - The job that resumes has a different number of ranks. Which of the things to keep belong to a rank, and
   which to the job?

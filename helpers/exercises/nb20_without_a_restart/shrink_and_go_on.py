@@ -1,4 +1,4 @@
-"""20.3 Shrink, and go on (30 min, ●●●●●, further)
+"""20.3 Shrink, and continue (30 min, ●●●●●, further)
 
 - In every round: call `quorum`, then `join`, then `rejoin`, then train. Which of these calls can fail? What
   does a replica do that is not a member? And when may a replica that has done all steps return?
