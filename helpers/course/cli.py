@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import ModuleType
@@ -488,30 +489,36 @@ def plan(path: str, hours: float) -> None:
 )
 @click.option("--further", is_flag=True, help="Include the optional exercises.")
 @click.option("--solutions", is_flag=True, help="Include the solution after each exercise.")
-def slides(notebooks: tuple[str, ...], path: str | None, out: Path, **options: bool) -> None:
+def slides(
+    notebooks: tuple[str, ...],
+    path: str | None,
+    out: Path,
+    stored: bool,
+    further: bool,
+    solutions: bool,
+) -> None:
     """Make slides of notebooks, or of a path.
 
     Each file has speaker notes (press S) and needs no network. Without arguments it makes a file for each
     notebook. For example: course slides 02 04, or: course slides --path ddp
     """
     workspace = workspaces.find_workspace()
-    run = not options.pop("stored")
     with _extra_slides():
         from helpers.course.paths import Stop, paths
         from helpers.room.lesson import solved
         from helpers.room.slides import write_slides
 
+        write = partial(write_slides, run=not stored, further=further, solutions=solutions)
         solved(workspace)  # reports a copy without solutions
         if path is not None:
             chosen = paths()[path]
             sources = [(workspace.solutions / f"{s.notebook}.ipynb", s) for s in chosen.stops]
             file = out / f"{path}.html"
-            written = write_slides(sources, file, chosen.title, brief=True, run=run, **options)
-            click.echo(_short(written))
+            click.echo(_short(write(sources, file, of=chosen)))
             return
         for source in _solved(workspace, notebooks):
             sources, file = [(source, Stop(source.stem))], out / f"{source.stem}.html"
-            click.echo(_short(write_slides(sources, file, "", run=run, **options)))
+            click.echo(_short(write(sources, file)))
 
 
 @main.command()

@@ -68,7 +68,7 @@ class References:
         The reference runs in its own sandbox. Processes that were forked before do not get the values.
 
         Args:
-            advice: Include the cases that a check draws only after an answer has failed. They are most of all.
+            advice: Include the cases that a check draws once an answer has failed. They are most of all.
         """
         if not (needed := _missing(exercise, secrets, advice)):
             return

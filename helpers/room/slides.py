@@ -28,7 +28,7 @@ from helpers.checks.result import Outcome
 from helpers.course.build import BEGIN, END
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 from helpers.course.outputs import executed
-from helpers.course.paths import Stop
+from helpers.course.paths import LearningPath, Stop, hours
 from helpers.course.quizzes import Quiz, load_quizzes
 from helpers.course.site import as_shown
 from helpers.room.lesson import Cell, Part, lesson
@@ -96,9 +96,8 @@ class Deck:
 def write_slides(
     sources: Sequence[tuple[Path, Stop]],
     path: Path,
-    title: str = "",
     *,
-    brief: bool = False,
+    of: LearningPath | None = None,
     run: bool = True,
     further: bool = False,
     solutions: bool = False,
@@ -106,8 +105,7 @@ def write_slides(
     """Write the slides of solved notebooks, or of parts of them, into the file `path`. Return it.
 
     Args:
-        title: By default, that of the first notebook.
-        brief: Make one slide for each heading.
+        of: The path that the parts belong to. Its slides open with its goal, and have one slide a heading.
         run: Run the notebooks first, so that timelines play. Otherwise the stored, still pictures are used.
         further: Include the optional exercises.
         solutions: End each exercise with its solution.
@@ -115,7 +113,7 @@ def write_slides(
     assets = reveal()  # before the notebooks run, so that a missing package is reported at once
     read = [(stop, read_notebook(source)) for source, stop in sources]
     solved = [(s, executed(n, f"{s.notebook}.ipynb", live=True) if run else n) for s, n in read]
-    made = deck(solved, title, brief=brief, further=further, solutions=solutions)
+    made = deck(solved, of=of, further=further, solutions=solutions)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page("slides.html", deck=made, reveal=assets), encoding="utf-8")
     return path
@@ -123,15 +121,15 @@ def write_slides(
 
 def deck(
     solved: Sequence[tuple[Stop, Notebook]],
-    title: str = "",
     *,
-    brief: bool = False,
+    of: LearningPath | None = None,
     further: bool = False,
     solutions: bool = False,
 ) -> Deck:
     """Make the slides of solved notebooks: of each, the parts that belong to its stop."""
     taught: list[Part] = []
     answers: dict[str, str] = {}
+    title = of.title if of else ""
     for stop, notebook in solved:
         shown = as_shown(notebook, f"{stop.notebook}.ipynb", {})
         if solutions:
@@ -142,10 +140,10 @@ def deck(
         parts = (part for part in whole.parts if part.is_taught and stop.has(part.title))
         taught += [part for part in parts if further or not part.is_further]
     total, start = sum(part.minutes for part in taught), 0
-    columns = []
+    columns: list[tuple[Slide, ...]] = [(_first_slide(of),)] if of else []
     for part in taught:
         made = _slides_of(part, answers)
-        made = [_chosen(part, made)] if brief and made else made
+        made = [_chosen(part, made)] if of and made else made
         first = start + 1
         start += part.minutes
         time = f"{part.minutes} min for this part: minute {first} to {start} of {total}."
@@ -154,6 +152,14 @@ def deck(
         if column:
             columns.append(column)
     return Deck(title, tuple(columns))
+
+
+def _first_slide(path: LearningPath) -> Slide:
+    """Return the slide that opens a path: what the class will do, and what it will have at the end."""
+    body = to_html(f"{path.goal}\n\n**At the end:** {path.end}")
+    return Slide(
+        path.title, "task", Markup(body), label=f"{hours(path.minutes)}, exercises included"
+    )
 
 
 def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:

@@ -193,7 +193,10 @@ def test_a_path_has_a_slide_for_each_heading_whose_notes_have_the_text(tmp_path:
     done = CliRunner().invoke(main, ["slides", "--path", "ddp", "--stored", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     sources = [solved(stop.notebook)[0][1] for stop in paths()["ddp"].stops]
-    made = deck(list(zip(paths()["ddp"].stops, sources, strict=True)), brief=True)
+    path = paths()["ddp"]
+    made = deck(list(zip(path.stops, sources, strict=True)), of=path)
+    first, *_ = made.slides
+    assert first.title == path.title and "At the end" in first.body
     assert 30 < len(made.slides) < 50
     assert all(len(column) == 1 for column in made.columns)
     spoken = [s for s in made.slides if any(note.title == "Say" for note in s.notes)]
@@ -217,7 +220,9 @@ def test_a_missing_package_is_an_error_that_says_what_to_do(
 def test_nothing_is_cut_off_in_any_notebook(
     page: Page, tmp_path: Path, path: Path, further: bool, shots: Path | None
 ) -> None:
-    made = write_slides(path, tmp_path, run=False, further=further, solutions=further)
+    made = write_slides(
+        [whole(path)], tmp_path / "all.html", run=False, further=further, solutions=further
+    )
     found = looks(page, made, shots)
     assert [look for look in found if not look.fits] == []
 
@@ -225,7 +230,7 @@ def test_nothing_is_cut_off_in_any_notebook(
 @pytest.fixture(params=SOLVED, ids=lambda path: path.stem)
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Make slides with players; before the browser, whose driver has an event loop of its own."""
-    return write_slides(request.param, tmp_path)
+    return write_slides([whole(request.param)], tmp_path / "live.html")
 
 
 @pytest.mark.soak
