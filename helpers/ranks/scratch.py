@@ -20,7 +20,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def empty(folder: Path, keep: Path | None = None) -> None:
-    """Remove the contents of a folder. Of the subfolder `keep`, remove only the contents."""
+    """Remove the contents of a folder. Keep the subfolder `keep`, but remove its contents too."""
     todo = [folder]
     raised: list[Path] = []
     mark = secrets.token_hex(4)

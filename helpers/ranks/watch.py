@@ -227,7 +227,7 @@ class DeadlockDetector:
         return looks > 0 and before != now
 
     def _pausing(self, look: _Snapshot) -> bool:
-        """Return whether a main thread that polled is making its request. If it stays there, it is blocked.
+        """Return whether a main thread that polled makes its next request. If it stays there, it is blocked.
 
         A thread that slept until its next attempt to connect looks the same, and has now passed that.
         """
