@@ -104,9 +104,9 @@ class Broken:
         calls = self.run(self.start).values
         ranks = choice("ranks", [(str(n), n) for n in range(1, _MOST_RANKS + 1)])
         ranks.value = self.start.ranks
-        late = choice("late", _of_ranks(self.start.ranks))
-        slow = choice("slow link to", _of_ranks(self.start.ranks))
-        dropped = choice("left out", _of_calls(calls))
+        late = choice("late", _rank_options(self.start.ranks))
+        slow = choice("slow link to", _rank_options(self.start.ranks))
+        dropped = choice("left out", _call_options(calls))
         dropped.value = self.opening(calls).dropped
         shown = widgets.Output()
         controls = (ranks, late, slow, dropped)
@@ -124,8 +124,8 @@ class Broken:
             for control in others:
                 control.unobserve(show, "value")
             made = self.run(Break(ranks.value)).values
-            late.options = slow.options = _of_ranks(ranks.value)
-            dropped.options = _of_calls(made)
+            late.options = slow.options = _rank_options(ranks.value)
+            dropped.options = _call_options(made)
             for control in others:
                 control.value = control.options[0][1]
                 control.observe(show, "value")
@@ -151,11 +151,11 @@ def break_it(fn: Callable[..., Any], world_size: int = 4, *, args: Sequence[Any]
     return Broken(fn, Break(world_size), tuple(args), read_settings(*own_cells()))
 
 
-def _of_ranks(count: int) -> list[tuple[str, int]]:
+def _rank_options(count: int) -> list[tuple[str, int]]:
     return [("nobody", -1), *((f"rank {rank}", rank) for rank in range(count))]
 
 
-def _of_calls(made: Sequence[list[str] | None]) -> list[tuple[str, tuple[int, int]]]:
+def _call_options(made: Sequence[list[str] | None]) -> list[tuple[str, tuple[int, int]]]:
     """Return the options for leaving out a call: the last calls of each rank. A failed run has none."""
     each = max(1, _MOST_CALLS // len(made))
     calls = [

@@ -4,7 +4,7 @@
         launch(f, 8)
 
 | requested     | machines (`Hosts`: opened, compared, closed), clusters (ssh, Slurm), versions   |
-| in the kernel | servers (a `World`'s), near (the link to each host, and a site there)           |
+| in the kernel | servers (a `World`'s), link (the link to each host, and a site there)           |
 | between them  | worker (in Dask's worker: carries bytes), streams (what these bytes mean)       |
 | on a host     | agent (owns the rank server there)                                              |
 """

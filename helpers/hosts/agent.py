@@ -24,7 +24,7 @@ import psutil
 from msgspec import json, msgpack
 
 from helpers.hosts.names import host_in
-from helpers.hosts.streams import ANSWER, ASK, CONTROL, COUNT, GONE, RECORDS, Rank, Streams
+from helpers.hosts.streams import ANSWER, ASK, CONTROL, COUNT, GONE, RECORDS, Multiplexer, Rank
 from helpers.hosts.versions import boot, versions
 from helpers.ranks.connection import Connection, ServerGone
 from helpers.ranks.process_snapshot import Details, Threads, details_here, threads_here
@@ -40,11 +40,11 @@ class _Here(Beside):
     idle_s = 0.0
 
 
-class Agent(Streams):
+class Agent(Multiplexer):
     """The host's end of the streams."""
 
-    def __init__(self, link: socket.socket, interface: str, address: str) -> None:
-        super().__init__(link)
+    def __init__(self, sock: socket.socket, interface: str, address: str) -> None:
+        super().__init__(sock)
         self._interface, self._address = interface, address
         self._site = _Here()
         self._server: Connection | None = None

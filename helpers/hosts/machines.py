@@ -16,8 +16,8 @@ from contextlib import ExitStack
 from enum import Enum, auto
 from typing import Any, Self
 
+from helpers.hosts.link import HostLink, RemoteSite
 from helpers.hosts.names import check_address, host_in
-from helpers.hosts.near import Far, Near
 from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
 from helpers.ranks.clean_settings import environment_at_start
@@ -186,27 +186,27 @@ class Hosts:
         self._register()
 
     def _start_servers(self, workers: Sequence[tuple[str, str]]) -> HostServers:
-        links: list[tuple[str, Near]] = []
+        links: list[tuple[str, HostLink]] = []
         with ExitStack() as undo:
             for name, worker in workers:
-                near = self._reach(name, worker)
-                undo.callback(near.close)
-                links.append((name, near))
-            about = [near.question("about") for _, near in links]
+                link = self._reach(name, worker)
+                undo.callback(link.close)
+                links.append((name, link))
+            about = [link.question("about") for _, link in links]
             said = [
-                self._answer(name, near, number)
-                for (name, near), number in zip(links, about, strict=True)
+                self._answer(name, link, number)
+                for (name, link), number in zip(links, about, strict=True)
             ]
             own = ["host" if self._kind is Kind.LOCAL else each["name"] for each in said]
             numbered = self._kind is Kind.LOCAL or len(set(own)) < len(own)
             names = [f"{name}-{i}" if numbered else name for i, name in enumerate(own)]
             _compare({name: each["versions"] for name, each in zip(names, said, strict=True)})
-            far = [
-                Far(name, near, each, environment_at_start())
-                for name, each, (_, near) in zip(names, said, links, strict=True)
+            sites = [
+                RemoteSite(name, link, each, environment_at_start())
+                for name, each, (_, link) in zip(names, said, links, strict=True)
             ]
-            self._probe(far)
-            servers = HostServers(far)
+            self._probe(sites)
+            servers = HostServers(sites)
             undo.callback(servers.close)
             servers.wait_until_ready()
             undo.pop_all()
@@ -257,7 +257,7 @@ class Hosts:
         if failed[0] is not None:
             raise LaunchError(f"a worker of the Dask cluster cannot load the course: {failed[0]!r}")
 
-    def _reach(self, name: str, worker: str) -> Near:
+    def _reach(self, name: str, worker: str) -> HostLink:
         from helpers.hosts.worker import NAME, carry
 
         ours, theirs = socket.socketpair()
@@ -281,24 +281,24 @@ class Hosts:
                 await carry(comm, theirs)
 
         asyncio.run_coroutine_threadsafe(carried(), self._client.loop.asyncio_loop)
-        return Near(ours)
+        return HostLink(ours)
 
-    def _answer(self, name: str, near: Near, number: int, kind: Any = Any) -> Any:
+    def _answer(self, name: str, link: HostLink, number: int, kind: Any = Any) -> Any:
         try:
-            return near.answer(number, kind)
+            return link.answer(number, kind)
         except (TimeoutError, LaunchError) as error:
             raise LaunchError(f"{name}: {error}.") from None
 
-    def _probe(self, hosts: list[Far]) -> None:
+    def _probe(self, hosts: list[RemoteSite]) -> None:
         """Connect each host to every other, as ranks will. Raise LaunchError if one cannot."""
-        ports = [host.near.question("listen") for host in hosts]
+        ports = [host.link.question("listen") for host in hosts]
         at = [
-            (host.address, self._answer(host.name, host.near, number))
+            (host.address, self._answer(host.name, host.link, number))
             for host, number in zip(hosts, ports, strict=True)
         ]
-        asked = [host.near.question("reach", others=at) for host in hosts]
+        asked = [host.link.question("reach", others=at) for host in hosts]
         for host, number in zip(hosts, asked, strict=True):
-            for other, why in zip(hosts, self._answer(host.name, host.near, number), strict=True):
+            for other, why in zip(hosts, self._answer(host.name, host.link, number), strict=True):
                 if why:
                     raise LaunchError(
                         f"{host.name} cannot connect to {other.name} ({other.address}, interface "
@@ -307,7 +307,7 @@ class Hosts:
                         "interface=NAME)."
                     )
         for host in hosts:
-            host.near.tell("hush")
+            host.link.tell("hush")
 
 
 def _check_scheduler(address: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from helpers.hosts.near import Far
+from helpers.hosts.link import RemoteSite
 from helpers.ranks.connection import Connection, Rendezvous, ServerGone
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.process_snapshot import Details, Observed, Threads, Times, View
@@ -35,12 +35,12 @@ class _View:
 
     def __init__(
         self,
-        asked: Sequence[tuple[Far, Mapping[int, int]]],
+        asked: Sequence[tuple[RemoteSite, Mapping[int, int]]],
         launch: int,
         meanwhile: Callable[[], None],
     ) -> None:
         self._asked = asked
-        self.ranks = {rank: _FarRank(self, rank) for _, pids in asked for rank in pids}
+        self.ranks = {rank: _RemoteRank(self, rank) for _, pids in asked for rank in pids}
         self.threads: dict[int, list[Thread]] = {}
         self.times: dict[tuple[str, int], Times] = {}
         for host, answer in self._ask("threads", Threads, meanwhile, launch=launch):
@@ -61,17 +61,17 @@ class _View:
 
     def _ask(
         self, what: str, kind: Any, meanwhile: Callable[[], None] | None, **given: Any
-    ) -> Iterator[tuple[Far, Any]]:
+    ) -> Iterator[tuple[RemoteSite, Any]]:
         """Ask all hosts in parallel. Yield the answers that arrive in time."""
         until = time.monotonic() + _VIEW_S
-        asked = [(host, host.near.question(what, pids=pids, **given)) for host, pids in self._asked]
+        asked = [(host, host.link.question(what, pids=pids, **given)) for host, pids in self._asked]
         for host, number in asked:
             with contextlib.suppress(TimeoutError, LaunchError):
                 left = max(0.0, until - time.monotonic())
-                yield host, host.near.answer(number, kind, left, meanwhile)
+                yield host, host.link.answer(number, kind, left, meanwhile)
 
 
-class _FarRank:
+class _RemoteRank:
     """One rank of a `_View`. See `process_snapshot.OneRank`."""
 
     # The kernel does not name the holder of a lock on a file that several hosts share.
@@ -112,7 +112,7 @@ class _FarRank:
 class HostServers:
     """One `Connection` for each host. Ranks are placed host by host, as torchrun places them."""
 
-    def __init__(self, hosts: Sequence[Far]) -> None:
+    def __init__(self, hosts: Sequence[RemoteSite]) -> None:
         self.hosts = list(hosts)
         self.lock = threading.RLock()
         self.gone = False
@@ -125,7 +125,7 @@ class HostServers:
         # launch -> the number of the question for its ports
         self._ports: dict[int, int] = {}
         # launch -> the host of each of its ranks
-        self._placed: dict[int, dict[int, Far]] = {}
+        self._placed: dict[int, dict[int, RemoteSite]] = {}
         # (launch, host) pairs whose loss has been reported.
         self._reported: set[tuple[int, str]] = set()
         # A selector has one descriptor for all of them, which is readable when any of them is.
@@ -152,7 +152,7 @@ class HostServers:
     def sites(self, world_size: int) -> Sequence[Site]:
         return self._place(world_size)
 
-    def _place(self, world_size: int) -> list[Far]:
+    def _place(self, world_size: int) -> list[RemoteSite]:
         each, more = divmod(world_size, len(self.hosts))
         return [
             host for i, host in enumerate(self.hosts) for _ in range(each + (1 if i < more else 0))
@@ -163,12 +163,12 @@ class HostServers:
         for host in self.hosts:
             host.ask_clock()
         # Ask for the ports of the next launch now, so that only the first launch waits for an answer.
-        number = self._ports.pop(launch, 0) or first.near.question("ports", launch=launch)
+        number = self._ports.pop(launch, 0) or first.link.question("ports", launch=launch)
         try:
-            store, port = first.near.answer(number, list[int])
+            store, port = first.link.answer(number, list[int])
         except TimeoutError as error:
             raise LaunchError(f"lost host {first.name}: {error}.") from None
-        self._ports[launch + 1] = first.near.question("ports", launch=launch + 1)
+        self._ports[launch + 1] = first.link.question("ports", launch=launch + 1)
         return Rendezvous(first.address, store, port)
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ class HostServers:
 
     def rewind(self, launch: int) -> None:
         for host in self._hosts_of(launch):
-            host.near.tell("rewind", launch=launch)
+            host.link.tell("rewind", launch=launch)
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
         found = []
@@ -227,7 +227,7 @@ class HostServers:
             if connection.gone and (launch, host.name) not in self._reported:
                 self._reported.add((launch, host.name))
                 ranks = [rank for rank, at in self._placed[launch].items() if at is host]
-                found += [("lost", [rank, host.near.why]) for rank in ranks]
+                found += [("lost", [rank, host.link.why]) for rank in ranks]
         return found
 
     def has_word_for(self, launch: int) -> bool:
@@ -243,7 +243,7 @@ class HostServers:
         for host in heard:
             left = max(0.0, until - time.monotonic())
             if not self._connections[host.name].has_ended(launch, left):
-                host.near.close()
+                host.link.close()
         self._forget(launch)
         return True
 
@@ -263,17 +263,17 @@ class HostServers:
         if self.closed:
             return
         self.closed = True
-        self.lost = [host.name for host in self.hosts if host.near.closed]
+        self.lost = [host.name for host in self.hosts if host.link.closed]
         # Another thread may be watching a launch, which must see all hosts close together.
         for host in self.hosts:
-            if not host.near.closed:
-                host.near.why = "the hosts were closed"
+            if not host.link.closed:
+                host.link.why = "the hosts were closed"
             self._connections[host.name].gone = True
         for connection in self._connections.values():
             connection.close()
         self._all.close()
 
-    def _hosts_of(self, launch: int) -> list[Far]:
+    def _hosts_of(self, launch: int) -> list[RemoteSite]:
         used = {host.name for host in self._placed.get(launch, {}).values()}
         return [host for host in self.hosts if host.name in used]
 

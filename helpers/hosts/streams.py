@@ -1,13 +1,13 @@
 """Carry all messages between a kernel and one of its hosts as frames in one stream of bytes.
 
-    kernel                                                          host
-    rank server's socket  ─┐                                    ┌─ rank server's socket
-    each rank's channel   ─┼─ Streams ══ one connection ══ Streams ─┼─ each rank's channel
-    each rank's output    ─┘                                    └─ each rank's output, records
+    kernel                                                                    host
+    rank server's socket  ─┐                                                ┌─ rank server's socket
+    each rank's channel   ─┼─ Multiplexer ══ one connection ══ Multiplexer ─┼─ each rank's channel
+    each rank's output    ─┘                                                └─ each rank's output, records
 
-Both ends are `Streams`: `near.Near` in the kernel, `agent.Agent` on the host. The bytes of a rank arrive in
-the order in which it wrote them: output and records before the answer that follows them, and all of them
-before the message that the rank has exited.
+Both ends are a `Multiplexer`: `link.HostLink` in the kernel, `agent.Agent` on the host. The bytes of a rank
+arrive in the order in which it wrote them: output and records before the answer that follows them, and all
+of them before the message that the rank has exited.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ class Rank:
     output_open: bool = True
 
 
-class Streams:
+class Multiplexer:
     """One end of the stream. `serve` runs in one thread; `send` may be called from any."""
 
-    def __init__(self, link: socket.socket) -> None:
-        link.setblocking(False)
-        self.link = link
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.sock = sock
         self.ranks: dict[tuple[int, int], Rank] = {}
         self._selector = selectors.DefaultSelector()
         self._out: deque[memoryview] = deque()
@@ -150,7 +150,7 @@ class Streams:
         self._thread = threading.get_native_id()
         try:
             while True:
-                self.watch(self.link.fileno(), _READ | (_WRITE if self._out else 0), self._at_link)
+                self.watch(self.sock.fileno(), _READ | (_WRITE if self._out else 0), self._at_link)
                 for key, events in self._selector.select(_BEAT_S / 2):
                     if key.fd in self._selector.get_map():  # an earlier event may have removed it
                         key.data(events)
@@ -164,7 +164,7 @@ class Streams:
         for launch, _ in list(self.ranks):
             self.drop(launch)
         self._selector.close()
-        self.link.close()
+        self.sock.close()
         # another thread may be about to write: once closed, the descriptor's number may be a different
         # file's
         with self._lock:
@@ -242,7 +242,7 @@ class Streams:
     def _write_link(self) -> None:
         while self._out:
             try:
-                sent = self.link.send(self._out[0])
+                sent = self.sock.send(self._out[0])
             except BlockingIOError:
                 return
             with self._lock:
@@ -257,7 +257,7 @@ class Streams:
 
     def _read_link(self) -> None:
         try:
-            data = self.link.recv(1 << 18)
+            data = self.sock.recv(1 << 18)
         except BlockingIOError:
             return
         if not data:

@@ -43,7 +43,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from helpers.room.board import Board, Shared
 from helpers.room.connections import Connections, network
 from helpers.room.learner import WHAT_IS_SENT
-from helpers.room.messages import MAX_BYTES, MAX_JOIN_BYTES, Hand, Join, Joined, Post, Stored
+from helpers.room.messages import MAX_BYTES, MAX_JOIN_BYTES, EventBatch, Hand, Join, Joined, Stored
 from helpers.room.pages import PAGE, page
 from helpers.room.store import CODE, Full, Learner, Store, digest
 
@@ -134,7 +134,7 @@ class _Service:
             Route("/projected", self.page),
             Route("/news", self.news),
             Route("/play/{key:str}", self.play),
-            Route("/lower/{learner:int}", self.lower, methods=["POST"]),
+            Route("/lower/{learner:int}", self.lower_hand, methods=["POST"]),
             Route("/forget/{learner:int}", self.forget, methods=["POST"]),
             Route("/new-code", self.new_code, methods=["POST"]),
             Route("/api/join", self.join, methods=["POST"]),
@@ -167,7 +167,7 @@ class _Service:
         self.by_token = {learner.token: learner for learner in learners}
         for learner in learners:
             if learner.id not in self.room.board.names:
-                self.room.board.enter(learner)
+                self.room.board.add_learner(learner)
 
     async def _follow_file(self) -> None:
         """Apply changes that the teacher's commands have made to the file."""
@@ -220,7 +220,7 @@ class _Service:
             # if a user joins again, the old token becomes invalid
             self.by_token = {t: who for t, who in self.by_token.items() if who.id != learner.id}
         self.by_token[learner.token] = learner
-        self.room.board.enter(learner)
+        self.room.board.add_learner(learner)
         return _json(Joined(mine, self.room.board.names[learner.id]))
 
     def _count_join(self, request: Request) -> None:
@@ -244,7 +244,7 @@ class _Service:
         learner = self.by_token.get(digest(_bearer(request)))
         if learner is None:
             raise HTTPException(401, _UNKNOWN)
-        message = await _body(request, Post, MAX_BYTES)
+        message = await _body(request, EventBatch, MAX_BYTES)
         try:
             new = await self.room.store.add(learner.id, message.events)
         except Full:
@@ -259,14 +259,14 @@ class _Service:
 
     async def enter(self, request: Request) -> Response:
         """Move the key from the printed address to a cookie, which other pages cannot read."""
-        if not _same(request.query_params.get("key", ""), self.room.key):
+        if not _is_equal(request.query_params.get("key", ""), self.room.key):
             raise HTTPException(403, "This is not the teacher's address.")
         return let_in(self.room)
 
     def _is_teacher(self, request: Request) -> bool:
-        return _same(request.cookies.get(_COOKIE, ""), self.room.key)
+        return _is_equal(request.cookies.get(_COOKIE, ""), self.room.key)
 
-    def _teacher(self, request: Request) -> None:
+    def _require_teacher(self, request: Request) -> None:
         if not self._is_teacher(request):
             where = f"{self.room.prefix}/login" if self.room.login else ""
             raise HTTPException(
@@ -277,7 +277,7 @@ class _Service:
 
     async def page(self, request: Request) -> Response:
         """Show the board or, for "projected", the part that everybody may see."""
-        self._teacher(request)
+        self._require_teacher(request)
         projected = request.url.path.endswith("projected")
         return _page(
             "board.html",
@@ -303,7 +303,7 @@ class _Service:
 
     async def news(self, request: Request) -> Response:
         """Stream news to a page as server-sent events."""
-        self._teacher(request)
+        self._require_teacher(request)
         if len(self.room.board.pages) >= MOST_PAGES:
             raise HTTPException(429, f"The board is open in {MOST_PAGES} windows: close some.")
         stream = self._news("projected" in request.query_params)
@@ -327,7 +327,7 @@ class _Service:
 
     async def play(self, request: Request) -> Response:
         """Show a mistake that some learner makes. Its program runs here, once."""
-        self._teacher(request)
+        self._require_teacher(request)
         mistake = self.room.board.shared.get(request.path_params["key"])
         if mistake is None:
             raise HTTPException(404, "No learner makes this mistake.")
@@ -338,9 +338,9 @@ class _Service:
             self.played[mistake.key], headers={"Content-Security-Policy": _PLAYER_POLICY}
         )
 
-    async def lower(self, request: Request) -> Response:
+    async def lower_hand(self, request: Request) -> Response:
         """Take down a hand that the teacher has dealt with."""
-        self._teacher_s_page(request)
+        self._require_teacher_page(request)
         learner = request.path_params["learner"]
         if learner in self.room.board.hands:
             down = Hand(secrets.token_hex(16), up=False)
@@ -350,7 +350,7 @@ class _Service:
 
     async def forget(self, request: Request) -> Response:
         """Remove a learner and everything that was stored about them."""
-        self._teacher_s_page(request)
+        self._require_teacher_page(request)
         store, learner = self.room.store, request.path_params["learner"]
         if learner not in self.room.board.names:
             raise HTTPException(404, "No learner has this number.")
@@ -360,12 +360,12 @@ class _Service:
 
     async def new_code(self, request: Request) -> Response:
         """Make a new code, which replaces the old one."""
-        self._teacher_s_page(request)
+        self._require_teacher_page(request)
         self.code = await self.room.store.aside(self.room.store.replace_code)
         return Response(status_code=204)
 
-    def _teacher_s_page(self, request: Request) -> None:
-        self._teacher(request)
+    def _require_teacher_page(self, request: Request) -> None:
+        self._require_teacher(request)
         # Pages of other origins cannot send this header without a preflight request, which is not granted.
         if request.headers.get("x-room") != "board":
             raise HTTPException(403, "Only the board's own page can ask for this.")
@@ -444,7 +444,7 @@ def _bearer(request: Request) -> str:
     return token if scheme.lower() in {"bearer", "token"} else ""
 
 
-def _same(one: str, other: str) -> bool:
+def _is_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 

@@ -48,7 +48,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Raised:
+class RaisedHand:
     """A raised hand. exercise: "" if the learner has tried none."""
 
     at: float
@@ -78,7 +78,7 @@ class News:
     learners: set[int] = field(default_factory=set)
     cells: set[tuple[int, str]] = field(default_factory=set)
     removed: set[int] = field(default_factory=set)
-    sent: dict[int, Raised] = field(default_factory=dict)
+    sent: dict[int, RaisedHand] = field(default_factory=dict)
 
 
 class Board:
@@ -99,18 +99,18 @@ class Board:
         self.stuck_after_min = stuck_after_min
         self.names: dict[int, str] = {}
         self.cells: dict[tuple[int, str], Cell] = {}
-        self.hands: dict[int, Raised] = {}
+        self.hands: dict[int, RaisedHand] = {}
         self.shared: dict[str, Shared] = {}
         self.pages: list[News] = []
         self._known = known
         self._titles: dict[str, dict[str, str]] = {}
         self._at: dict[int, str] = {}  # learner -> the exercise that was checked last
 
-    def enter(self, learner: Learner) -> None:
+    def add_learner(self, learner: Learner) -> None:
         """Add a learner, or rename one. A number is added to a name that exists already."""
-        taken = {_seen(name) for id, name in self.names.items() if id != learner.id}
+        taken = {_lookalike_key(name) for id, name in self.names.items() if id != learner.id}
         name, count = learner.name, 1
-        while _seen(name) in taken:
+        while _lookalike_key(name) in taken:
             count += 1
             name = f"{learner.name} ({count})"
         self.names[learner.id] = name
@@ -139,7 +139,7 @@ class Board:
         if not isinstance(event, Checked):
             if event.up:
                 at = exercise or self._at.get(learner, "")
-                self.hands[learner] = Raised(happened.at, at, event.code)
+                self.hands[learner] = RaisedHand(happened.at, at, event.code)
             else:
                 self.hands.pop(learner, None)
             return
@@ -267,7 +267,7 @@ _LOOK_ALIKES = str.maketrans(
 )
 
 
-def _seen(name: str) -> str:
+def _lookalike_key(name: str) -> str:
     """Return a form of a name that is equal for names that look alike."""
     return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
 

@@ -52,7 +52,7 @@ class Hand(Struct, tag="hand", forbid_unknown_fields=True):
 Event = Checked | Hand
 
 
-class Post(Struct, forbid_unknown_fields=True):
+class EventBatch(Struct, forbid_unknown_fields=True):
     """Events of one learner, the oldest first."""
 
     events: Annotated[list[Event], Meta(max_length=MOST_AT_ONCE)]

@@ -25,7 +25,7 @@ from typing import IO, Any
 import msgspec
 
 from helpers.course.progress import locked, progress_file
-from helpers.room.messages import MAX_BYTES, MOST_AT_ONCE, Checked, Event, Join, Joined, Post
+from helpers.room.messages import MAX_BYTES, MOST_AT_ONCE, Checked, Event, EventBatch, Join, Joined
 
 TIMEOUT_S = 5.0
 PAUSE_S = 10.0
@@ -131,7 +131,7 @@ def send_some() -> None:
     for line in lines:
         line.event.minutes = min(1e6, max(0.0, round((time.time() - line.at) / 60, 1)))
     try:
-        post(room.url, "api/events", Post([line.event for line in lines]), room.token)
+        post(room.url, "api/events", EventBatch([line.event for line in lines]), room.token)
     except RoomError as error:
         if error.status == 401 and os.environ.get("REAL_RANKS_ROOM"):
             join_as_user(refused=room.token)  # the room has a new file

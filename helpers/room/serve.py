@@ -74,7 +74,7 @@ def _serve(
 ) -> None:
     with closing(_open(file)) as store:
         port = listening.getsockname()[1]
-        address = address or f"http://{_named(host)}:{port}"
+        address = address or f"http://{_host_for_learners(host)}:{port}"
         room = Room(
             store,
             Board(headings(), known_mistakes, stuck_after),
@@ -109,7 +109,7 @@ def forget(file: Path, name: str) -> None:
     with closing(_open(file, alone=False)) as store:
         board = Board(headings(), known_mistakes)
         for learner in store.learners():
-            board.enter(learner)
+            board.add_learner(learner)
         found = [id for id, shown in board.names.items() if shown == name]
         if not found:
             names = ", ".join(sorted(board.names.values())) or "no one"
@@ -202,7 +202,7 @@ def _listening(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def _named(host: str) -> str:
+def _host_for_learners(host: str) -> str:
     """Return the host name in learners' addresses: this machine's own address if it listens on all."""
     if host in {"0.0.0.0", "::"}:
         known = (address for each in psutil.net_if_addrs().values() for address in each)

@@ -31,11 +31,11 @@ from helpers.course.outputs import executed
 from helpers.course.paths import LearningPath, Stop, hours
 from helpers.course.quizzes import Quiz, load_quizzes
 from helpers.course.site import as_shown
+from helpers.room.common_mistakes import common_mistakes
 from helpers.room.lesson import Cell, Part, lesson
 from helpers.room.pages import page
 from helpers.room.prose import blocks, code_html, is_prose, questions, sentences, to_html
 from helpers.room.reveal import reveal
-from helpers.room.usual import usual_wrong_answers
 
 CODE_LINES = 22
 """Maximum lines of a program that are legible on one slide."""
@@ -334,7 +334,7 @@ def _quiz(quiz: Quiz) -> Slide:
 def _task(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> list[Slide]:
     """Return slides with the task of an exercise and its stub."""
     text = [each for cell in task for each in blocks(cell.source) if "`hint(" not in each]
-    known = usual_wrong_answers(exercise)
+    known = common_mistakes(exercise)
     notes = []
     if known:
         wrong = Markup("").join(

@@ -136,13 +136,15 @@ class Store:
 
     def secret(self, name: str) -> str:
         """Return a secret of the room, CODE or KEY. It is created once and then kept."""
-        self._db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, _made(name)))
+        self._db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, _random_text(name)))
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return str(row[0])
 
     def replace_code(self) -> str:
         """Replace the code. Learners who have joined stay."""
-        self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (CODE, _made(CODE)))
+        self._db.execute(
+            "INSERT OR REPLACE INTO settings VALUES (?, ?)", (CODE, _random_text(CODE))
+        )
         return self.secret(CODE)
 
     def forget(self, learner: int) -> None:
@@ -275,7 +277,7 @@ class _Waiting:
     done: asyncio.Future[list[Happened]]
 
 
-def _made(name: str) -> str:
+def _random_text(name: str) -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTHS[name]))
 
 

@@ -17,10 +17,10 @@ from markupsafe import Markup
 from helpers.checks.headings import Heading
 from helpers.checks.mistakes import KnownMistake, program_of
 from helpers.course.build import BEGIN, END
+from helpers.room.common_mistakes import common_mistakes
 from helpers.room.lesson import Lesson, Part
 from helpers.room.pages import page
 from helpers.room.prose import code_html, to_html
-from helpers.room.usual import usual_wrong_answers
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _page(part: Part) -> TeacherPage:
         heading,
         Markup("\n").join(Markup(to_html(text)) for text in task),
         tuple(Markup(to_html(hint)) for hint in heading.hints),
-        tuple(_wrong(mistake) for mistake in usual_wrong_answers(heading)),
+        tuple(_wrong(mistake) for mistake in common_mistakes(heading)),
         Markup("\n").join(Markup(code_html(source)) for source in solved),
     )
 

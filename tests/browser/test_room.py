@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.messages import Checked, Event, Hand, Join, Joined, Post
+from helpers.room.messages import Checked, Event, EventBatch, Hand, Join, Joined
 from helpers.room.outbox import post
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.room.conftest import Served, serving
@@ -47,7 +47,7 @@ def hand(exercise: str = "", code: str = "") -> Hand:
 
 
 def send(room: Served, learner: str, *events: Event) -> None:
-    post(room.url, "api/events", Post([*events]), learner)
+    post(room.url, "api/events", EventBatch([*events]), learner)
 
 
 def class_of(room: Served, *names: str) -> list[str]:

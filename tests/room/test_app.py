@@ -23,7 +23,15 @@ from helpers.room import app as app_module
 from helpers.room.app import Room, application
 from helpers.room.board import Board
 from helpers.room.connections import Connections
-from helpers.room.messages import MAX_BYTES, MAX_JOIN_BYTES, MOST_AT_ONCE, Checked, Hand, Join, Post
+from helpers.room.messages import (
+    MAX_BYTES,
+    MAX_JOIN_BYTES,
+    MOST_AT_ONCE,
+    Checked,
+    EventBatch,
+    Hand,
+    Join,
+)
 from helpers.room.store import Store
 
 CODE, KEY = "abcd2345", "k" * 32
@@ -84,7 +92,9 @@ def join(client: TestClient, name: str = "Ana", code: str = CODE) -> dict[str, s
 
 def post(client: TestClient, headers: dict[str, str], *events: Any) -> int:
     token = {"Authorization": headers["Authorization"]}
-    reply = client.post("/api/events", content=msgspec.json.encode(Post([*events])), headers=token)
+    reply = client.post(
+        "/api/events", content=msgspec.json.encode(EventBatch([*events])), headers=token
+    )
     return reply.status_code
 
 
@@ -119,7 +129,7 @@ def test_a_forged_learner_is_refused(client: TestClient, store: Store, token: st
     event = Checked(new_id(), "swap", "passed")
     reply = client.post(
         "/api/events",
-        content=msgspec.json.encode(Post([event])),
+        content=msgspec.json.encode(EventBatch([event])),
         headers={"Authorization": f"Bearer {token}".encode()},
     )
     assert reply.status_code == 401

@@ -21,7 +21,7 @@ MISTAKE = known_mistakes(headings()["ping_pong"])[0]
 def board() -> Board:
     board = Board(headings(), known_mistakes)
     for id, name in enumerate(("Ana", "Ben", "Ana"), 1):
-        board.enter(Learner(id, name, b""))
+        board.add_learner(Learner(id, name, b""))
     return board
 
 
@@ -105,7 +105,7 @@ def test_a_hand_is_at_the_exercise_that_was_checked_last(board: Board) -> None:
 
 def test_many_hands_are_counted_and_the_longest_up_are_listed(board: Board) -> None:
     for learner in range(10, 10 + 2 * MOST_HANDS):
-        board.enter(Learner(learner, "Ben", b""))
+        board.add_learner(Learner(learner, "Ben", b""))
         board.take(Happened(learner, learner * MINUTE, Hand(ID, True, "swap", "x" * 20_000)))
     found = shown(board, 200)
     assert found["up"] == 2 * MOST_HANDS
@@ -126,7 +126,7 @@ def test_a_learner_who_is_removed_leaves_nothing(board: Board) -> None:
 
 
 def test_names_that_look_alike_get_a_number(board: Board) -> None:
-    board.enter(Learner(4, "\u0410n\u0430", b""))  # in Cyrillic letters
+    board.add_learner(Learner(4, "\u0410n\u0430", b""))  # in Cyrillic letters
     assert board.names[4].endswith("(3)")
 
 

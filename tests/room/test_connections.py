@@ -18,7 +18,7 @@ import pytest
 
 from helpers.course.workspace import find_workspace
 from helpers.room.connections import MOST_WAITING, network
-from helpers.room.messages import Checked, Join, Joined, Post
+from helpers.room.messages import Checked, EventBatch, Join, Joined
 from helpers.room.outbox import RoomError, post
 from helpers.room.store import Store
 from tests.room.conftest import DEADLINE_S, Served, serving
@@ -71,7 +71,7 @@ def test_many_that_wait_are_closed_and_others_are_served(served: Served, kind: s
         while gone < 300 - MOST_WAITING:
             assert time.monotonic() < deadline, f"{gone} closed"
             event = Checked(secrets.token_hex(16), "swap", "wrong")
-            post(served.url, "api/events", Post([event]), ana.token)
+            post(served.url, "api/events", EventBatch([event]), ana.token)
             left = [each for each in left if not closed([each])]
             gone = 300 - len(left)
             time.sleep(0.2)
@@ -106,7 +106,7 @@ def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path
     file = tmp_path / "room.sqlite3"
     ana = post(served.url, "api/join", Join("Ana", served.code), "", Joined)
     event = Checked(secrets.token_hex(16), "swap", "wrong")
-    post(served.url, "api/events", Post([event]), ana.token)
+    post(served.url, "api/events", EventBatch([event]), ana.token)
     unknown = course("forget", file, "Ben")
     assert unknown.returncode == 1 and "Ana" in unknown.stderr
     assert course("forget", file, "Ana").returncode == 0
@@ -115,7 +115,7 @@ def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path
     deadline = time.monotonic() + DEADLINE_S
     for message, path, token in (
         (Join("Eve", served.code), "api/join", ""),
-        (Post([event]), "api/events", ana.token),
+        (EventBatch([event]), "api/events", ana.token),
     ):
         with pytest.raises(RoomError, match="refused"):
             while True:
@@ -124,7 +124,7 @@ def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path
                 time.sleep(0.2)
     assert post(served.url, "api/join", Join("Ben", code), "", Joined).name == "Ben"
     cy = post(served.url, "api/join", Join("Cy", code), "", Joined)
-    post(served.url, "api/events", Post([event]), cy.token)
+    post(served.url, "api/events", EventBatch([event]), cy.token)
     removed = subprocess.run(
         [sys.executable, "-m", "helpers.course.cli", "room", "forget", "--silent", "--file", file],
         cwd=find_workspace().root,

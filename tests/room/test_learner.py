@@ -184,12 +184,12 @@ def test_who_leaves_sends_nothing_more(served: Served, kernel: Kernel) -> None:
 POSTS = """
 import sys
 from helpers.room import outbox
-from helpers.room.messages import Checked, Post
+from helpers.room.messages import Checked, EventBatch
 room = outbox.place()
 while True:
     event = Checked(outbox.new_id(), "swap", "wrong")
     try:
-        outbox.post(room.url, "api/events", Post([event]), room.token)
+        outbox.post(room.url, "api/events", EventBatch([event]), room.token)
     except outbox.RoomError:
         sys.exit(0)
     print(event.id, flush=True)

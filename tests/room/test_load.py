@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from helpers.checks.headings import headings
-from helpers.room.messages import Checked, Post
+from helpers.room.messages import Checked, EventBatch
 from helpers.room.store import Store
 from tests.room.conftest import Served, serving
 
@@ -24,7 +24,7 @@ LEARNERS, SECONDS = 500, 20
 
 async def posted(host: str, port: int, token: str, event: Checked) -> float:
     """Post an event over a connection of its own, as a kernel does; return the seconds until "stored"."""
-    body = msgspec.json.encode(Post([event]))
+    body = msgspec.json.encode(EventBatch([event]))
     began = time.perf_counter()
     reader, writer = await asyncio.open_connection(host, port)
     writer.write(

@@ -1,9 +1,9 @@
 """Connect the kernel to each host: a link to the host's agent, and a site for the rank server there.
 
-    Connection ──socket──> Near (a thread) ──socket──> carry (in Dask's loop) ══> worker ══> agent
+    Connection ──socket──> HostLink (a thread) ──socket──> carry (in Dask's loop) ══> worker ══> agent
 
 To a `Connection` and a `World`, the rank server seems to be on this machine: it uses the same messages and
-the same descriptors. `Near` receives them in its place and connects them with the ranks on the host.
+the same descriptors. `HostLink` receives them in its place and connects them with the ranks on the host.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from helpers.hosts.streams import (
     COUNT,
     GONE,
     RECORDS,
+    Multiplexer,
     Rank,
-    Streams,
 )
 from helpers.hosts.versions import boot
 from helpers.ranks.failures import LaunchError
@@ -45,11 +45,11 @@ ANSWER_S = 8.0
 _CLOCK_NS = 10 * 10**9
 
 
-class Near(Streams):
+class HostLink(Multiplexer):
     """The kernel's end of the streams to one host, served by its own thread."""
 
-    def __init__(self, link: socket.socket) -> None:
-        super().__init__(link)
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
         self.why = "the course's process on that host exited, or its connection was lost"
         self._owner = os.getpid()
         self._numbers = itertools.count(1)
@@ -128,7 +128,7 @@ class Near(Streams):
             # this process was forked by a cell: a shutdown would close the kernel's link, too
             return
         with contextlib.suppress(OSError):
-            self.link.shutdown(socket.SHUT_RDWR)
+            self.sock.shutdown(socket.SHUT_RDWR)
         self._thread_here.join(5.0)
 
     def shut(self) -> None:
@@ -218,23 +218,23 @@ class _Server:
 
     pid = 0
 
-    def __init__(self, near: Near) -> None:
-        self._near = near
+    def __init__(self, link: HostLink) -> None:
+        self._link = link
 
     def poll(self) -> int | None:
-        return -9 if self._near.closed else None
+        return -9 if self._link.closed else None
 
     def wait(self, timeout: float) -> int:
-        self._near._thread_here.join(timeout)
-        if not self._near.closed:
+        self._link._thread_here.join(timeout)
+        if not self._link.closed:
             raise subprocess.TimeoutExpired("rank server", timeout)
         return -9
 
     def kill(self) -> None:
-        self._near.close()
+        self._link.close()
 
 
-class Far:
+class RemoteSite:
     """Site of a rank server on a remote host. See `helpers.ranks.site.Site`."""
 
     emptied: tuple[str, ...] = ()
@@ -242,7 +242,7 @@ class Far:
     most_output, most_parts, most_result = Beside.most_output, Beside.most_parts, Beside.most_result
 
     def __init__(
-        self, name: str, near: Near, about: Mapping[str, Any], given: Mapping[str, str]
+        self, name: str, link: HostLink, about: Mapping[str, Any], given: Mapping[str, str]
     ) -> None:
         """Read the agent's description of its host.
 
@@ -251,7 +251,7 @@ class Far:
             given: The environment with which this process started.
         """
         self.name = name
-        self.near = near
+        self.link = link
         self.root, self.scratch = str(about["root"]), str(about["scratch"])
         self.address, self.interface = str(about["address"]), str(about["interface"])
         self.gpus, self.cores = int(about["gpus"]), int(about["cores"])
@@ -271,19 +271,19 @@ class Far:
         """
         same = self._boot and self._boot == boot()  # the same machine, with the same clock
         if not same and self._clock_asked is None and time.monotonic_ns() > self._clock_old_ns:
-            self._clock_asked = time.monotonic_ns(), self.near.question("clock")
+            self._clock_asked = time.monotonic_ns(), self.link.question("clock")
 
     def read_clock(self) -> None:
         """Compute the clock's offset from the answer. Raise TimeoutError if there is none."""
         if self._clock_asked is not None:
             (start, number), self._clock_asked = self._clock_asked, None
-            theirs, end = self.near.answer(number, int), self.near.answered_ns
+            theirs, end = self.link.answer(number, int), self.link.answered_ns
             self.clock_ns, self.clock_within_ns = theirs - (start + end) // 2, (end - start) // 2
             self._clock_old_ns = end + _CLOCK_NS
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> _Server:
-        self.near.serve_connection(socket.socket(fileno=os.dup(control)), log)
-        return _Server(self.near)
+        self.link.serve_connection(socket.socket(fileno=os.dup(control)), log)
+        return _Server(self.link)
 
     def outside(self, pid: int) -> int:
         return pid
@@ -307,4 +307,4 @@ class Far:
         return list(dict.fromkeys([*own, *self._path]))
 
     def close(self) -> None:
-        self.near.close()
+        self.link.close()

@@ -12,7 +12,7 @@ from helpers.checks.headings import Heading
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 
 
-def usual_wrong_answers(exercise: Heading) -> tuple[KnownMistake, ...]:
+def common_mistakes(exercise: Heading) -> tuple[KnownMistake, ...]:
     """Return an exercise's known mistakes in the order of their file."""
     return tuple(
         replace(mistake, words=re.sub(r"\{(\w+)[^{}]*\}", r"⟨\1⟩", mistake.words))
