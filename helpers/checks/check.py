@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import dropwhile, islice
 from typing import Any
 
 from helpers.answers.data import Answer, Problem
@@ -18,6 +19,8 @@ from helpers.ranks.cells import ipython
 from helpers.ranks.clean_settings import as_in_a_new_process, without_own_files
 from helpers.ranks.display import Display
 from helpers.ranks.launcher import Place
+
+_PART = r"^## (?:Exercise \d+\.\d+: )?(.+?)(?: \(\d+ min, .*\))?$"
 
 
 def check(answer: Any, *, where: Place | None = None) -> CheckResult:
@@ -64,7 +67,8 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
 def _following(name: str) -> tuple[str, str]:
     """Return what comes after an exercise on the path that the home page shows, and JupyterLab's link to it.
 
-    For an exercise that is not on it: the next one of its notebook, or the cell with the next stops.
+    That is the next exercise, but first what else the path has in the notebook. For an exercise that is not
+    on the path: the next one of its notebook, or the cell with the next stops.
     """
     from helpers.course.home import home, title_of
     from helpers.course.workspace import cells_with
@@ -77,6 +81,13 @@ def _following(name: str) -> tuple[str, str]:
         order = [each for each in headings().values() if each.notebook == notebook]
         end = "the next notebook of your path"
     later = order[[each.name for each in order].index(name) + 1 :]
+    if not later or later[0].notebook != notebook:
+        cells = cells_with(notebook, _PART)
+        below = dropwhile(lambda title: title != headings()[name].title, cells)
+        named = {part for stop in stops if stop.notebook == notebook for part in stop.parts}
+        part = next((title for title in islice(below, 1, None) if title in named), "")
+        if part:
+            return part, f"{notebook}.ipynb#cell-id={cells[part]}"
     if not later:
         cell = cells_with(notebook, r'^next_steps\("(\d\d)"\)').get(notebook[:2])
         return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import quote
 
 from helpers.course.notebook_file import Notebook, NotebookError, source_of
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, paths
 from helpers.views.plain import listed
 
 _PART = re.compile(
-    r"^## (?P<heading>(?:Exercise (?P<number>\d+\.\d+): )?(?P<title>.+?)(?: \(\d+ min, .*\))?)$",
-    re.MULTILINE,
+    r"^## (?:Exercise (?P<number>\d+\.\d+): )?(?P<title>.+?)(?: \(\d+ min, .*\))?$", re.MULTILINE
 )
 
 
@@ -31,19 +29,15 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
     above, links = "", dict[str, str]()
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            links |= dict(map(_link, _PART.finditer(source_of(cell))))
+            for part in _PART.finditer(source_of(cell)):
+                words = " ".join(filter(None, (part["number"], part["title"])))
+                # JupyterLab does not find a heading by an address with ● in it
+                links[part["title"]] = f"[{words}]({notebook}.ipynb#cell-id={cell['id']})"
             above = above if links else cell["id"]
     try:
         return {above: "\n\n".join(_line(path, stop, links) for path, stop in stops)}
     except KeyError as error:
         raise NotebookError(f"{notebook} has no part {error}, which a path names") from None
-
-
-def _link(part: re.Match[str]) -> tuple[str, str]:
-    """Return a part's title, and a link to it: JupyterLab and nbconvert make the same addresses."""
-    address = quote(part["heading"].replace("`", "").replace(" ", "-"))
-    words = " ".join(filter(None, (part["number"], part["title"])))
-    return part["title"], f"[{words}](#{address})"
 
 
 def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:

@@ -50,12 +50,13 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
 
 
 def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
-    assert _following("count_votes") == ("02 · Blocking send and receive", "02_blocking_p2p.ipynb")
+    assert _following("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
 
 
 @pytest.mark.parametrize(
     ("name", "following", "cell"),
     [
+        ("count_votes", "What comes back", "## What comes back"),
         ("average_gradients", "Exercise 8.2, Train as one", "## Exercise 8.2: Train as one"),
         ("all_reduce_by_parameter_server", "Exercise 5.5", "## Exercise 5.5"),
         ("strong_scaling", "the end of your path", 'next_steps("10")'),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from urllib.parse import unquote
 
 import pytest
 
@@ -37,9 +36,10 @@ def test_a_notebook_names_the_parts_of_its_path_above_the_first(
     (line,) = [x for text in texts for x in text.splitlines() if f"*{path.title}*" in x]
     first = next(text for text in texts if re.search("^## ", text, re.MULTILINE))
     assert texts.index(first) == [line in text for text in texts].index(True) + 1
-    headings = {x[3:].replace(" ", "-") for text in texts for x in text.splitlines()}
-    links = re.findall(r"\]\(#([^)]+)\)", line)
-    assert len(links) == len(stop.parts) and {*map(unquote, links)} <= headings
+    by_id = {cell["id"]: source_of(cell) for cell in cells}
+    links = re.findall(rf"\]\({stop.notebook}\.ipynb#cell-id=([^)]+)\)", line)
+    for part, link in zip(stop.parts, links, strict=True):
+        assert re.search(rf"^## (Exercise .*: )?{re.escape(part)}", by_id[link], re.MULTILINE)
     if at + 1 < len(path.stops):
         assert line.endswith(f"Go on in notebook {path.stops[at + 1].notebook[:2]}.")
 
