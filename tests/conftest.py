@@ -34,7 +34,7 @@ if QUICK not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
 
 @pytest.hookimpl(trylast=True)  # once those that are not wanted have been left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, a part on each worker: at the end nobody waits for one test alone.
+    """Begin with what takes longest, a part on each worker: at the end no worker waits for one test alone.
 
     Known by their deadlines. Workers first take one stretch of the list each, and then from one another.
     """
@@ -83,7 +83,7 @@ def no_leaks() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def event_loop_of_jupyter() -> None:
-    """Let Jupyter's client make the event loop that it keeps, before any test counts descriptors."""
+    """Make Jupyter's client create the event loop that it keeps, before any test counts descriptors."""
     from jupyter_core.utils import ensure_event_loop
 
     ensure_event_loop()

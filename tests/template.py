@@ -147,7 +147,7 @@ def _end_tree(pid: int) -> None:
 
 
 def _report_ends(clients: dict[socket.socket, int]) -> list[int]:
-    """Tell clients whose forks have ended how, and forget them; return the process ids of these."""
+    """Inform clients whose forks have ended how, and forget them; return the process ids of these."""
     over = []
     for client, pid in list(clients.items()):
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -212,7 +212,7 @@ def _run(client: socket.socket, request: dict[str, Any], fds: list[int], base: l
 
 
 def _take_descriptors(fds: list[int], numbers: list[int]) -> None:
-    """Have each descriptor under the number that it is to have, and no other one."""
+    """Move each descriptor to the number that it is to have, and no other one."""
     above = [fcntl.fcntl(fd, fcntl.F_DUPFD, 1000) for fd in fds]
     for fd, number in zip(above, numbers, strict=True):
         os.dup2(fd, number)

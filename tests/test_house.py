@@ -35,7 +35,7 @@ def files() -> dict[str, Path]:
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """Give, for each file of `helpers` by its dotted name, the files that it names in an import."""
+    """Return, for each file of `helpers` by its dotted name, the files that it names in an import."""
     return {name: set(_named(path)) - {name} for name, path in files().items()}
 
 

@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 
 
 def machine() -> str:
-    """Say what was measured on."""
+    """Return what was measured on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{os.cpu_count()} cores ({platform.machine()}), {memory:.0f} GiB, {platform.system()}, "

@@ -44,7 +44,7 @@ _NBGRADER_CONFIG = 'c = get_config()\nc.CourseDirectory.course_id = "bench"\n'
 
 @dataclass(frozen=True)
 class Grading:
-    """One way to grade the class: what is timed, and how to read the points that came of it."""
+    """One way to grade the class: what is timed, and how to read the resulting points."""
 
     run: Callable[[], None]
     points: Callable[[], dict[str, float]]

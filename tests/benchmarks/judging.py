@@ -22,7 +22,7 @@ EXERCISES = ("broadcast_from", "gather_in_order")
 
 
 def dearest() -> Iterator[Figure]:
-    """Have values judged that are cheap to send, each as large as it may be, from all ranks of a world."""
+    """Judge values that are cheap to send, each as large as it may be, from all ranks of a world."""
     plain = _cost(exercises()["broadcast_from"], torch.zeros(Limits.result_bytes // 4 - 100))
     costs = [
         (*_cost(exercises()[name], value), what)

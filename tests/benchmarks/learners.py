@@ -152,7 +152,7 @@ def _weigh(step: str, pids: list[int]) -> Figure:
 
 
 def thirty_at_once() -> list[Figure]:
-    """Have thirty learners press Run on a DDP cell in the same second."""
+    """Press Run as thirty learners on a DDP cell in the same second."""
     with kernels(LEARNERS) as made:
         for _, client in made:
             value(client, IMPORTS)

@@ -1,4 +1,4 @@
-"""The home page in real JupyterLab follows the progress file; without the server it stands still."""
+"""The home page in real JupyterLab follows the progress file; without the server it does not change."""
 
 from __future__ import annotations
 

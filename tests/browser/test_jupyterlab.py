@@ -1,4 +1,4 @@
-"""Notebook 02 in real JupyterLab in a real browser: run, look, press Stop, go on.
+"""Notebook 02 in real JupyterLab in a real browser: run, look, press Stop, continue.
 
 The pictures that it takes are kept in the folder $RR_SHOTS, for whoever wants to look at them.
 """

@@ -51,7 +51,7 @@ def send(room: Served, learner: str, *events: Event) -> None:
 
 
 def class_of(room: Served, *names: str) -> list[str]:
-    """Let learners join; return their tokens."""
+    """Join as learners; return their tokens."""
     return [post(room.url, "api/join", Join(n, room.code), "", Joined).token for n in names]
 
 

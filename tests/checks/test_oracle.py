@@ -43,7 +43,7 @@ def judged(source: str, secret: str = "visible", **more: Any) -> CheckResult:
 
 @pytest.fixture
 def reference(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Let a program be the reference solution of the exercise."""
+    """Make a program the reference solution of the exercise."""
 
     def put(source: str) -> None:
         whole = f"import torch.distributed as dist\n{source}"

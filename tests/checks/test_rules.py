@@ -1,7 +1,7 @@
 """Each rule in a row: a trace that keeps it, one that breaks it, and the sentence that its author reads.
 
 The traces are written by hand, so no rank is started. Times are small whole numbers: a call is issued at
-`start`, somebody waits for it at `wait`.
+`start`, its wait is at `wait`.
 """
 
 from __future__ import annotations

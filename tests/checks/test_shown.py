@@ -1,4 +1,4 @@
-"""Of a wrong answer, a case is shown that is small, but not degenerate, and fails as the others do."""
+"""The case that is shown of a wrong answer is small, but not degenerate, and fails as the others do."""
 
 from __future__ import annotations
 

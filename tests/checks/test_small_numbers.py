@@ -1,4 +1,4 @@
-"""Of a wrong answer, the case that is shown has numbers that are easy to read, if it fails so."""
+"""The case that is shown of a wrong answer has numbers that are easy to read, if it fails with them."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:
-    """Say in one line how another way's outcome differs from the plain one, or "" if it does not.
+    """Return in one line how another way's outcome differs from the plain one, or "" if it does not.
 
     expected: a DIFFERS entry's outcome, which then takes the plain one's place: a kind or the name of the
     engine's error (several with "|" between them, where chance decides), or the values by rank.
@@ -151,7 +151,7 @@ _PEER_WENT = re.compile(
 
 
 def says_that_a_peer_went(kind: str, message: str) -> bool:
-    """Tell what torch says because another rank has gone from an error with a cause of its own.
+    """Distinguish what torch says because another rank exited from an error with a cause of its own.
 
     Only to find the rank that failed first. The kinds of both are compared as they are.
     """

@@ -1,6 +1,6 @@
 """Run a program in new interpreters, as its author would: mp.spawn, or a torchrun job.
 
-The script is the program's source with a tail that starts it. Whatever becomes of it, all of its
+The script is the program's source with a tail that starts it. Whatever happens, all of its
 processes are ended: they inherit a mark in their environment, by which they are found.
 """
 
@@ -171,7 +171,7 @@ class _Ends:
         return self._said_at_the_start()
 
     def _died(self) -> tuple[str, int, str] | None:
-        """Tell which rank ended first without a word, if one did."""
+        """Return which rank ended first without a message, if one did."""
         rank = self.job.get("rank")
         if rank is not None and self.ends[rank] is None:
             signal_name = self.job["signal"]

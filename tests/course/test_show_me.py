@@ -24,7 +24,7 @@ def ping_pong(rank, world_size, ball, rounds):
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the inputs of a notebook at hand; in a real one it is tried in tests/browser."""
+    """Provide the inputs of a notebook; in a real one it is tried in tests/browser."""
     history = SimpleNamespace(input_hist_raw=["", OWN])
     shell = SimpleNamespace(history_manager=history, user_ns={})
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)

@@ -1,6 +1,6 @@
-"""A right result that is changed in one part is judged wrong: no part of it is there that nobody looks at.
+"""A right result that is changed in one part is judged wrong: every part of it is judged.
 
-`accepted_changes.toml` lists the parts that may differ, with why. Of each exercise the reference solution
+`accepted_changes.toml` lists the parts that may differ, with why. The reference solution of each exercise
 runs once; its results are changed a hundred times and judged again, without ranks.
 """
 
@@ -31,7 +31,7 @@ ACCEPTED = tomllib.loads((Path(__file__).parent / "accepted_changes.toml").read_
 """Exercise -> part of its result, as `changes` names it, with or without what follows a comma -> why."""
 CHANGES = 100
 ALONE = 2
-"""Of each world size, cases of those that cannot share a world with others."""
+"""For each world size, cases of those that cannot share a world with others."""
 ALWAYS = ("ring_all_reduce", "global_argmax", "ShardedOptimizer", "who_hangs")
 """Of every kind of result one, at each run of the tests; `make soak` changes all."""
 

@@ -34,7 +34,7 @@ _HOSTILE_ANSWERS = (
 
 @dataclass
 class Expected:
-    """What must become of one submission: by exercise, whether it passes (absent: not attempted)."""
+    """The expected results of one submission: by exercise, whether it passes (absent: not attempted)."""
 
     learner: str
     notebook: str

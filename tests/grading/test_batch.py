@@ -1,4 +1,4 @@
-"""A folder is graded whatever is in it, goes on after a kill, and gives the same twice."""
+"""A folder is graded whatever is in it, continues after a kill, and gives the same twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Honest learners never pay: whoever hands in beside them, and in which order, points are the same."""
+"""Honest learners never pay: whatever others hand in, and in which order, points are the same."""
 
 from __future__ import annotations
 

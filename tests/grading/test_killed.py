@@ -1,4 +1,4 @@
-"""`course grade`, killed by SIGKILL at any moment and started again, goes on and leaves nothing running."""
+"""`course grade`, killed by SIGKILL at any moment and started again, continues and leaves nothing running."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.grading.test_class import assert_as_expected
 COURSE = [sys.executable, "-m", "helpers.course.cli"]
 GONE_S = 20.0
 """How long processes of a killed run may take to end: a rank server that imports torch, on a busy
-machine, hears only afterwards that its launcher has gone."""
+machine, hears only afterwards that its launcher exited."""
 EVERYTHING = 1_000_000
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -44,7 +44,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Kept:
-    """What was there when all of a killed run had gone."""
+    """What was there when all of a killed run had ended."""
 
     seconds: float
     gone_s: float
@@ -53,7 +53,7 @@ class Kept:
     """Of submissions that were graded: the record's name -> which file it is (inode, time)."""
     exercises: dict[str, tuple[int, int]]
     lines: int
-    """Of the run log."""
+    """Lines of the run log."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A sandbox that the kernel does not end at once: whoever closes it goes on all the same."""
+"""A sandbox that the kernel does not end at once: the process that closes it continues all the same."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _NUMBERS = itertools.count(1)
 
 @cache
 def why_not() -> str:
-    """Say why no such network can be made here; "" if one can."""
+    """Return why no such network can be made here; "" if one can."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         return "needs root and `ip` of iproute2"
     name = f"rr{os.getpid()}x"

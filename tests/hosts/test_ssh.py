@@ -53,7 +53,7 @@ Host n1 n2
 
 @pytest.fixture
 def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[psutil.Process]:
-    """Have "n1" and "n2" be this machine, for whoever reads the ssh configuration of this home directory."""
+    """Make "n1" and "n2" this machine, for all that read the ssh configuration of this home directory."""
     port = free_port()
     for name in ("host_key", "key"):
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]

@@ -158,7 +158,7 @@ class Person:
         return cell.text
 
     async def close(self) -> None:
-        """Close the page; the server and the kernel go on."""
+        """Close the page; the server and the kernel keep running."""
         if self.socket is not None:
             self.socket.close()
             with suppress(TimeoutError):  # None: the connection has closed

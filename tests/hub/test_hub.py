@@ -87,7 +87,7 @@ print(heard)"""
 
 @asynccontextmanager
 async def learners(hub: Hub) -> AsyncIterator[list[Person]]:
-    """Have everybody log in and open a notebook."""
+    """Log everybody in and open a notebook."""
     people = [Person(hub, user) for user in hub.users]
     try:
         await asyncio.gather(*(person.log_in() for person in people))

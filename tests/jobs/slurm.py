@@ -26,7 +26,7 @@ _START_S = 20.0
 
 
 def why_not() -> str:
-    """Say why there can be no Slurm here; "" if there can."""
+    """Return why there can be no Slurm here; "" if there can."""
     if os.geteuid() != 0 or not all(map(shutil.which, _NEEDED)):
         return "needs root and Slurm: slurmctld, slurmd, slurm-client and munge"
     return ""

@@ -1,4 +1,4 @@
-"""The Stop button: ends every rank at once, whenever it is pressed, and the kernel goes on."""
+"""The Stop button: ends every rank at once, whenever it is pressed, and the kernel keeps running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands at the end of each notebook, and lists of imports, are folded on the screen."""
+"""The standing parts at the end of each notebook, and lists of imports, are folded on the screen."""
 
 from __future__ import annotations
 

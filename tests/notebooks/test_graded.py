@@ -113,7 +113,7 @@ each_change = pytest.mark.parametrize(
 
 
 JUDGED_AGAIN = (followed_by_the_stubs, as_colab_saves_it)
-"""Their answers may come with other imports, or some in another order."""
+"""Their answers may come with other imports, or some in a different order."""
 
 
 @pytest.mark.parametrize("change", JUDGED_AGAIN)
@@ -158,7 +158,7 @@ def test_cells_upside_down_still_pass_and_what_was_moved_is_noted(tmp_path: Path
 
 
 def needs_torch_to_be_defined(source: str) -> bool:
-    """Tell whether a signature speaks of torch: then its import cannot stay below."""
+    """Return whether a signature speaks of torch: then its import cannot stay below."""
     heads = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     texts = [ast.unparse(part) for head in heads for part in (head.args, head.returns) if part]
     return any(re.search(r"\b(torch|dist)\.", text) for text in texts)

@@ -96,7 +96,7 @@ def test_an_exercise_has_its_task_its_stub_and_its_check(exercise: Exercise) -> 
     ]
     assert "**Target:**" in source_of(cells[task]), "say what the check will measure"
     stub = exercise_cell({"cells": cells}, exercise.name)
-    assert task < stub <= task + 3, "the stub stands below its task"
+    assert task < stub <= task + 3, "the stub is below its task"
     (node,) = [n for n in ast.parse(source_of(cells[stub])).body if _name(n) == exercise.name]
     assert isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node)
     if isinstance(node, ast.FunctionDef):

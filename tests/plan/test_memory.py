@@ -1,4 +1,4 @@
-"""Bytes of the fullest GPU: hand-made numbers, and what each choice must do to them."""
+"""Bytes of the GPU that needs most: hand-made numbers, and what each choice must do to them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python -IS hand_over.py SOCKET WORDS...
 
-Signals go on to the fork; if this process dies, so does the fork. Imports little: it is started often.
+Signals are passed to the fork; if this process dies, so does the fork. Imports little: it is started often.
 """
 
 import array

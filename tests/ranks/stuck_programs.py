@@ -1,4 +1,4 @@
-"""Programs in which no rank can go on, one for each way to get there, with what must be said of it."""
+"""Programs in which no rank can continue, one for each way to get there, with what must be said of it."""
 
 from __future__ import annotations
 

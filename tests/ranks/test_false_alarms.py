@@ -41,7 +41,7 @@ def drawn(number: int) -> tuple[str, int, float, bool]:
 
 
 def run_one(number: int) -> dict[str, object]:
-    """Launch one run; give what became of it, in words."""
+    """Launch one run; return its result in words."""
     name, world_size, delay, recorded = drawn(number)
     work, init = SLOW[name]
     with stopping_a_rank(delay, must=False) if name in STOPPED else nullcontext():
@@ -80,7 +80,7 @@ def busy(count: int) -> Iterator[None]:
 
 
 def meet_often(first: int, beyond: int, step: int) -> None:
-    """Have two ranks meet by TCP, again and again: one whose first try fails sleeps until the next."""
+    """Connect two ranks by TCP, again and again: one whose first try fails sleeps until the next."""
     for number in range(first, beyond, step):
         run = launch(SLOW[MEETING][0], 2, args=(0.0,), init=False, timeout=60, on_failure="return")
         alarm = isinstance(run.failure, Deadlock)

@@ -1,4 +1,4 @@
-"""launch() on real ranks: what it gives back, and what it sends."""
+"""launch() on real ranks: what it returns, and what it sends."""
 
 from __future__ import annotations
 

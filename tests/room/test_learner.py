@@ -115,7 +115,7 @@ def test_what_happens_while_the_board_is_away_is_sent_later_and_once(
     with serving(file, kernel.python) as room:
         kernel.join(room)
         room.kill()
-    # A kernel that ends while nothing answers: nobody waits, and its lines stay.
+    # A kernel that ends while nothing answers: it does not wait, and its lines stay.
     kernel.run(3 * NOTES)
     outbox = kernel.folder / ".room-outbox.jsonl"
     kept = outbox.read_bytes()

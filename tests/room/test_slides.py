@@ -1,4 +1,4 @@
-"""Slides: what becomes of a notebook's cells, and that nothing is cut off in a browser without a network."""
+"""Slides: how a notebook's cells are shown, and that nothing is cut off in a browser without a network."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 @pytest.fixture(scope="module", autouse=True)
 def environment() -> Iterator[None]:
-    """Have a rank server of this module's own, which has what torch's modules read."""
+    """Start a rank server of this module's own, which has what torch's modules read."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in READ_AT_IMPORT.items():
             patch.setenv(name, value)

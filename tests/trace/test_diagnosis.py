@@ -163,7 +163,7 @@ def test_each_kind_of_deadlock_is_explained(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_calls_that_have_all_their_counterparts_are_told_from_others(name: str) -> None:
-    """Of these worlds only the one with a transfer that nobody waits for has such a call."""
+    """Only the world with a transfer without a wait has such a call."""
     world = stored(name)
     assert can_complete(world.states, world.trace) is (name == "isend_that_nobody_waits_for")
 

@@ -84,7 +84,7 @@ def main(rank, world_size):
     return type(net).__name__, net.weight
 
 
-# %% optimizer_state | An optimizer's state goes through state_dict and load_state_dict: training goes on alike.
+# %% optimizer_state | An optimizer's state goes through state_dict and load_state_dict: training continues alike.
 import copy
 
 import torch

@@ -63,7 +63,7 @@ def main(rank, world_size):
     return out
 
 
-# %% async_op | async_op=True: work goes on until the result is waited for.
+# %% async_op | async_op=True: work continues until the result is waited for.
 import torch
 import torch.distributed as dist
 

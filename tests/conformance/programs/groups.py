@@ -1,4 +1,4 @@
-# %% alone | A world of one rank: all collectives are there and change nothing.
+# %% alone | A world of one rank: all collectives exist and change nothing.
 import torch
 import torch.distributed as dist
 
@@ -165,7 +165,7 @@ def main(rank, world_size):
     return there, dist.get_group_rank(group, 3), dist.get_group_rank(group, 1)
 
 
-# %% mesh_joins | init_device_mesh joins the group itself where nobody has.
+# %% mesh_joins | init_device_mesh joins the group itself where no rank has joined.
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh

@@ -8,7 +8,7 @@ def main(rank, world_size):
     return "went on"
 
 
-# %% clock | Clocks go on while a rank sleeps.
+# %% clock | Clocks continue while a rank sleeps.
 import time
 
 

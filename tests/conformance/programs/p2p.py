@@ -182,7 +182,7 @@ def main(rank, world_size):
     dist.send(torch.ones(1), dst=rank)
 
 
-# %% tags | Messages with tags are received in another order than they were sent.
+# %% tags | Messages with tags are received in a different order than they were sent.
 import torch
 import torch.distributed as dist
 

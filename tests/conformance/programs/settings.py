@@ -141,7 +141,7 @@ def main(rank, world_size):
         return "an error"
 
 
-# %% seeds | The module level seeds all generators and draws: every rank goes on from there.
+# %% seeds | The module level seeds all generators and draws: every rank continues from there.
 import random
 
 import numpy as np

@@ -52,7 +52,7 @@ def main(rank, world_size):
     dist.recv(torch.zeros(1), src=1)
 
 
-# %% broken_pipe | A write into a pipe that nobody reads is an error, not the end of the process.
+# %% broken_pipe | A write into a pipe without a reader is an error, not the end of the process.
 import os
 
 FAILS = "BrokenPipeError"

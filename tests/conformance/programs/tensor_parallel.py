@@ -78,7 +78,7 @@ def main(rank, world_size):
     return torch.allclose(model(x), whole(x), atol=1e-5), list(model[0].weight.to_local().shape)
 
 
-# %% no_such_layer | A plan that names a layer which is not there: torch warns and goes on.
+# %% no_such_layer | A plan that names a layer which is not there: torch warns and continues.
 import warnings
 
 import torch

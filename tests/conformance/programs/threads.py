@@ -261,7 +261,7 @@ def main(rank, world_size):
     return "sent"
 
 
-# %% queue_timeout | queue.get with a timeout ends with Empty, then the rank goes on.
+# %% queue_timeout | queue.get with a timeout ends with Empty, then the rank continues.
 import queue
 
 import torch

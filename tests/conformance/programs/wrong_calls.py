@@ -308,7 +308,7 @@ def main(rank, world_size):
     dist.send(torch.ones(1), dst=world_size)
 
 
-# %% recv_first | Each rank receives before it sends: none of them goes on.
+# %% recv_first | Each rank receives before it sends: none of them continues.
 import torch
 import torch.distributed as dist
 
@@ -388,7 +388,7 @@ def main(rank, world_size):
     dist.all_gather([torch.zeros(1)], torch.ones(1))
 
 
-# %% sleep_for_ever | A rank sleeps far longer than anybody waits.
+# %% sleep_for_ever | A rank sleeps far longer than any wait.
 import time
 
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""What a hostile submission is, as data, and how a test hands some in and reads what became of them.
+"""What a hostile submission is, as data, and how a test hands some in and reads their results.
 
 Each file of attacks gives a tuple of `Attack`; the tests hand them in through `Grader.grade`, each as
 the answer to an exercise of its own, and look at the effect.
@@ -40,7 +40,7 @@ class Attack:
     """One hostile answer.
 
     source: a cell that defines `attack(rank, world_size, *inputs)`; it is handed in under the name of
-    some exercise. outcomes: those that may come of it. says: what the record must then say somewhere,
+    some exercise. outcomes: those that are possible. says: what the record must then say somewhere,
     as proof that the attack ran to its end. bare: without a sandbox it would go through, and do no harm.
     """
 
@@ -52,7 +52,7 @@ class Attack:
 
 
 def slots() -> list[str]:
-    """Give the exercises under whose names attacks are handed in: functions on two ranks or more."""
+    """Return the exercises under whose names attacks are handed in: functions on two ranks or more."""
     of = [e for e in exercises().values() if e.notebook == NOTEBOOK]
     return [e.name for e in of if e.kind is Kind.RANKS]
 
@@ -80,5 +80,5 @@ def graded(grader: Grader, folder: Path, *cells: str, notebook: str = NOTEBOOK) 
 
 
 def text_of(record: ExerciseRecord) -> str:
-    """Give all that a record says, to look for what must, or must not, be in it."""
+    """Return all that a record says, to look for what must, or must not, be in it."""
     return json.dumps([record.message, record.flags, [vars(case) for case in record.cases]])

@@ -1,4 +1,4 @@
-"""Files that are notebooks in name: what they cost is bounded, and the batch goes on.
+"""Files that are notebooks in name: what they cost is bounded, and the batch continues.
 
 By name, what makes the file's content; and whether an answer is found in it all the same.
 """

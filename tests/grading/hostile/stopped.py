@@ -1,4 +1,4 @@
-"""Answers that stop, by SIGSTOP, a process that somebody waits for: nobody may wait forever.
+"""Answers that stop, by SIGSTOP, a process that another one waits for: no process may wait forever.
 
 The first stops itself, the second its peers, the third the rank server, if the sandbox lets a rank reach it.
 """

@@ -66,7 +66,7 @@ def _hold_in_a_sandbox(plan: Plan, use: Use, told: int) -> None:
 
 @contextmanager
 def neighbor(plan: Plan, use: Use) -> Iterator[Callable[[], tuple[int, int]]]:
-    """Have another grader hold what it has used up; give what waits for its end and returns what it got."""
+    """Make another grader hold what it has used up; give what waits for its end and returns what it got."""
     got, told = os.pipe()
     pid = os.fork()
     if pid == 0:

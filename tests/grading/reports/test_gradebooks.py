@@ -60,7 +60,7 @@ def cells_of(data: bytes) -> list[list[str]]:
 
 
 def is_run(cell: str) -> bool:
-    """Say whether a spreadsheet would run a cell, being as suspicious as can be."""
+    """Return whether a spreadsheet would run a cell, being as suspicious as can be."""
     bare = unicodedata.normalize("NFKC", cell).strip()
     while bare and (bare[0] in '"“”‘’„«»`´' or unicodedata.category(bare[0]) in ("Cf", "Cc", "Zs")):
         bare = bare[1:]
