@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -85,6 +86,8 @@ def tensors_held() -> Iterator[Held]:
     import_module("torch._dynamo")  # as an optimizer does: nothing large may be made after this
     gc.collect()
     gc.freeze()  # what is here now is not looked at again, which also makes counting quick
+    # torch 2.14 and later warn that selective checkpointing does not use these hooks, which changes no count
+    warnings.filterwarnings("ignore", "A saved_tensors_hooks context")
     # what C++ alone would hold is held by a Python object as well, and so can be found
     with saved_tensors_hooks(_itself, _itself):
         yield Held()
