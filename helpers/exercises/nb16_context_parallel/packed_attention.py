@@ -36,7 +36,8 @@ def case(draw: Draw) -> Case:
         part = {name: x[:, :, own] for name, x in dense.items()}
         out = part.pop("output")
         scores = int((position[own] + 1).sum())
-        parts.append({"positions": position[own], "output": out, **part, "scores": scores})
+        values = {"positions": position[own], "output": out, **part, "scores": scores}
+        parts.append({"result": "", **values})
     return Case(
         f"{'a document' if len(lengths) == 1 else 'documents'} of {', '.join(map(str, lengths))} tokens, "
         f"{tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
@@ -64,5 +65,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     driver=run_packed,
+    reported=("result",),
     sizes=(1, 2, 3, 4, 5, 6),
 )
