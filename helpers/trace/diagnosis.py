@@ -47,8 +47,8 @@ class RankState:
 
 
 _IN_OWN_CODE = (
-    "Look for a lock that is never released, a queue that stays empty, or a thread that never ends, "
-    "at the lines below."
+    "Look at the line of each rank for a lock that is never released, a queue that stays empty, or a "
+    "thread that never ends."
 )
 
 
@@ -81,7 +81,7 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     return Diagnosis(
         "stuck",
         "All ranks are blocked, and their calls do not show why.",
-        "Compare the calls below line by line: each call must have its counterpart.",
+        "Compare the calls of the ranks: each call must have its counterpart.",
         waits,
     )
 

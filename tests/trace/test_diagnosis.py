@@ -30,7 +30,7 @@ EXPECTED = {
     "new_group_without_a_rank": (
         "rank_left",
         (1,),
-        "still wait in new_group",
+        "still waits in new_group",
         "must call new_group",
     ),
     "another_collective": (
@@ -139,7 +139,7 @@ EXPECTED = {
         "stuck",
         (),
         "each rank waits in its own code",
-        "the lines below",
+        "the line of each rank",
     ),
     "init_with_a_wrong_world_size": (
         "stuck",
