@@ -153,7 +153,9 @@ class _Build:
                 "write your code in its place.",
             )
         if isinstance(last.node, ast.Delete):
-            return self._problem("not_attempted", f"{cell} deletes `{self.name}` again.")
+            return self._problem(
+                "not_attempted", f"{cell} deletes `{self.name}`. Remove that line."
+            )
         if last.is_import:
             return self._problem(
                 "unresolved",

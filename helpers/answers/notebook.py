@@ -183,11 +183,11 @@ def _json_message(error: json.JSONDecodeError, text: str) -> str:
     if not rest or rest.isalnum() or error.msg.startswith("Unterminated"):
         return (
             f"is cut off (line {error.lineno}: {error.msg}). Download or save it again. If that is not "
-            f"possible: {EARLIER}"
+            f"possible, {EARLIER.lower()}"
         )
     return (
         f"is not valid JSON (line {error.lineno}: {error.msg}), so it is damaged, or not a notebook. Repair "
-        f"that line in a text editor. If that is not possible: {EARLIER}"
+        f"that line in a text editor. If that is not possible, {EARLIER.lower()}"
     )
 
 

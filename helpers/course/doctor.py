@@ -300,7 +300,7 @@ def _run(*command: str) -> tuple[bool, str]:
 PROBES: tuple[tuple[str, Probe, str], ...] = (
     ("fork", _fork, "On macOS no action is needed: everything works, but ranks start more slowly."),
     ("Python", _python, ""),  # pip does not install the course with one that is too old
-    ("packages", packages, "`make venv`"),
+    ("packages", packages, "Run `make venv`."),
     ("gloo", _gloo, "Check the firewall, the hostname in /etc/hosts, and the other findings."),
     ("GPUs", _nccl, "No action is needed. To use them, install a torch with NCCL."),
     ("CPUs", _cpus, "With two or more CPUs the timings match the notebooks."),
@@ -310,9 +310,13 @@ PROBES: tuple[tuple[str, Probe, str], ...] = (
         _shared_memory,
         "Start a container with --shm-size=1g. Without it, DataLoader workers may crash.",
     ),
-    ("open files", _open_files, "`ulimit -n 4096` before `make lab`; `ulimit -Hn` is the most."),
+    (
+        "open files",
+        _open_files,
+        "Run `ulimit -n 4096` before `make lab` (`ulimit -Hn` shows the limit).",
+    ),
     ("temp folder", _temp_folder, "Free some space, or set TMPDIR."),
-    ("JupyterLab", _jupyterlab, "`make venv`, or enable the extension with the command above."),
+    ("JupyterLab", _jupyterlab, "Run `make venv`, or enable the extension with the command above."),
     ("MPI", _mpi, f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"),
     ("sandbox", _bubblewrap, "Only grading uses it: install bubblewrap and allow user namespaces."),
     ("Landlock", _landlock, "Only grading uses it, as a second layer: add landlock to lsm=."),

@@ -160,7 +160,7 @@ def _death(world: World, member: Member) -> RankDied:
         if name == "SIGABRT":
             advice = _abort_advice(world) or advice
     else:
-        advice = "It exited without returning: os._exit() and similar calls end a rank immediately."
+        advice = "The function did not return: os._exit() and similar calls end a rank immediately."
     frames = world.fault_frames(member.rank)
     if frames:
         advice += f"\n  it was at {frames[-1]}: {frames[-1].source.strip()}"

@@ -59,8 +59,8 @@ class RankState:
 
 
 _IN_OWN_CODE = (
-    "Look for a lock that is never released, a queue that stays empty, or a thread that never ends, "
-    "at the lines below."
+    "Look at the line of each rank for a lock that is never released, a queue that stays empty, or a "
+    "thread that never ends."
 )
 
 
@@ -77,7 +77,7 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         calls = " and ".join(sorted(setting_up))
         return Diagnosis(
             "stuck",
-            f"Deadlock in {calls}: every rank is waiting for ranks that never make this call.",
+            f"Every rank waits in {calls} for ranks that never make this call.",
             "world_size must be the number of ranks that call init_process_group."
             if "init_process_group" in setting_up
             else _NEW_GROUP,
@@ -93,7 +93,7 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     return Diagnosis(
         "stuck",
         "All ranks are blocked, and their calls do not show why.",
-        "Compare the calls below line by line: each call must have its counterpart.",
+        "Compare the calls of the ranks: each call must have its counterpart.",
         waits,
     )
 
@@ -196,30 +196,29 @@ def _different_calls(
     advice = _ADVICE_ON_CALLS.get(problem, _SAME_CALLS)
     if difference.finished or problem == "line":
         # Earlier cells' calls are among them, so a reader could not count to this one.
-        place = (
-            "" if trace.earlier else f" at their {_ordinal(difference.collective.index + 1)} call"
-        )
+        place = "" if trace.earlier else f" at call {difference.collective.index + 1}"
         if set(members) != set(range(trace.world_size)):
             place += f" in the group of {_ranks(list(members))}"
-        first = f"The calls of the ranks differ for the first time{place}: "
+        first = f"The ranks' calls first differ{place}: "
         summary = f"{first}{difference}"
         if last is not None and last.kind != "skipped_backward":
             summary += f" {last.summary}"
         advice += " " + (_PAIRED_SINCE if problem == "line" else _NO_ERROR)
-    elif tensors:
-        summary = f"{_DIFFERENT_TENSORS[problem]} the same collective: {difference}"
     else:
-        summary = f"The ranks call different collectives at the same point: {difference}"
+        what = _WHAT_DIFFERS.get(problem, "call different collectives at the same point")
+        summary = f"The ranks {what}: {difference}"
     if any(event.by == JOIN for event in trace if event.group == difference.collective.group):
         advice += " " + _IN_JOIN
     kind = "different_shapes" if tensors else "mismatched_collectives"
     return Diagnosis(kind, summary, advice, waits, _odd_ones(difference))
 
 
-_DIFFERENT_TENSORS = {
-    "shape": "The ranks pass tensors of different sizes to",
-    "dtype": "The ranks pass tensors of different dtypes to",
-    "splits": "The ranks send and expect different numbers of elements in",
+_WHAT_DIFFERS = {
+    "shape": "pass tensors of different sizes to the same collective",
+    "dtype": "pass tensors of different dtypes to the same collective",
+    "splits": "send and expect different numbers of elements in the same collective",
+    "root": "pass different roots to the same collective",
+    "reduce_op": "pass different ops to the same collective",
 }
 _SAME_CALLS = "All members of a group must call the same collectives in the same order."
 _SAME_TENSORS = "Pass a contiguous tensor of the same shape and dtype on every rank."
@@ -409,12 +408,12 @@ def _diagnose_exited_rank(
                 tuple(left),
             )
     if gone and not any(wait.event for wait in waits) and not _local_group(states):
-        where = next(
-            (state.inside for state in states if not state.ended and state.inside), "torch"
-        )
+        others = [state for state in states if not state.ended]
+        where = next((state.inside for state in others if state.inside), "torch")
         return Diagnosis(
             "rank_left",
-            f"{_ranks(sorted(gone)).capitalize()} {_has(gone)} returned, and the others still wait in "
+            f"{_ranks(sorted(gone)).capitalize()} {_has(gone)} returned, and "
+            f"{_ranks([state.rank for state in others])} still wait{'s' * (len(others) == 1)} in "
             f"{where} for {'them' if len(gone) > 1 else 'it'}.",
             _NEW_GROUP if where in _GROUP_MAKERS else "All ranks must make this call.",
             waits,
@@ -653,11 +652,6 @@ def _ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     return "ranks " + ", ".join(map(str, ranks[:-1])) + f" and {ranks[-1]}" if ranks else "no rank"
-
-
-def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if number % 100 in {11, 12, 13} else ending}"
 
 
 def _has(some: Collection[object]) -> str:

@@ -31,7 +31,7 @@ _SHAPES: dict[str, tuple[int, Look]] = {
     "waits in a call": (36, WAIT),
     "has returned": (4, SPAN),
     "failed or died": (4, FAILURE),
-    "is in no call": (6, SPAN),
+    "not in a communication call": (6, SPAN),
 }
 
 
@@ -213,7 +213,7 @@ def _shape_of(wait: Wait) -> str:
         return "has returned"
     if any(word in wait.state for word in ("died", "failed", "raised")):
         return "failed or died"
-    return "is in no call"
+    return "not in a communication call"
 
 
 def _node(spot: Point, size: float, corners: int, look: Look, style: str) -> list[Mark]:

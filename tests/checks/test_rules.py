@@ -113,7 +113,7 @@ TABLE = [
         Calls("send", most=lambda case, rank: 1 - rank),
         [],
         [send(1, 0)],
-        "rank 1 calls send once; expected: at most 0 times.",
+        "rank 1 calls send once; expected: 0 times.",
     ),
     Row(
         Calls(most=1, why="Put them into one tensor."),
@@ -160,7 +160,7 @@ TABLE = [
         Peers(lambda case, rank: (rank + 1,), "sends on"),
         [send(0, 1)],
         [send(0, 1), send(1, 0, where=LINE)],
-        "rank 1 sends to rank 0 (cell 3, line 7); here it must send only to 2.",
+        "rank 1 sends to rank 0 (cell 3, line 7); here it must send only to rank 2.",
     ),
     Row(
         Peers(lambda case, rank: (1,) if rank == 0 else (), "only rank 0 sends"),

@@ -109,7 +109,7 @@ def test_a_rank_that_never_makes_the_group() -> None:
 
     found = stuck(talk)
     assert found.kind == "rank_left" and found.guilty == (1,)
-    assert "Rank 1 has returned, and the others still wait in new_group for it" in found.summary
+    assert "Rank 1 has returned, and rank 0 still waits in new_group for it" in found.summary
 
 
 def test_groups_that_are_made_in_different_orders() -> None:

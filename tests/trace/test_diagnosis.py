@@ -14,7 +14,12 @@ from tests.trace.deadlocks.record import FOLDER, FROM_STUCK, OWN, stored
 EXPECTED = {
     "cycle_of_receives": ("cycle", (0, 1, 2), "cycle of receives", "send before it receives"),
     "cycle_of_sends": ("cycle", (0, 1, 2), "cycle of sends", "receive first"),
-    "cycle_of_a_send_and_a_collective": ("cycle", (0, 1), "A cycle: each rank", "into an order"),
+    "cycle_of_a_send_and_a_collective": (
+        "cycle",
+        (0, 1),
+        "A cycle: each rank",
+        "meets its counterpart",
+    ),
     "left_before_a_collective": (
         "rank_left",
         (0,),
@@ -25,7 +30,7 @@ EXPECTED = {
     "new_group_without_a_rank": (
         "rank_left",
         (1,),
-        "still wait in new_group",
+        "still waits in new_group",
         "must call new_group",
     ),
     "another_collective": (
@@ -88,8 +93,8 @@ EXPECTED = {
     "call_too_many": (
         "mismatched_collectives",
         (0, 1),
-        "for the first time at their 1st call: rank 0 calls all_reduce (stuck_programs.py, line 358), while "
-        "rank 1 calls all_reduce (stuck_programs.py, line 360). Rank 1 has returned",
+        "The ranks' calls first differ at call 1: rank 0 calls all_reduce (stuck_programs.py, line 358), "
+        "while rank 1 calls all_reduce (stuck_programs.py, line 360). Rank 1 has returned",
         "must make each of them, or none",
     ),
     "gather_to_oneself": (
@@ -134,12 +139,12 @@ EXPECTED = {
         "stuck",
         (),
         "each rank waits in its own code",
-        "the lines below",
+        "the line of each rank",
     ),
     "init_with_a_wrong_world_size": (
         "stuck",
         (),
-        "Deadlock in init_process_group: every rank is waiting for ranks that never make this call",
+        "Every rank waits in init_process_group for ranks that never make this call",
         "world_size must be the number of ranks",
     ),
 }

@@ -59,7 +59,7 @@ def test_a_timeout_is_drawn_too() -> None:
         "rank 0 waits for rank 1 (recv, cell 5, line 3)\n"
         "rank 1: in its own code at cell 5, line 9"
     )
-    assert legend(picture) == ["waits for", "waits in a call", "is in no call"]
+    assert legend(picture) == ["waits for", "waits in a call", "not in a communication call"]
 
 
 def test_the_cycle_stands_out_by_more_than_color() -> None:
