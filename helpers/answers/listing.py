@@ -211,7 +211,7 @@ def _is_change(statement: Statement, name: str, binder: Statement) -> bool:
         return False
     if name in names.registers:
         return True
-    # `xs.append(1)` makes xs what it is, but `Tree.show()` only tries out the class.
+    # `xs.append(1)` changes the list xs, but `Tree.show()` does not change the class Tree.
     return name in names.pokes and not binder.is_definition
 
 

@@ -40,7 +40,7 @@ _PLACE = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 @dataclass(frozen=True)
 class Control:
-    """One thing to change. options: value by shown words; a slider has them in this order."""
+    """One thing to change. options maps shown words to values, for a slider in its order."""
 
     name: str
     words: str

@@ -55,11 +55,11 @@ def grade_all(
     versions = versions_here(plan.level, secret)
     rest = []
     for job in jobs:
-        if not setting.again and (kept := _kept(job, paths[job], versions)) is not None:
+        if not setting.again and (kept := _stored_record(job, paths[job], versions)) is not None:
             yield job, kept
         else:
             rest.append(job)
-    for job, record in graded(rest, setting, plan, secret):
+    for job, record in grade_jobs(rest, setting, plan, secret):
         # the log line first: being killed in between adds a second line, but never loses one
         _log(setting.out, job, record, paths[job])
         write_whole(paths[job], json.dumps(record.as_json(), ensure_ascii=True).encode())
@@ -75,7 +75,7 @@ def record_paths(jobs: Sequence[Job], out: Path) -> dict[Job, Path]:
     }
 
 
-def graded(
+def grade_jobs(
     jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
     """Grade the jobs on this machine or on a cluster, without writing records.
@@ -88,7 +88,7 @@ def graded(
     left = list(jobs)
     while left:
         done = set()
-        for job, record in _until_broken(left, setting, plan, secret):
+        for job, record in _grade_until_broken(left, setting, plan, secret):
             done.add(job)
             yield job, record
         left = [job for job in left if job not in done]
@@ -96,14 +96,14 @@ def graded(
         most = _processes(setting) + 1
         suspects, left = left[:most], left[most:]
         for job in suspects:
-            alone = next(_until_broken([job], setting, plan, secret), None)
+            alone = next(_grade_until_broken([job], setting, plan, secret), None)
             yield alone or (job, _fault(job, plan.level, "The process that graded it died."))
 
 
 def differences(jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str) -> Iterator[str]:
     """Grade the jobs again without the cache. Yield a line for each difference."""
     before = {(record.learner, record.file): record for record in read_records(setting.out)}
-    for _, record in graded(jobs, setting, plan, secret):
+    for _, record in grade_jobs(jobs, setting, plan, secret):
         for line in _differences(before.get((record.learner, record.file)), record):
             yield f"Differs: {record.learner}, {record.file}: {line}"
 
@@ -127,7 +127,7 @@ def _differences(old: Record | None, new: Record) -> Iterator[str]:
             )
 
 
-def _until_broken(
+def _grade_until_broken(
     jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
     """Yield records until all jobs are done or a process has died."""
@@ -219,7 +219,7 @@ def _fault(job: Job, level: str, why: str) -> Record:
 # --- files of the results -------------------------------------------------------------------------
 
 
-def _kept(job: Job, path: Path, versions: Mapping[str, str]) -> Record | None:
+def _stored_record(job: Job, path: Path, versions: Mapping[str, str]) -> Record | None:
     """Return the record of an earlier run if nothing has changed since."""
     with suppress(OSError, ValueError, UnreadableNotebook):
         record = from_json(json.loads(path.read_text(encoding="utf-8")))

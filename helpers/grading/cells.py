@@ -1,6 +1,7 @@
 """Replace cell names by marks while an answer is tried, so that equal answers have equal records.
 
-    Answer --marked--> Answer, its cells counted from 0 --Judge, cache--> record with marks --named--> record
+    Answer --anonymize--> Answer, its cells counted from 0 --Judge, cache--> record with marks
+    record with marks --restore_cell_names--> record
 
 Then inserting a cell above an answer does not cause a new run, and equal answers of a class get equal
 points. Used by `grader`.
@@ -29,14 +30,14 @@ def mark(cell: int) -> str:
     return f"{_BEGIN}{cell}{_END}"
 
 
-def marked(answer: Answer) -> tuple[Answer, tuple[int, ...]]:
+def anonymize(answer: Answer) -> tuple[Answer, tuple[int, ...]]:
     """Return an answer whose cells are counted from 0, and their indices in the notebook."""
     cells = tuple(dict.fromkeys(origin.cell for origin in answer.origins))
     origins = tuple(replace(each, cell=cells.index(each.cell)) for each in answer.origins)
     return replace(answer, origins=origins), cells
 
 
-def named(record: ExerciseRecord, cells: Sequence[int]) -> ExerciseRecord:
+def restore_cell_names(record: ExerciseRecord, cells: Sequence[int]) -> ExerciseRecord:
     """Replace the marks in a record by the names of the answer's cells."""
 
     def name(found: re.Match[str]) -> str:

@@ -16,11 +16,11 @@ from helpers.checks.mistakes import KnownMistake
 from helpers.checks.proof import CannotAdd, add_own
 from helpers.checks.registry import find
 from helpers.checks.result import Outcome
-from helpers.grading.groups import Group, grouped, wrong_answers
+from helpers.grading.groups import Group, group_answers, wrong_answers
 from helpers.grading.record import Record, read_records
+from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.levels import Plan, choose
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade
 from helpers.views.plain import clean, clip, for_log, plural
 
@@ -49,8 +49,8 @@ def of_classes(
         if exercise is not None:
             answers = [answer for answer in answers if answer.exercise == exercise.name]
         with Staged() as staged:
-            plan = Plan(choose(sandbox, staged), staged, turns=Turns(str(results[0] / ".turns")))
-            found = grouped(answers, plan)
+            plan = Plan(choose(sandbox, staged), staged, lock=BatchLock(str(results[0] / ".turns")))
+            found = group_answers(answers, plan)
     except (LookupError, CannotGrade) as error:
         raise click.ClickException(str(error.args[0] if error.args else error)) from error
     if not found:
@@ -99,11 +99,11 @@ def _short(group: Group) -> list[str]:
     if group.advice:
         lines.append(f"They read: {_line(group.advice)}")
     else:
-        lines.append(f"No sentence yet. {_line(_did(group))}")
+        lines.append(f"No sentence yet. {_line(_describe_failure(group))}")
     return lines
 
 
-def _did(group: Group) -> str:
+def _describe_failure(group: Group) -> str:
     """Return a line about what one member was shown. The other members behaved alike."""
     case = group.answers[0].case
     if case is None:

@@ -18,7 +18,7 @@ from helpers.ranks.server import NOT_A_RANK
 
 
 class Doubt(IntEnum):
-    """The possible causes, ordered by how much has to be done about them."""
+    """The possible causes. The later ones need more work before the outcome is certain."""
 
     NONE = 0
     """Only the answer: the outcome is the same on any machine."""

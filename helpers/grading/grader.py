@@ -33,7 +33,7 @@ from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
 from helpers.grading import bypasses
 from helpers.grading.cache import Cache, key_of, program_key
-from helpers.grading.cells import marked, named
+from helpers.grading.cells import anonymize, restore_cell_names
 from helpers.grading.doubt import Doubt
 from helpers.grading.judging import Attempt, attempt
 from helpers.grading.record import ExerciseRecord, Record, Status, record_of
@@ -166,17 +166,17 @@ class Grader:
         """Return the record of one exercise, from the cache or from a run in a sandbox."""
         if isinstance(found, Problem):
             return record_of_results(exercise, found, grade(exercise, found, cell_number))
-        answer, cells = marked(found)
+        answer, cells = anonymize(found)
         # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the
         # result.
         parts = exercise, answer, self.secret, self.versions
         key, program = key_of(*parts), program_key(*parts)
         if (kept := self.cache.get(key)) is not None:
-            return named(replace(kept, cached=True), cells)
+            return restore_cell_names(replace(kept, cached=True), cells)
         if program and (kept := self.cache.get(program)) is not None:
             flags = bypasses.flags(exercise, answer.source)  # flags depend on comments, too
             kept = replace(kept, cached=True, key=key, answer=answer.source, flags=flags)
-            return named(kept, cells)
+            return restore_cell_names(kept, cells)
         began = time.monotonic()
         came = self._attempts(job, exercise, answer, budget)
         record, doubt = came.record, came.doubt
@@ -193,7 +193,7 @@ class Grader:
             # A person looks at flags and pictures, so each answer keeps its own.
             if record.passed and program and not (record.flags or record.picture):
                 self.cache.put(program, record)
-        return named(record, cells)
+        return restore_cell_names(record, cells)
 
     def _works(self, exercise: Exercise, now: bool) -> bool:
         """Return whether the reference solution works here. Without it the right values are unknown."""
@@ -213,7 +213,7 @@ class Grader:
             return first
         minutes = plural(math.ceil(max(0.0, budget.wall_s) / 60), "more minute")
         self.say(f"{job.learner}: {exercise.name} is tried again alone, up to {minutes}")
-        with self.plan.turns.alone() as is_alone:
+        with self.plan.lock.exclusive() as is_alone:
             again = self._attempt(exercise, answer, budget)
         best = max((again, first), key=lambda each: each.record.points)
         if best.doubt < Doubt.MACHINE or is_alone:
@@ -233,7 +233,7 @@ class Grader:
                 "them half of what is left."
             )
             return Attempt(failed(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
-        with self.plan.turns.with_others():
+        with self.plan.lock.shared():
             # before a judge is forked, because it needs the expected values
             secrets = VISIBLE_SECRET, self.secret
             self.references.prepare(exercise, secrets, advice=not at_once)

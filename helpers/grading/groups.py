@@ -123,7 +123,7 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def grouped(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]]:
+def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]]:
     """Run all answers and return the groups of each exercise, the largest first.
 
     An answer without comparable behavior is a group of its own.
@@ -193,7 +193,7 @@ def _compare(
             for index in own:
                 said.send_bytes(json.dumps([index, None]).encode())
                 confine()
-                seen = _seen(exercise, answers[index].source, plan)
+                seen = _run_answer(exercise, answers[index].source, plan)
                 # outcomes differ if a rule was broken or a hidden case failed
                 alike = (i for i, s in firsts if seen and _alike(exercise, s, seen))
                 same = next(alike, index)
@@ -202,14 +202,14 @@ def _compare(
                 said.send_bytes(json.dumps([index, same]).encode())
 
 
-def _seen(exercise: Exercise, source: str, plan: Plan) -> _Seen:
+def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Seen:
     """Run one answer on the visible cases in its own sandbox. Return {} if no sandbox could be started."""
     seen: _Seen = {}
     alone = 0
     # a failure here is the answer's own, so the cases that ran before it count
     with (
         suppress(LaunchError, ServerGone, OSError),
-        plan.turns.with_others(),
+        plan.lock.shared(),
         Sandbox(plan, preload=exercise.notebook >= "09") as sandbox,
     ):
         sandbox.end_after(_ANSWER_S, _ANSWER_CPU_S)

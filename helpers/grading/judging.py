@@ -92,10 +92,10 @@ def attempt(
         return Attempt(record_of_results(exercise, answer, visible, hidden, pictures), doubt)
 
     judge = together if at_once else apart
-    return _judged(exercise, answer, judge, connection, within_s)
+    return _judge_in_child(exercise, answer, judge, connection, within_s)
 
 
-def _judged(
+def _judge_in_child(
     exercise: Exercise,
     answer: Answer,
     judge: Callable[[], Attempt],

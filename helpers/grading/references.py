@@ -52,7 +52,7 @@ class References:
             late = exercise.notebook >= "09"
             with (
                 # does not wait for a grader that runs alone: if one does, it is this one
-                self.plan.turns.with_others(),
+                self.plan.lock.shared(),
                 Sandbox(self.plan, self.slot, preload=late) as sandbox,
             ):
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)

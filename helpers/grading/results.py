@@ -53,7 +53,7 @@ def record_of_results(
         where = visible.unjudged or "So it was in a hidden case."
         outcome, message, points = Outcome.WRONG, f"{UNJUDGED} {where}", 0.0
     drawn = pictures == "all" or (pictures == "failed" and not visible.passed)
-    picture, trace = _drawn(visible.run) if drawn else ("", "")
+    picture, trace = _draw(visible.run) if drawn else ("", "")
     cases = [_visible(case) for case in visible.cases]
     cases += [_hidden(k, case) for k, case in enumerate(hidden.cases, 1)] if hidden else []
     source = found.source if isinstance(found, Answer) else ""
@@ -118,7 +118,7 @@ def preload(pictures: bool) -> None:
         timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
 
 
-def _drawn(run: Run | None) -> tuple[str, str]:
+def _draw(run: Run | None) -> tuple[str, str]:
     """Draw a run from its trace alone. Return a PNG in base64, and the trace as JSON.
 
     Both are "" if the run has no events or too many, or cannot be drawn. The trace is "" if it is too long.

@@ -199,7 +199,7 @@ def _is_blind(source: Source, identifier: str) -> bool:
 
 
 def _agrees(at: int, row: Sequence[str], source: Source, named: Mapping[str, set[int]]) -> bool:
-    """Return whether the names in a row that has a source's number can be those of the learner.
+    """Return whether a row that has a source's number may be its learner's, judging by the names.
 
     named: the rows that contain a name, by the name's letters.
     """

@@ -24,16 +24,16 @@ from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References, solutions_here
-from helpers.grading.sandbox.held import held, sweep
+from helpers.grading.sandbox.batch_lock import BatchLock
+from helpers.grading.sandbox.cleanup import hold_folder, sweep
 from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade
 from helpers.grading.submissions import Job
 
 _CONNECT_S = 5.0
-# The folder that the workers of one machine share, with a batch's cache and its turns.
+# The folder that the workers of one machine share, with a batch's cache and its lock.
 _SHARED = "real-ranks-batch-"
 
 
@@ -65,10 +65,10 @@ def grade_on_cluster(
         # A worker with different checks would give different points for the same answer.
         mine = versions_here(plan.level, secret)
         for future in as_completed(futures):  # type: ignore[no-untyped-call]
-            yield futures[future], _taken(futures[future], future, plan.level, mine)
+            yield futures[future], _checked_record(futures[future], future, plan.level, mine)
 
 
-def _taken(job: Job, future: Any, level: str, mine: Mapping[str, str]) -> Record:
+def _checked_record(job: Job, future: Any, level: str, mine: Mapping[str, str]) -> Record:
     """Return a worker's record, or a fault if its versions differ from ours."""
     if future.status != "finished":
         why = f"The cluster failed: {future.exception()!r}"[:500]
@@ -86,7 +86,7 @@ def grade_there(
 ) -> dict[str, Any]:
     """Grade one submission on a worker of the cluster. Return its record as JSON types.
 
-    batch: the batch's secret name. The workers of a machine share its cache and its turns: equal answers
+    batch: the batch's secret name. The workers of a machine share its cache and its lock: equal answers
     run once, and an answer that was too slow runs again while the others wait.
     """
     with TemporaryDirectory(prefix="real-ranks-job-") as folder:
@@ -109,9 +109,9 @@ def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:
         atexit.register(stack.close)
         slot = (os.getpid() * 7 + threading.get_ident()) % 3000
         sweep(_SHARED)
-        shared = stack.enter_context(held(Path(gettempdir(), f"{_SHARED}{batch}")))
-        turns = Turns(str(shared / "turns"))
-        plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits, turns))
+        shared = stack.enter_context(hold_folder(Path(gettempdir(), f"{_SHARED}{batch}")))
+        lock = BatchLock(str(shared / "turns"))
+        plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits, lock))
         references = References(solutions_here(), plan, slot)
         cache, versions = Cache(shared), versions_here(level, secret)
         _here.asked, _here.stack = asked, stack

@@ -14,7 +14,7 @@ from helpers.checks.grade import grade
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.registry import get
 from helpers.course.cli import main
-from helpers.grading.groups import Group, grouped, wrong_answers
+from helpers.grading.groups import Group, group_answers, wrong_answers
 from helpers.grading.record import CaseRecord, Record, Status, record_of
 from helpers.grading.sandbox.levels import Plan
 from tests.grading.notebooks import IMPORTS
@@ -56,7 +56,7 @@ def handed_in(exercise: str, *sources: str, outcome: str = "wrong") -> list[Reco
 
 def groups_of(plan: Plan, exercise: str, *sources: str) -> list[Group]:
     answers = wrong_answers([("a class", handed_in(exercise, *sources))])
-    return grouped(answers, plan)[exercise]
+    return group_answers(answers, plan)[exercise]
 
 
 def each_twice(known: tuple[KnownMistake, ...]) -> list[str]:

@@ -11,10 +11,10 @@ import pytest
 
 from helpers.grading.batch import grade_all, secret_of
 from helpers.grading.record import Record
+from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import find_submissions
 from tests.grading.conftest import SOLUTIONS
@@ -61,7 +61,7 @@ def test_what_comes_after_an_answer_that_never_ends_has_all_its_points(
     out.mkdir()
     limits = Limits(learner_s=LEARNER_S)
     setting = Setting(tmp_path / "class", out, jobs=2, pictures="none")
-    plan = Plan(level, staged, limits, Turns(str(out / ".turns")))
+    plan = Plan(level, staged, limits, BatchLock(str(out / ".turns")))
     began, records = time.monotonic(), dict[str, Record]()
     for job, record in grade_all(
         find_submissions(tmp_path / "class").jobs, setting, plan, secret_of(out)

@@ -166,7 +166,7 @@ class Template:
         Raises:
             LaunchError: The server did not start.
         """
-        keeper = self._asked(asked, [control, log], "keeper")
+        keeper = self._request(asked, [control, log], "keeper")
         deadline = time.monotonic() + _ANSWER_S
         missed = 0
         while missed < 10 * _LOOKS and time.monotonic() < deadline:
@@ -180,7 +180,7 @@ class Template:
     def preload(self) -> None:
         """Import what the later notebooks need, once for all future servers."""
         if not self._preloaded:
-            self._asked({"preload": True}, [], "preloaded")
+            self._request({"preload": True}, [], "preloaded")
             self._preloaded = True
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class Template:
                 self._process.wait(5.0)
         self._log.close()
 
-    def _asked(self, message: Mapping[str, Any], fds: list[int], word: str) -> int:
+    def _request(self, message: Mapping[str, Any], fds: list[int], word: str) -> int:
         """Send a message and wait for the answer called `word`. Raise LaunchError."""
         try:
             self._control.send(message, fds)

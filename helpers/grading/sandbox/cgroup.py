@@ -103,17 +103,17 @@ def put_into_group(pid: int, most_bytes: int, most_processes: int) -> Group | No
     name = f"{_NAME}{os.getpid()}-{next(_numbers)}"
     folders: dict[str, Path] = {}
     for kind in KINDS:
-        parent = _place(kind)
+        parent = _find_parent(kind)
         if folders and _is_v2() and parent != next(iter(folders.values())).parent:
             # in version 2 a process is in one group only: a second group would remove it from the first
             continue
         most = most_bytes if kind == "memory" else most_processes + _ROOM
-        if parent is not None and _made(parent / name, kind, most, pid):
+        if parent is not None and _make_group(parent / name, kind, most, pid):
             folders[kind] = parent / name
     return Group(folders) if folders else None
 
 
-def _made(folder: Path, kind: str, most: int, pid: int) -> bool:
+def _make_group(folder: Path, kind: str, most: int, pid: int) -> bool:
     try:
         folder.mkdir(exist_ok=True)
         _limit(folder, kind, most)
@@ -127,7 +127,7 @@ def _made(folder: Path, kind: str, most: int, pid: int) -> bool:
 
 def can_bound(kind: str) -> bool:
     """Return whether groups of this kind, one of `KINDS`, are available here."""
-    return _place(kind) is not None
+    return _find_parent(kind) is not None
 
 
 def _is_v2() -> bool:
@@ -135,13 +135,13 @@ def _is_v2() -> bool:
 
 
 @cache
-def _place(kind: str) -> Path | None:
+def _find_parent(kind: str) -> Path | None:
     """Return where groups of this kind can be made. Tests it with a process that does nothing."""
     for parent in _candidates(kind):
         trial = parent / f"{_NAME}{os.getpid()}-trial"
         # a user who may make a group may still not be allowed to move a process into it
         with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
-            works = _made(trial, kind, _TRIAL, child.pid)
+            works = _make_group(trial, kind, _TRIAL, child.pid)
             child.kill()
         if works:
             Group({kind: trial}).close()

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
+from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.bubblewrapped import Bubblewrapped, Template
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
 from helpers.grading.sandbox.guard import Guard
 from helpers.grading.sandbox.landlocked import Landlocked
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade
 from helpers.ranks.connection import Connection
 from helpers.ranks.site import Beside, Site
@@ -73,13 +73,13 @@ class Plan:
     level: str
     staged: Staged
     limits: Limits = Limits()
-    turns: Turns = Turns()
+    lock: BatchLock = BatchLock()
     _templates: list[Template] = field(default_factory=list, compare=False, repr=False)
     """The template of this process, once one exists. Copies with different limits share it."""
 
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
         # A spawned grader cannot use the template of a different process, so it makes its own.
-        return Plan, (self.level, self.staged, self.limits, self.turns)
+        return Plan, (self.level, self.staged, self.limits, self.lock)
 
     def __enter__(self) -> Plan:
         return self
@@ -140,7 +140,7 @@ def choose(asked: str, staged: Staged) -> str:
 
 def plan_here(asked: str, staged: Staged, out: Path) -> Plan:
     """Return the plan of a batch that writes its results to `out`. Raise NoSandbox."""
-    return Plan(choose(asked, staged), staged, turns=Turns(str(out / ".turns")))
+    return Plan(choose(asked, staged), staged, lock=BatchLock(str(out / ".turns")))
 
 
 class Sandbox:

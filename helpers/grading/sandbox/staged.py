@@ -16,7 +16,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 
 from helpers.checks.registry import exercises
-from helpers.grading.sandbox.held import held, sweep
+from helpers.grading.sandbox.cleanup import hold_folder, sweep
 
 _ROOT = Path(__file__).parents[3]
 _PREFIX = "real-ranks-course-"
@@ -47,7 +47,7 @@ class Staged:
         sweep(_PREFIX)
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._hold = ExitStack()
-        self._hold.enter_context(held(self.folder))
+        self._hold.enter_context(hold_folder(self.folder))
         for path in sorted(needed()):
             target = self.folder / path.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)

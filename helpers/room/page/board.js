@@ -1,4 +1,4 @@
-// The board, kept up to date by server-sent events. Whatever learners chose is only ever set as text.
+// The board, kept up to date by server-sent events. Texts that learners chose are only ever set as text, never as HTML.
 
 const exercises = JSON.parse(document.getElementById("exercises").textContent);
 const byName = new Map(exercises.map((each) => [each.name, each]));
@@ -34,13 +34,13 @@ for (const notebook of new Set(exercises.map((each) => each.notebook))) {
 }
 choice.addEventListener("change", () => latest && draw(latest));
 
-/** The exercises of the notebook that is chosen, or that most learners are at. */
+/** Return the exercises of the chosen notebook, or of the one on which most learners work. */
 function columns() {
   const notebook = choice.value || latest.at || exercises[0].notebook;
   return exercises.filter((each) => each.notebook === notebook);
 }
 
-/** Draw a list again if it has changed: what is read or focused stays where it is otherwise. */
+/** Draw a list again only if it has changed, so that what is read or focused stays in place. */
 function list(id, items, draw) {
   const section = document.getElementById(id);
   const said = JSON.stringify(items);
@@ -91,7 +91,7 @@ function mistake({ key, count, exercise, words }) {
     `, in ${called(exercise)}`,
   );
   if (projected) {
-    // The sentence gives the exercise away to those who still think: the teacher decides when to show it.
+    // The sentence reveals the solution to learners who still think, so the teacher decides when to show it.
     const more = make("details");
     more.dataset.of = key;
     more.append(make("summary", "Show the mistake"), make("p", words), play);
@@ -148,7 +148,7 @@ function row(learner, columns) {
   return tr;
 }
 
-/** Draw the table: all of it where its columns or rows are others, else only the cells that have changed. */
+/** Draw the whole table if its columns or rows have changed, otherwise only the changed cells. */
 function table(news) {
   const grid = document.getElementById("grid");
   const now = columns();
@@ -202,7 +202,7 @@ stream.addEventListener("message", (event) => {
 stream.addEventListener("error", () => {
   state.className = "away";
   state.textContent = "The board's server does not answer. What you see is not up to date.";
-  // A refused stream is not tried again by the browser: the page may have to be opened again.
+  // Browsers do not retry a refused stream, so the page may have to be opened again.
   if (stream.readyState === EventSource.CLOSED) state.textContent += " Open this page again once it is back.";
 });
 

@@ -18,8 +18,8 @@ import cloudpickle
 import psutil
 import pytest
 
+from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.levels import Plan, Sandbox
-from helpers.grading.sandbox.turns import Turns
 from helpers.grading.submissions import Job
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.options import Options
@@ -52,8 +52,8 @@ def _hold_in_a_sandbox(plan: Plan, use: Use, told: int) -> None:
     modules = [used_up, sys.modules[__name__]]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # in a sandbox there are no tests to import
-    own = Plan(plan.level, plan.staged, plan.limits, plan.turns)  # with a template of its own
-    with own, Sandbox(own, SLOT + 1) as sandbox, own.turns.with_others():
+    own = Plan(plan.level, plan.staged, plan.limits, plan.lock)  # with a template of its own
+    with own, Sandbox(own, SLOT + 1) as sandbox, own.lock.shared():
         run = run_on_ranks(
             hold,
             Options(1, timeout=100),
@@ -117,7 +117,7 @@ def graded(plan: Plan, folder: Path) -> dict[str, float]:
 def test_a_neighbor_that_uses_something_up_costs_no_points(
     use: Use, plan: Plan, tmp_path: Path
 ) -> None:
-    shared = replace(plan, turns=Turns(str(tmp_path / "turns")))
+    shared = replace(plan, lock=BatchLock(str(tmp_path / "turns")))
     began = time.monotonic()
     with neighbor(shared, use) as wait:
         points = graded(shared, tmp_path)

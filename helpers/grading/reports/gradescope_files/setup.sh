@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the course where Gradescope builds the autograder's image (Ubuntu, as root).
+# Installs the course in the autograder's image, which Gradescope builds (Ubuntu, as root).
 # AUTOGRADER stands for /autograder, so that the same script can be tried elsewhere.
 set -euo pipefail
 

@@ -3,8 +3,8 @@
 An answer that was too slow next to others is run again while no other answer runs. The locks are file locks
 (flock), which the kernel releases when a grader exits.
 
-    with others:  gate, shared -> turn, shared -> leave the gate, run
-    alone:        gate, exclusive -> turn, exclusive -> run
+    shared:     gate, shared -> turn, shared -> leave the gate, run
+    exclusive:  gate, exclusive -> turn, exclusive -> run
 
 While a grader waits to be alone, no other grader passes the gate, so it waits only for those that already
 run.
@@ -27,22 +27,22 @@ _LOOK_S = 0.02
 
 
 @dataclass(frozen=True)
-class Turns:
+class BatchLock:
     """The locks of a batch's graders. file: "" if only one grader runs at a time anyway."""
 
     file: str = ""
 
     @contextmanager
-    def with_others(self) -> Iterator[bool]:
+    def shared(self) -> Iterator[bool]:
         """Run next to other graders, while none runs alone. Yield whether the lock came in time."""
         with self._held(fcntl.LOCK_SH) as is_ours:
             yield is_ours
 
     @contextmanager
-    def alone(self) -> Iterator[bool]:
+    def exclusive(self) -> Iterator[bool]:
         """Run while no other grader runs. Yield False if the others did not finish in time.
 
-        Code inside the block may call `with_others`.
+        Code inside the block may call `shared`.
         """
         with self._held(fcntl.LOCK_EX) as is_ours:
             yield is_ours

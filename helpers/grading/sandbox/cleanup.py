@@ -24,7 +24,7 @@ class NotOurs(OSError):
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[Path]:
+def hold_folder(folder: Path) -> Iterator[Path]:
     """Hold a folder, creating it if necessary. The last holder removes it. Raise NotOurs."""
     fd = _hold(folder)
     try:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.sandbox.held import NotOurs, held, sweep
+from helpers.grading.sandbox.cleanup import NotOurs, hold_folder, sweep
 
 _PREFIX = "real-ranks-held-test-"
 _HOLD = """
 import sys
 from pathlib import Path
-from helpers.grading.sandbox.held import held
-with held(Path(sys.argv[1])):
+from helpers.grading.sandbox.cleanup import hold_folder
+with hold_folder(Path(sys.argv[1])):
     print(flush=True)
     sys.stdin.read()
 """
@@ -48,7 +48,7 @@ def _as_old(folder: Path) -> None:
 
 def test_the_last_to_let_go_removes_it(folder: Path) -> None:
     other = _holder(folder)
-    with held(folder):
+    with hold_folder(folder):
         (folder / "file").touch()
         other.communicate(timeout=30)
         assert (folder / "file").exists()
@@ -83,7 +83,10 @@ def test_a_folder_that_others_can_read_or_write_to_is_refused(folder: Path, mode
     folder.mkdir()
     folder.chmod(mode)
     (folder / "planted").touch()
-    with pytest.raises(NotOurs, match=f"mode {mode:04o}; expected: .* mode 0700"), held(folder):
+    with (
+        pytest.raises(NotOurs, match=f"mode {mode:04o}; expected: .* mode 0700"),
+        hold_folder(folder),
+    ):
         pass
     assert (folder / "planted").exists()
 
@@ -92,7 +95,7 @@ def test_a_folder_that_others_can_read_or_write_to_is_refused(folder: Path, mode
 def test_a_folder_of_another_user_is_refused(folder: Path) -> None:
     folder.mkdir(mode=0o700)
     os.chown(folder, 65534, 65534)
-    with pytest.raises(NotOurs, match="belongs to user 65534"), held(folder):
+    with pytest.raises(NotOurs, match="belongs to user 65534"), hold_folder(folder):
         pass
 
 
@@ -100,7 +103,7 @@ def test_a_folder_of_another_user_is_refused(folder: Path) -> None:
 def test_a_folder_that_is_made_is_for_its_user_alone(folder: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
-        with held(folder), held(folder):
+        with hold_folder(folder), hold_folder(folder):
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     finally:
         os.umask(before)
