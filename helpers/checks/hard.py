@@ -224,7 +224,8 @@ def _stand_ins(given: Any) -> Any:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """Return a tensor's count of writes, including NaN over NaN. 0 for a view: it shares its base's count."""
+    """Return how often a tensor was written to, even NaN over NaN; 0 for a view, which shares its base's
+    count."""
     return 0 if tensor._is_view() or tensor.is_inference() else tensor._version
 
 

@@ -14,7 +14,7 @@ from helpers.trace.mismatch import at
 class Awaited(FirstProblem):
     """The answer calls wait() on the Work of every collective that it starts with async_op=True.
 
-    Functional collectives, which DTensor uses as well, wait as soon as the result is read.
+    A functional collective, as DTensor uses it, waits by itself when its result is read.
     """
 
     text: str = "no result is used before it is there"
