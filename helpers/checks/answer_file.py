@@ -13,7 +13,7 @@
     def average_gradients(model): ...
 
 A marker gives the kind (a known mistake, if it names none) and the title. A known mistake has a sentence for
-its author, as comment lines under the marker. After the title stand, each after a `|`:
+its author, as comment lines under the marker. After the title come fields, each after a `|`:
 
     crashed, deadlocked, ...    how a check of the answer ends, if that is not "wrong"
     breaks: TEXT                of a wrong answer: the text of the rule that it breaks
@@ -45,7 +45,7 @@ _FIELDS = ("breaks", "shows", "from", "seen", "is")
 
 
 class AnswerKind(Enum):
-    """What an entry of a file is. Its value begins the marker's title."""
+    """The kind of an entry. Its value begins the marker's title."""
 
     MISTAKE = ""
     WRONG = "wrong: "
@@ -56,9 +56,9 @@ class AnswerKind(Enum):
 class KnownAnswer:
     """One entry of a file of answers.
 
-    words: what the author of a mistake reads. source: the whole program; edit: the edit that made it, "" if
-    it was written whole. rule, shows, base, seen, mistake: what the marker says after `breaks:`, `shows:`,
-    `from:`, `seen:` and `is:`.
+    words: what the author of a mistake reads. source: the whole program. edit: the edit that makes it, or
+    "" if it was written whole. rule, shows, base, seen, mistake: what follows `breaks:`, `shows:`, `from:`,
+    `seen:` and `is:` in the marker.
     """
 
     kind: AnswerKind
@@ -77,20 +77,21 @@ class KnownAnswer:
 def read_answers_file(
     text: str, file: str = "", reference: Callable[[], Program] | None = None
 ) -> tuple[KnownAnswer, ...]:
-    """Read the text of a file of answers. reference: called if there is an edit of the solution.
+    """Read the text of a file of answers. reference: returns the solution; called only if an edit needs it.
 
     Raises:
-        ValueError: An entry is not in the form, or an edit does not fit; with file, line and title.
+        ValueError: An entry is malformed, or an edit does not fit. The message names file, line and title.
     """
-    # as a file is read: a text that is checked before it is written has the same lines as afterwards
+    # the same newlines as when a file is read, so that a text which is checked before it is written has the
+    # same lines
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # read as text: the programs of a file all define the same name
+    # find markers in the text without parsing Python, because all programs of a file define the same name
     marks = list(_MARK.finditer(text))
     common = common_of(text)
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     found: list[KnownAnswer] = []
     edits: list[tuple[int, str]] = []
-    for mark, end in zip(marks, ends, strict=False):  # of no marks there is still one end
+    for mark, end in zip(marks, ends, strict=False):  # without markers, there is still one end
         place = f"{file} line {text[: mark.start()].count(chr(10)) + 1}, `# %% {mark[1]}`"
         body = text[mark.end() : end].rstrip("\n") + "\n"
         try:
@@ -118,7 +119,7 @@ def common_of(text: str) -> str:
 
 
 def end_of_mistakes(text: str) -> tuple[int, int]:
-    """Return where the mistakes that a file begins with end, and how many they are."""
+    """Return where the mistakes at the start of a file end, and how many there are."""
     others = (AnswerKind.WRONG.value, AnswerKind.RIGHT.value)
     marks = list(_MARK.finditer(text))
     for count, mark in enumerate(marks):
@@ -142,7 +143,7 @@ def _entry(marker: str, comment: str, body: str, common: str) -> KnownAnswer:
     if kind is AnswerKind.MISTAKE and not words:
         raise ValueError("the sentence is missing, as comment lines under the marker")
     if kind is AnswerKind.RIGHT:
-        words, body = "", comment + body  # a comment that a program begins with
+        words, body = "", comment + body  # a comment at the start of a program
     if fields["seen"] and not body.strip():
         common = body = ""
     edit = body if is_edit(body) else ""
@@ -186,14 +187,14 @@ def _edited(
 
 
 def write_entry(answer: KnownAnswer) -> str:
-    """Return an entry as its file has it."""
+    """Return an entry as it is written in the file."""
     marker = [answer.kind.value + answer.title]
     if answer.outcome not in (Outcome.WRONG, Outcome.PASSED):
         marker.append(answer.outcome.value)
     values = (answer.rule, answer.shows, answer.base, answer.seen, answer.mistake)
     fields = zip(_FIELDS, values, strict=True)
     marker += [f"{name}: {value}" for name, value in fields if value]
-    # a path or a name must come out as it went in: words are cut at spaces only
+    # break at spaces only, so that paths and names stay whole
     lines = textwrap.wrap(answer.words, 106, break_long_words=False, break_on_hyphens=False)
     comment = "".join(f"# {line}\n" for line in lines)
     body = answer.edit or answer.source.removeprefix(IMPORTS)

@@ -1,4 +1,4 @@
-"""All that a file of content needs: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
+"""Everything that an exercise's file needs: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
 
 from helpers.checks.by_name import ByName, Parts, largest
 from helpers.checks.case import AllRanks, Case, Each, Finding, Measured

@@ -1,4 +1,4 @@
-"""Judge what came back by name: a right value, or something seen, for each name."""
+"""Judge a dict that a rank returned: each named part is a value or an observation."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from helpers.checks.case import Finding
 from helpers.checks.compare import difference
 
 Parts = Mapping[str, Any]
-"""What one rank gives back, by name."""
+"""What one rank returns, by name."""
 
 
 @dataclass(frozen=True)
 class ByName:
-    """Judges a dict that a driver gave back: right[r] is rank r's, looked at in this order.
+    """Judges a dict that a driver returned, part by part. right[r] belongs to rank r and gives the order.
 
-    A part that is text is something that the driver saw; "" stands for nothing to complain of. Where
-    text comes in place of another value, it says why there is none. scale: the size of the numbers that are
-    summed; or of each part, by name. advice: from the name of the first wrong part and all that came
-    back, what to do about it, or ""; or such sentences by name. unused: parts that may be None or zeros, such
-    as gradients that no rank has.
+    A part that is right as "" is an observation of the driver: any other text says what is wrong. A text in
+    place of another value says why there is no value. scale: the size of the numbers that are summed, or a
+    dict with the size for each part. advice: called with the name of the first wrong part and all parts,
+    returns what to do about it, or ""; or a dict of such sentences by name. unused: parts that may be None
+    or zeros, such as gradients that no rank has.
     """
 
     right: Sequence[Parts]
@@ -32,7 +32,7 @@ class ByName:
     unused: frozenset[str] = frozenset()
 
     def __call__(self, got: Any, rank: int) -> Finding | None:
-        """Judge what one rank gave back."""
+        """Judge what one rank returned."""
         name, problem = self.first(got, rank)
         if not problem:
             return None
@@ -40,7 +40,7 @@ class ByName:
         if self.advice is not None and name:
             known = self.advice
             advice = known(name, got) if callable(known) else known.get(name, "")
-        observed = not name or self.right[rank].get(name) == ""  # then its words say it all
+        observed = not name or self.right[rank].get(name) == ""  # an observation is shown as it is
         return Finding(problem if observed else f"{name}: {problem}", advice)
 
     def first(self, got: Any, rank: int) -> tuple[str, str]:
@@ -66,8 +66,8 @@ class ByName:
         return "", ""
 
     def same(self, one: Any, other: Any, rank: int) -> bool:
-        """Whether two programs gave back the same, in the parts that are judged."""
-        # what a hostile rank returns need not be what the driver gave
+        """Return whether two programs returned the same, in the parts that are judged."""
+        # a hostile rank may return anything, not only what the driver returns
         if not (isinstance(one, dict) and isinstance(other, dict)):
             return one is None and other is None
         return all(
@@ -88,7 +88,7 @@ def _words(value: Any) -> str:
 
 
 def largest(*values: Any) -> float:
-    """Return the size of the largest number in some tensors, or in dicts of them; 0 where there is none."""
+    """Return the size of the largest number in some tensors, or in dicts of them; 0 if there is none."""
     flat = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
     tensors = [v for v in flat if isinstance(v, torch.Tensor) and v.numel()]
     return max((float(v.double().abs().max()) for v in tensors), default=0.0)

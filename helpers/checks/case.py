@@ -1,4 +1,4 @@
-"""One world on which an answer is tried: what each rank is given, and what is right."""
+"""Define one world on which an answer is tried: the inputs of each rank, and the right result."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import torch
 
 @dataclass(frozen=True)
 class Each:
-    """What differs from rank to rank: values[r] belongs to rank r."""
+    """A value that differs from rank to rank: values[r] belongs to rank r."""
 
     values: Sequence[Any]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What differs in one rank's value, as a fact; and what to do, where the cause is known.
+    """How one rank's value differs, as a fact, and what to do if the cause is known.
 
-    advice: a sentence, or several of which each explains what differs. rests_on_time: it was found by a clock
-    alone, so that a busy machine may be the cause. seen: of a script exercise, the names of what was
-    observed, by which `known_outcomes` recognizes a mistake.
+    advice: a sentence, or several of which each explains the difference. rests_on_time: only a clock found
+    it, so a busy machine may be the cause. seen: for a script exercise, the names of what was observed, by
+    which `known_outcomes` recognizes a mistake.
     """
 
     what: str
@@ -33,19 +33,19 @@ class Finding:
 
 
 class Measured(NamedTuple):
-    """What an answer found by measuring, and all timings that it got, by what it asked for."""
+    """What an answer found by measuring, and all timings that it got, by their arguments."""
 
     found: Any
     timings: Mapping[tuple[int, ...], Sequence[float]]
 
 
 Judge = Callable[[Any, int], "Finding | str | None"]
-"""From what a rank gave back, and its rank, to what is wrong with it, if anything."""
+"""Called with what a rank returned and with the rank; returns what is wrong, if anything."""
 
 
 @dataclass(frozen=True)
 class AllRanks:
-    """Judges each rank's value by itself, `own`, and where nothing is wrong those of all ranks `together`."""
+    """Judges each rank's value on its own with `own`; if all are right, judges them `together`."""
 
     own: Callable[[Any], Finding | str | None]
     together: Callable[[list[Any]], Finding | str | None]
@@ -53,22 +53,22 @@ class AllRanks:
 
 @dataclass(frozen=True)
 class Case:
-    """One world: its ranks' inputs, and what they must give back.
+    """One world: its ranks' inputs, and what they must return.
 
-    label: a few words that tell it from others of its size ("from rank 2").
-    given[r]: what rank r is given after rank and world_size; so its length is the world size.
-    right: a value, compared part by part, `Each`, or a `Judge` or `AllRanks`, which are asked only where a
-    rank gave back something of the types and keys of `like`.
-    facts: numbers of this case that rules and words speak of.
-    tolerance: largest difference relative to `scale`, by default the largest element of what is right; 0
-    for the same bits; by default what a sum over some ranks loses in the dtype at hand.
-    seconds: of processor time that all its ranks together may need.
-    timings: for kind MEASUREMENT, makes what answers a timing, `timings()(*arguments)`; the check then
-        judges a `Measured`.
-    shown: what the ranks are given, in words, where `given` is the check's own plan.
-    telling: False if other cases show more of a mistake, as a share of 0 or a grid of one row does. Such a
-        case is shown only if no other fails.
-    parts: names of the parts of what is returned, if their values do not say which they are.
+    label: a few words that distinguish it from others of its size ("from rank 2").
+    given[r]: extra arguments for rank r, after (rank, world_size). One entry per rank.
+    right: a value, which is compared part by part, `Each`, a `Judge` or `AllRanks`. Judges are called only
+    for a value that has the types and keys of `like`.
+    facts: numbers of this case that rules and sentences use.
+    tolerance: largest difference relative to `scale`, by default the largest element of the right value. 0
+    requires the same bits; the default allows what a sum over some ranks loses in the dtype.
+    seconds: processor time that all its ranks together may use.
+    timings: for kind MEASUREMENT, `timings()(*arguments)` returns a timing, and the check judges a
+    `Measured`.
+    shown: the inputs in words, if `given` is the check's own plan.
+    telling: False if a mistake shows less clearly than in other cases, as with a share of 0 or a grid of
+    one row. Such a case is shown only if no other fails.
+    parts: names of the parts of the returned value, if the values do not show which is which.
     """
 
     label: str
@@ -92,19 +92,19 @@ class Case:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How large it is to look at: ranks, then elements; a single rank shows least."""
-        # with one rank nothing is sent: where two ranks fail as well, they show more of what is wrong
+        """Return the case's size for a reader: ranks, then elements. A single rank counts as the largest."""
+        # with one rank nothing is sent, so a case of two ranks that also fails shows more of what is wrong
         ranks = self.world_size if self.world_size > 1 else 1 << 20
         return ranks, sum(_elements(value) for part in self.given for value in part)
 
     @property
     def reading(self) -> tuple[bool, tuple[int, int]]:
-        """How hard a mistake is to see in it: the smallest case is the easiest, unless it is degenerate."""
+        """Return how hard a case is to read, as a sort key: degenerate cases last, small ones first."""
         return not self.telling or self._is_degenerate, self.size
 
     @property
     def _is_degenerate(self) -> bool:
-        """Whether a tensor is empty, none has two elements, or all ranks are given the same or zeros."""
+        """Return whether a tensor is empty, none has two elements, or all ranks get the same or zeros."""
         ranks = [list(_tensors(part)) for part in self.given]
         every = [x for part in ranks for x in part]
         if not every:
@@ -115,14 +115,14 @@ class Case:
         return len(ranks) > 1 and all(_equal(ranks[0], part) for part in ranks[1:])
 
     def say(self, words: str) -> str:
-        """Fill the facts of this case into words."""
+        """Insert the facts of this case into words."""
         known = {"n": self.world_size, **self.facts}
-        # not str.format: words may hold code with braces of its own, and an unknown name must not raise
+        # not str.format: words may contain code with braces, and an unknown name must not raise an error
         return re.sub(r"\{(\w+)\}", lambda m: str(known.get(m[1], m[0])), words)
 
 
 def for_rank(value: Any, rank: int) -> Any:
-    """Return what a value says of one rank."""
+    """Return the part of a value that belongs to one rank."""
     return value.values[rank] if isinstance(value, Each) else value
 
 

@@ -1,13 +1,13 @@
-"""Step one of a check: run an answer on all of its cases, and judge each.
+"""Run an answer on all of its cases, and judge each: step one of a check.
 
     cases of one world size -- one after another in one world --> a verdict for each
                                `-- the world failed, or a case left something behind --> each in its own world
 
-So dozens of cases cost as much as a few launches. What passes in a shared world has passed: its values are
-right, its rules hold, and it left nothing for the next case. Where one case ends and the next begins is
-reported by the rank itself, which an answer can reach into. So every recorded call must belong to some case.
-If one case makes a forbidden call, it may have made it for another: the cases that passed in that world then
-run in a second world, without it.
+Dozens of cases therefore cost as much as a few launches. A case that passes in a shared world has passed:
+its values are right, its rules hold, and it left nothing for the next case. The rank itself reports where
+one case ends and the next begins, and an answer could change that report. So every recorded call must
+belong to some case. If one case makes a forbidden call, it may have made it for another one, so the cases
+that passed in that world run again in a second world without it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from helpers.checks.judge import Tried, Unjudged, judge, label_of
 from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import MOST_EVENTS, Flooded, Turn, Worlds, is_clean
 
-# Outcomes after which the other cases would only repeat the message, and cost a second each.
+# Outcomes after which the other cases would only repeat the message, for a second each.
 _STOP_AFTER = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
 )
@@ -47,14 +47,14 @@ class CaseRun:
 
     @property
     def ends_the_check(self) -> bool:
-        """Whether further cases would say the same, or take minutes."""
+        """Return whether further cases would say the same, or take minutes."""
         return self.verdict.outcome in _STOP_AFTER | {Outcome.FLOODED} or took_minutes(self.verdict)
 
 
 def in_groups(
     exercise: Exercise, cases: Sequence[Case]
 ) -> tuple[list[list[Turn]], list[list[Turn]]]:
-    """Return cases in groups of one world size; apart from them `Exercise.last`, where there is one."""
+    """Return cases in groups of one world size and, separately, `Exercise.last` if it exists."""
     first, last = (cases[:-1], cases[-1:]) if exercise.last is not None else (cases, ())
     by_size = groupby(first, key=lambda case: case.world_size)
     groups = [[Turn(case, number) for number, case in enumerate(group)] for _, group in by_size]
@@ -66,8 +66,8 @@ def run_all(
 ) -> list[CaseRun]:
     """Run groups of cases until all are judged, or one ends the check. Raise CheckFault, LaunchError.
 
-    every_case: continue after a case that failed. look_ahead: if not, run one more group, since advice on
-    the failing case must agree with cases of a different size, too.
+    every_case: continue after a case that failed. look_ahead: otherwise run one more group, because advice
+    on the failing case must also agree with cases of a different size.
     """
     runs: list[CaseRun] = []
     for group in groups:
@@ -84,7 +84,7 @@ def run_all(
 def _run_group(
     worlds: Worlds, group: Sequence[Turn], every_case: bool, only_together: bool
 ) -> list[CaseRun]:
-    """Run cases of one size, in their order. only_together: leave out what no world can be shared for."""
+    """Run cases of one size in order. only_together: leave out those that cannot share a world."""
     try:
         known = run_together(worlds, group)
         if every_case and any(_is_forbidden(run) for run in known.values()):
@@ -106,9 +106,9 @@ def _run_group(
 
 
 def run_together(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
-    """Run cases in one world; return by id() of the case what is known of it. Raise Flooded, CheckFault.
+    """Run cases in one world; return the runs by id() of the case. Raise Flooded, CheckFault.
 
-    Nothing is known if the world failed, or of a case that left something behind.
+    The result lacks all cases if the world failed, and any case that left something behind.
     """
     turns = [turn for turn in group if turn.may_share]
     if not worlds.exercise.is_together or len(turns) < 2:
@@ -120,7 +120,7 @@ def run_together(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
     runs = {}
     for turn, tried in zip(turns, parts, strict=True):
         verdict = replace(judged(worlds.exercise, tried), world=world)
-        # a clock is believed only in a world of the case's own, and then twice
+        # a clock is trusted only in a world of the case's own, and only after two runs
         if is_clean(tried.run.trace) and verdict.outcome is not Outcome.TOO_SLOW:
             runs[id(turn.case)] = CaseRun(turn, verdict, tried)
     return runs
@@ -131,9 +131,9 @@ def _is_forbidden(run: CaseRun) -> bool:
 
 
 def _settled(worlds: Worlds, known: dict[int, CaseRun]) -> dict[int, CaseRun]:
-    """Run what passed again, without the cases that made a forbidden call, maybe on behalf of the others.
+    """Run the passed cases again without those that made a forbidden call, perhaps on behalf of the others.
 
-    A case that passes next to one that makes a forbidden call even then has to run alone.
+    If a forbidden call occurs even then, the cases have to run alone.
     """
     passed = [run.turn for run in known.values() if run.passed]
     again = run_together(worlds, passed)
@@ -143,12 +143,12 @@ def _settled(worlds: Worlds, known: dict[int, CaseRun]) -> dict[int, CaseRun]:
 
 
 def run_isolated(worlds: Worlds, turn: Turn) -> CaseRun:
-    """Run one case in a world of its own. Raise CheckFault."""
+    """Run one case in its own world. Raise CheckFault."""
     try:
         tried = worlds.alone(turn)
         verdict = judged(worlds.exercise, tried)
         if verdict.outcome is Outcome.TOO_SLOW and not took_minutes(verdict):
-            # Something else may have run at that moment.
+            # Another program may have slowed down the first run.
             tried = worlds.alone(turn)
             verdict = judged(worlds.exercise, tried)
     except Flooded:
@@ -175,7 +175,7 @@ def judged(
 
 
 def took_minutes(verdict: CaseVerdict) -> bool:
-    """Whether a run used up its wall time, so that trying it again would take minutes more."""
+    """Return whether a run used up its wall time, so that a rerun would take minutes more."""
     run = verdict.run
     return verdict.outcome is Outcome.TOO_SLOW and run is not None and run.failure is not None
 

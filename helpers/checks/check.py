@@ -1,4 +1,4 @@
-"""check(fn): try the learner's answer on real ranks, on the spot, in the same way as graders do."""
+"""check(fn): try the learner's answer on real ranks at once, in the same way as graders do."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _PART = r"^## (?:Exercise \d+\.\d+: )?(.+?)(?: \(\d+ min, .*\))?$"
 
 
 def check(answer: Any, *, where: Place | None = None) -> CheckResult:
-    """Try an exercise's function or class on the visible cases and tell what came of it.
+    """Try an exercise's function or class on the visible cases and return the result.
 
     The answer is rebuilt from the cells that you have run, as a grader will rebuild it from your
     notebook; so it must not use values that only another cell computed. Give the function itself or
-    its name. Never raises: what went wrong is in the result's `outcome` and `cases`. `where`: machines, as
+    its name. Never raises: failures are in the result's `outcome` and `cases`. `where`: machines, as
     `hosts(...)` gives them, on which the cases run; by default they run on this one.
     """
     shell = ipython()
     if shell is None:
         message = "check() reads the cells of a notebook. For a file, run: course check NOTEBOOK"
         return CheckResult(str(answer), "", Outcome.UNREADABLE, message=message)
-    # as typed, with magics; `In` holds what IPython has made of it, and is there without a history, too
+    # the source as typed, with magics: `In` has IPython's translation, but exists even without a history
     inputs = getattr(shell.history_manager, "input_hist_raw", shell.user_ns.get("In", []))
     found = answer_from_history(answer, inputs, shell.user_ns)
     try:
@@ -54,8 +54,8 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
     source = found.source if isinstance(found, Answer) else ""
     from helpers.course import after
 
-    # what earlier cells have set here, such as a default dtype, must not change what is drawn: a grader has
-    # none of that
+    # settings of earlier cells, such as a default dtype, must not change what is drawn, because a grader
+    # does not have them
     with as_in_a_new_process(), without_own_files():
         servers = where.servers() if where is not None else None
         result = grade(exercise, found, input_number, connection=servers, watched=Display().watched)
@@ -65,10 +65,10 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
 
 
 def _following(name: str) -> tuple[str, str]:
-    """Return what comes after an exercise on the path that the home page shows, and JupyterLab's link to it.
+    """Return what comes after an exercise on the path of the home page, and JupyterLab's link to it.
 
-    That is the next exercise, but first what else the path has in the notebook. For an exercise that is not
-    on the path: the next one of its notebook, or the cell with the next stops.
+    That is the next exercise, but first what else the path has in the notebook. If the exercise is not on
+    that path: the next one of its notebook, or the cell with the next stops.
     """
     from helpers.course.home import home, title_of
     from helpers.course.workspace import cells_with
@@ -99,11 +99,11 @@ def _following(name: str) -> tuple[str, str]:
 
 
 def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:
-    """Say when the last version of the answer never ran, because its cell is not valid Python."""
+    """Return a note if the last version of the answer never ran because its cell is not valid Python."""
     if isinstance(found, Problem) or not found.origins:
         return ""
     checked = max(origin.cell for origin in found.origins)
-    # a cell that does not compile has bound nothing, so the kernel still holds the version before it
+    # a cell that does not compile defines nothing, so the kernel still has the version before it
     starts = re.compile(rf"^(async def|def|class) {re.escape(found.name)}\b", re.MULTILINE)
     for index in range(len(inputs) - 1, checked, -1):
         if starts.search(inputs[index]) and not _is_python(inputs[index]):
@@ -123,8 +123,8 @@ def _is_python(source: str) -> bool:
 
 
 def _recorded(result: CheckResult) -> CheckResult:
-    """Keep the outcome in the learner's progress; a note, not an error, if that cannot be done."""
-    # checks are below the course and the room: they are asked only here, in a learner's kernel
+    """Store the outcome in the learner's progress; add a note, not an error, if that fails."""
+    # imported here, in a learner's kernel only, because checks must not depend on the course or the room
     from helpers.course.progress import record
     from helpers.room.outbox import note
 

@@ -26,9 +26,9 @@ UNSANDBOXED = (
 
 
 def check_notebook(path: Path, only: str = "") -> int:
-    """Print what became of each exercise of a notebook. Give 0 if all passed, 1 if not, 2 if unread.
+    """Print the result of each exercise of a notebook. Return 0 if all passed, 1 if not, 2 if unreadable.
 
-    only: the one exercise to check, by its name or number. Raise UnknownExercise if there is none such.
+    only: the one exercise to check, by its name or number. Raise UnknownExercise if it does not exist.
     """
     try:
         results = checked(path, only)
@@ -43,7 +43,7 @@ def check_notebook(path: Path, only: str = "") -> int:
 
 
 def checked(path: Path, only: str = "") -> list[CheckResult]:
-    """Return `results_of`, and end the rank server, which would otherwise stay until this process ends."""
+    """Return `results_of`, and end the rank server, which would otherwise run until this process exits."""
     try:
         return results_of(path, only=only)
     finally:
@@ -51,7 +51,7 @@ def checked(path: Path, only: str = "") -> list[CheckResult]:
 
 
 def check_data(results: list[CheckResult]) -> dict[str, Any]:
-    """Return results as data, without runs."""
+    """Return results as plain data, without runs."""
     return {
         "exercises": [
             {
@@ -91,12 +91,13 @@ def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list
 
 
 def answers_in(path: Path) -> tuple[list[Exercise], Found]:
-    """Return the exercises of each notebook that the file attempts, and what it has of them.
+    """Return the exercises of each notebook that the file attempts, and the answers found for them.
 
-    What is in the file decides: two notebooks in one file are both looked for. The name decides only between
-    notebooks of which the file has as much, and where nothing is attempted. Raise UnreadableNotebook.
+    The file's content decides: if it contains two notebooks, both are looked for. Its name decides only
+    between notebooks of which it contains the same amount, or if nothing is attempted. Raise
+    UnreadableNotebook.
     """
-    # by their headings: only the exercises that are looked for are imported
+    # by their headings, so that only the exercises that are looked for are imported
     known = headings()
     found = read_answers(path, list(known))
     attempted = Counter(known[x].notebook for x in known if isinstance(found[x], Answer))
@@ -106,18 +107,18 @@ def answers_in(path: Path) -> tuple[list[Exercise], Found]:
         raise UnreadableNotebook(f"{path.name}: it contains no exercise of this course.")
     most = attempted or defined or Counter([hint])
     first = max(sorted(most), key=lambda each: (most[each], defined[each], each == hint))
-    # A single name of a different notebook may be a helper function that happens to be called like it.
+    # A single name of a different notebook may be a helper function that has the same name by chance.
     wanted = {first, *(each for each, count in attempted.items() if count > 1 or defined[each] > 1)}
     return [get(name) for name in known if known[name].notebook in wanted], found
 
 
 def is_defined(found: Answer | Problem) -> bool:
-    """Return whether a file defines what was looked for, be it a stub or cells that cannot be read."""
+    """Return whether a file defines an answer, even if it is a stub or in an unreadable cell."""
     return isinstance(found, Answer) or found.kind != "not_defined"
 
 
 def summary(results: list[CheckResult]) -> str:
-    """Return the last line: how many passed."""
+    """Return the last line: how many exercises passed."""
     passed = sum(result.passed for result in results)
     missing = sum(result.outcome is Outcome.NOT_ATTEMPTED for result in results)
     rest = f", {missing} not attempted" if missing else ""

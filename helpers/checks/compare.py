@@ -1,4 +1,4 @@
-"""Is what a rank gave back what is right? Compared with our own types, part by part."""
+"""Compare what a rank returned with the right value, part by part, without the answer's own types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from helpers.views.plain import plural
 from helpers.views.values import short_value
 
-# What a sum over some ranks may lose in a dtype, relative to the largest element: ranks may add in any order.
+# Relative error, by dtype, that a sum over some ranks may have: ranks may add in any order.
 _LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
 _NUMBER = 1e-6
 _MOST_IN_A_RANGE = 100_000
@@ -24,10 +24,10 @@ def difference(
     path: str = "",
     scale: float | None = None,
 ) -> str:
-    """Return "" if `got` is what is right, else in a few words where and how it differs.
+    """Return "" if `got` is right, and otherwise where and how it differs, in a few words.
 
-    tolerance: largest difference relative to `scale`, or else to the largest element of a tensor, or to a
-    number; 0: none.
+    tolerance: the largest difference, relative to `scale` or, without it, to a tensor's largest element or
+    to a number. 0 allows none.
     """
     if isinstance(right, np.ndarray):
         right = torch.as_tensor(right)
@@ -50,13 +50,13 @@ def difference(
 
 
 def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
-    """Tell whether two values are equal as far as `difference` looks."""
+    """Return whether `difference` finds none between two values."""
     return not difference(right, got, tolerance, scale=scale)
 
 
 def _tensors(right: torch.Tensor, got: Any, tolerance: float | None, scale: float | None) -> str:
     if isinstance(got, np.ndarray):
-        got = torch.tensor(got)  # a copy: an array from the wire may not be written to
+        got = torch.tensor(got)  # a copy, because an array that was received may be read-only
     if not isinstance(got, torch.Tensor):
         if right.dim() == 0 and isinstance(got, (int, float, complex)):
             return _numbers(right.item(), got, tolerance)
@@ -65,7 +65,7 @@ def _tensors(right: torch.Tensor, got: Any, tolerance: float | None, scale: floa
         return f"its shape is {tuple(got.shape)}, not {tuple(right.shape)}"
     if got.dtype != right.dtype:
         return f"its dtype is {_name(got.dtype)}, not {_name(right.dtype)}"
-    # shape and dtype come first: without them elements cannot be compared one by one
+    # shape and dtype are compared first: otherwise elements cannot be compared one by one
     wrong = ~_close(right, got, tolerance, scale)
     if not wrong.any():
         return ""
@@ -81,15 +81,15 @@ def _tensors(right: torch.Tensor, got: Any, tolerance: float | None, scale: floa
 def _close(
     right: torch.Tensor, got: torch.Tensor, tolerance: float | None, scale: float | None
 ) -> torch.Tensor:
-    """Tell for each element whether it is near enough."""
-    # NaN where NaN is right is right; infinities are equal, while their difference is NaN
+    """Return for each element whether it is close enough."""
+    # NaN is right where NaN is expected. Infinities may be equal, but their difference is NaN.
     equal = (got == right) | ((got != got) & (right != right))
     if not (right.is_floating_point() or right.is_complex()) or tolerance == 0:
         return equal
     room = tolerance if tolerance is not None else _LOST.get(right.dtype, 1e-5)
     wide = torch.complex128 if right.is_complex() else torch.float64
     sizes = right.to(wide).abs()
-    # of what is finite only: next to an infinity everything else would be near enough
+    # finite elements only: relative to an infinity, everything else would be close enough
     finite = sizes[sizes.isfinite()]
     largest = finite.max().item() if finite.numel() else 0.0
     near = room * (largest if scale is None else scale)
@@ -99,10 +99,10 @@ def _close(
 def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
     if (isinstance(got, torch.Tensor) and got.numel() == 1) or isinstance(got, np.generic):
         got = got.item()
-    # True is an int to Python, but not a number to anybody who asked for one
+    # True is an int in Python, but no task that asks for a number means it
     if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
         return f"{_short(got)} is not a number"
-    if isinstance(right, int) and not tolerance:  # exactly: isclose reckons in floats
+    if isinstance(right, int) and not tolerance:  # compare exactly: isclose computes in floats
         close = got == right
     elif isinstance(right, complex) or isinstance(got, complex):
         close = abs(right - got) <= (_NUMBER if tolerance is None else tolerance) * abs(right)
@@ -116,7 +116,7 @@ def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
     return f"{one} is not {other}"
 
 
-# The name of one part of a value, what it has to be, and what it is.
+# The name of one part of a value, its right value, and its actual value.
 _Part = tuple[str, Any, Any]
 
 
@@ -126,7 +126,7 @@ def _in_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_Part]]:
     for key in right:
         if key not in got:
             return f"the key {key!r} is missing", []
-    for key in got:  # whatever a rank has put there: it is written out short
+    for key in got:  # a key may be anything that a rank has sent, so it is shortened
         if key not in right:
             return f"unexpected key {_short(key)}", []
     return "", [(repr(key), value, got[key]) for key, value in right.items()]
@@ -148,7 +148,7 @@ def _in_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
 
 
 def _apart(got: Any, right: Any) -> tuple[str, str]:
-    """Write two numbers with as many digits as it takes to see that they differ."""
+    """Write two numbers with enough digits to show their difference."""
     if isinstance(got, float) and isinstance(right, float):
         for digits in (5, 7, 9, 12, 17):
             one, other = f"{got:.{digits}g}", f"{right:.{digits}g}"
@@ -158,7 +158,7 @@ def _apart(got: Any, right: Any) -> tuple[str, str]:
 
 
 def few_digits(value: Any) -> Any:
-    """Return a value with the floats in its lists, tuples and dicts rounded to six digits, to be read."""
+    """Return a value for readers: floats in its lists, tuples and dicts are rounded to six digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if type(value) in {list, tuple}:
@@ -175,9 +175,9 @@ def _short(value: Any) -> str:
 
 
 def like(example: Any, got: Any) -> str:
-    """Return "" if `got` has the types and keys of an example, else what it is instead.
+    """Return "" if `got` has the types and keys of an example, and otherwise what it is instead.
 
-    An empty dict stands for any, None for anything.
+    An empty dict matches any dict, None matches anything.
     """
     if example is None:
         return ""
@@ -197,7 +197,7 @@ def like(example: Any, got: Any) -> str:
 
 
 def kind_of_value(value: Any) -> str:
-    """Say in a few words of what kind a value is, and how large."""
+    """Describe in a few words a value's kind and size."""
     if isinstance(value, (torch.Tensor, np.ndarray)):
         what = "tensor" if isinstance(value, torch.Tensor) else "array"
         return f"a {what} of shape {tuple(value.shape)} and dtype {_name(value.dtype)}"
@@ -209,9 +209,9 @@ def kind_of_value(value: Any) -> str:
 
 
 def vast_range(value: Any, depth: int = 8) -> str:
-    """Name a range in a value that is longer than anything that can be sent; "" where there is none.
+    """Return a description of a range in a value that is longer than anything that can be sent, or "".
 
-    It is the only value that costs nothing to send, and all of a machine's memory to write out.
+    A range is the only value that costs nothing to send, but all of a machine's memory to write out.
     """
     if isinstance(value, range):
         return kind_of_value(value) if _length(value) > _MOST_IN_A_RANGE else ""
@@ -223,5 +223,5 @@ def vast_range(value: Any, depth: int = 8) -> str:
 
 
 def _length(value: range) -> int:
-    """Return what len() gives, also where that is no longer an index."""
+    """Return len(), even if it is too large for an index."""
     return max(0, -((value.start - value.stop) // value.step))

@@ -1,4 +1,4 @@
-"""Step two of a check: of the cases that failed, choose one to show, and say what the author should look at.
+"""Choose the failing case to show, and find advice for its author: step two of a check.
 
 failing cases --> the one that is easiest to read --> smaller ones that fail alike --> run in its own world
               --> a known mistake that behaves like the answer in all cases (`explain`) --> advice
@@ -25,26 +25,26 @@ from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
 
 # _TWINS failing cases are drawn again with small numbers. If these and the other small cases all pass, and
-# are at least _ENOUGH_SMALL, the numbers make the difference.
+# are at least _ENOUGH_SMALL, the size of the numbers is the cause.
 _TWINS, _ENOUGH_SMALL = 3, 3
 MOVES = (
     "Your result depends on poison values, so you read a tensor before wait() returned, or never "
     "received into it. The check fills new tensors of torch.empty with these values, and also the "
     "tensors that an irecv or an asynchronous call writes to, until wait() returns."
 )
-# Said of a case that fails, while it and others pass with small numbers.
+# Shown for a case that fails, while it and others pass with small numbers.
 SMALL_PASSES = (
     "The same case passes with small whole numbers of the same dtype and shape. Look for overflow, "
     "rounding or a dtype conversion."
 )
 
 Twins = Callable[[Case], Case | None]
-"""From a case to the same case with small whole numbers; None if its numbers are small already."""
+"""Called with a case; returns the same case with small whole numbers, or None if its numbers are small."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """How a failing case is shown. matches: see `explain`. is_read: a small case is worth one more world."""
+    """How a failing case is shown. matches: see `explain`. is_read: whether one more world is worth it."""
 
     worlds: Worlds
     twins: Twins
@@ -57,9 +57,9 @@ class Shown:
 
 
 def show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
-    """Run the case that is shown in place of a failing one; return it with the best advice.
+    """Run the case to show in place of a failing one; return its run with the best advice.
 
-    runs: of all cases. If the result has passed, the failing case fails only next to others.
+    runs: of all cases. If the returned run has passed, the failing case fails only next to others.
     """
     best, note = _to_show(how, failing, runs)
     if best.passed or best.tried is None:
@@ -73,12 +73,12 @@ def show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
 
 
 def easiest(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
-    """Return the run that is easiest to read, of those that fail with the same outcome as one does."""
+    """Return the run that is easiest to read among those that fail with the same outcome as `failing`."""
     if failing.isolated:
         return failing
 
     def reading(run: CaseRun) -> tuple[bool, object]:
-        # a wrong value says more than a broken rule
+        # a wrong value shows more than a broken rule
         return not has_wrong_values(run.verdict), run.turn.case.reading
 
     outcome = failing.verdict.outcome
@@ -86,10 +86,10 @@ def easiest(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
 
 
 def _to_show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[CaseRun, str]:
-    """Run the case itself or a smaller one that fails alike; return its run, and what that says."""
+    """Run the case itself or a smaller one that fails alike; return its run, and advice from that."""
     if failing.isolated:
         twin = how.twins(failing.turn.case)
-        # what never ends would use up its time once more, with whatever numbers
+        # a case that timed out would use up its time again, with any numbers
         if twin is None or failing.verdict.outcome is Outcome.TIMED_OUT:
             return failing, ""
         easier = run_isolated(how.worlds, replace(failing.turn, case=twin))
@@ -103,9 +103,10 @@ def _to_show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Cas
 
 
 def _smaller(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Turn | None, str]:
-    """Return a case that fails as one does and is easier to read, if there is one; and what that says.
+    """Return a case that fails in the same way and is easier to read, if one exists, and advice from it.
 
-    All are tried in one world: some failing cases with small numbers, and some that are small altogether.
+    All candidates run in one world: some failing cases with small numbers, and some that are small
+    altogether.
     """
     turn, ranks = failing.turn, failing.turn.case.world_size
     alike = [
@@ -122,7 +123,7 @@ def _smaller(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Tur
         if len(turns) < _TWINS and (other := how.twins(each.case)) is not None:
             turns.append(replace(each, case=other))
     came: Mapping[int, CaseRun] = {}
-    # a case that fails by itself, as no drawn one does, is not worth more than the case at hand
+    # no drawn case breaks a check, so a small one that does is ignored
     with suppress(CheckFault, Flooded):
         if how.is_read:
             turns += _low(how, ranks)
@@ -145,7 +146,7 @@ def _low(how: Shown, ranks: int) -> list[Turn]:
 
 
 def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]) -> CaseVerdict:
-    """Judge the case that is shown again, with advice that is true of all other cases as well."""
+    """Judge the case that is shown again, with advice that also holds for all other cases."""
     known = [run for run in runs if not run.isolated and run.turn.case is not shown.turn.case]
     wrong = [run.tried for run in known if run.tried is not None and not run.passed]
     passed = [run.tried for run in known if run.tried is not None and run.passed]
@@ -153,7 +154,7 @@ def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]
     verdict = judged(exercise, tried, wrong, passed, _argument_names(how.worlds))
     if exercise.kind is Kind.LOCAL:
         verdict = replace(verdict, given=tuple(shown.turn.case.given[0]))
-    if not has_wrong_values(verdict):  # a broken rule says it all
+    if not has_wrong_values(verdict):  # a broken rule needs no advice
         return verdict
     found = explain(how.worlds, tried, verdict.outcome, wrong, passed, how.matches)
     if found is not None:
@@ -164,14 +165,14 @@ def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]
 
 
 def _poison_advice(worlds: Worlds, tried: Tried) -> str:
-    """Return advice if the wrong values come from poison: they change with it, and are the same twice."""
+    """Return advice if the wrong values come from poison: only they change with it."""
     if not worlds.exercise.kind.is_hard:
         return ""
     turn = Turn(tried.case, tried.number)
     again = worlds.alone(turn, second=True)
     if not again.run.ok or behave_alike(worlds.exercise, tried, again):
         return ""
-    # a program that is not the same from run to run reads something else than poison: the clock, say
+    # a program that differs from run to run reads something other than poison, such as the clock
     for seen, second in ((again, True), (tried, False)):
         if not behave_alike(worlds.exercise, seen, worlds.alone(turn, second=second)):
             return ""
@@ -190,7 +191,7 @@ def _argument_names(worlds: Worlds) -> tuple[str, ...]:
 
 
 def _named(module: ast.Module, name: str) -> Iterator[tuple[str, ...]]:
-    """Return a function's parameters; none, if it has no fixed number of them."""
+    """Yield a function's parameter names, or nothing if their number is not fixed."""
     for statement in module.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == name:
             given = statement.args
@@ -199,12 +200,12 @@ def _named(module: ast.Module, name: str) -> Iterator[tuple[str, ...]]:
 
 
 def has_wrong_values(verdict: CaseVerdict) -> bool:
-    """Whether more is wrong than how the ranks communicated."""
+    """Return whether more is wrong than how the ranks communicated."""
     return any(row.problem for row in verdict.rows) or bool(verdict.message)
 
 
 def fail_alike(exercise: Exercise, one: CaseRun, other: CaseRun) -> bool:
-    """Whether two cases fail in the same way: with values wrong, or not, and with the same broken rules."""
+    """Return whether two cases fail in the same way: with wrong values or not, and the same broken rules."""
     return _way(exercise, one) == _way(exercise, other)
 
 
@@ -214,7 +215,7 @@ def _way(exercise: Exercise, run: CaseRun) -> tuple[object, ...]:
 
 
 def has_hard_numbers(case: Case) -> bool:
-    """Whether a rank is given a tensor with numbers that are not whole, or of two digits and more."""
+    """Return whether a rank gets a tensor with fractions, or with numbers of two or more digits."""
     tensors = (x for part in case.given for x in part if isinstance(x, torch.Tensor))
     numbers = (x.detach().to(torch.float64) for x in tensors if not x.is_complex())
     return any(bool(((x.abs() > 10) | (x != x.round())).any()) for x in numbers)

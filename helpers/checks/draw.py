@@ -1,10 +1,10 @@
-"""Draws worlds: sizes, roots, shapes, dtypes and values, as hard as a task's text allows.
+"""Draw worlds: sizes, roots, shapes, dtypes and values, as difficult as a task's text allows.
 
     plan(exercise, secret) -> a Draw for each case -> exercise.case(draw) -> Case
 
-What is drawn "of" some options comes from a deck that is dealt out before it is shuffled again, over
-all cases of a plan: so each option is there, and which case has it depends on the secret alone. Each line
-that deals has decks of its own: what two lines deal in one case are independent of each other.
+`draw.of` deals its options from a deck, which is dealt out over the cases of a plan before it is shuffled
+again. So each option occurs, and the secret alone determines in which case. Each line that deals has its
+own decks, so the options that two lines deal in one case are independent.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 @dataclass
 class Draw:
-    """What one case is drawn from.
+    """The source of one case's sizes and values.
 
-    ranks: its world size. small: tensors hold small whole numbers. low: whole numbers are drawn from the
+    ranks: its world size. small: tensors contain small whole numbers. low: whole numbers come from the
     lower end of their ranges, so that shapes, lengths and counts are small as well.
     """
 
@@ -40,10 +40,11 @@ class Draw:
     low: bool = False
 
     def of(self, *options: T) -> T:
-        """Deal one of the options. In a loop, or a function that is called often, all calls share a deck."""
+        """Deal one of the options. All calls from one place, such as a loop, share a deck."""
         deck = self.decks.setdefault((_asked_from(), len(options)), [])
         if not deck:
-            deck += range(len(options))  # their places: the options themselves may be drawn
+            # deal positions, because the options themselves may be drawn
+            deck += range(len(options))
             self.rng.shuffle(deck)
         return options[deck.pop()]
 
@@ -52,11 +53,11 @@ class Draw:
         return int(self.of(*range(self.ranks)))
 
     def whole(self, least: int, most: int) -> int:
-        """Draw a whole number, both ends included."""
+        """Draw a whole number from `least` to `most`, both included."""
         return self.rng.randint(least, min(most, least + _LOW) if self.low else most)
 
     def length(self, least: int = 0) -> int:
-        """Deal a length that the ranks share out evenly, or not, or so that some ranks go empty."""
+        """Deal a length that the ranks can share evenly, unevenly, or so that some ranks get nothing."""
         n = self.ranks
         kind = self.of("few", "even", "uneven", "last goes empty", "many")
         return max(
@@ -71,7 +72,7 @@ class Draw:
         )
 
     def shape(self, dims: Sequence[int] = (0, 1, 2, 3), least: int = 0) -> tuple[int, ...]:
-        """Deal a number of dimensions, and draw the sizes; `least` 0 allows a tensor without elements."""
+        """Deal a number of dimensions, and draw the sizes. With `least` 0, a tensor may have no elements."""
         count = self.of(*dims)
         shape = [self.whole(1, 4) for _ in range(count)]
         if count and least == 0 and self.of(True, *[False] * 6):
@@ -92,10 +93,11 @@ class Draw:
         dtype: torch.dtype | None = None,
         scale: float | None = None,
     ) -> torch.Tensor:
-        """Draw a tensor whose values show any detour through another dtype.
+        """Draw a tensor whose values reveal any conversion to another dtype on the way.
 
-        Negative, zero and odd ones, and by turns decimals that no binary fraction equals, tiny ones, and
-        numbers at the edge of what the dtype can tell apart. No two neighbors are alike.
+        Its values include negative numbers, zero and odd numbers and, in some cases, decimals that no
+        binary fraction equals, tiny numbers, and numbers at the limit of the dtype's precision. Neighbors
+        always differ.
         """
         dtype = self.dtype() if dtype is None else dtype
         shape = self.shape() if shape is None else shape
@@ -106,18 +108,19 @@ class Draw:
         # an answer that is off by one element must differ
         for i in range(1, count):
             numbers[i] += numbers[i] == numbers[i - 1]
-        # one zero and no more: a tensor that was never filled may hold zeros, too
+        # one zero and no more, because a tensor that was never filled may contain zeros
         if count > 1:
             zero = self.rng.randrange(count)
             numbers = [n or 7 for n in numbers]
             numbers[zero] = 0
         values = torch.tensor(numbers, dtype=torch.float64).reshape(tuple(shape))
-        # dealt even if it is not used: what is drawn next must not depend on `small`
+        # dealt even if it is not used, so that later draws do not depend on `small`
         scale = self.of(*_SCALES[dtype]) if scale is None else scale
         if self.small:
             return _small(numbers).reshape(tuple(shape)).to(dtype)
         if dtype.is_floating_point:
-            return (values / 7 * scale).to(dtype)  # sevenths: no binary fraction equals them
+            # sevenths, because no binary fraction equals them
+            return (values / 7 * scale).to(dtype)
         values = values.to(torch.int64)
         if dtype is torch.uint8:
             values = values.remainder(255)
@@ -143,9 +146,9 @@ class Draw:
 
 
 def _small(numbers: Sequence[int]) -> torch.Tensor:
-    """Return whole numbers from 1 to 10, made of any others, no two neighbors alike.
+    """Return whole numbers from 1 to 10, derived from any others. Neighbors always differ.
 
-    Without 0, because a summand of 0 that is left out changes nothing.
+    0 does not occur, because leaving out a summand of 0 changes nothing.
     """
     small: list[int] = []
     for number in numbers:
@@ -155,8 +158,8 @@ def _small(numbers: Sequence[int]) -> torch.Tensor:
 
 
 def _asked_from() -> tuple[tuple[str, int], ...]:
-    """Name the place from which something is dealt: the line of content, and those between it and here."""
-    # By instruction, not by line: two draws on one line have decks of their own.
+    """Return the place that deals: the line in an exercise's file, and the lines between it and here."""
+    # By instruction, not by line, so that two draws on one line have separate decks.
     frame, places = sys._getframe(2), []
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         places.append(("", frame.f_lasti + 10_000 * frame.f_lineno))
@@ -164,7 +167,7 @@ def _asked_from() -> tuple[tuple[str, int], ...]:
     return (*places, (frame.f_code.co_filename, frame.f_lasti + 10_000 * frame.f_lineno))
 
 
-# What numbers of a float are multiplied by; what is added to whole ones: there float32 and float64 end.
+# Factors for floats, and offsets for whole numbers, at which float32 and float64 lose precision.
 _SCALES = {
     torch.float64: (1.0, 1e-300, 1e12),
     torch.float32: (1.0, 1e-30, 1e6),
@@ -177,34 +180,34 @@ _SCALES = {
 }
 
 
-# How far above its least value a number of a low draw may be.
+# How far above its minimum a number of a low draw may be.
 _LOW = 2
 
 
 def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
-    """Return the world size of each of `count` cases: the four smallest often, one larger one at times."""
+    """Return the world sizes of `count` cases: the four smallest often, and some larger ones."""
     few, many = sorted(sizes)[:4], sorted(sizes)[4:]
     chosen = [*few, rng.choice(many)] if many else few
     weights = [1 if size == 1 < len(chosen) else 3 if size <= 4 else 2 for size in chosen]
     total = sum(weights)
     counts = [count * weight // total for weight in weights]
-    # what is left over by rounding goes to the larger sizes, the last ones first
+    # what rounding leaves over goes to the larger sizes, the last ones first
     for i in range(count - sum(counts)):
         counts[-1 - i % len(counts)] += 1
     return [size for size, times in zip(chosen, counts, strict=True) for _ in range(times)]
 
 
 def low_plan(ranks: int, count: int, seed: str) -> list[Draw]:
-    """Return draws of `count` small cases of one world size, to be read with ease."""
+    """Return draws of `count` small cases of one world size, which are easy to read."""
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}
     return [Draw(rng, ranks, decks, small=True, low=True) for _ in range(count)]
 
 
 def plan(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
-    """Return the draws of `count` cases: always the same ones for the same seed.
+    """Return the draws of `count` cases, always the same for one seed.
 
-    small: the same sizes, shapes, dtypes and roots, but small whole numbers in tensors.
+    small: keep sizes, shapes, dtypes and roots, but use small whole numbers in tensors.
     """
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}

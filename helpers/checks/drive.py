@@ -1,6 +1,6 @@
-"""Inside a rank: the answer's source becomes a function, and the exercise's kind says how to call it.
+"""Inside a rank: build the answer from its source, and call it as the exercise's kind requires.
 
-Sent to the ranks by name; only the answer's source and this rank's inputs are sent with it.
+This module is sent to the ranks by name, together with the answer's source and the rank's inputs.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MOST_RANKS = 1_000
 
 @dataclass(frozen=True)
 class Turns:
-    """What all ranks of a world do: they call programs on cases, one turn after another.
+    """The work of all ranks of a world: they call programs on cases, one turn after another.
 
-    sources[programs[k]] defines the answer, `name`, that is called in turn k. kind: how it is called; a
-    script's driver gets its source. numbers[k]: says which rank comes late to turn k, if any, and seeds the
-    random numbers of each rank. second: see `hard_world`. watched: report functions that were replaced.
+    sources[programs[k]] defines the answer, called `name`, of turn k. kind: how it is called; a script's
+    driver gets its source. numbers[k]: determines which rank is late in turn k, if any, and seeds each
+    rank's random numbers. second: see `hard_world`. watched: report functions that were replaced.
     """
 
     sources: Sequence[str]
@@ -51,14 +51,15 @@ def drive_cases(
 ) -> list[list[Any]]:
     """Call programs on cases. Runs in ranks only.
 
-    given[k]: this rank's inputs in turn k; where it measures, the driver gets before them the function that
-    measures. Return for each turn what was returned, the names of the inputs that were changed, and the
-    numbers of the first and of the last call that were recorded meanwhile.
+    given[k]: this rank's inputs in turn k; in a measurement, the driver gets the function that measures
+    before them. Return for each turn the returned value, the names of the changed inputs, and the numbers
+    of its first and last recorded call.
     """
     from helpers.checks.hard import hard_world
     from helpers.checks.replaced import watch_functions
 
-    # taken before the answer runs, and before the world is hard: what is late here is late indeed
+    # the real sleep, taken before the answer runs and before the world is hard, so that a late rank is
+    # really late
     sleep, results = time.sleep, []
     kind, driver, alone = turns.kind, turns.driver, turns.kind.is_alone
     built: int | None = None
@@ -66,16 +67,16 @@ def drive_cases(
     _forget_own_modules()
     _leave_uncompiled()
     with hard_world(turns.second) if kind.is_hard else contextlib.nullcontext():
-        # within: the functions of a hard world are in their places, and go from there at its end
+        # inside of the hard world, so that its replaced functions do not count as the answer's
         compare = watch_functions(replacement_reporter()) if turns.watched else None
         for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
-            if turns.programs[k] != built:  # an answer is built once: it may count its calls
+            if turns.programs[k] != built:  # build an answer once, because it may count its calls
                 built = turns.programs[k]
-                _forget(known)  # a program must not find what another one has defined
+                _forget(known)  # a program must not find what a previous one has defined
                 answer: Any = _built(turns.sources[built], turns.name, kind)
             before = [_copy(value) for value in inputs]
             first = calls_made()
-            # Of its own on each rank, as in new processes; yet the same each time a case is tried.
+            # A different seed on each rank, as in new processes, but the same each time a case is tried.
             _seed(_MOST_RANKS * number + rank)
             if number % (world_size + 1) == rank:
                 sleep(_LATE_S)
@@ -100,7 +101,7 @@ def drive_cases(
 def _seed(number: int) -> None:
     """Do what `torch.manual_seed` does, for the devices that this machine has.
 
-    For each kind that it lacks, torch would format a stack trace, in case the kind comes later: 2 ms a call.
+    For each missing kind, torch would format a stack trace, in case it is added later: 2 ms a call.
     """
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_available():
@@ -109,7 +110,7 @@ def _seed(number: int) -> None:
 
 
 def _timing(case: int, *arguments: int) -> float:
-    """Have the launcher make one timing: what timings are drawn from is not in this process."""
+    """Ask the launcher for one timing. This process does not contain what timings are made from."""
     seconds = ask_launcher([case, *arguments])
     if seconds is None:
         raise RuntimeError("too many measurements: about twenty are enough")
@@ -119,27 +120,28 @@ def _timing(case: int, *arguments: int) -> float:
 def _built(source: str, name: str, kind: Kind) -> Any:
     if kind is not Kind.SCRIPT:
         return build(source, name)
-    from helpers.checks.scripts import Source  # a tenth of a second, which other kinds need not pay
+    # this import takes a tenth of a second, which other kinds do not need
+    from helpers.checks.scripts import Source
 
     return Source(source, name)
 
 
 def _forget(known: set[str]) -> None:
-    """Remove from `__main__` all but the known names."""
+    """Remove all but the known names from `__main__`."""
     namespace = vars(sys.modules["__main__"])
     for name in set(namespace) - known:
         del namespace[name]
 
 
 def _forget_own_modules() -> None:
-    """Forget the learner's own modules, imported by earlier launches: an answer must not find them."""
+    """Forget the learner's own modules that earlier launches imported, so that an answer cannot use them."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and is_learner_module(module):
             del sys.modules[name]
 
 
 def _leave_uncompiled() -> None:
-    """Replace torch.compile by a function that returns its argument: a check does not wait that long.
+    """Replace torch.compile by a function that returns its argument: compiling takes too long for a check.
 
     torch's own switch would still import its compiler, which replaces functions of torch.nn.Module.
     """
@@ -169,7 +171,7 @@ def _as_it_was(old: Any, new: Any) -> bool:
 
 
 def _parameter(answer: Any, position: int) -> str:
-    # an answer may be anything that can be called, also without a signature
+    # an answer may be any callable, even one without a signature
     try:
         return list(inspect.signature(answer).parameters)[position]
     except (TypeError, ValueError, IndexError):

@@ -1,12 +1,12 @@
-"""A program as an edit of another one: the lines that its author wrote differently, and nothing else.
+"""Represent a program as an edit of another one: only the lines that its author wrote differently.
 
     - p.grad /= dist.get_world_size()       a line of the base that the program does not have
     + p.grad *= 2                           a line in its place, or after the line that was named last
-      dist.all_reduce(p.grad)               a line that stays: it says where a `+` belongs
+      dist.all_reduce(p.grad)               a line that stays: it shows where a `+` belongs
 
-Named lines are found in order, however far the whole edit is indented. Each must follow the one before it
-directly, or be the only line of its kind below it; a comment at its end may be left out. An edit that fits in
-two places is therefore an error, and so is an edit that no longer fits because the base has changed.
+Lines of the base are found in order; the indentation of the whole edit does not matter. Each must directly
+follow the previous one, or be the only such line below it; a comment at its end may be left out. So an edit
+that fits in two places is an error, and so is one that no longer fits because the base has changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
     """Return the lines of the base with an edit's lines removed and added.
 
     Raises:
-        ValueError: A line of the edit has no mark, is not in the base, or is there more than once.
+        ValueError: A line of the edit has no mark, is not in the base, or occurs there more than once.
     """
     done: list[str] = []
     start = shift = 0
@@ -56,7 +56,8 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
         if count != 1:
             raise ValueError(f"`{text.strip()}` {_why(count, start)}")
         before, found = base[start:place], _indent(base[place]) - _indent(text)
-        # New lines follow the line that was named last. Those above the first one come right before it.
+        # New lines follow the last line of the base that was found. Those above the first one come right
+        # before it.
         if start or done:
             done += [*_shifted(new, shift), *before]
         else:
@@ -70,11 +71,11 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
 
 
 def _find(base: Sequence[str], text: str, start: int) -> tuple[int, int]:
-    """Return where a line is, and in how many places it might be meant."""
-    # A comment at a line's end may be left out. If it is there, it says which of several lines is meant.
+    """Return where a line is, and how many places could be meant."""
+    # A comment at a line's end may be left out. If it is given, it selects one of several lines.
     bare = str.strip if _COMMENT.search(text) else _bare
     places = [k for k in range(start, len(base)) if bare(base[k]) == bare(text)]
-    # The next line that is not blank is meant even if there are more of its kind.
+    # The next line that is not blank is meant even if there are more like it.
     following = next((k for k in range(start, len(base)) if base[k].strip()), None)
     if start and places and places[0] == following:
         return places[0], 1
@@ -87,7 +88,7 @@ def _why(count: int, start: int) -> str:
 
 
 def _bare(line: str) -> str:
-    """Return a line without what does not matter: its depth, and a comment at its end."""
+    """Return a line without its indentation and a comment at its end, which do not matter."""
     return _COMMENT.sub("", line).strip()
 
 
@@ -106,7 +107,7 @@ def _shifted(lines: Sequence[str], by: int) -> list[str]:
 class _Unit:
     """One statement, or the head of a block.
 
-    text: without comments, in one form for all programs. first, end: its lines, counted from 0.
+    text: without comments, in a normalized form. first, end: its lines, counted from 0.
     """
 
     depth: int
@@ -120,14 +121,14 @@ class _Unit:
 
 
 def make_edit(base: Sequence[str], program: str, most: int) -> str:
-    """Return the shortest edit found that makes a program of a base; "" if none has at most `most` lines.
+    """Return the shortest edit found that turns a base into a program, or "" if it exceeds `most` lines.
 
     Local names count as equal if renaming them makes the edit shorter. Docstrings, comments and types stay
-    as the base has them, and so do functions and classes of the base that the program does not define.
+    as in the base, as do its functions and classes that the program does not define.
     """
     best, size = "", most + 1
     text = "\n".join(base)
-    # Every program has torch and dist. What the base imports besides may stay, needed or not.
+    # Every program has torch and dist. Other imports of the base may stay, needed or not.
     imported = _imports(text) | _imports(program) & EVERYWHERE
     pick = partial(_units, imported=imported)
     units = pick(text, _defined(program))
@@ -168,7 +169,7 @@ def _defined(program: str) -> set[str]:
 def _units(source: str, only: Collection[str] = (), imported: Collection[str] = ()) -> list[_Unit]:
     """Return the statements of a program.
 
-    only: of its functions and classes those with these names. imported: imports to leave out.
+    only: the names of the functions and classes to include. imported: imports to leave out.
     """
     tree = _Plain().visit(ast.parse(source))
     body = [
@@ -199,7 +200,7 @@ def _block(
 
 
 def _parts(node: ast.stmt) -> list[tuple[str, int, list[ast.stmt]]]:
-    """Return the blocks of a compound statement: head, line (0: not known), statements."""
+    """Return the blocks of a compound statement: head, line (0 if unknown), statements."""
     if not hasattr(node, "body"):
         return []
     found = [(_head(node), node.lineno, list(node.body))]
@@ -242,7 +243,7 @@ def _statement_lines(source: str) -> dict[int, tuple[int, int]]:
 
 
 class _Plain(ast.NodeTransformer):
-    """Remove docstrings and types."""
+    """Removes docstrings and types."""
 
     def _definition(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)
@@ -267,12 +268,12 @@ class _Plain(ast.NodeTransformer):
 
 
 def _difference(base: Sequence[str], units: list[_Unit], program: list[_Unit]) -> str:
-    """Return the lines that two programs do not share, and as many others as say where these belong."""
+    """Return the lines in which two programs differ, and the common lines that are needed to locate them."""
     lines: list[str] = []
-    end = 0  # of the units that have been passed
+    end = 0  # end of the units that have been passed
 
     def can_be_found(k: int) -> bool:
-        """Whether a unit's first line is found by its text after the line that was named last."""
+        """Return whether a unit's first line can be found by its text after the last line that was found."""
         text, start = _bare(base[units[k].first]), units[end - 1].end if end else 0
         return sum(_bare(line) == text for line in base[start:]) == 1
 
@@ -282,7 +283,7 @@ def _difference(base: Sequence[str], units: list[_Unit], program: list[_Unit]) -
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal":
             continue
-        above: list[_Unit] = []  # stay, and are named after the new lines
+        above: list[_Unit] = []  # common lines, written after the new ones
         start = i
         if tag == "insert":
             if not lines and i < len(units) and can_be_found(i):
@@ -311,7 +312,7 @@ def _marked(mark: str, base: Sequence[str], units: Sequence[_Unit]) -> list[str]
 
 
 def _renamed(base: list[_Unit], known: set[str], program: str) -> Iterator[str]:
-    """Return the program, and then again with each local name renamed that makes it more like the base."""
+    """Yield the program, and then again with each local name renamed that makes it more like the base."""
     text = ast.unparse(ast.parse(program))
     yield text
     size = _distance(base, text)
@@ -325,7 +326,7 @@ def _renamed(base: list[_Unit], known: set[str], program: str) -> Iterator[str]:
 
 
 def _pairs(base: list[_Unit], program: list[_Unit]) -> Counter[tuple[str, str]]:
-    """Return pairs of different names in statements that differ in nothing but names, with their number."""
+    """Return pairs of different names in statements that differ only in names, with their number."""
     found: Counter[tuple[str, str]] = Counter()
     shapes: dict[str, list[list[str]]] = {}
     for unit in base:

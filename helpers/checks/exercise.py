@@ -1,11 +1,11 @@
-"""What an exercise is: one file of content, read by `check`, by the hints, by graders.
+"""Define an exercise: one file of content that `check`, the hints and graders read.
 
 The file of the exercise that is solved by the function `broadcast_from` is
 
     helpers/exercises/nb04_collectives/broadcast_from.py
 
 Its docstring begins with number, title, minutes and difficulty, and lists the hints; it ends with
-EXERCISE = Exercise(case, ...). From the file's place come the names of function and notebook.
+EXERCISE = Exercise(case, ...). The file's path gives the names of function and notebook.
 """
 
 from __future__ import annotations
@@ -25,21 +25,26 @@ from helpers.checks.rules import Rule
 from helpers.ranks.run import Run
 
 VISIBLE_SECRET = "visible"
-"""Takes the place of the grader's secret in the seed of the cases that everybody may see."""
+"""Used in place of the grader's secret to seed the cases that everybody may see."""
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise: how a case of it is drawn, what must hold besides, its place in the course.
+    """One exercise: how to draw a case, what must hold, and its place in the course.
 
-    case: from a `Draw`, one case; called `count` times for the visible cases, and as often for hidden ones.
-    rules: what must hold of the trace of every case. failed: what to say of a run that did not end well.
-    driver: for kind MODULE, called on each rank as driver(answer, rank, world_size, *given); it
-    is in the folder's in_ranks.py. sizes: the world sizes that the text allows. last: one more
-    case, which takes seconds, as real agents do, and is tried only if all others have passed. keeps_input:
-    the text says that what was given stays as it was. reported: parts of what the driver returns that
-    nothing but the rank vouches for, such as counts and what it saw. observe: of a script's run that failed,
-    the names of what was observed, by which `known_outcomes` recognizes a mistake.
+    case: draws one case from a `Draw`; called `count` times for the visible cases, and as often for hidden
+    ones.
+    rules: what must hold for the trace of every case.
+    failed: what to say if a run did not end well.
+    driver: for kind MODULE, called on each rank as driver(answer, rank, world_size, *given). It is in the
+    folder's in_ranks.py.
+    sizes: the world sizes that the text allows.
+    last: one more case, tried only if all others have passed, because it takes seconds, for example with
+    real agents.
+    keeps_input: whether the text says that inputs must stay as they were.
+    reported: parts of the driver's result for which only the rank vouches, such as counts and observations.
+    observe: for a script's run that failed, yields the names of what was observed, by which
+    `known_outcomes` recognizes a mistake.
     """
 
     case: Callable[[Draw], Case]
@@ -70,22 +75,23 @@ class Exercise:
         return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots}{further})"
 
     def draw(self, secret: str = VISIBLE_SECRET, *, small: bool = False) -> tuple[Case, ...]:
-        """Return the cases that belong to a secret, small ones first: always the same for one secret.
+        """Return the cases of a secret, small ones first; they are always the same for one secret.
 
-        small: each with small whole numbers in place of its own, to be read with ease.
+        small: use small whole numbers in tensors, which are easier to read.
         """
         draws = plan(self.sizes, self.count, f"{secret}/{self.name}", small=small)
-        # `map` draws in the order of the plan; sorted afterwards, so that the smallest that fails comes first
+        # `map` draws in the order of the plan. The cases are then sorted, so that the smallest failing one
+        # comes first.
         cases = sorted(map(self.case, draws), key=lambda case: case.size)
         return (*cases, self.last(draws[0])) if self.last is not None else tuple(cases)
 
     @cached_property
     def is_together(self) -> bool:
-        """Tell whether many cases may share a world."""
-        return self.kind is not Kind.SCRIPT  # each script starts processes and a folder of its own
+        """Return whether many cases may share a world."""
+        return self.kind is not Kind.SCRIPT  # each script starts its own processes and folder
 
 
 def read(module: ModuleType, heading: Heading) -> Exercise:
-    """Return the exercise of a content file, with what stands above it."""
+    """Return the exercise of a content file, with its heading."""
     exercise: Exercise = module.EXERCISE
     return replace(exercise, **vars(heading))

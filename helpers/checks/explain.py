@@ -1,12 +1,13 @@
-"""Which known mistake explains a wrong answer? The one that behaves as the answer does, where both were run.
+"""Find the known mistake that explains a wrong answer: the one that behaves like it in the same cases.
 
     the case shown, one more wrong, two that passed  --> every mistake --> those alike on all of them
     the cases of some other world sizes              --> those         --> those that fail in the same of them
     further cases, if several sentences are left     --> those         --> those alike on all of them
     newly drawn cases, if several are left even then --> those         --> one, or none
 
-Mistakes run under the same rules as the answer: the same cases and world size, the same rank late, poison in
-buffers that may not be read yet. If two sentences cannot be distinguished, neither is shown.
+Mistakes run under the same conditions as the answer: the same cases and world size, the same late rank, the
+same poison values in buffers. If two mistakes with different sentences cannot be distinguished, neither
+sentence is shown.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from helpers.ranks import wire
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
-# How many further cases of the same world size, and cases that separate two mistakes, are looked at.
+# The largest number of further cases of one world size, and of cases drawn to separate two mistakes.
 _MOST_OTHERS = 4
-# What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
-# logs, with its time.
+# Parts of an error's text that differ from run to run: addresses, paths, ports, and the prefix, with a
+# time, of lines that torch logs.
 _PASSING_THINGS = re.compile(
     r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
 )
 
 
 Matches = MutableMapping[str, str]
-"""Digest of what an answer did -> title of the mistake that explains it, "" if none does."""
+"""Digest of what an answer did -> title of the mistake that explains it, or "" if none does."""
 
 
 def explain(
@@ -55,11 +56,11 @@ def explain(
     passed: Sequence[Tried],
     matches: Matches,
 ) -> KnownMistake | None:
-    """Return the mistake that behaves as the answer does, if there is one.
+    """Return the mistake that behaves like the answer, if there is one.
 
     shown: the case that the learner will see, and its outcome. wrong, passed: other cases in which the
-    answer was wrong, or right. matches: what was found before, to which this adds: of a class, each wrong
-    behavior is looked up once.
+    answer was wrong, or right. matches: earlier results, to which this one is added, so that each wrong
+    behavior is looked up once per class.
     """
     exercise = answer.exercise
     if exercise.kind is Kind.SCRIPT:  # a script takes seconds
@@ -70,12 +71,12 @@ def explain(
     key = _digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:
         matches[key] = _match(answer, shown, known, wrong, passed)
-    # by title, since what was matched may have been found for another learner's answer
+    # by title, because it may have been found for another learner's answer
     return next((mistake for mistake in known if mistake.title == matches[key]), None)
 
 
 def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Tried]) -> str:
-    """Name what an answer did in some cases. Two that differ in a last digit have different names."""
+    """Return a digest of an answer's behavior in some cases. It differs if one last digit differs."""
     found = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
     for each in seen:
         run = each.run
@@ -95,10 +96,10 @@ def _match(
     wrong: Sequence[Tried],
     passed: Sequence[Tried],
 ) -> str:
-    """Return the title of the mistake that behaves as the answer does, or ""."""
+    """Return the title of the mistake that behaves like the answer, or ""."""
     size = shown.case.world_size
     near = [each for each in wrong if each.case.world_size == size]
-    # a mistake that is wrong where the answer is right is another mistake
+    # a mistake that is wrong in a case that the answer passes is a different one
     right = [each for each in passed if each.case.world_size == size]
     left = _alike(answer, known, [shown, *near[:1], *right[:1], *right[1:][-1:]])
     # Cases of a different size say more than further ones of the same size.
@@ -118,7 +119,7 @@ def _match(
 def _other_sizes(
     size: int, wrong: Sequence[Tried], passed: Sequence[Tried]
 ) -> list[tuple[list[Tried], list[Tried]]]:
-    """Return the cases of at most two other world sizes: of each those that failed, and those that passed.
+    """Return the cases of at most two other world sizes: those that failed, and those that passed.
 
     They are the smallest size at which some failed, and the one at which most passed. A world costs 50 ms.
     """
@@ -140,7 +141,7 @@ def _by_size(but: int, tries: Sequence[Tried]) -> dict[int, list[Tried]]:
 def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
     """Draw further cases and run the answer on them."""
     sizes = {shown.case.world_size}
-    # drawn with a secret of their own: the visible cases have not told the mistakes apart
+    # a separate secret, because the visible cases have not distinguished the mistakes
     own = answer.connection is None
     for case in draw(answer.exercise, ADVICE_SECRET, own_server=own):
         if case.world_size not in sizes and len(sizes) <= _MOST_OTHERS:
@@ -154,7 +155,7 @@ def _alike(
     cases: Sequence[Tried],
     more: Sequence[Tried] = (),
 ) -> list[KnownMistake]:
-    """Return the mistakes that do what the answer did in all of these cases. A world is run for each size.
+    """Return the mistakes that behave like the answer in all of these cases. One world runs for each size.
 
     more: cases of the same size in which they only have to pass or fail as the answer did.
     """
@@ -181,12 +182,12 @@ def _alike(
 
 
 def _world(tried: Tried) -> tuple[int, int]:
-    """Return what cases must have in common to share a world; a name of its own for one that shares none."""
+    """Return a key that is equal for cases which may share a world, and unique for a case that may not."""
     return tried.case.world_size, 0 if _can_share(tried) else id(tried.case)
 
 
 def _can_share(tried: Tried) -> bool:
-    # a program that fails as the answer did would end the world of all others
+    # a program that fails as the answer did would end the world for all others
     return Turn(tried.case, 0).may_share and tried.run.failure is None
 
 
@@ -194,16 +195,16 @@ def _pass_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
     return judge(exercise, one).passed is judge(exercise, other).passed
 
 
-# While `keep_runs` is in force, maps a program and a case to the run. Otherwise it is None.
+# Maps a program and a case to the run while `keep_runs` is active; otherwise None.
 _kept: dict[bytes, Tried] | None = None
 _MOST_KEPT = 3000
 
 
 @contextmanager
 def keep_runs(kept: dict[bytes, Tried]) -> Iterator[None]:
-    """Run no known mistake twice on the same case: for a proof, which compares all of them with each.
+    """Run no known mistake twice on the same case, for a proof, which compares all of them.
 
-    A check of a learner's answer keeps nothing, because a run holds all that its ranks sent.
+    A check of a learner's answer keeps nothing, because a run contains all that its ranks sent.
     """
     global _kept
     before, _kept = _kept, kept
@@ -237,7 +238,7 @@ def _run_or_recall(worlds: Worlds, turns: Sequence[Turn], together: bool) -> lis
 
 
 def _mark(exercise: Exercise, turn: Turn) -> bytes:
-    """Name a case by its content: cases are drawn again for each answer, and are then different objects."""
+    """Return a key for a case's content: cases are drawn again for each answer, as new objects."""
     case = turn.case
     told = f"{exercise.name} {exercise.case} {exercise.driver} {exercise.kind} {turn.number} {case.label}"
     given = [bytes(chunk) for part in case.given for chunk in wire.encode(list(part))]
@@ -254,10 +255,10 @@ def _digest_of(*parts: bytes) -> bytes:
 def _run(
     worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn], together: bool
 ) -> list[list[Tried]]:
-    """Run each program on each turn; return what came of it, for a program that fails as far as it was seen.
+    """Run each program on each turn; return the runs, up to the failure if a program fails.
 
-    together: in one world, as long as each leaves it as it was. Where one does not, half of them are tried
-    in each of two worlds, and so on. Otherwise each runs in worlds of its own.
+    together: run them in one world as long as each leaves it clean. If one does not, run half of them in
+    each of two worlds, and so on. Otherwise each program has its own worlds.
     """
     if together and len(programs) * len(turns) > 1:
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]
@@ -265,7 +266,7 @@ def _run(
             shared = worlds.together(all_turns)
             if shared is not None:
                 tries = shared[0]
-                # What the last one leaves behind meets nobody.
+                # What the last one leaves behind affects no other program.
                 if all(is_clean(tried.run.trace) for tried in tries[: -len(turns)]):
                     return [tries[k : k + len(turns)] for k in range(0, len(tries), len(turns))]
         if len(programs) > 1:
@@ -287,10 +288,10 @@ def _run(
 
 
 def behave_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
-    """Whether two programs did the same in a case, as far as a check of this exercise looks.
+    """Return whether two programs did the same in a case, as far as a check of this exercise can see.
 
-    On every rank the same values within the check's tolerance, of the same dtype and shape, and the same
-    inputs changed; the same rules broken; or the same failure.
+    That is: on every rank the same values within the check's tolerance, with the same dtype and shape, the
+    same changed inputs, and the same broken rules; or the same failure.
     """
     if one.run.failure is not None or other.run.failure is not None:
         alike = type(one.run.failure) is type(other.run.failure)
@@ -303,7 +304,7 @@ def behave_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
         ):
             return False
     except Exception:
-        return False  # a hostile rank may send what cannot be compared
+        return False  # a hostile rank may send values that cannot be compared
     if [*map(list, one.changed)] != [*map(list, other.changed)]:
         return False
     return broken_rules(exercise, one) == broken_rules(exercise, other)
@@ -325,7 +326,7 @@ def broken_rules(exercise: Exercise, tried: Tried) -> list[bool]:
 
 
 def _reason(run: Run) -> list[Any]:
-    """Say why a run ended: what was raised, or who waits in which call; nothing if it ended well."""
+    """Return why a run ended: the error, or which rank waits in which call; empty if it ended well."""
     failure = run.failure
     if isinstance(failure, RankFailed):
         return [failure.error.kind, _PASSING_THINGS.sub("", failure.error.message)]

@@ -1,4 +1,4 @@
-"""What to say of a run that did not end well, where its cause can be read from the failure itself."""
+"""Advice for runs that did not end well, if the failure itself shows the cause."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from helpers.ranks.run import Run
 
 @dataclass(frozen=True)
 class Failed:
-    """Words for one kind of failure.
+    """Advice for one kind of failure.
 
-    said: a pattern that the failure's text must hold. died: for a rank that was killed, too: a shape that
-    differs from rank to rank ends the process. when: a further condition on the case and what was seen.
+    said: a pattern that must match the failure's text. died: also applies if a rank was killed, as happens
+    when a shape differs between ranks. when: a further condition on the case and the run.
     """
 
     said: str
@@ -29,7 +29,7 @@ class Failed:
         if failure is None or (self.when is not None and not self.when(case, run)):
             return False
         if isinstance(failure, RankDied):
-            # gloo aborts the process where sizes differ, and its last words are lost with it
+            # gloo aborts the process if sizes differ, and its message is lost with it
             return self.died
         text = str(failure.error) if isinstance(failure, RankFailed) else str(failure)
         return bool(self.said) and re.search(self.said, text) is not None
@@ -37,7 +37,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Stuck:
-    """Words for a deadlock, of the diagnosis kinds given (all, if none is)."""
+    """Advice for a deadlock of one of these diagnosis kinds, or of any kind if none is given."""
 
     words: str
     kinds: tuple[str, ...] = ()

@@ -1,12 +1,12 @@
-"""The error that says: this check is at fault, not the answer."""
+"""Define the error for a failure of the check itself, not of the answer."""
 
 from __future__ import annotations
 
 
 class CheckFault(Exception):
-    """The exercise's own functions failed. unjudged: over what, in words, where it came from the answer.
+    """The exercise's own functions failed. unjudged: the value that they failed over, in words, if any.
 
-    is_odd: such a failure as a value of an unexpected kind provokes; else it is taken for the check's fault.
+    is_odd: an unexpected kind of value could provoke this failure. Otherwise the check is at fault.
     """
 
     def __init__(self, said: str, unjudged: str = "", is_odd: bool = False) -> None:

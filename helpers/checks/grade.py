@@ -1,4 +1,4 @@
-"""Check one answer on the cases of its exercise: what `check` and every grader call.
+"""Check one answer on the cases of its exercise, for `check` and for every grader.
 
     Exercise.draw -> cases -- run_all --> a verdict for each -- show the first that failed --> CheckResult
 
@@ -34,12 +34,13 @@ from helpers.ranks.failures import LaunchError
 from helpers.trace.events import Place
 
 NameCell = Callable[[int], str]
-"""From the index of a cell to what its reader calls it: "cell 7", "cell [12]"."""
+"""Called with the index of a cell; returns the reader's name for it: "cell 7", "cell [12]"."""
 
-# A case that failed next to others may pass alone. So many are run alone; the others are believed. An answer
-# that is right only in the first call of a process passes there, and is wrong all the same.
+# A case that failed next to others may pass alone. After this many confirmed failures, assume that the
+# remaining ones fail too. An answer that is right only in the first call of a process passes alone, but is
+# still wrong.
 _MOST_ISOLATED = 8
-# Answers to other exercises that are tried because one that calls them failed.
+# Limit of answers to other exercises that are tried because an answer that calls them failed.
 _MOST_PARTS = 3
 
 
@@ -54,18 +55,18 @@ def grade(
     watched: bool = False,
     matches: Matches | None = None,
 ) -> CheckResult:
-    """Try an answer, or say why there is none. Never raises on account of the answer.
+    """Try an answer, or report why there is none. The answer never makes it raise.
 
-    every_case: continue after a case that failed, so that the points are right. Without it the outcome and
-    the advice are the same, and come sooner. connection: the rank server that runs it, by default this
-    process's own. watched: see what tensors hold in each case that is tried alone, as what fails is.
+    every_case: continue after a case that failed, so that the points are exact. Otherwise the outcome and
+    the advice are the same, but come sooner. connection: the rank server that runs the answer, by default
+    this process's own. watched: record tensor values in cases that run alone, as failing ones do.
     """
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind in NO_ATTEMPT else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
     visible = secret == VISIBLE_SECRET
     worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)
-    # of a hidden case nobody sees the advice
+    # nobody sees the advice on a hidden case
     is_read = matches is None and visible
     advice = {} if is_read else matches
     with one_thread():
@@ -78,7 +79,7 @@ def grade(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Draw and judge in one thread: on a busy machine torch's threads make small sums ten times slower."""
+    """Draw and judge in one thread: on a busy machine, torch's threads make small sums ten times slower."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -88,7 +89,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Place]:
-    """Return what names a line of an answer's source as a place in the learner's notebook."""
+    """Return a function that turns a line of an answer's source into a place in the learner's notebook."""
 
     def place(file: str, line: int, function: str) -> Place:
         at = answer.place(line) if file == FILE else None
@@ -102,10 +103,10 @@ def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Pl
 
 
 def _wrong_parts(worlds: Worlds, found: Answer, result: CheckResult) -> list[str]:
-    """Name the answers to other exercises that this one calls and that are wrong themselves.
+    """Return the names of answers to other exercises that this one calls and that are wrong themselves.
 
-    They are tried on cases of the world size that is shown. result: of this answer. If it was attempted, the
-    check has lent it the answers that are still stubs.
+    They are tried on cases of the world size that is shown. result: of this answer. If it was attempted,
+    the check has replaced stubs that it calls by right answers.
     """
     said = []
     own, size = worlds.exercise.name, result.run.world_size if result.run is not None else 0
@@ -117,7 +118,7 @@ def _wrong_parts(worlds: Worlds, found: Answer, result: CheckResult) -> list[str
         left_out = [k for k, case in enumerate(part.draw()) if case.world_size != size]
         outcome = _checked(check, replace(found, name=name), left_out).outcome
         is_lent = outcome is Outcome.NOT_ATTEMPTED and result.outcome is not outcome
-        # a fault says nothing about the part: a grader has not run its reference yet
+        # a fault says nothing about the part, because a grader has not yet run its reference
         if outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_lent:
             said.append(
                 f"`{name}` ({part.number}), which this answer calls, fails its own check. Fix it first."
@@ -162,13 +163,13 @@ def _checked(check: _Check, found: Answer, left_out: Collection[int] = ()) -> Ch
 
 
 def _runs(check: _Check, cases: Sequence[Case], groups: Sequence[Sequence[Turn]]) -> list[CaseRun]:
-    """Run all groups, and put the run that is shown in place of the first that failed."""
+    """Run all groups; put the run that is shown in place of the first that failed."""
     runs = run_all(check.worlds, groups, check.every_case, look_ahead=check.matches is not None)
     for _ in range(_MOST_ISOLATED):
         first = next((k for k, run in enumerate(runs) if not run.passed), None)
         if first is None:
             break
-        if check.matches is not None:  # the two change places
+        if check.matches is not None:  # the two trade places
             best = runs.index(easiest(runs[first], runs))
             runs[first], runs[best] = runs[best], runs[first]
         runs[first] = _shown(check, cases, runs[first], runs)
@@ -191,7 +192,7 @@ def _shown(
         drawn = (check.secret, f"small {size}")
         others = fill(check.worlds.exercise, drawn, own_server=check.own_server)
         small = next(two for one, two in zip(alike, others, strict=True) if one is case)
-        # where a size depends on a number that was drawn, it is another case
+        # if a size depends on a drawn number, it is a different case
         return small if small.label == case.label else None
 
     try:
@@ -213,7 +214,7 @@ def _verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
 
 
 def _without(known: Collection[int], groups: Sequence[Sequence[Turn]]) -> list[list[Turn]]:
-    """Leave out cases by their id()."""
+    """Leave out the cases with these id() values."""
     left = [[turn for turn in group if id(turn.case) not in known] for group in groups]
     return [group for group in left if group]
 
@@ -221,7 +222,7 @@ def _without(known: Collection[int], groups: Sequence[Sequence[Turn]]) -> list[l
 def summed(
     exercise: Exercise, found: Answer, verdicts: Sequence[CaseVerdict], count: int
 ) -> CheckResult:
-    """Return the result that the verdicts of an answer's cases make. count: of all its cases."""
+    """Combine the verdicts of an answer's cases into a result. count: of all its cases."""
     failed: Iterator[CaseVerdict] = (verdict for verdict in verdicts if not verdict.passed)
     worst = next(failed, None)
     sizes = {verdict.run.world_size for verdict in verdicts if verdict.run is not None}
@@ -230,7 +231,7 @@ def summed(
         cases=tuple(verdicts),
         sizes=() if exercise.kind.is_alone else tuple(sorted(sizes)),
         given=worst.given if worst else (),
-        # as it is written everywhere, so that no two places disagree in a second decimal
+        # rounded as it is displayed, so that no two places differ in the second decimal
         points=round(exercise.points * _share(exercise, verdicts, count), 1) if count else 0.0,
     )
 
@@ -239,10 +240,10 @@ def _share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: int) -> f
     """Return the share of the exercise's points that an answer gets."""
     share = sum(verdict.credit for verdict in verdicts) / count
     if exercise.kind is Kind.JUDGEMENT:
-        # Some of the answers to a few questions can be guessed, so each wrong one costs much more than its
-        # share: 1 of 24 costs a third of the points, and with 6 nothing is left.
+        # Some answers to a few questions can be guessed, so each wrong one costs more than its share: one
+        # of 24 costs a third of the points, and with six wrong nothing is left.
         return max(0.0, 1 - 4 * (1 - share)) ** 2
-    # Right values, got in a way that the task rules out: cases in which both ways are the same add nothing.
+    # Right values, but by a way that the task forbids. Cases in which both ways are the same earn nothing.
     missed = any(verdict.partial for verdict in verdicts)
     return min(share, 0.5) if missed else share
 

@@ -1,11 +1,11 @@
-"""Inside a rank: a world that takes every liberty it has, so that no verdict depends on luck.
+"""Inside a rank: run answers under adversarial timing, so that a race cannot pass by luck.
 
-    async call -> its tensors hold poison values until somebody has waited; what is sent must stay as it was
-    torch.empty -> holds them too, as memory that was used before may
-    time.sleep  -> returns within 3 ms, on no two ranks at once: sleeping does not replace waiting
+    async call -> its tensors hold poison values until wait(); what is sent must stay as it was
+    torch.empty -> holds poison values, too, as reused memory may
+    time.sleep  -> returns within 3 ms, after a random time on each rank: sleeping does not replace waiting
 
-Only calls that the answer's own lines make are treated so: torch's code knows what it may rely on. In place
-of a call's tensors gloo reads and writes a copy; `wait()` brings the result home.
+Only calls from the answer's own lines are treated in this way, because torch's code relies only on what is
+guaranteed. gloo reads and writes a copy of a call's tensors, and `wait()` copies the result back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from torch import equal
 from helpers.trace.frames import API, LEARNER, OTHER, kind_of
 from helpers.trace.kernels import waited
 
-# Method of ProcessGroup -> which of its arguments gloo writes, and which it reads.
+# Method of ProcessGroup -> the arguments that gloo writes, and those that it reads.
 _METHODS = {
     "send": (None, 0),
     "recv": (0, None),
@@ -49,13 +49,13 @@ _METHODS = {
     "alltoall_base": (0, 1),
     "all_to_all_single": (0, 1),
 }
-# A number that float16 and bfloat16 can hold about as well.
+# A number that float16 and bfloat16 can represent about equally well.
 _SECOND = -1234.0
 _POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 
 
 class BufferInUse(RuntimeError):
-    """A tensor was written to while a transfer still read it, or was to write its result there."""
+    """A tensor was written to while a transfer still read it, or before a transfer wrote its result there."""
 
 
 @contextmanager
@@ -81,9 +81,9 @@ def _replace(owner: Any, name: str, by: Callable[[str, Any], Any]) -> tuple[Any,
 
 
 def _asked_by_the_answer() -> bool:
-    """Tell whether the answer's own lines made the call that is under way, with torch.distributed's help."""
+    """Return whether the answer's own lines made the current call, perhaps through torch.distributed."""
     frame = sys._getframe(2)
-    # torch's own layers, such as DDP's hooks, also call methods of the group: they know when to wait
+    # torch's own layers, such as DDP's hooks, also call methods of the group, and wait correctly
     while frame is not None and kind_of(frame.f_code) in {API, OTHER}:
         if frame.f_code.co_filename.endswith(_DRIVER):
             return False
@@ -91,7 +91,7 @@ def _asked_by_the_answer() -> bool:
     return frame is not None and kind_of(frame.f_code) is LEARNER
 
 
-# The check's own calls stand below its driver: they are not the answer's, and are left as they are.
+# The check's own calls come from its driver. They are not the answer's, and are not changed.
 _DRIVER = os.path.join("checks", "drive.py")
 _LONGEST_SLEEP_S = 0.003
 
@@ -99,8 +99,8 @@ _LONGEST_SLEEP_S = 0.003
 def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def sleep(seconds: float) -> None:
         if kind_of(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
-            # As long on no two ranks, so that it orders nothing; not 0, or a rank that polls would keep a
-            # core busy. From the kernel: the learner's own random numbers stay as they are.
+            # A random time on each rank, so that it orders nothing; not 0, or a rank that polls would
+            # occupy a core. The kernel's random numbers leave the learner's own as they are.
             real(os.urandom(1)[0] * _LONGEST_SLEEP_S / 255)
         else:
             real(seconds)
@@ -119,7 +119,7 @@ def _full_of_poison(second: bool, name: str, real: Callable[..., Any]) -> Callab
 
 
 def poison_of(dtype: torch.dtype, second: bool = False) -> float | int:
-    """Return NaN, or the largest whole number. second: another value, to see what depends on it."""
+    """Return NaN, or the largest whole number. second: a different value, to find what depends on it."""
     if dtype.is_floating_point or dtype.is_complex:
         return _SECOND if second else math.nan
     return torch.iinfo(dtype).max - second
@@ -127,11 +127,11 @@ def poison_of(dtype: torch.dtype, second: bool = False) -> float | int:
 
 def _spoil(tensor: torch.Tensor, second: bool) -> None:
     with torch.no_grad():
-        if tensor.dtype is not torch.bool:  # of two values neither would be seen
+        if tensor.dtype is not torch.bool:  # either value of a bool would look normal
             tensor.fill_(poison_of(tensor.dtype, second))
 
 
-# --- calls that are under way ---------------------------------------------------------------------
+# --- calls in flight ------------------------------------------------------------------------------
 
 
 def _held_back(second: bool, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,9 +154,9 @@ _Pairs = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class _UnderWay:
-    """The tensors of one call, each of the answer's own with the one that gloo has in its place.
+    """The tensors of one call: pairs of the answer's own tensor and gloo's copy of it.
 
-    args: the call's arguments, as gloo gets them. home: the pairs to which gloo writes.
+    args: the call's arguments for gloo. home: the pairs whose copy gloo writes.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class _UnderWay:
         self._over = False
         places = {place for place in (writes, reads) if place is not None}
         if not all(_may_be_copied(t) for place in places for t in _tensors(args[place])):
-            return  # gloo takes it as it is, or says what it does not like about it
+            return  # gloo takes it as it is, or raises its own error
         given = {place: _stand_ins(args[place]) for place in places}
         self.args = tuple(given.get(place, each) for place, each in enumerate(args))
         pairs: dict[int | None, _Pairs] = {
@@ -180,10 +180,10 @@ class _UnderWay:
         written = [own for own, _ in self.home]
         for own in written:
             _spoil(own, second)
-        # taken after the poison is in: what is counted from here on is the answer's own writing
+        # after the poison was written, so that later changes are the answer's own
         self._versions = [_version(own) for own in written]
-        # gloo may reduce within the buffer that it reads: what was handed in is kept in a copy of its own.
-        # What is only sent stays as it is: one more copy would count as memory of the answer's.
+        # gloo may reduce within the buffer that it reads, so what was passed is kept in a separate copy. A
+        # tensor that is only sent needs none, and it would count as memory of the answer's.
         self._sent = [
             (own, copy if writes is None else copy.clone())
             for own, copy in pairs.get(reads, [])
@@ -191,7 +191,7 @@ class _UnderWay:
         ]
 
     def end(self) -> None:
-        """Bring home what the call has written; raise BufferInUse if its tensors were changed meanwhile."""
+        """Copy the results back; raise BufferInUse if the call's tensors were changed meanwhile."""
         if self._over:
             return
         self._over = True
@@ -213,7 +213,7 @@ class _UnderWay:
 
 
 def _stand_ins(given: Any) -> Any:
-    """Copy the tensors of one argument, in lists as they are, with the strides that they have."""
+    """Copy the tensors of one argument, with their lists and strides."""
     if isinstance(given, (list, tuple)):
         return [_stand_ins(part) for part in given]
     if not isinstance(given, torch.Tensor):
@@ -224,12 +224,13 @@ def _stand_ins(given: Any) -> Any:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """Count the writes to a tensor, NaN into NaN too. 0 for a view: it counts those to its neighbors."""
+    """Return how often a tensor was written to, even NaN over NaN; 0 for a view, which shares its base's
+    count."""
     return 0 if tensor._is_view() or tensor.is_inference() else tensor._version
 
 
 class _Held(dist.Work):
-    """A Work whose result is there when somebody has waited for it, and not before."""
+    """A Work whose result appears when the answer has waited for it, and not before."""
 
     def __init__(self, work: dist.Work, under_way: _UnderWay) -> None:
         super().__init__()
@@ -247,7 +248,7 @@ class _Held(dist.Work):
     def is_completed(self) -> bool:
         done = self._work.is_completed()
         if done:
-            # gloo has written its result: to the recorder this is as good as a wait
+            # gloo has written its result, so the recorder may count this as a wait
             waited(self._work)
             self._under_way.end()
         return done
@@ -257,7 +258,7 @@ class _Held(dist.Work):
             value = future.value()
             waited(self._work)
             self._under_way.end()
-            # the future's tensors are gloo's copies: the answer gets its own in their place
+            # the future holds gloo's copies: return the answer's own tensors in their place
             homes = [own for own, _ in self._under_way.home]
             return homes if isinstance(value, list) and len(value) == len(homes) else value
 
@@ -289,7 +290,7 @@ def _tensors(given: Any) -> list[torch.Tensor]:
 
 
 def _may_be_copied(tensor: torch.Tensor) -> bool:
-    """Tell whether a copy with the same strides is possible: no two elements in one place, no gaps."""
+    """Return whether a copy can have the same strides: no shared elements, and no gaps."""
     return (
         type(tensor) in {torch.Tensor, torch.nn.Parameter}
         and tensor.layout is torch.strided
@@ -299,7 +300,7 @@ def _may_be_copied(tensor: torch.Tensor) -> bool:
 
 
 def _share(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Tell whether two dense tensors share bytes."""
+    """Return whether two dense tensors share bytes."""
     (a, b), (c, d) = (
         (t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in (one, other)
     )

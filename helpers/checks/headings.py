@@ -1,9 +1,9 @@
-"""What stands above each exercise: number, title, minutes, hints. Read from its file's text, without torch.
+"""Read each exercise's number, title, minutes and hints from its file's text, without torch.
 
-helpers/exercises/nbNN_topic/NAME.py, one file an exercise; files that several share:
-in_ranks.py (or a folder of that name), the only one that ranks import, and shared.py; pictures.py draws
-what this notebook alone shows. Exercises of several notebooks share the folder helpers/exercises/shared,
-in which ranks import in_ranks alone
+helpers/exercises/nbNN_topic/NAME.py, one file per exercise. Files that several share: in_ranks.py (or a
+folder of that name), the only one that ranks import, and shared.py. pictures.py draws what only this
+notebook shows. Exercises of several notebooks share the folder helpers/exercises/shared, in which ranks
+import in_ranks alone
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Heading:
 
 
 def heading_in(text: str, name: str, notebook: str) -> Heading:
-    """Read the docstring of an exercise's file. Raise ValueError where it does not begin as one does."""
+    """Read the docstring of an exercise's file. Raise ValueError if it does not begin with a heading."""
     head, _, rest = text.strip().partition("\n")
     match = _HEAD.fullmatch(head.strip())
     if match is None:
@@ -73,9 +73,9 @@ def headings() -> Mapping[str, Heading]:
     """Return each exercise's heading by the name of its function, in the course's order."""
     found: dict[str, Heading] = {}
     for path in _FOLDER.glob("nb*/*.py"):
-        if path.stem in _SHARED:  # not an exercise, but what several share
+        if path.stem in _SHARED:  # not an exercise, but shared by several
             continue
-        # a learner asks for an exercise by its function's name alone
+        # learners identify an exercise by its function's name alone
         if path.stem in found:
             raise ValueError(f"two exercises are called {path.stem}")
         notebook = path.parent.name.removeprefix("nb")
@@ -84,14 +84,14 @@ def headings() -> Mapping[str, Heading]:
 
 
 def _docstring_of(path: Path) -> str:
-    """Read the text that a file begins with, and no further: the whole course's take 20 ms."""
-    # by tokens, not by import or `ast`: hints are wanted at once, without torch
+    """Return the docstring of a file, without reading further: for the whole course this takes 20 ms."""
+    # by tokens, not by import or `ast`, so that hints appear at once, without torch
     with path.open(encoding="utf-8") as file:
         tokens = tokenize.generate_tokens(file.readline)
         return str(ast.literal_eval(next(t.string for t in tokens if t.type == tokenize.STRING)))
 
 
-# Not by text: 10.2 comes after 9.1.
+# As numbers, not as text, so that 10.2 comes after 9.1.
 def _place(number: str) -> tuple[int, ...]:
     return tuple(map(int, number.split(".")))
 
@@ -102,7 +102,7 @@ def notebooks() -> tuple[str, ...]:
 
 
 def notebook_called(name: str) -> str:
-    """Return the notebook of a name or number ("04", "4", "04_collectives"). Raises UnknownExercise."""
+    """Return the notebook with this name or number ("04", "4", "04_collectives"). Raises UnknownExercise."""
     for notebook in notebooks():
         if name in {notebook, notebook[:2], notebook[:2].removeprefix("0")}:
             return notebook
@@ -110,7 +110,7 @@ def notebook_called(name: str) -> str:
 
 
 def find_heading(asked: Any) -> Heading:
-    """Return the heading asked for by the exercise's name, its function, its title or its number ("2.1")."""
+    """Return the heading with this exercise name, function, title or number ("2.1")."""
     name = str(getattr(asked, "__name__", asked))
     for heading in headings().values():
         if name in {heading.name, heading.number, heading.title}:
@@ -119,7 +119,7 @@ def find_heading(asked: Any) -> Heading:
 
 
 def unknown(name: str, known: Iterable[str]) -> UnknownExercise:
-    """Make the error for a name that no exercise has, with those that are nearest to it."""
+    """Return the error for a name that no exercise has, with the names that are most similar."""
     near = difflib.get_close_matches(name, list(known), 3)
     meant = (
         f"Did you mean {' or '.join(near)}?"

@@ -1,7 +1,7 @@
-"""Count the bytes of the tensors that a process holds: what notebook 12 measures and its checks limit.
+"""Count the bytes of the tensors that a process holds: notebook 12 measures this, and its checks limit it.
 
-Called inside a rank. A storage counts once, whole, however many views it has and wherever it is kept:
-an attribute, a list, a closure, the graph that autograd keeps for backward.
+Call it inside a rank. A storage counts once, as a whole, however many views it has and wherever it is kept:
+in an attribute, a list, a closure, or the graph that autograd keeps for backward.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from torch.autograd.graph import saved_tensors_hooks
 
 PATIENCE_S, POLL_S = 0.5, 0.002
 SETTLE = 20
-"""Polls of a count for which nobody knows what is enough."""
+"""Polls of a count for which no limit is given."""
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
-    """Add up the bytes of the storages behind these tensors, each storage once; None has none."""
+    """Return the total bytes of these tensors' storages. Each storage counts once; None counts 0."""
     return sum(_storages(t for t in tensors if t is not None).values())
 
 
 class Held:
-    """Counts the bytes of the tensors that were made in a block of `tensors_held` and are there yet."""
+    """Counts the bytes of tensors that were made in a block of `tensors_held` and still exist."""
 
     def __init__(self) -> None:
         self._patience_s = PATIENCE_S
         self._sizes: list[int] = []
 
     def __call__(self, *others: torch.Tensor | None, most: int | None = None) -> int:
-        """Count, without the storages of `others`; where it is more than `most`, wait a little.
+        """Return the count, without storages of `others`. If it exceeds `most`, wait a little and recount.
 
-        gloo's own thread lets go of what it sent or received a moment after the call has returned,
-        so that a count may come too early. A block waits PATIENCE_S in all.
+        gloo's own thread releases tensors a moment after a call has returned, so a count may come too
+        early. A block waits PATIENCE_S in all.
         """
         fewest = count = self._count(others)
         for _ in range(SETTLE if most is None else 0):
@@ -58,7 +58,7 @@ class Held:
         *others: torch.Tensor | None,
         patience_s: float = PATIENCE_S,
     ) -> list[int]:
-        """Count until the sizes are `enough`, or for so long: gloo's thread lets go a moment after a call."""
+        """Count until `enough` accepts the sizes, or for `patience_s`: gloo's thread frees tensors late."""
         deadline = time.monotonic() + patience_s
         while True:
             self._count(others)
@@ -78,29 +78,30 @@ class Held:
 
 @contextmanager
 def tensors_held() -> Iterator[Held]:
-    """Return a counter of the bytes of all tensors that are made in this block and still held.
+    """Yield a counter of the bytes of all tensors that are made in this block and still held.
 
-    What autograd saves for backward counts. What existed before the block does not, nor is it ever
-    looked at by the garbage collector again: use it in a rank, which ends soon.
+    Tensors that autograd saves for backward count. Those that existed before the block do not, and the
+    garbage collector ignores them from then on: use this in a rank, which ends soon.
     """
-    import_module("torch._dynamo")  # as an optimizer does: nothing large may be made after this
+    # as an optimizer does: no large object may be created after this
+    import_module("torch._dynamo")
     gc.collect()
-    gc.freeze()  # what is here now is not looked at again, which also makes counting quick
+    gc.freeze()  # the collector ignores everything that exists now, which also makes counting fast
     # torch 2.14 and later warn that selective checkpointing does not use these hooks, which changes no count
     warnings.filterwarnings("ignore", "A saved_tensors_hooks context")
-    # what C++ alone would hold is held by a Python object as well, and so can be found
+    # keep what only C++ would hold in a Python object as well, so that it can be found
     with saved_tensors_hooks(_itself, _itself):
         yield Held()
 
 
 def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
-    # what is garbage already is not held by anybody
+    # garbage must not count as held
     gc.collect()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
-    # what an imagined tensor knows of its value is the same tensor once more
+    # a fake tensor's known value is the same tensor once more
     known = {id(tensor.constant) for tensor in tensors if isinstance(tensor, FakeTensor)}
     tensors = [tensor for tensor in tensors if id(tensor) not in known]
-    # a gradient that backward has made is not a Python object until somebody asks for it
+    # a gradient from backward becomes a Python object only when it is accessed
     tensors += [t.grad for t in tensors if t.requires_grad and t.is_leaf and t.grad is not None]
     found = _storages(tensors)
     for address in _storages(other for other in others if other is not None):
@@ -109,13 +110,13 @@ def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
 
 
 def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
-    """Return the bytes of each storage by its address; a wrapper (DTensor) has none of its own."""
+    """Return the bytes of each storage by its address. A wrapper (DTensor) has no storage of its own."""
     storages = {}
     for tensor in tensors:
         if hasattr(tensor, "__tensor_flatten__"):
             tensor = getattr(tensor, "_local_tensor", tensor)
         storage = tensor.untyped_storage()
-        if isinstance(tensor, FakeTensor):  # it has no address, but a size that counts
+        if isinstance(tensor, FakeTensor):  # it has no address, but its size counts
             storages[storage._cdata] = storage.nbytes()
         elif storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
             storages[storage.data_ptr()] = storage.nbytes()

@@ -1,9 +1,10 @@
-"""What the ranks of one case gave back, against what is right: a verdict, and advice that is true.
+"""Compare what the ranks of one case returned with the right values: a verdict, and advice that is true.
 
-    values: right? -> which relation to what is right explains every wrong rank of every wrong case? -> advice
+    values: right? -> which relation to the right value explains every wrong rank of all cases? -> advice
     trace:  rules  -> facts, shown next to it
 
-Advice is a sentence that explains all that is wrong, or none is given and only the difference is shown.
+Advice is a sentence that explains everything that is wrong. Without such a sentence, only the difference is
+shown.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _OUT_OF_MEMORY = re.compile(
     r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
 )
 _FLOAT32 = 1e-6
-# Of what a rank reports of itself; each part of it may have a quarter as many, and so on.
+# Limit of parts in what a rank reports about itself; each part may have a quarter as many, and so on.
 _MOST_PARTS = 1 << 20
 # Calls that write to a tensor on each rank that makes them.
 _WRITE = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
@@ -49,7 +50,7 @@ BY_THE_CLOCK = (
     "This failed only on time, and the machine may have been busy. Check it again when nothing else "
     "runs."
 )
-# What a value of a kind that nobody expects provokes in a function that judges it.
+# Errors that an unexpected kind of value provokes in a function that judges it.
 _ODD = (
     TypeError,
     ValueError,
@@ -61,7 +62,7 @@ _ODD = (
 )
 
 
-# By the kind of error that an answer ends with if it needs what lies next to the notebook.
+# By the kind of error that ends an answer which needs files next to the notebook.
 _NOT_HANDED_IN = {
     "ModuleNotFoundError": (
         "The course's environment has no such package. If the module is your own file, copy its code "
@@ -75,11 +76,12 @@ _NOT_HANDED_IN = {
 
 
 class Unjudged(Exception):
-    """An exercise's function failed over what a rank gave back. came: what that was, in words."""
+    """An exercise's function failed over a value that a rank returned. came: that value, in words."""
 
     def __init__(self, rank: int, got: Any, error: Exception) -> None:
         got = got.found if isinstance(got, Measured) else got
-        missing = isinstance(error, KeyError) and isinstance(got, dict)  # of what a driver gives
+        # of a key that the driver returns
+        missing = isinstance(error, KeyError) and isinstance(got, dict)
         self.is_odd = missing or isinstance(error, _ODD)
         self.came = f"rank {rank} returned {kind_of_value(got)}: {short_value(got, 80)}"
         super().__init__(f"{type(error).__name__}: {str(error)[:200]}")
@@ -98,13 +100,13 @@ class Tried:
     number: int = 0
 
     def findings(self) -> list[Finding | None]:
-        """Return what is wrong with each rank's value; None where it is right."""
+        """Return what is wrong with each rank's value, or None if it is right."""
         return [self._finding(rank) for rank in range(self.case.world_size)]
 
     def together(self) -> Finding | None:
-        """Return what is wrong with the values of all ranks together, where nothing is with any alone."""
+        """Return what is wrong with the values of all ranks together, if each is right on its own."""
         right = self.case.right
-        # a value that is wrong by itself explains why all together are wrong
+        # a value that is wrong on its own explains why all together are wrong
         if not isinstance(right, AllRanks) or any(self.findings()):
             return None
         try:
@@ -142,7 +144,7 @@ def _as_finding(found: Finding | str | None) -> Finding | None:
 
 
 def implausible(reported: Sequence[str], got: Any) -> Finding | None:
-    """Say so where something that a rank reports of itself can be neither a count, nor a time, nor a text."""
+    """Return a finding if what a rank reports about itself cannot be a count, a time or a text."""
     for name in reported if isinstance(got, dict) else ():
         if name in got and not _can_be(got[name], _MOST_PARTS):
             what = f"it reported an impossible value for {name!r}: {short_value(got[name], 60)}"
@@ -151,14 +153,15 @@ def implausible(reported: Sequence[str], got: Any) -> Finding | None:
 
 
 def _can_be(value: Any, room: int) -> bool:
-    """Whether a value is a text, a count, a time, or some of these. room: how many parts it may have."""
+    """Return whether a value is a text, a count, a time, or several of these. room: the limit of parts."""
     if isinstance(value, (list, tuple, dict)):
         parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value
         return len(parts) <= room and all(_can_be(part, room // 4) for part in parts)
     if isinstance(value, float):
         return math.isfinite(value) and value >= 0
     if isinstance(value, int):
-        return -1 <= value < 1 << 60  # -1: of a timeout that was not given, of a row that is none
+        # -1 stands for a timeout that was not passed, or a row that does not exist
+        return -1 <= value < 1 << 60
     return value is None or isinstance(value, str)
 
 
@@ -171,38 +174,39 @@ def judge(
 ) -> CaseVerdict:
     """Judge one case. others: more cases that went wrong, which advice must explain as well.
 
-    passed: cases that went right, which a change that the advice asks for must not make wrong. names: of
-    the answer's parameters, as the reader knows what was given.
+    passed: cases that went right, which the advised change must not make wrong. names: of the answer's
+    parameters, which label the inputs for the reader.
 
-    Raises only where the exercise's own functions do: `Unjudged` over what a rank gave back, which may be of
-    a kind that nobody expects; else it is a fault of the check, not of the answer.
+    Raises only if the exercise's own functions do: `Unjudged` over what a rank returned, which may be of an
+    unexpected kind. Any other error is a fault of the check, not of the answer.
     """
     case, run, label = tried.case, tried.run, label_of(exercise, tried.case)
     if run.failure is not None:
         return _failed(exercise, case, run)
     findings, joint = tried.findings(), tried.together()
-    # nothing but the rank vouches for these, so at least they must be possible
+    # only the rank vouches for these parts, so they must at least be possible
     doubts = [implausible(exercise.reported, value) for value in run.values]
-    # a count that cannot be is a lie or a broken driver: what was found by it says nothing
+    # an impossible count is a lie or a broken driver, so findings from it mean nothing
     findings = [doubt or found for doubt, found in zip(doubts, findings, strict=True)]
     # what is wrong with all values of one rank is wrong with its own, and is shown there
     if case.world_size == 1:
         findings, joint = [findings[0] or joint], None
     rules = exercise.rules
     if case.world_size == 1 and case.init and not exercise.kind.is_alone and not run.trace.calls:
-        rules = ()  # who is alone has nobody to talk to, and may see that at once
+        # a single rank has no rank to communicate with, and may know that from the start
+        rules = ()
     problems = [(rule, problem) for rule in rules if (problem := rule.problem(run.trace, case))]
     broken = tuple(problem for _, problem in problems)
     broken_rules = tuple(rule.text for rule, _ in problems)
     if any(findings) or joint:
-        # only here: to write down what passed would take as long as to compare it, and nobody reads it
+        # only for failures: writing down passed values takes as long as comparing them, and is never read
         rows = tuple(
             _row(exercise, tried, rank, found, names) for rank, found in enumerate(findings)
         )
         advice = advise([tried, *others], passed)
         if exercise.kind.is_hard and not advice:
             advice = _full_until_wait(run)
-        # it belongs to no single rank, of which none is right or wrong by itself
+        # it concerns all ranks, none of which is right or wrong on its own
         what = "" if joint is None else _of_all(case, joint)
         found = [each for each in (*findings, joint) if each]
         if all(each.rests_on_time for each in found) and not broken:
@@ -214,8 +218,8 @@ def judge(
     if broken:
         forbidden = any(rule.forbids for rule, _ in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
-        # Half is for the values. What else the task asks for is what it is about: the more rules are broken,
-        # the less remains of that half.
+        # Values are worth half of the points. The other half is for the rules, which are what the task is
+        # about: the more of them are broken, the less remains.
         kept = 0.0 if forbidden else (1 - (len(broken) - 1) / len(exercise.rules)) / 2
         return CaseVerdict(
             label, outcome, broken=broken, run=run, partial=kept, broken_rules=broken_rules
@@ -228,7 +232,7 @@ def _of_all(case: Case, joint: Finding) -> str:
 
 
 def label_of(exercise: Exercise, case: Case) -> str:
-    """Name a case by its ranks and by what tells it from others of its size."""
+    """Return a case's name: its ranks, and what distinguishes it from others of its size."""
     label = re.sub(r"\B\(\) of ", "a scalar of ", case.label.replace("torch.", ""))
     return label if exercise.kind.is_alone else f"{plural(case.world_size, 'rank')}, {label}"
 
@@ -252,7 +256,7 @@ def _row(
         ("" if judged else _readable(wanted, most)),
         ("" if wordy else _readable(value, most)),
     )
-    if expected == got and not judged:  # what differs are later digits
+    if expected == got and not judged:  # only later digits differ
         expected, got = short_value(wanted, most), short_value(value, most)
     return Row(rank, given, expected, got, found.what if found else "")
 
@@ -265,7 +269,7 @@ def _named(names: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _readable(value: Any, most: int) -> str:
-    """Write a value with few digits. A hostile one may raise wherever it is touched."""
+    """Write a value with few digits. A hostile value may raise an error on any access."""
     with contextlib.suppress(Exception):
         value = few_digits(value)
     return short_value(value, most)
@@ -277,7 +281,7 @@ def _readable(value: Any, most: int) -> str:
 def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
-    passed: cases that went right, which a division that the sentence asks for would make wrong.
+    passed: cases that went right, which the factor that a sentence asks for must not make wrong.
     """
     wrong = [
         (each, rank, found)
@@ -293,7 +297,7 @@ def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
         return ""
     if all(value is None for each, *_ in wrong for value in each.run.values):
         return PRINTS if any(tried[0].run.output) else NOTHING
-    # a sentence that explains one wrong rank and not another is at best half of the cause
+    # a sentence that explains one wrong rank but not another is at best half of the cause
     first, *rest = wrong
     for words in _explanations(*first):
         if all(words in _explanations(*other) for other in rest) and not _is_refuted(words, passed):
@@ -302,7 +306,7 @@ def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
 
 
 def _is_refuted(words: str, passed: Sequence[Tried]) -> bool:
-    """Whether a sentence asks for a factor that would make a right result wrong."""
+    """Return whether a sentence asks for a factor that would make a right result wrong."""
     return words in {_LARGE, _SMALL} and any(
         _is_not_zero(value)
         for each in passed
@@ -314,22 +318,22 @@ def _is_refuted(words: str, passed: Sequence[Tried]) -> bool:
 def _is_not_zero(value: Any) -> bool:
     try:
         return bool(torch.as_tensor(value).any())
-    except Exception:  # of a hostile rank, or of a kind that no factor changes
+    except Exception:  # a hostile value, or a kind that no factor changes
         return False
 
 
 def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
-    """Return all sentences that explain what one rank gave back: the exercise's own first."""
+    """Return all sentences that explain what one rank returned, the exercise's own first."""
     advice = (found.advice,) if isinstance(found.advice, str) else found.advice
     words = [*filter(None, advice)]
-    # a hostile value may raise wherever it is touched: then there is no advice
+    # a hostile value may raise an error on any access; then there is no advice
     with contextlib.suppress(Exception):
         words += _usual(tried.case, rank, tried.run.values[rank])
     return words
 
 
 def _differs(case: Case, wanted: Any, got: Any) -> str:
-    """Compare; what a rank sent that cannot even be compared is wrong, and raises nothing."""
+    """Compare two values. A value that cannot even be compared is wrong, and raises no error."""
     try:
         found = difference(wanted, got, case.tolerance, scale=case.scale)
         return re.sub(r"^\[(\d+)\]", lambda m: _part(case, int(m[1])), found)
@@ -342,7 +346,7 @@ def _part(case: Case, number: int) -> str:
 
 
 def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
-    """Return simple relations between a wrong value and the right one: facts, whatever the exercise."""
+    """Yield simple relations between a wrong value and the right one: facts in any exercise."""
     right = for_rank(case.right, rank)
     if callable(right) or isinstance(right, AllRanks):
         return
@@ -374,7 +378,7 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
         return
     if type(got) is not type(right) or isinstance(right, bool):
         return
-    # from here on it is about numbers, and one is compared like a tensor of one element
+    # the rest concerns numbers, and a number is compared like a tensor of one element
     if not isinstance(right, (int, float, torch.Tensor)):
         return
     one, other = torch.as_tensor(right), torch.as_tensor(got)
@@ -441,19 +445,19 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":
         outcome = Outcome.TIMED_OUT
         advice = "A rank exceeded its limit of CPU time."
-    # the exercise's own words know the task: they come before what can be said of any
+    # the exercise's own advice knows the task, so it comes before general advice
     if outcome is not Outcome.NOT_ATTEMPTED:
         words = (each.words for each in exercise.failed if each.fits(case, run))
         advice = next(words, advice)
     message = str(failure)
     if case.world_size == 1 and (exercise.kind.is_alone or not case.init):
         message = message.replace("rank 0 raised ", "your function raised ", 1)
-    # its last line speaks of launch(timeout=...), which an answer to an exercise does not call
+    # its last line mentions launch(timeout=...), which an answer to an exercise does not call
     if outcome in {Outcome.TIMED_OUT, Outcome.TOO_SLOW}:
         message = message.rpartition("\n")[0]
     if outcome is Outcome.TOO_SLOW:
         message = f"{message}\n{BY_THE_CLOCK}"
-    # a call that was made is a fact also where the run ended early; one that is missing then is not
+    # a call that was made counts even if the run ended early; a missing one does not
     problems = [
         (rule.text, problem)
         for rule in exercise.rules
@@ -471,9 +475,9 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
 
 
 def is_the_stub(failure: RankFailed, exercise: Exercise) -> bool:
-    """Whether an exercise's own stub was reached.
+    """Return whether an exercise's own stub was called.
 
-    The answer may also reach the stub of an exercise that comes before it, or a NotImplementedError of torch.
+    The answer may also call the stub of an earlier exercise, or raise torch's own NotImplementedError.
     """
     kind, message = failure.error.kind, failure.error.message
     if kind != "NotImplementedError":
@@ -488,13 +492,13 @@ def _is_other_stub(failure: RankFailed) -> bool:
 
 
 def _stub_number(message: str) -> str:
-    """Return the number of the exercise whose stub raised a message; "" if it names none."""
+    """Return the number of the exercise whose stub raised a message, or "" if it names none."""
     found = re.match(r"Exercise (\d+\.\d+)\b", message)
     return found[1] if found else ""
 
 
 def _at_different_lines(failure: RankTimeout) -> str:
-    """Say so where a script's ranks stood at lines of which not all can be the same collective."""
+    """Return a sentence if a script's ranks were blocked at lines that cannot all be the same collective."""
     if len({wait.state for wait in failure.waits if wait.event is None}) < 2:
         return ""
     return (
@@ -504,7 +508,7 @@ def _at_different_lines(failure: RankTimeout) -> str:
 
 
 def _full_until_wait(run: Run) -> str:
-    """Name a call that writes to a tensor and that nobody has waited for; "" if there is none."""
+    """Return the name of a call that writes to a tensor and was never waited for, or ""."""
     event = _never_waited_for(run, _WRITE)
     if event is None:
         return ""
@@ -517,7 +521,7 @@ def _full_until_wait(run: Run) -> str:
 
 
 def _unwaited(run: Run) -> str:
-    """Name a transfer that nobody has waited for and that was not seen to end."""
+    """Return the name of a transfer that was never waited for and was not seen to end, or ""."""
     event = _never_waited_for(run)
     if event is None:
         return ""

@@ -1,4 +1,4 @@
-"""How an answer is tried."""
+"""Define the kinds of exercises, which determine how an answer is tried."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Kind(Enum):
     MODULE: a class or function, driven on each rank by the exercise's own driver.
     LOCAL: a pure function, called as f(*given) once for each case, in one process.
     SCRIPT: functions from which the check composes a file that torchrun or mpiexec runs.
-    MEASUREMENT: a function that is handed `measure`; the launching process answers each timing.
+    MEASUREMENT: a function that is passed `measure`; the launching process answers each timing.
     JUDGEMENT: a function that answers questions about a generated scenario.
     """
 
@@ -25,11 +25,11 @@ class Kind(Enum):
 
     @property
     def is_hard(self) -> bool:
-        """The world of its answers takes every liberty that it has (`hard.py`)."""
-        # scripts run as they would anywhere; the others do not communicate
+        """Return whether answers run under adversarial timing (`hard.py`)."""
+        # scripts run as they would anywhere; the other kinds do not communicate
         return self in {Kind.RANKS, Kind.MODULE}
 
     @property
     def is_alone(self) -> bool:
-        """One process calls the answer; there is no group."""
+        """Return whether one process calls the answer, without a group."""
         return self not in {Kind.RANKS, Kind.MODULE}

@@ -1,14 +1,14 @@
-"""A script exercise's known mistakes are recognized by what a check observed of the answer's run.
+"""Recognize a script exercise's known mistakes by what a check observed of the answer's run.
 
     # %% half a file is loaded | seen: half a file loaded
     # A rank was killed while it wrote, and left half a file, which was loaded as if it were whole.
 
 Entries that several exercises of a notebook share are in its `shared.answers`.
 
-A script takes seconds, so its known mistakes are not run next to an answer, as those of other exercises are.
-What a check observes of the answer's run has a name instead: a `Finding` says what was `seen`, and of a run
-that failed `Exercise.observe` says it.
-If several entries name an observation that was made, the first one counts.
+A script takes seconds, so its known mistakes are not run for comparison, as in other exercises. Instead,
+what a check observes of the answer's run has a name: a `Finding` names what was `seen`, and for a run that
+failed `Exercise.observe` names it. If several entries name an observation that was made, the first one
+counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from helpers.checks.mistakes import KnownMistake, known_mistakes, shared_mistakes
 from helpers.ranks.failures import RankFailed, RankTimeout, is_consequence
 
-if TYPE_CHECKING:  # both need torch, the entries do not
+if TYPE_CHECKING:  # both need torch, but the entries do not
     from helpers.checks.exercise import Exercise
     from helpers.checks.headings import Heading
     from helpers.checks.judge import Tried
@@ -31,7 +31,7 @@ TIMED_OUT = "timed out"
 
 
 def known_outcomes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
-    """Return the entries of an exercise, then those of its notebook that it does not replace by its own."""
+    """Return the entries of an exercise, then those entries of its notebook that it does not replace."""
     own = [each for each in known_mistakes(exercise) if each.seen]
     titles = {entry.title for entry in own}
     return (*own, *(each for each in shared_mistakes(exercise) if each.title not in titles))
@@ -45,13 +45,13 @@ def recognize(exercise: Exercise, tried: Tried) -> KnownMistake | None:
         seen = {*(observe(tried.case, run) if observe else ()), *_of_failure(run)}
     else:
         found = [each for each in (*tried.findings(), tried.together()) if each is not None]
-        # what explains one wrong rank and not another is at best half of the cause
+        # what explains one wrong rank but not another is at best half of the cause
         seen = set.intersection(*(set(each.seen) for each in found)) if found else set()
     return next((entry for entry in known_outcomes(exercise) if entry.seen in seen), None)
 
 
 def _of_failure(run: Run) -> Iterator[str]:
-    """Name what every failed run shows of itself."""
+    """Yield the observations that apply to every failed run."""
     failure = run.failure
     if isinstance(failure, RankFailed):
         yield f"raised {failure.error.kind}"

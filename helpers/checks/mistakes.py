@@ -4,8 +4,9 @@ They are in NAME.answers (see `answer_file`), next to the exercise's own file. M
 A learner's bundle therefore has NAME.sealed instead. It holds the mistakes alone, and it is compressed, so
 that opening the file shows none of them. Each program in it is whole, because a check runs it.
 
-An instructor's own mistakes, learned from a class, are in files of the same form in a folder of their own:
-`$REAL_RANKS_MISTAKES`, or else `work/mistakes` of this copy of the course. They are read after the course's.
+An instructor's own mistakes, learned from a class, are in files of the same form in a separate folder:
+`$REAL_RANKS_MISTAKES` or, if it is not set, `work/mistakes` of this copy of the course. They are read after
+the course's.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from helpers.checks.answer_file import (
 from helpers.checks.reference import MissingSolution, Program, reference_of
 from helpers.checks.result import Outcome
 
-if TYPE_CHECKING:  # the exercise itself needs torch, its mistakes do not
+if TYPE_CHECKING:  # the exercise itself needs torch, but its mistakes do not
     from helpers.checks.exercise import Exercise
     from helpers.checks.headings import Heading
 
@@ -45,8 +46,8 @@ _EXERCISES = Path(__file__).parents[1] / "exercises"
 class KnownMistake:
     """A wrong program. words: what its author reads. outcome: how a check of it ends.
 
-    seen: in a script exercise, the name of the observation by which it is recognized. It is not run at a
-    check, and may have no program.
+    seen: in a script exercise, the name of the observation by which it is recognized. A check does not run
+    it, and it may have no program.
 
     edit: how it differs from the solution, or from the right answer called `base`; "" if it was written
     whole.
@@ -69,17 +70,17 @@ def known_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
 
 
 def shared_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
-    """Return the mistakes of scripts that all exercises of a notebook share, from its `shared.answers`."""
+    """Return the mistakes that all script exercises of a notebook share, from its `shared.answers`."""
     return _mistakes_of(path_of(exercise).with_name(f"shared{ANSWERS}"), Path())
 
 
 @cache
 def _mistakes_of(plain: Path, own: Path) -> tuple[KnownMistake, ...]:
-    # a learner's bundle has the sealed file only
+    # a learner's bundle has only the sealed file
     sealed = plain.with_suffix(SEALED)
     found: tuple[KnownMistake, ...] = ()
     if plain.is_file():
-        # A check must do without what is an edit of a solution that this copy of the course does not have.
+        # An edit of a solution that this copy of the course lacks cannot be read, and is left out.
         with suppress(MissingSolution):
             found = mistakes_in(answers_at(plain))
     elif sealed.is_file():
@@ -91,21 +92,21 @@ def _mistakes_of(plain: Path, own: Path) -> tuple[KnownMistake, ...]:
 
 
 def known_answers(exercise: Exercise | Heading) -> tuple[KnownAnswer, ...]:
-    """Return all that an exercise's file of answers has: mistakes, other wrong answers, and right ones."""
+    """Return every entry of an exercise's file of answers: mistakes, other wrong answers, and right ones."""
     path = path_of(exercise)
     return answers_at(path) if path.is_file() else ()
 
 
 @cache
 def answers_at(path: Path) -> tuple[KnownAnswer, ...]:
-    """Read a file of answers. Raise ValueError if an entry is not in the form, or an edit does not fit."""
+    """Read a file of answers. Raise ValueError if an entry is malformed, or an edit does not fit."""
     return read_answers_file(
         path.read_text(encoding="utf-8"), path.name, partial(solution_of, path)
     )
 
 
 def solution_of(path: Path) -> Program:
-    """Return the reference solution whose file of answers is at `path`. Raise MissingSolution."""
+    """Return the reference solution for the file of answers at `path`. Raise MissingSolution."""
     notebook = path.parent.name.removeprefix("nb")
     return reference_of(_EXERCISES.parents[1] / "solutions", notebook, path.stem)
 
@@ -117,19 +118,19 @@ def own_folder() -> Path:
 
 
 def path_of(exercise: Exercise | Heading) -> Path:
-    """Return where the answers of an exercise are."""
+    """Return the path of an exercise's file of answers."""
     return _EXERCISES / f"nb{exercise.notebook}" / f"{exercise.name}{ANSWERS}"
 
 
 def program_of(mistake: KnownMistake) -> str:
-    """Return what a person reads of a mistake: its edit of the solution, or its program without imports."""
+    """Return what people read of a mistake: its edit of the solution, or its program without imports."""
     if mistake.edit and not mistake.base:
         return mistake.edit
     return mistake.source.removeprefix(IMPORTS).strip("\n")
 
 
 def forget_known() -> None:
-    """Read the files again when they are next asked for."""
+    """Forget the files that were read, so that they are read again when needed."""
     _mistakes_of.cache_clear()
     answers_at.cache_clear()
     reference_of.cache_clear()
@@ -150,7 +151,7 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
     """Read the mistakes of a file whose programs are whole, as an instructor's own are.
 
     Raises:
-        ValueError: An entry is not in the form; with file and line.
+        ValueError: An entry is malformed. The message names file and line.
     """
     return mistakes_in(read_answers_file(text, file))
 
@@ -158,7 +159,7 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
     """Return the text of a file of answers with one more mistake, after the last one that it has.
 
-    path: of the file, by which its solution is found. Raise ValueError if the result would not read back as
+    path: of the file; its solution is found by it. Raise ValueError if reading the result would not return
     the answers of `text` and exactly this one.
     """
     words = " ".join(mistake.words.split())
@@ -175,8 +176,8 @@ def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> 
     end, place = end_of_mistakes(text)
     above, below = text[:end].rstrip("\n"), text[end:]
     after = (above + "\n\n" if above else "") + write_entry(new) + ("\n" + below if below else "")
-    # A learner's program is data, but this file has it as text. A line within one of its strings may look
-    # like a marker. It would become a mistake of its own, with a program and a sentence of the learner's.
+    # A learner's program is data, but this file contains it as text. A line in one of its strings may look
+    # like a marker, and would become a separate mistake with the learner's program and sentence.
     reference = None if path is None else partial(solution_of, path)
     before = read_answers_file(text, reference=reference)
     read = read_answers_file(after, reference=reference)
@@ -198,5 +199,5 @@ def _is_same(read: Sequence[KnownAnswer], new: KnownAnswer, text: str) -> bool:
 
 
 def seal(mistakes: Sequence[KnownMistake]) -> bytes:
-    """Return mistakes as a learner's bundle holds them: as data, in which no program can be a marker."""
+    """Return mistakes in the form of a learner's bundle: as data, in which no program can be a marker."""
     return bz2.compress(msgspec.json.encode(mistakes))

@@ -1,9 +1,9 @@
-"""What is right in a case, where only the reference solution says so: it is run on the same cases.
+"""Find the right values of cases by running the reference solution on them.
 
     Exercise.draw --cases--> worlds of its own: the reference's source --what each rank returns--> Case.right
 
-It runs before any answer does, and never on a rank server that answers use, so that nothing of an answer can
-reach it. What it returns for the cases of a secret is kept: a second check of the exercise starts no worlds.
+It runs before any answer, and never on a rank server that answers use, so that no answer can influence it.
+Its results for the cases of a secret are kept: a second check of the exercise starts no worlds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
 
 ADVICE_SECRET = "to tell mistakes apart"
-"""Of cases that are drawn only to find out which of two known mistakes an answer makes."""
+"""Secret of cases that are drawn only to find out which of two known mistakes an answer makes."""
 SEALED_REFERENCE = ".reference"
 LOW_CASES = 8
 """How many small cases of one world size a check tries once an answer has failed."""
 LOW_CALLS = 60
-"""How many of a pure function, which is called in no time."""
+"""The same for a pure function, whose calls take almost no time."""
 Set = tuple[str, str]
 """A set of cases: the secret and a kind.
 
@@ -47,10 +47,10 @@ _needing: dict[tuple[str, Callable[..., Case]], bool] = {}
 
 @dataclass(frozen=True)
 class Reference:
-    """Stands in `Case.right` for what the reference solution returns. scale, advice, unused: see `ByName`.
+    """A placeholder in `Case.right` for what the reference returns. scale, advice, unused: see `ByName`.
 
-    margin: without a scale, this many times the largest number that came back is the scale. ignore: parts
-    that are not judged.
+    margin: without a scale, the scale is this many times the largest returned number. ignore: parts that
+    are not judged.
     """
 
     scale: float | Mapping[str, float] | None = None
@@ -60,7 +60,7 @@ class Reference:
     ignore: tuple[str, ...] = ()
 
     def right(self, values: Sequence[Any]) -> Each | ByName:
-        """Return what judges an answer, given what the reference returned on each rank."""
+        """Return the judge of an answer, given what the reference returned on each rank."""
         if not all(isinstance(value, dict) for value in values):
             return Each(values)
         parts = [{n: v for n, v in own.items() if n not in self.ignore} for own in values]
@@ -68,16 +68,15 @@ class Reference:
         return ByName(parts, scale, self.advice, self.unused)
 
     def same(self, one: Any, other: Any, rank: int) -> bool:
-        """Whether two programs returned the same, if nothing is known of what is right."""
+        """Return whether two programs returned the same, when the right value is not known."""
         right = self.right([one])
         return right.same(one, other, 0) if isinstance(right, ByName) else same(one, other)
 
 
 def draw(exercise: Exercise, secret: str, *, own_server: bool = True) -> tuple[Case, ...]:
-    """Draw the cases that belong to a secret, and fill in what the reference returns. Raise CheckFault.
+    """Draw the cases of a secret, and fill in what the reference returns. Raise CheckFault.
 
-    own_server: the reference may run here, on this process's rank server. Otherwise `prepare` has to come
-    first.
+    own_server: the reference may run on this process's rank server. Otherwise call `prepare` first.
     """
     return fill(exercise, (secret, ""), own_server=own_server)
 
@@ -97,7 +96,7 @@ def fill(exercise: Exercise, drawn: Set, *, own_server: bool = True) -> tuple[Ca
 
 def sets_of(exercise: Exercise, secret: str) -> list[Set]:
     """Return all sets of cases that a check with this secret may draw."""
-    if secret != VISIBLE_SECRET:  # results do not say which hidden case failed
+    if secret != VISIBLE_SECRET:  # results do not show which hidden case failed
         return [(secret, "")]
     sizes = sorted({case.world_size for case in exercise.draw()})
     easier = [(secret, f"{kind} {size}") for kind in ("small", "low") for size in sizes]
@@ -151,7 +150,7 @@ def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
         tries = shared[0] if shared is not None else [worlds.alone(turn) for turn in turns]
     except Flooded:
         raise CheckFault("the reference solution makes too many calls") from None
-    # what a machine in trouble spoils is tried once more, alone
+    # a failure may be due to a busy machine, so the case is tried again, alone
     tries = [
         worlds.alone(turn) if _spoilt(worlds, tried) else tried
         for turn, tried in zip(turns, tries, strict=True)
@@ -160,7 +159,7 @@ def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
 
 
 def _judged_by(worlds: Worlds, tried: Tried) -> Any:
-    """Return what judges a case, given what the reference did there."""
+    """Return the judge of a case, given what the reference did in it."""
     if why := _spoilt(worlds, tried):
         raise CheckFault(f"the reference solution fails in the case {tried.case.label}: {why}")
     mark = tried.case.right
@@ -168,7 +167,7 @@ def _judged_by(worlds: Worlds, tried: Tried) -> Any:
 
 
 def _spoilt(worlds: Worlds, tried: Tried) -> str:
-    """Say what the reference did wrong, as far as its ranks report it."""
+    """Return what the reference did wrong, as far as its ranks report it."""
     mark, reported = tried.case.right, worlds.exercise.reported
     if tried.run.failure is not None:
         return str(tried.run.failure)
@@ -178,15 +177,15 @@ def _spoilt(worlds: Worlds, tried: Tried) -> str:
 
 
 def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case], Set]:
-    # the source: a changed solution is another reference
+    # including the source, because a changed solution is a different reference
     return exercise.name, source_of(exercise), exercise.case, cases
 
 
-# --- where the reference is -----------------------------------------------------------------------
+# --- finding the reference ------------------------------------------------------------------------
 
 
 def needs_reference(exercise: Exercise) -> bool:
-    """Whether only the reference solution says what is right in cases of this exercise."""
+    """Return whether only the reference solution defines what is right in cases of this exercise."""
     key = exercise.name, exercise.case
     if key not in _needing:
         _needing[key] = any(isinstance(case.right, Reference) for case in exercise.draw())
@@ -194,12 +193,12 @@ def needs_reference(exercise: Exercise) -> bool:
 
 
 def source_of(exercise: Exercise) -> str:
-    """Return all that the reference solution of an exercise needs. Raise CheckFault if there is none here."""
+    """Return the source of the reference solution, with all that it needs. Raise CheckFault without one."""
     path = path_of(exercise)
     try:
         return solution_of(path).source
     except ValueError as error:
-        # a learner's bundle has the sealed file only
+        # a learner's bundle has only the sealed file
         sealed = path.with_suffix(SEALED_REFERENCE)
         if not sealed.is_file():
             raise CheckFault(str(error)) from None

@@ -1,10 +1,11 @@
-"""Does an answer pass the cases of several secrets? Asked in half the worlds that it takes to try each set.
+"""Find out whether an answer passes the cases of several secrets, with half as many worlds as separately.
 
     Exercise.draw, for each secret -> cases -- all of one size in a world --> all pass: the results
                                                                           `--> else: None
 
-A grader asks this first, as most answers of a class are right. Where an answer is not, nothing of the run may
-be shown: each rank held the inputs of all secrets, hidden ones too, and could return them as its result.
+A grader tries this first, because most answers of a class are right. If an answer is not, nothing of the
+run may be shown: each rank had the inputs of all secrets, including hidden ones, and could return them as
+its result.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from helpers.ranks.failures import LaunchError
 def pass_all(
     exercise: Exercise, found: Answer, secrets: Sequence[str], connection: Servers
 ) -> list[CheckResult] | None:
-    """Return a passing result for each secret; None where a case fails, or cannot share a world.
+    """Return a passing result for each secret, or None if a case fails or cannot share a world.
 
-    None says nothing of the answer but that `grade` must try it.
+    None says nothing about the answer: `grade` must then try it.
     """
     if not exercise.is_together:
         return None
@@ -65,7 +66,7 @@ def _passed(
 
 
 def _verdicts(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseVerdict]:
-    """Judge cases of one size, by id() of the case; leave out what could not be tried like that."""
+    """Judge cases of one size, by id() of the case; leave out cases that could not be tried together."""
     if len(group) > 1:
         return {key: run.verdict for key, run in run_together(worlds, group).items()}
     return {id(turn.case): judged(worlds.exercise, worlds.alone(turn)) for turn in group}

@@ -1,4 +1,4 @@
-"""Prove what an exercise's file of answers says: how a check ends for each, and what its author reads."""
+"""Prove what an exercise's file of answers says: how a check of each one ends, and what its author reads."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from helpers.checks.result import CheckResult, Outcome
 from helpers.views.plain import plural
 from helpers.views.verdict import verdict_text
 
-# A name in braces that a case's facts should have filled in; f"{rank}" is Python, too.
+# A name in braces that a case's facts should have filled in. f"{rank}" is Python, too.
 _FACT = re.compile(r"\{(?!rank\b)\w+\}")
 MOST_LINES = 8
-"""Of an edit; what differs in more lines is kept as a whole program."""
+"""Largest number of lines of an edit. A program that differs in more lines is stored whole."""
 
 
 class CannotAdd(Exception):
-    """A wrong answer cannot become a known mistake. One line: why not."""
+    """A wrong answer cannot become a known mistake. The message is one line and says why."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What a check made of one mistake.
+    """The result of checking one mistake.
 
-    outcome: as a check says it. failed, of: how many cases failed (up to the first that ended the check),
-    and how many there are. advice: the sentence that its author reads. others: titles of the mistakes whose
-    sentence this is, if it is not its own. flaw: see `flaw`. broken: the rules that it breaks.
+    outcome: of the check. failed, of: how many cases failed (up to the first that ended the check), and how
+    many there are. advice: the sentence that its author reads. others: titles of the mistakes that have
+    this sentence, if it is not the mistake's own. flaw: see `flaw`. broken: the rules that it breaks.
     """
 
     mistake: KnownMistake
@@ -102,7 +102,7 @@ def prove(
 
 
 def flaw(exercise: Exercise, known: KnownAnswer | KnownMistake) -> str:
-    """Return what is wrong with an entry before any check, such as a rule that does not exist."""
+    """Return what is wrong with an entry even before a check, such as a rule that does not exist."""
     try:
         tree = ast.parse(known.source)
     except (SyntaxError, ValueError) as error:
@@ -134,7 +134,7 @@ def bound_names(tree: ast.Module) -> set[str]:
 
 
 def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET) -> str:
-    """Return in what a check differs from what the file says of an answer; "" if in nothing.
+    """Return how a check differs from what the file says about an answer, or "".
 
     On hidden cases, which have no advice, a wrong answer only has to fail. A script's mistake without a
     program is proved by the wrong answers that name it.
@@ -169,11 +169,11 @@ def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET
 
 
 _runs: dict[bytes, Tried] = {}
-"""What known mistakes did in the cases that proofs have looked at."""
+"""What known mistakes did in the cases that proofs have run."""
 
 
 def _checked(exercise: Exercise, source: str, secret: str, every_case: bool) -> CheckResult:
-    # The lines are known, as those of a learner's cell: some advice looks at the line that failed.
+    # The lines are known, as in a learner's cell, because some advice looks at the line that failed.
     lines = (Origin(1, source.count("\n") + 1, 0, 1),)
     answer = Answer(exercise.name, source, lines)
     with keep_runs(_runs):
@@ -183,16 +183,16 @@ def _checked(exercise: Exercise, source: str, secret: str, every_case: bool) -> 
 def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...]:
     """Add the wrong answer in a file to an exercise's known mistakes; return all of them.
 
-    words: its sentence. Its title is the file's name. Raise CannotAdd where it cannot teach anything.
+    words: its sentence. Its title is the file's name. Raise CannotAdd if it teaches nothing.
     """
     mistake = KnownMistake(file.stem.replace("_", " "), words, file.read_text(encoding="utf-8"))
     _can_be_added(exercise, mistake)
-    # what does not parse would be rejected as such in a notebook, and reach no case
+    # an answer that does not parse is rejected by the notebook and never reaches a case
     try:
         ast.parse(mistake.source)
     except (SyntaxError, ValueError) as error:
         raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
-    # by way of its file's form: what is proven is what will be read
+    # through the form of the file, so that what is proven is what will be read
     if why := flaw(exercise, mistake):
         raise CannotAdd(f"{file.name}: {why}")
     mistake = _as_edit(exercise, mistake)
@@ -220,7 +220,7 @@ def program_called(exercise: Exercise, title: str) -> str:
 
 
 def _as_edit(exercise: Exercise, mistake: KnownMistake) -> KnownMistake:
-    """Return the mistake as the smallest edit of the solution or of a right answer, if one is small."""
+    """Return the mistake as the smallest edit of the solution or of a right answer, if that edit is small."""
     bases = {"": solution_of(path_of(exercise))}
     for known in known_answers(exercise):
         if known.kind is AnswerKind.RIGHT and not known.edit:
@@ -237,7 +237,7 @@ def _as_edit(exercise: Exercise, mistake: KnownMistake) -> KnownMistake:
 def add_own(exercise: Exercise, mistake: KnownMistake) -> Path:
     """Add a learner's wrong answer, with the instructor's sentence, to the instructor's own mistakes.
 
-    Return the file. Nothing is run. Raise CannotAdd where it cannot teach anything.
+    Return the file. Nothing is run. Raise CannotAdd if it teaches nothing.
     """
     mistake = replace(mistake, title=_free_title(exercise, mistake.title))
     _can_be_added(exercise, mistake)
@@ -247,7 +247,7 @@ def add_own(exercise: Exercise, mistake: KnownMistake) -> Path:
 
 
 def _free_title(exercise: Exercise, title: str) -> str:
-    """Return the title, or with a number: two programs may deserve one sentence, from which it is made."""
+    """Return the title, with a number if it is taken: two programs may deserve one sentence."""
     taken = {known.title for known in known_mistakes(exercise)}
     titles = (title if number == 1 else f"{title} {number}" for number in count(1))
     return next(each for each in titles if each not in taken)
@@ -271,7 +271,7 @@ def _with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) ->
 
 def _append(path: Path, mistake: KnownMistake) -> None:
     before = path.read_text(encoding="utf-8") if path.exists() else ""
-    # encoded before the file is opened: half a surrogate pair must not cost what the file has
+    # encode before opening the file: half of a surrogate pair must not cost the file's content
     content = _with_mistake(before, mistake, path).encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -279,7 +279,7 @@ def _append(path: Path, mistake: KnownMistake) -> None:
 
 
 def is_sentence(words: str, shown: str) -> bool:
-    """Whether a sentence that was shown is this one, with facts of some case filled in."""
+    """Return whether a sentence that was shown is this one, with the facts of some case filled in."""
     # a fact may be anything, so braces match anything
     pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(words))
     return re.fullmatch(pattern, shown, re.DOTALL) is not None
@@ -307,7 +307,7 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
             if proof.broken and not proof.advice:
                 rules = " and ".join(map(repr, proof.broken))
                 why += f"; it breaks {rules}, which is shown instead: write it as `wrong: ... | breaks: ...`"
-            # two that behave alike silence each other, as `explain` shows neither sentence
+            # if two behave alike, `explain` shows neither sentence
             elif not proof.advice or proof.advice not in {p.mistake.words for p in proofs}:
                 alike = [
                     repr(other.mistake.title)

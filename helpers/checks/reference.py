@@ -1,4 +1,4 @@
-"""The reference solution of an exercise, as the program that known answers are edits of.
+"""Read an exercise's reference solution, the program that known answers are edits of.
 
 solutions/NN_topic.ipynb --build_answer--> source: all that the solution needs, without the markers
                                            own: the lines of the exercise's own cell
@@ -21,12 +21,12 @@ _MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
 
 
 class MissingSolution(ValueError):
-    """The notebook of solutions is not there, or does not solve the exercise."""
+    """The notebook of solutions does not exist, or does not solve the exercise."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that others are edits of. own: the first line that edits are looked for in, and the end."""
+    """A program that others are edits of. own: the range of lines in which edits are looked for first."""
 
     lines: tuple[str, ...]
     own: tuple[int, int]
@@ -59,7 +59,7 @@ class Program:
 
 
 def program_of_source(source: str) -> Program:
-    """Return a whole program, in all of which edits are looked for."""
+    """Return a whole program; edits are looked for in all of it."""
     lines = tuple(source.splitlines())
     return Program(lines, (0, len(lines)))
 
@@ -69,7 +69,7 @@ def reference_of(solutions: Path, notebook: str, name: str) -> Program:
     """Return the reference solution of an exercise.
 
     Raises:
-        MissingSolution: The notebook of solutions is not there, or does not solve the exercise.
+        MissingSolution: The notebook of solutions does not exist, or does not solve the exercise.
     """
     path = solutions / f"{notebook}.ipynb"
     try:
@@ -97,7 +97,7 @@ def _defines(line: str, name: str) -> bool:
 
 
 def _after_a_return(source: str) -> set[int]:
-    """Return the lines that no run reaches, such as the faulty script that a solution replaces."""
+    """Return the lines that are never run, such as the faulty script that a solution replaces."""
     found: set[int] = set()
     for node in ast.parse(source).body:
         body = node.body if isinstance(node, ast.FunctionDef) else []

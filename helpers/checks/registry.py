@@ -1,4 +1,4 @@
-"""Every exercise of the course, by the name of the function that solves it."""
+"""List every exercise of the course by the name of the function that solves it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from helpers.checks.headings import find_heading, headings, unknown
 
 
 class _Exercises(Mapping[str, Exercise]):
-    """The exercises of the course. A file of content is imported when it is first asked for."""
+    """The exercises of the course. An exercise's file is imported when it is first used."""
 
     def __getitem__(self, name: str) -> Exercise:
         return _read(name)
@@ -30,7 +30,7 @@ class _Exercises(Mapping[str, Exercise]):
 @cache
 def _read(name: str) -> Exercise:
     heading = headings()[name]
-    # only this file of content: a check of one exercise does not pay for the others
+    # import this file only, so that checking one exercise does not pay for the others
     return read(import_module(f"helpers.exercises.nb{heading.notebook}.{name}"), heading)
 
 
@@ -40,12 +40,12 @@ def exercises() -> Mapping[str, Exercise]:
 
 
 def get(name: str) -> Exercise:
-    """Return the exercise whose function is called `name`. Raise UnknownExercise with the nearest."""
+    """Return the exercise whose function is called `name`. Raise UnknownExercise with similar names."""
     if name in headings():
         return _read(name)
     raise unknown(str(name), headings())
 
 
 def find(asked: Any) -> Exercise:
-    """Return the exercise that is asked for by its name, its function, or its number ("2.1")."""
+    """Return the exercise with this name, function, or number ("2.1")."""
     return _read(find_heading(asked).name)

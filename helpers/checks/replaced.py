@@ -1,12 +1,12 @@
-"""Inside a rank: which functions of the course, of torch and of Python an answer has replaced.
+"""Inside a rank: find the functions of the course, of torch and of Python that an answer has replaced.
 
-An answer runs in the process that judges parts of it and reports them, so it can put a function of its own in
-the place of any that this code calls: by assignment, through a module's dictionary, by way of an alias, or
-with `unittest.mock`. How it is spelled does not matter here. What modules and classes hold is noted before
-the answer is built, and compared after the last case.
+An answer runs in the process that judges parts of it and reports them, so it can replace any function that
+this code calls: by assignment, through a module's dictionary, by an alias, or with `unittest.mock`. The way
+does not matter here: the contents of modules and classes are recorded before the answer is built, and
+compared after the last case.
 
-Not seen: a function that was put back before then, a variable of a function that the answer finds in a frame,
-and an answer that finds the comparison itself and changes it.
+Not detected: a function that was restored before then, a changed variable in a function's frame, and an
+answer that changes the comparison itself.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 from helpers.ranks.inside import this_rank
 
-# Modules, besides the course's own, by which values are judged and reports are sent. Few, because each object
-# that is looked at is on a page of memory that the rank shares with its server until then.
+# Modules, besides the course's own, by which values are judged and reports are sent. They are few, because
+# looking at an object copies a page of memory that the rank shares with its server until then.
 _OUTSIDE = (
     "builtins",
     "inspect",
@@ -51,18 +51,18 @@ _CLASSES_OUTSIDE = (
     ("torch._C._distributed_c10d", "Store"),
     ("torch._C._distributed_c10d", "Work"),
 )
-# torch itself replaces functions of these, when a group is made and when RPC begins.
+# torch itself replaces functions of these modules, when a group is made and when RPC begins.
 _CHANGED_BY_TORCH = ("sys", "torch.distributed.rpc.api")
-# Where a function's code is compared, too.
+# Modules in which the code of functions is compared, too.
 _WITH_CODES = ("helpers.", "torch.distributed.distributed_c10d")
 _MOST = 20
 
 
 def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
-    """Note what modules and classes hold; return what compares it, and reports functions that were replaced.
+    """Record the contents of modules and classes; return a function that reports what was replaced since.
 
-    What is added is not reported, unless it hides a function: a built-in one, or one of a base class.
-    report: takes names, one a line. It must not look up anything, either.
+    An added name is not reported unless it hides a function: a built-in one, or one of a base class.
+    report: called with the names, one per line. Like the comparison, it must not look up anything.
     """
     most, can_be_called, kind_of, module_type = _MOST, callable, type, ModuleType
     held = list(_holders())
@@ -79,8 +79,8 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
         if type(value) is FunctionType
     ]
 
-    # All that this calls was looked up before the answer was built, or is a method of a built-in type, which
-    # no answer can replace.
+    # Everything that this calls was looked up before the answer was built, or is a method of a built-in
+    # type, which no answer can replace.
     def compare() -> None:
         found: list[str] = []
         for name, namespace, values in kept:
@@ -109,7 +109,7 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
 
 
 def _holders() -> Iterator[tuple[str, Any]]:
-    """Return the modules and classes of the course, and those of Python and torch that it calls."""
+    """Yield the modules and classes of the course, and those of Python and torch that it calls."""
     outside = {name: sys.modules[name] for name in _OUTSIDE if name in sys.modules}
     for name, module in _own_modules():
         yield name, module
@@ -130,8 +130,8 @@ def _holders() -> Iterator[tuple[str, Any]]:
 
 
 def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple[str, ModuleType]]:
-    """Return the course's modules that are imported, by way of their packages."""
-    # not from sys.modules: to walk through its names would copy a thousand pages of memory
+    """Yield the imported modules of the course, by way of their packages."""
+    # not from sys.modules: going through all its names would copy a thousand pages of memory
     prefix = package.__name__ + "."
     for value in list(vars(package).values()):
         if isinstance(value, ModuleType) and value.__name__.startswith(prefix):
@@ -141,12 +141,12 @@ def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple
 
 
 def _hiding(held: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, frozenset[str]]]:
-    """Return the names that would hide a built-in function, or one of a base class, if a holder had them."""
+    """Yield the names that would hide a built-in function, or one of a base class, if a holder had them."""
     built_in = frozenset(vars(builtins))
     for name, holder in held:
         if isinstance(holder, type):
             inherited = frozenset[str]().union(*map(vars, holder.__mro__[1:-1]))
-            if inherited:  # from more than `object`
+            if inherited:  # inherited from a class other than `object`
                 yield name, holder, inherited.difference(vars(holder))
         elif name.startswith("helpers."):
             yield name, holder, built_in.difference(vars(holder))

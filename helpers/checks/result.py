@@ -1,4 +1,4 @@
-"""What a check found: frozen data that the notebook, `course check` and a gradebook all read."""
+"""Store what a check found: frozen data that the notebook, `course check` and a gradebook read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MANY, _READABLE = 8, 4
 
 
 class Outcome(Enum):
-    """What became of an answer. One word for the learner, one for the gradebook, the same one."""
+    """How a check of an answer ended. Learners and gradebooks get the same word."""
 
     PASSED = "passed"
     WRONG = "wrong"
@@ -25,7 +25,7 @@ class Outcome(Enum):
     DEADLOCKED = "deadlocked"
     TIMED_OUT = "timed out"
     TOO_SLOW = "too slow"
-    """Measured by the clock alone: a busy machine may be the cause. A grader never keeps it."""
+    """A timing failed, for which a busy machine may be the cause. A grader never keeps this outcome."""
     OUT_OF_MEMORY = "out of memory"
     FLOODED = "flooded"
     FAULT = "harness fault"
@@ -33,7 +33,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Row:
-    """One rank of one case: what it was given, had to return, and returned. problem: "" if right."""
+    """One rank of one case: its inputs, the right value, and what it returned. problem: "" if it is right."""
 
     rank: int
     given: str
@@ -44,15 +44,14 @@ class Row:
 
 @dataclass(frozen=True)
 class CaseVerdict:
-    """What became of one case.
+    """The verdict on one case.
 
-    rows: one for each rank, where a value is wrong. broken: the rules on traffic that do not hold, a
-    sentence each. message: what belongs to no single rank: how the run ended, or what is wrong with all
-    values together. advice: the first thing to look at. mistake: the title of the known mistake whose
-    advice it is. given: of a pure function, the arguments of the case that is shown.
-    partial: the share of the case's points that right values and the rules that hold are
-    worth where some rule does not. world: all that was run in the world in which the case was tried, if
-    that was more than the case.
+    rows: one for each rank, if a value is wrong. broken: the rules on traffic that do not hold, as
+    sentences. message: what concerns no single rank: how the run ended, or what is wrong with all values
+    together. advice: the first thing to look at. mistake: the title of the known mistake that gave the
+    advice. given: for a pure function, the arguments of the case that is shown. partial: the share of the
+    case's points for right values if some rules are broken. world: the whole run of the world in which the
+    case was tried, if it was more than this case.
     """
 
     label: str
@@ -74,7 +73,7 @@ class CaseVerdict:
 
     @property
     def credit(self) -> float:
-        """The share of the case's points that the answer gets, from 0 to 1."""
+        """Return the share of the case's points that the answer gets, from 0 to 1."""
         return 1.0 if self.passed else self.partial
 
 
@@ -82,13 +81,13 @@ class CaseVerdict:
 class CheckResult:
     """What `check` found.
 
-    run: the run to look at, with `timeline(result.run)` and the like: that of the first case that
-    failed, or else of the largest case, of few ranks where there are many cases. notes: repairs made to
-    find the answer, in plain words. source: the answer with all that it uses, as a file may hold it;
-    "" where there is none. given: of a pure function, the arguments in the first case that failed.
-    unjudged: what came back, where the exercise's own functions failed over it: whether it or they are wrong,
-    only the reference solution can tell. sizes: the world sizes of the cases, if ranks called the answer.
-    following, link: what comes next for a learner, and the address at which JupyterLab opens it.
+    run: the run to look at, for example with `timeline(result.run)`: of the first case that failed or, if
+    all passed, of the largest case (with few ranks if there are many cases). notes: repairs made to find
+    the answer, in plain words. source: the answer with all that it uses, as in a file; "" if there is none.
+    given: for a pure function, the arguments in the first case that failed. unjudged: a returned value over
+    which the exercise's own functions failed; only the reference solution can show which of them is wrong.
+    sizes: the world sizes of the cases, if ranks called the answer. following, link: what comes next for a
+    learner, and the address at which JupyterLab opens it.
     """
 
     name: str
@@ -113,12 +112,12 @@ class CheckResult:
 
     @property
     def mistake(self) -> str:
-        """The title of the known mistake that explains the case that is shown, or ""."""
+        """Return the title of the known mistake that explains the case that is shown, or ""."""
         return next((case.mistake for case in self.cases if case.mistake), "")
 
     @property
     def run(self) -> Run | None:
-        # what a learner wants to look at next is what went wrong
+        # a learner next wants to look at what went wrong
         for case in self.cases:
             if not case.passed:
                 return case.run

@@ -1,11 +1,11 @@
-"""How the ranks must communicate: rules on the trace of a run, each one sentence for the learner.
+"""Define rules on how ranks must communicate: each reads a run's trace, and is a sentence for learners.
 
-A rule is a small object with `text`, which the learner reads before and after, and `problem`, which
-gives "" or what is wrong with this trace. Amounts may be a number, or a function of the case and the
-rank. They teach; what a learner's process records about itself is not a proof.
+A rule is a small object with `text`, which the learner reads before and after, and `problem`, which returns
+"" or what is wrong with this trace. Amounts may be a number, or a function of the case and the rank. Rules
+teach; they prove nothing, because a learner's process records the trace itself.
 
-Here are the rules that count calls and messages. Those on collectives, on transfers that are waited for
-later, and on calls within a span have files of their own.
+This file has the rules that count calls and messages. Rules on collectives, on transfers that are waited
+for later, and on calls within a span have separate files.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from helpers.views.plain import listed, plural
 from helpers.views.traffic_ledger import calls_by_phase
 
 Case = Any
-"""What rules ask of a case: its world_size, and its facts."""
+"""What rules read of a case: its world_size and its facts."""
 Amount = int | str | Callable[[Case, int], int]
-"""A number, the name of a fact of the case, or a function of (case, rank) that gives one."""
+"""A number, the name of a fact of the case, or a function of (case, rank) that returns one."""
 
 
 class Rule(Protocol):
-    """What every rule can do.
+    """The interface of every rule.
 
-    forbids: breaking it makes the outcome "forbidden call". on_each_call: it looks at each call by itself,
-    so that it holds, or not, also of a run that ended early.
+    forbids: breaking it makes the outcome "forbidden call". on_each_call: it judges each call separately,
+    so it applies even to a run that ended early.
     """
 
     @property
@@ -43,14 +43,14 @@ class Rule(Protocol):
     def on_each_call(self) -> bool: ...
 
     def problem(self, trace: Trace, case: Case) -> str:
-        """Return "" or one sentence that says which rank broke the rule, and how."""
+        """Return "", or one sentence that says which rank broke the rule, and how."""
         ...
 
 
 class FirstProblem:
-    """A rule that finds its problems one by one, of which the learner reads the first."""
+    """A rule that finds its problems one by one; the learner reads the first."""
 
-    # not fields: they belong to the kind of rule
+    # not fields: all rules of a class share them
     forbids = False
     on_each_call = False
 
@@ -74,7 +74,7 @@ class OnlyCalls(FirstProblem):
         return f"uses only {listed(self.ops)}" if self.ops else "no communication"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
-        # spans are the rank's own marks: only calls that communicate are held against the rule
+        # spans are the rank's own marks, so only calls that communicate are judged
         allowed = (
             f"only {listed(self.ops)} may be used here"
             if self.ops
@@ -87,13 +87,13 @@ class OnlyCalls(FirstProblem):
 
 @dataclass(frozen=True)
 class Calls(FirstProblem):
-    """Count the calls that a rank makes, and the bytes that it hands in to them (`Event.nbytes`).
+    """Limits the calls that a rank makes, and the bytes that it passes to them (`Event.nbytes`).
 
-    op, phase: count only calls of this op, or within spans of this name; a rank that never came to the phase
-    breaks nothing. exactly, most: how many calls there must be, or may be. each, total: how many bytes one
-    call may hand in, and all of them. together: count the calls of all ranks as one number. missing, why,
-    why_large: the next sentence if there are fewer calls, more calls, or larger ones (by default `why`).
-    Without any limit, the case's facts `calls` and `bytes` are `most` and `total`.
+    op, phase: count only calls of this op, or within spans of this name; a rank that never reached the
+    phase breaks nothing. exactly, most: how many calls there must be, or may be. each, total: how many
+    bytes one call may pass, and all of them. together: count the calls of all ranks as one number. missing,
+    why, why_large: the next sentence if there are fewer calls, more calls, or larger ones (by default
+    `why`). Without any limit, the case's facts `calls` and `bytes` are `most` and `total`.
     """
 
     op: str = ""
@@ -138,7 +138,7 @@ class Calls(FirstProblem):
             if calls is None:
                 continue
             sent = sum(call.nbytes for call in calls)
-            # bytes first: too many of them is the larger mistake
+            # bytes first, because too many of them is the larger mistake
             if self.total is not None and sent > (enough := amount_of(self.total, case, rank)):
                 verb, where = (
                     ("sends", "") if self.op == "send" else ("passes", f" to {self.op} in total")
@@ -159,7 +159,7 @@ class Calls(FirstProblem):
                     yield f"rank {rank} {what}{then(self.why_large or self.why)}"
 
     def _calls(self, trace: Trace, rank: int) -> list[Event] | None:
-        """Return the calls that count; None for a rank that broke off before the phase."""
+        """Return the calls that count, or None for a rank that stopped before the phase."""
         calls: list[Event] | None = [*(trace if self.together else trace.of(rank))]
         if self.phase:
             calls = calls_by_phase(trace, rank).get(self.phase)
@@ -186,8 +186,8 @@ class Calls(FirstProblem):
 class PortRounds(FirstProblem):
     """All messages together take at most this many rounds.
 
-    Two messages that leave (or reach) one rank are two rounds, even if neither depends on the other: this is
-    what the formulas with latency and bandwidth count.
+    Two messages that leave (or reach) one rank are two rounds, even if neither depends on the other. The
+    formulas with latency and bandwidth count in this way.
     """
 
     amount: Callable[[Case], int]
@@ -207,7 +207,7 @@ class PortRounds(FirstProblem):
 
 @dataclass(frozen=True)
 class Peers(FirstProblem):
-    """A rank sends only to the ranks that `allowed(case, rank)` gives."""
+    """A rank sends only to the ranks that `allowed(case, rank)` returns."""
 
     allowed: Callable[[Case, int], tuple[int, ...]]
     text: str
@@ -215,7 +215,7 @@ class Peers(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # only sends: each message has one, and its receiver may take from any source
+            # sends only: each message has one, and its receiver may receive from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
                 allowed = self.allowed(case, event.rank)
                 ranks = f"only to rank{'s' * (len(allowed) > 1)} {listed([*map(str, allowed)])}"
@@ -225,14 +225,14 @@ class Peers(FirstProblem):
 
 @dataclass(frozen=True)
 class Order(FirstProblem):
-    """The ops of each rank come in the order that `wanted(case, rank)` gives."""
+    """The ops of each rank come in the order that `wanted(case, rank)` returns."""
 
     wanted: Callable[[Case, int], tuple[str, ...]]
     text: str
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
-            # in the order of issue, as a trace has it: waits may come in any other
+            # in the order in which calls were issued; waits may come in any other
             made = tuple(event.op for event in trace.calls.of(rank))
             wanted = self.wanted(case, rank)
             if made != wanted:
@@ -242,7 +242,7 @@ class Order(FirstProblem):
 
 @dataclass(frozen=True)
 class Holds:
-    """Check something of the trace that no other rule says: `find` gives "" or what is wrong."""
+    """Checks something of the trace that no other rule checks: `find` returns "" or what is wrong."""
 
     find: Callable[[Trace, Case], str]
     text: str
@@ -257,20 +257,20 @@ class Holds:
 
 
 def amount_of(amount: Amount, case: Case, rank: int) -> int:
-    """Return the number that an amount is on one rank of a case."""
-    # by name where the case has drawn the number: rules are written once for all cases
+    """Return the value of an amount on one rank of a case."""
+    # a name refers to a number that the case has drawn, because rules are written once for all cases
     if isinstance(amount, str):
         return int(case.facts[amount])
     return amount if isinstance(amount, int) else amount(case, rank)
 
 
 def is_off(made: int, wanted: int, at_most: bool) -> bool:
-    """Whether a number is not the one that is wanted; fewer are right where it says `at_most`."""
+    """Return whether a number is not the wanted one. With `at_most`, fewer are right, too."""
     return made > wanted or (made < wanted and not at_most)
 
 
 def then(sentence: str) -> str:
-    """Write one more sentence after another; nothing, where there is none."""
+    """Append a sentence to others; an empty one adds nothing."""
     return f" {sentence}" if sentence else ""
 
 

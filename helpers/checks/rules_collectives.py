@@ -1,4 +1,4 @@
-"""Rules on collectives: each one that is started is waited for; each names the right root."""
+"""Define rules on collectives: each one that is started is waited for, and each names the right root."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from helpers.trace.mismatch import at
 class Awaited(FirstProblem):
     """The answer calls wait() on the Work of every collective that it starts with async_op=True.
 
-    Functional collectives, which DTensor uses as well, wait as soon as somebody reads the result.
+    A functional collective, as DTensor uses it, waits by itself when its result is read.
     """
 
     text: str = "no result is used before it is ready"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace.calls:
-            # Also one that has ended meanwhile, which the answer could not know. What torch's own code has
-            # started, as a functional collective does, is awaited when its result is used.
+            # A wait is required even if the collective has already ended, because the answer could not
+            # know. A collective that torch's own code has started, such as a functional one, is awaited
+            # when its result is used.
             awaited = event.wait_ns is not None or bool(event.by)
             if event.is_collective and event.asynchronous and not awaited:
                 yield (
@@ -33,7 +34,7 @@ class Awaited(FirstProblem):
 
 @dataclass(frozen=True)
 class Root(FirstProblem):
-    """Every collective that has a root names the rank which is the case's fact `named`."""
+    """Every collective with a root names the rank that is the case's fact `named`."""
 
     named: str
     on_each_call = True
@@ -45,7 +46,7 @@ class Root(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         root = case.facts[self.named]
         for event in trace.calls:
-            # all_reduce and its like have no root, and may be called as well
+            # all_reduce and similar collectives have no root, and are allowed, too
             if event.root is not None and event.root != root:
                 yield (
                     f"rank {event.rank} names rank {event.root} in {event.call}{at(event)}; "

@@ -1,4 +1,4 @@
-"""Rules on the spans that a rank records of its own work: which calls start within, before or after."""
+"""Define rules on the spans of a rank's own work: which calls start before, in or after them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from helpers.trace.mismatch import at
 class IssuedInside(FirstProblem):
     """Every call of `op` is issued within a span of this name, without waiting for one of them there.
 
-    Waiting counts as too early while later calls of the same span are still to be issued. applies:
-    the cases in which it must hold.
+    A wait is too early if later calls of the same span have not been issued yet. applies: returns whether
+    the rule holds for a case.
     """
 
     span: str
@@ -41,7 +41,7 @@ class IssuedInside(FirstProblem):
                         f"{self.span}. Issue each from a hook, as soon as its gradients are ready. One "
                         "gradient can complete several of them."
                     )
-            # each span by itself: waits between two backward passes are as they should be
+            # each span separately, because waiting between two backward passes is right
             for span in spans:
                 yield from self._held_up([c for c in calls if _is_during(span, c.start_ns)])
 
@@ -73,7 +73,7 @@ class SpanInFlight(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
             named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == self.name]
-            # the learner may have put a span of this name around the call, which has its own
+            # the learner may have put a span of this name around the call, which records its own
             spans = [e for e in named_so if not any(_is_within(other, e) for other in named_so)]
             if len(spans) != 1:
                 often = f"{len(spans)} times" if spans else "never"
@@ -86,7 +86,7 @@ class SpanInFlight(FirstProblem):
                         f"rank {rank} issues its {named(call)}{at(call)} only after "
                         f"{self.name}() began; issue it before."
                     )
-                # a blocking call waits at once, which is for NothingBlocks to say
+                # a blocking call waits at once, which is for NothingBlocks to report
                 waits = call.wait_ns if call.asynchronous else None
                 if waits is not None and waits < (span.end_ns or span.start_ns):
                     yield (

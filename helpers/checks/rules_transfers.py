@@ -1,4 +1,4 @@
-"""Rules on transfers that are issued first and waited for later: what is in flight, and when.
+"""Define rules on transfers that are issued first and waited for later: what is in flight, and when.
 
 The exercises on isend, irecv and batch_isend_irecv use them in addition to those of `rules.py`.
 """
@@ -34,15 +34,15 @@ class NothingBlocks(FirstProblem):
 
 @dataclass(frozen=True)
 class EachIsWaitedFor(FirstProblem):
-    """Somebody calls wait() on every transfer that was issued."""
+    """The answer calls wait() on every transfer that it issued."""
 
     text: str = "each transfer is waited for"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # one that was seen to end is over, however the rank has seen it
+            # a transfer that was seen to end is over, however the rank found out
             if event.asynchronous and event.wait_ns is None and event.end_ns is None:
-                # in a loop all transfers stand at one line: a number says which of them it is
+                # in a loop, all transfers have the same line, so a number identifies the transfer
                 alike = [e for e in trace.of(event.rank) if _alike(e, event)]
                 number = f", number {alike.index(event) + 1} of {len(alike)}"
                 which = number if len(alike) > 1 else ""
@@ -78,6 +78,6 @@ class InFlightTogether(FirstProblem):
 
 def named(event: Event) -> str:
     """Name a transfer by its call and its peer: "isend to rank 1"."""
-    # batch_isend_irecv starts several under one name: then the op says more
+    # batch_isend_irecv starts several transfers under one name, so the op is more specific
     call = event.call if event.call.startswith("i") or not event.asynchronous else event.op
     return f"{call} {'to' if event.op == 'send' else 'from'} rank {event.peer}"

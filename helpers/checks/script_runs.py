@@ -1,7 +1,7 @@
-"""From the report of a script exercise to a Run over the script's own ranks.
+"""Make a Run of a script's own ranks from the report of a script exercise.
 
-Called by `grade` in the launching process, on what the one rank that ran the script sent back: plain
-data that a hostile answer may have made, so nothing of it is believed but its types.
+`grade` calls this in the launching process, on the report of the one rank that ran the script. A hostile
+answer may have written this plain data, so only its types are trusted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ NamePlace = Callable[[str, int, str], Place]
 
 
 def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePlace) -> Run:
-    """Make the Run of a script's ranks from the Run of the one rank that launched it.
+    """Return the Run of a script's ranks, made from the Run of the one rank that launched it.
 
-    seconds: what the case was given.
+    seconds: the case's limit.
     """
     said = run.values[0]
-    # the rank that was to start the script has failed itself: its failure is the whole story
+    # the rank that was to start the script has itself failed, so its failure explains everything
     if run.failure is not None or not isinstance(said, Mapping):
         empty: list[Any] = [None] * world_size
         return replace(
@@ -63,22 +63,22 @@ def _failure(
         if isinstance(error, Mapping)
     ]
     errors.sort(key=lambda error: (is_consequence(error), error.when_ns))
-    # A worker that failed is the cause where the others waited for it until their time was up.
+    # If other workers waited for a failed one until the timeout, the failed one is the cause.
     if errors and not is_consequence(errors[0]):
         return RankFailed(errors[0], tuple(errors[1:]))
     if said.get("late"):
-        limit = said.get("seconds")  # the driver's own, shorter than the case's
+        limit = said.get("seconds")  # the driver's own limit, which is shorter than the case's
         return RankTimeout(
             limit if isinstance(limit, (int, float)) else seconds,
             _waits(said, name_place),
             bool(said.get("by_the_clock")),
             was_computing=bool(said.get("was_computing")),
         )
-    # No exception was written down, so what is left to tell is how the process ended. SIGTERM is how the
-    # launcher ends those that wait for a rank that has failed.
+    # No exception was recorded, so only the way in which the process ended is known. The launcher uses
+    # SIGTERM to end processes that wait for a failed rank.
     exits = said.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()
-    told = {error.rank for error in errors}  # these have said why they left
+    told = {error.rank for error in errors}  # these have reported why they ended
     for rank, code in sorted(codes):
         if isinstance(code, int) and code and -code != signal.SIGTERM and rank not in told:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else ""
@@ -91,7 +91,7 @@ def _failure(
 
 
 def _waits(said: Mapping[Any, Any], name_place: NamePlace) -> tuple[Wait, ...]:
-    """Say for each rank that had not ended in which of the learner's lines it stood."""
+    """Return for each rank that had not ended the learner's line at which it was blocked."""
     stands = said.get("stands")
     found = []
     for rank, frames in stands.items() if isinstance(stands, Mapping) else ():
@@ -102,10 +102,10 @@ def _waits(said: Mapping[Any, Any], name_place: NamePlace) -> tuple[Wait, ...]:
 
 
 def _own(frames: Any, name_place: NamePlace) -> list[Place]:
-    """Return the learner's own lines of what a rank reported."""
+    """Return the learner's own lines in what a rank reported."""
     return [
         name_place(str(frame[0]), int(frame[1]), str(frame[2]))
-        # a hostile report may be endless, and its parts anything
+        # a hostile report may be endless, and its parts may be anything
         for frame in (frames[-60:] if isinstance(frames, list) else [])
         if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int)
         if is_learner_file(str(frame[0]))

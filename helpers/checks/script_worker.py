@@ -1,8 +1,8 @@
-"""Inside a process of a script exercise: do what the exercise's worker driver says, leave a report.
+"""Inside a process of a script exercise: run the exercise's worker driver, and leave a report.
 
 The composed `main.py` calls `main`. Its process was started by torchrun, mpiexec or a fork, and finds
-everything in the folder of its script; it leaves one file for each attempt and rank, which `scripts`
-reads. What it cannot do goes to stderr and into its exit code, as in any script.
+everything in the folder of its script; it leaves one file for each attempt and rank, which `scripts` reads.
+Errors go to stderr and into its exit code, as in any script.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.ranks import wire
 from helpers.ranks.tracebacks import describe_error
 
 RANK_NAMES = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
-"""Where launchers say which rank a process is: torchrun, MPICH's mpiexec, Open MPI's."""
+"""Variables in which launchers store a process's rank: torchrun, MPICH's mpiexec, Open MPI's."""
 
 
 def main(folder: Path) -> None:
@@ -33,8 +33,8 @@ def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     inputs = wire.decode(bytearray((folder / "inputs").read_bytes()))
     try:
-        # First: its module keeps the functions that it compares by, which the answer may replace. So does
-        # what encodes its value, and what notices that a function was replaced.
+        # First of all, because the answer may later replace functions that the driver's module compares by,
+        # that encode its value, or that notice replaced functions.
         driver, encode = driver_of(job["driver"]), wire.encode
         compare = watch_functions(_reporter(folder / f"{whoami()}.replaced"))
         answer = build((folder / "answer.py").read_text(encoding="utf-8"), job["answer"])
@@ -44,13 +44,13 @@ def main(folder: Path) -> None:
         _leave(folder / f"{whoami()}.value", body)
         _finalize_mpi()
     except BaseException as error:
-        # reported, and raised again: the launcher is to see how any script ends
+        # report and raise it again, because the launcher must see how the script ends
         _leave(folder / f"{whoami()}.error", json.dumps(asdict(describe_error(error))).encode())
         raise
 
 
 def _reporter(path: Path) -> Callable[[str], None]:
-    """Return what writes names into a file and looks up nothing that an answer can replace."""
+    """Return a function that writes names into a file and looks up nothing that an answer can replace."""
     place, open_file, write = str(path), os.open, os.write
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
@@ -61,22 +61,23 @@ def _reporter(path: Path) -> Callable[[str], None]:
 
 
 _line: socket.socket | None = None
-# DCP's threads write files, and ask as well: one question at a time, or answers would be taken by others.
+# DCP's threads write files, and also ask. One question at a time, or threads would read each other's
+# answers.
 _asking = threading.Lock()
 
 
 def connect_to_starter(connection: socket.socket) -> None:
-    """Take the connection on which this worker can ask the process that forked it."""
+    """Store the connection through which this worker can ask the process that forked it."""
     global _line
     _line = connection
 
 
 def ask(*question: Any) -> Any:
-    """Ask the process that started this worker, and return its answer: plain data, as JSON has it.
+    """Ask the process that started this worker, and return its answer: plain JSON data.
 
-    That process never runs an answer's code, so what it has answered, and when, is evidence. It may kill this
-    worker in place of answering: deaths are not carried out here, since an answer could put anything under
-    the name of whatever would do it.
+    That process never runs an answer's code, so what it has answered, and when, is evidence. It may kill
+    this worker instead of answering. The worker does not kill itself, because an answer could replace any
+    function that it would call for that.
     """
     line = _line
     assert line is not None, "this worker was not forked by `under_fork`"
@@ -86,7 +87,7 @@ def ask(*question: Any) -> Any:
         while not said.endswith(b"\n"):
             part = line.recv(1 << 16)
             if not part:
-                signal.pause()  # the starter has gone, and this worker ends with it
+                signal.pause()  # the starter has exited, and this worker will be terminated with it
             said += part
         return json.loads(said)
 
@@ -100,13 +101,13 @@ def driver_of(name: str) -> Callable[..., Any]:
 
 def whoami() -> str:
     """Return this process's name in the reports: its attempt and its rank."""
-    # also before a group exists, and where none will: mpiexec starts processes without torch's names
+    # without a group, because none may exist yet, or ever: mpiexec starts processes without torch's names
     rank = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "0")
     return f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{rank}"
 
 
 def _finalize_mpi() -> None:
-    """End MPI where the driver used it: only now, as mpiexec may leave once all have done so."""
+    """End MPI if the driver used it. This comes last, as mpiexec may exit once all have done so."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and not mpi.Is_finalized():
         mpi.Finalize()
@@ -114,7 +115,7 @@ def _finalize_mpi() -> None:
 
 def _leave(path: Path, body: bytes) -> None:
     """Write a report so that a reader finds all of it or nothing."""
-    # a worker may be killed at any moment, also in the middle of this
+    # a worker may be killed at any moment, including during this write
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_bytes(body)
     unfinished.replace(path)

@@ -1,10 +1,10 @@
-"""Inside a rank: compose a script from an answer, run it under a launcher, report what came of it.
+"""Inside a rank: compose a script from an answer, run it under a launcher, and report the result.
 
     Source + worker driver + inputs --compose--> folder/main.py
     folder --a launcher: under_torchrun, under_fork--> reports in the folder --> a report for each rank
 
-Called by the drivers of script exercises, which run in one rank of their own: whatever they start
-ends with that rank. `script_runs` makes a Run of the report in the launching process.
+The drivers of script exercises call this in a rank of their own, and all processes that they start end with
+that rank. `script_runs` makes a Run of the report in the launching process.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive P
 _MAX_TEXT = 20_000
 _WHERE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
 _LOOK_S, _SETTLE_S = 0.01, 0.001
-# How long a worker may take to write down where it stands.
+# How long a worker may take to write down its current frames.
 _DUMP_S = 0.1
-# Bytes of a question. A worker that sends more without a line's end is not listened to any more.
+# Largest size of a question in bytes. A worker that sends more without a newline is ignored from then on.
 _MOST_ASKED = 1 << 20
 
 
 class Intervention(Enum):
-    """What a monitor does in place of an answer: kill the worker that asks, or end the whole job."""
+    """What a monitor does instead of answering: kill the worker that asks, or end the whole job."""
 
     KILL = "kill"
     STOP = "stop"
@@ -68,47 +68,47 @@ class Intervention(Enum):
 class Monitor:
     """Answers the workers of a forked job, in the process that started them and runs no answer's code.
 
-    By what it is asked it knows how far each worker has come, and it alone decides which one is killed, and
-    when. This one knows nothing.
+    The questions show it how far each worker has come, and it alone decides which one is killed, and when.
+    This base class answers nothing.
     """
 
     def begin(self, attempt: int, size: int) -> None:
-        """Take note of an attempt that is about to start, with `size` workers."""
+        """Record that an attempt with `size` workers is about to start."""
 
     def answer(self, rank: int, question: list[Any]) -> Any:
-        """Answer a worker by plain data or an `Intervention`. The question may come from a hostile answer."""
+        """Return plain data, or an `Intervention`, for a worker. The question may be hostile."""
         return None
 
     def end(self) -> None:
-        """Take note of the end of the attempt: all of its workers have ended."""
+        """Record that all workers of the attempt have ended."""
 
     def leave_worker(self) -> None:
-        """Let go, in a worker, of what it must not have: it was forked, with all that is in this process."""
+        """Release, in a forked worker, what it must not inherit from this process."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """An answer as a script exercise's driver gets it: not executed yet."""
+    """An answer in the form in which a script exercise's driver gets it: not executed yet."""
 
     text: str
     name: str
 
     def build(self) -> Any:
-        """Execute the source in this rank and give the answer itself."""
+        """Execute the source in this rank and return the answer."""
         return build(self.text, self.name)
 
 
 def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -> Path:
-    """Write a script into a folder of its own in the temp folder; give its path.
+    """Write a script into its own folder in the temp folder; return its path.
 
-    driver: what the script's processes call with the answer and the inputs, a module's function. They
-    are other processes, so it is sent by its name.
+    driver: the module-level function that the script's processes call with the answer and the inputs. It is
+    sent by name, because they are different processes.
     """
     folder, name = (
         Path(tempfile.mkdtemp(prefix="script-")),
         f"{driver.__module__}:{driver.__name__}",
     )
-    # as files, by which torchrun's workers get them in the same way as forked ones
+    # as files, so that torchrun's workers get them in the same way as forked ones
     (folder / "answer.py").write_text(answer.text, encoding="utf-8")
     (folder / "job.json").write_text(
         json.dumps({"answer": answer.name, "driver": name}), encoding="utf-8"
@@ -121,29 +121,29 @@ def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -
 def under_torchrun(
     script: Path, nproc: int, env: Mapping[str, str] | None = None, timeout_s: float = 12.0
 ) -> dict[str, Any]:
-    """Run a composed script under a real torchrun agent and give its report."""
+    """Run a composed script under a real torchrun agent and return its report."""
     return report_of(run_under_torchrun(script, nproc, env, timeout_s), script, nproc)
 
 
 def run_under_torchrun(
     script: Path, nproc: int, env: Mapping[str, str] | None = None, timeout_s: float = 12.0
 ) -> TorchrunRun:
-    """Run a composed script under a real torchrun agent and give all that it reported."""
-    # the workers are new interpreters, which find this package by its place alone
+    """Run a composed script under a real torchrun agent and return all that it reported."""
+    # the workers are new interpreters, which find this package only by its path
     everywhere = {"PYTHONPATH": ROOT, **(env or {})}
     with start_job(Asked(script, nproc, env=everywhere, timeout=timeout_s)) as job:
         return job.wait()
 
 
 def report_of(run: TorchrunRun, script: Path, nproc: int) -> dict[str, Any]:
-    """Give the report of a composed script that has run under torchrun."""
+    """Return the report of a composed script that has run under torchrun."""
     failed = {worker.rank: worker.exitcode for worker in run.workers if worker.exitcode is not None}
     endings = {"late": is_late(run.failure), "exits": failed}
     return report(script.parent, nproc, endings, run.output)
 
 
 def is_late(failure: Exception | None) -> bool:
-    """Whether a job failed because its time was up."""
+    """Return whether a job failed because it timed out."""
     return failure is not None and str(failure).startswith(TIMED_OUT_AFTER)
 
 
@@ -157,24 +157,25 @@ def under_fork(
     others_go_on: bool = False,
     monitor: Monitor | None = None,
 ) -> dict[str, Any]:
-    """Run a composed script as one agent would, its workers forked from this rank: in milliseconds.
+    """Run a composed script as one agent would, with workers forked from this rank: in milliseconds.
 
-    nproc: how many workers; a list says it for each attempt, as of a job whose size changes. A worker finds
-    the environment that torchrun gives. When one fails, the others are ended `grace_s` later (at once if it
-    was killed), and all are started again, that many times; with `others_go_on` nobody is ended. The file for
-    `@record` is `error_file(script, rank)`.
+    nproc: the number of workers, or a list with the number for each attempt of a job whose size changes. A
+    worker has the environment that torchrun sets. When one fails, the others are terminated `grace_s` later
+    (at once if it was killed), and all are restarted, up to `max_restarts` times. With `others_go_on`, no
+    worker is terminated. The file for `@record` is `error_file(script, rank)`.
 
-    Workers ask the monitor (`script_worker.ask`), who may have them killed: "killed" names those of each
-    attempt. When it stops the job, no attempt follows, and nobody has failed.
+    Workers ask the monitor (`script_worker.ask`), which may kill them: "killed" lists those of each
+    attempt. If it stops the job, there is no further attempt, and no rank has failed.
     """
-    # of processor time, and of all attempts together: on a busy machine workers wait for a core
+    # a limit of processor time, and for all attempts together, because workers wait for a core on a busy
+    # machine
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     monitor = monitor or Monitor()
     sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
     size, ended = 0, _Ended()
     killed: list[list[int]] = []
     for attempt, size in enumerate(sizes):
-        # a new one for each attempt: the store of the last may still keep its own
+        # a new port for each attempt, because the previous store may still hold its own
         port = free_port()
         monitor.begin(attempt, size)
         started: list[_Worker] = []
@@ -189,11 +190,11 @@ def under_fork(
         if is_over or budget.is_spent(time.monotonic()):
             break
         if attempt + 1 < len(sizes):
-            # what they said is settled: the next ones go on from there
+            # their errors are settled, because the next attempt continues from there
             _forget_errors(script, f"{attempt}-*.error")
     late = budget.is_spent(time.monotonic()) and not ended.stopped
     exits = ended.exits
-    if ended.stopped:  # what the others said since can only follow from that
+    if ended.stopped:  # whatever the others report after the stop is only a consequence
         exits = {}
         _forget_errors(script, "*.error")
     endings = {
@@ -218,12 +219,12 @@ def _forget_errors(script: Path, pattern: str) -> None:
 
 
 def error_file(script: Path, rank: int) -> Path:
-    """Return where a forked worker's `@record` writes."""
+    """Return the path to which a forked worker's `@record` writes."""
     return script.parent / f"{rank}.error.json"
 
 
 def _stands(script: Path, rank: int) -> list[list[Any]]:
-    """Return the frames in which a worker stood when its time was up, outermost first."""
+    """Return a worker's frames at its timeout, outermost first."""
     said = head_of(script.parent / f"{rank}.stands", _MAX_TEXT)
     return [[file, int(line), name] for file, line, name in _WHERE.findall(said)][::-1]
 
@@ -231,21 +232,22 @@ def _stands(script: Path, rank: int) -> list[list[Any]]:
 def report(
     folder: Path, world_size: int, endings: Mapping[str, Any], output: Sequence[str]
 ) -> dict[str, Any]:
-    """Gather what each rank's last attempt left: its value or its error, and how it all ended."""
+    """Collect what each rank's last attempt left, its value or its error, and how everything ended."""
     values: list[Any] = [None] * world_size
     errors: list[Any] = [None] * world_size
     replaced: set[str] = set()
     attempts = 0
     for path in sorted(folder.glob("*-*.*"), key=lambda path: int(path.name.split("-")[0])):
         attempt, _, rank = path.stem.partition("-")
-        # the answer may have written files of such names itself
+        # the answer may have written files with such names itself
         if not rank.isdigit() or int(rank) >= world_size:
             continue
         attempts = max(attempts, int(attempt))
         if path.suffix == ".value":
-            # data, never a pickle: the answer can write into this folder
+            # data, never a pickle, because the answer can write into this folder
             values[int(rank)] = wire.decode(bytearray(path.read_bytes()))
-            errors[int(rank)] = None  # of an earlier attempt, after which it was started again
+            # the error belongs to an earlier attempt, after which the worker was restarted
+            errors[int(rank)] = None
         elif path.suffix == ".error":
             errors[int(rank)] = json.loads(path.read_text(encoding="utf-8"))
         elif path.suffix == ".replaced":
@@ -264,7 +266,7 @@ def report(
 
 @dataclass
 class _Worker:
-    """A forked worker. line: on which it asks the monitor, whole lines only; None once it has closed it."""
+    """A forked worker. line: the connection on which it asks the monitor, or None once it has closed it."""
 
     pid: int
     rank: int
@@ -285,16 +287,17 @@ def _fork(
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid:
-        # kept open here it would never read as closed, however the worker ends
+        # if this end stayed open here, the connection would never appear closed
         theirs.close()
         ours.setblocking(False)
         return _Worker(pid, rank, ours)
     code = 1
     try:
-        os.setsid()  # a signal for the group of one worker is not for the others
+        os.setsid()  # signals to one worker's group must not reach others
         ours.close()
         monitor.leave_worker()
-        for other in others:  # an answer must not speak to them in the monitor's name
+        # an answer must not write to the other workers' connections in the monitor's name
+        for other in others:
             if other.line is not None:
                 other.line.close()
         script_worker.connect_to_starter(theirs)
@@ -318,7 +321,7 @@ def _fork(
             TORCHELASTIC_ERROR_FILE=str(error_file(script, rank)),
         )
         sys.argv = [str(script)]
-        # in C, so that it answers also while Python waits within gloo
+        # written in C, so that it responds even while Python waits inside gloo
         faulthandler.register(
             signal.SIGUSR2, (script.parent / f"{rank}.stands").open("wb"), all_threads=False
         )
@@ -327,15 +330,15 @@ def _fork(
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     finally:
-        # no clearing up: this is a copy of the rank, whose exit handlers are not the worker's to run
+        # no cleanup: this is a copy of the rank, whose exit handlers must not run in the worker
         os._exit(code)
 
 
 @dataclass(frozen=True)
 class _Ended:
-    """How the workers of an attempt ended: exit codes of those that did so themselves or were killed.
+    """How the workers of an attempt ended: exit codes of those that exited or were killed.
 
-    killed: by the monitor. stopped: it has ended the whole job.
+    killed: those that the monitor has killed. stopped: the monitor has ended the whole job.
     """
 
     exits: dict[int, int] = field(default_factory=dict)
@@ -344,9 +347,9 @@ class _Ended:
 
 
 def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: Monitor) -> _Ended:
-    """Wait for the workers of one attempt, and let the monitor answer what they ask.
+    """Wait for the workers of one attempt, and let the monitor answer their questions.
 
-    When one has failed, the others get a moment (none if it was killed) and are ended.
+    When one has failed, the others get a short time (none if it was killed) and are then terminated.
     """
     exits: dict[int, int] = {}
     killed: set[int] = set()
@@ -361,12 +364,12 @@ def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: M
             if intervention is Intervention.KILL:
                 _kill(worker.pid, signal.SIGKILL)
                 killed.add(worker.rank)
-            # a death that the monitor has ordered is over before anybody is answered again
+            # wait until a kill by the monitor is complete, before any other question is answered
             pid, status = os.waitpid(worker.pid, 0 if worker.rank in killed else os.WNOHANG)
             if pid:
                 code = exits[worker.rank] = os.waitstatus_to_exitcode(status)
                 if code and grace_s < float("inf"):
-                    # a killed worker had no word to say: those of the others can only follow from that
+                    # a killed worker reports nothing, so reports of the others can only be consequences
                     moment_s = 0.0 if code == -signal.SIGKILL else grace_s
                     give_up = min(give_up, time.monotonic() + moment_s)
         now = time.monotonic()
@@ -374,11 +377,11 @@ def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: M
             break
         left = [worker for worker in workers if worker.rank not in exits]
         lines = [worker.line for worker in left if worker.line is not None]
-        # one that has closed its line has ended, or is about to
+        # a worker that has closed its connection has ended, or is about to
         select.select(lines, [], [], _LOOK_S if len(lines) == len(left) else _SETTLE_S)
     still = [worker for worker in workers if worker.rank not in exits]
     if still and budget.is_spent(time.monotonic()):
-        for worker in still:  # faulthandler's answer, also from within C++
+        for worker in still:  # faulthandler writes the frames, even from inside C++
             _kill(worker.pid, signal.SIGUSR2)
         select.select([], [], [], _DUMP_S)
     for worker in still:
@@ -391,9 +394,9 @@ def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: M
 
 
 def _listen(worker: _Worker, monitor: Monitor) -> Intervention | None:
-    """Answer a worker's next question, if it has asked one; never wait for it.
+    """Answer a worker's next question, if there is one; never wait for it.
 
-    Return what the monitor wants in place of an answer, if anything.
+    Return the monitor's intervention, if it makes one.
     """
     if worker.line is None:
         return None
@@ -408,7 +411,7 @@ def _listen(worker: _Worker, monitor: Monitor) -> Intervention | None:
             try:
                 told = monitor.answer(worker.rank, json.loads(said))
             except (ValueError, TypeError, LookupError, AttributeError):
-                told = None  # no driver of the check asks what cannot be answered
+                told = None  # a driver of the check asks only questions that can be answered
             if isinstance(told, Intervention):
                 return told
             worker.line.send(json.dumps(told).encode() + b"\n")

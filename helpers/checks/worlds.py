@@ -1,6 +1,6 @@
-"""Run programs on cases: many turns one after another in one world, or one turn in a world of its own.
+"""Run programs on cases: many turns one after another in one world, or one turn in its own world.
 
-Which case a recorded call belongs to is reported by the rank itself, which an answer can reach into. So a
+The rank itself reports which case a recorded call belongs to, and an answer could change that report. So a
 shared world counts only if every recorded call of every rank belongs to some turn (`together`).
 """
 
@@ -26,23 +26,23 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Place, Trace
 
 MOST_EVENTS = 5_000
-"""Calls and spans of each rank in one world: they cost time to read, and no answer makes a tenth of it."""
-# Processor time of a world with many turns, beyond which each case is tried alone, with its own budget.
+"""Limit of each rank's calls and spans in one world. No answer makes a tenth; reading them takes time."""
+# Processor time of a world with many turns. Beyond it, each case is tried alone, with its own budget.
 _TOGETHER_S = 4.0
 
 _Timings = Sequence[Mapping[tuple[int, ...], Sequence[float]]]
 
 
 class Flooded(Exception):
-    """A rank made more calls than anybody can read."""
+    """A rank made more calls than a reader could use."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One call of a program. number: the case's place among those of its world size.
+    """One call of a program. number: the case's position among those of its world size.
 
-    Which rank is late, and what random numbers a rank draws, depends on the number alone, so a case is the
-    same in whatever world it is tried.
+    The number alone determines which rank is late and what random numbers a rank draws, so a case is the
+    same in every world.
     """
 
     case: Case
@@ -51,7 +51,7 @@ class Turn:
 
     @property
     def may_share(self) -> bool:
-        """Whether other cases may run in its world: it has a group, and no environment of its own."""
+        """Return whether other cases may run in its world: it has a group, and no environment of its own."""
         return self.case.init and self.case.env is None
 
 
@@ -59,8 +59,8 @@ class Turn:
 class Worlds:
     """Runs programs that answer one exercise.
 
-    programs: sources, each of which defines `exercise.name`. place: names a line of theirs. watched: record
-    what tensors hold where a turn has a world of its own.
+    programs: sources, each of which defines `exercise.name`. place: returns the place of a line. watched:
+    record tensor values if a turn has its own world.
     """
 
     exercise: Exercise
@@ -70,10 +70,10 @@ class Worlds:
     watched: bool = False
 
     def alone(self, turn: Turn, second: bool = False) -> Tried:
-        """Run one turn in a world of its own. second: see `hard_world`. Raise Flooded."""
+        """Run one turn in its own world. second: see `hard_world`. Raise Flooded."""
         run, timings = self._run([turn], second)
         if self.exercise.kind is Kind.SCRIPT:
-            # the launched process only starts the script: what its workers returned is what counts
+            # the launched process only starts the script, so what its workers returned is what counts
             value = _reported(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
             script = run_of_script(turn.case.world_size, turn.case.seconds, run, self.place)
@@ -83,9 +83,9 @@ class Worlds:
         return self._apart([turn], run, timings)[0]
 
     def together(self, turns: Sequence[Turn]) -> tuple[list[Tried], Run] | None:
-        """Run turns of one world size in one world; give what came of each, and of the world.
+        """Run turns of one world size in one world; return each turn's result, and the run of the world.
 
-        None where the world did not end well, or where a recorded call belongs to no turn. Raise Flooded.
+        Return None if the world did not end well, or if a recorded call belongs to no turn. Raise Flooded.
         """
         run, timings = self._run(turns)
         if not run.ok or not _all_belong(run, len(turns)):
@@ -93,7 +93,7 @@ class Worlds:
         return self._apart(turns, run, timings), run
 
     def _run(self, turns: Sequence[Turn], second: bool = False) -> tuple[Run, _Timings]:
-        """Run turns one after another in one world; give also the timings that each asked for."""
+        """Run turns one after another in one world; return also the timings that each one asked for."""
         exercise, first = self.exercise, turns[0].case
         # a script's ranks are processes that the one rank here starts
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
@@ -116,7 +116,7 @@ class Worlds:
                     exercise.kind,
                     exercise.driver,
                     second,
-                    # a grader brings its own servers, and an instructor reads what is found
+                    # graders pass their own servers, and instructors read the recorded values
                     watched=self.connection is not None,
                 ),
             ),
@@ -124,19 +124,19 @@ class Worlds:
             caller=Caller(self.place, replies if exercise.kind is Kind.MEASUREMENT else None),
             connection=self.connection,
         )
-        # before anything reads them: rules and advice take time that grows with the trace
+        # before anything reads the trace, because rules and advice take time that grows with it
         if len(run.trace) > MOST_EVENTS * size:
             raise Flooded
         return run, replies.timings
 
     def _apart(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Tried]:
-        """Cut what came of a world into its turns. A rank that lies about them costs its own answer."""
+        """Split the run of a world into its turns. A rank that lies about them harms only its own answer."""
         parts = []
         alone = len(turns) == 1
         for k, turn in enumerate(turns):
-            # a rank that lies about its turns puts its own calls into the wrong case, and nobody else's
+            # a rank that lies about its turns puts only its own calls into the wrong case
             reported = [_reported(value, k, len(turns)) for value in run.values]
-            # a turn that has a world of its own made all of its calls, whatever the rank says
+            # if a turn has its own world, all calls are its own, whatever the rank reports
             spans = [(each.first, each.last) for each in reported]
             trace = run.trace if alone else run.trace.between(spans)
             values = [each.returned for each in reported]
@@ -149,9 +149,9 @@ class Worlds:
 
 
 def _given(turns: Sequence[Turn], rank: int) -> list[tuple[Any, ...]]:
-    """Return a rank's inputs for each turn: of a case that has several, a copy for each program.
+    """Return a rank's inputs for each turn. If a case has several turns, each program gets a copy.
 
-    What is one object here is one object on the rank, too, and a program may change it.
+    Otherwise they would share one object on the rank, which a program may change.
     """
     many = len({id(turn.case) for turn in turns}) < len(turns)
     given = [turn.case.given[rank] for turn in turns]
@@ -159,7 +159,7 @@ def _given(turns: Sequence[Turn], rank: int) -> list[tuple[Any, ...]]:
 
 
 class _Reported(NamedTuple):
-    """What a rank reports of one turn; first, last: its calls' numbers, as `drive_cases` gives them."""
+    """What a rank reports about one turn. first, last: the numbers of its calls, from `drive_cases`."""
 
     returned: Any = None
     changed: Sequence[str] = ()
@@ -168,8 +168,8 @@ class _Reported(NamedTuple):
 
 
 def _reported(value: Any, k: int, count: int) -> _Reported:
-    """Read what a rank reported of turn k; nothing, where it is not what `drive_cases` gives."""
-    # a hostile rank may report anything: only what has this form is read
+    """Read what a rank reported about turn k; empty, if it is not in the form of `drive_cases`."""
+    # a hostile rank may report anything, so only this form is read
     if isinstance(value, list) and len(value) == count:
         part = value[k]
         if isinstance(part, list) and len(part) == 4 and isinstance(part[1], list):
@@ -180,12 +180,12 @@ def _reported(value: Any, k: int, count: int) -> _Reported:
 
 
 def _all_belong(run: Run, count: int) -> bool:
-    """Whether every recorded call of every rank belongs to one of the turns that it reports."""
+    """Return whether every recorded call of every rank belongs to one of the turns that it reports."""
     ends = []
     for value in run.values:
         end = 0
         for each in (_reported(value, k, count) for k in range(count)):
-            # turns follow each other without a gap: a call in one belongs to no case
+            # turns follow each other without a gap, so a call in a gap belongs to no case
             if each.first != end or each.last < end:
                 return False
             end = each.last
@@ -194,12 +194,12 @@ def _all_belong(run: Run, count: int) -> bool:
 
 
 def is_clean(trace: Trace) -> bool:
-    """Whether a turn left nothing for the next one: all calls ended, all messages were received."""
+    """Return whether a turn left nothing for the next one: all calls ended, all messages were received."""
     if any(event.end_ns is None for event in trace.calls):
         return False
     if any(message.recv is None for message in trace.messages()):
         return False
-    # a message of another turn may have been paired with a recv of this one: then the numbers differ
+    # if a message of another turn was paired with a recv of this one, the numbers differ
     sent = sum(event.op == "send" for event in trace)
     received = sum(event.op == "recv" for event in trace)
     return sent == received and all(collective.complete for collective in trace.collectives())

@@ -1,1 +1,1 @@
-"""Around the exercises: the learner's folder, progress, hints, quizzes, and the `course` tool."""
+"""Everything around the exercises: the learner's folder, progress, hints, quizzes, and the `course` tool."""

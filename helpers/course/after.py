@@ -1,10 +1,10 @@
-"""`%%after ring_all_reduce`: a cell that works with the reader's own answer, once that has passed its check.
+"""`%%after ring_all_reduce`: run a cell that uses the reader's own answer, once it has passed its check.
 
-Until then the cell shows one line that says what it waits for, so that running all cells of a fresh notebook
-gives no errors. Several names mean all of them: `%%after gpipe one_f_one_b`.
+Until then the cell shows one line that says what it waits for, so that running all cells of a fresh
+notebook causes no errors. With several names, all must have passed: `%%after gpipe one_f_one_b`.
 
-The line is taken out before IPython sees the cell. The rest then runs as any cell does, with its own line
-numbers, tracebacks and output, and `%%ranks 2` may follow.
+The line is removed before IPython sees the cell. The rest then runs like any cell, with its own line
+numbers, tracebacks and output, and may begin with `%%ranks 2`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import Any
 from helpers.checks.headings import UnknownExercise, find_heading
 
 _MAGIC = "%%after"
-_passed: set[str] = set()  # in this kernel: after a restart the answer itself is gone, too
+# kept in this kernel only, because the answer does not survive a restart either
+_passed: set[str] = set()
 
 
 def remember(name: str, *, passed: bool) -> None:
-    """Keep what the last check of an exercise in this kernel gave."""
+    """Store the result of an exercise's last check in this kernel."""
     if passed:
         _passed.add(name)
     else:
@@ -29,7 +30,7 @@ def remember(name: str, *, passed: bool) -> None:
 
 @dataclass(frozen=True, repr=False)
 class NotYet:
-    """What such a cell shows before its exercises have passed."""
+    """What such a cell shows until its exercises have passed."""
 
     waits_for: tuple[str, ...]
 
@@ -48,7 +49,7 @@ def _called(name: str) -> str:
 
 
 def only_after(lines: list[str]) -> list[str]:
-    """Transform a cell's lines (IPython calls this for each cell; also to see whether a cell is complete)."""
+    """Transform a cell's lines. (IPython calls this for each cell, and to see whether a cell is complete.)"""
     if not lines or not lines[0].startswith(_MAGIC):
         return lines
     names = lines[0].removeprefix(_MAGIC).split()
@@ -63,6 +64,6 @@ def only_after(lines: list[str]) -> list[str]:
 
 
 def register(shell: Any) -> None:
-    """Make `%%after` known to an IPython shell, once."""
+    """Register `%%after` with an IPython shell, once."""
     if only_after not in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.append(only_after)

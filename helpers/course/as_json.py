@@ -1,6 +1,6 @@
-"""What `--json` prints: a command's results for other programs, as one JSON object on standard output.
+"""Print a command's results for other programs (`--json`), as one JSON object on standard output.
 
-Everything else that a command says then goes to standard error. `docs/json.md` describes the fields.
+All other output of the command then goes to standard error. `docs/json.md` describes the fields.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ FORMAT = 1
 
 @contextmanager
 def only_json() -> Iterator[TextIO]:
-    """Send what is printed meanwhile to standard error; give the stream on which the JSON belongs."""
+    """Redirect printed output to standard error; yield the stream for the JSON."""
     stream = sys.stdout
     with redirect_stdout(sys.stderr):
         yield stream
 
 
 def write(data: Mapping[str, Any], stream: TextIO | None = None) -> None:
-    """Print data as one JSON object: ASCII, as names and prints may hold what a terminal would run."""
+    """Print data as one JSON object in ASCII, because names and output may contain terminal codes."""
     click.echo(json.dumps({"format": FORMAT, **data}, indent=1), file=stream)
 
 
 def doctor_data(findings: Iterable[Finding]) -> dict[str, Any]:
-    """Return what `course doctor` has found."""
+    """Return the findings of `course doctor`."""
     return {"findings": msgspec.to_builtins(list(findings))}
 
 
 def progress_data(progress: Progress, headings: Iterable[Heading]) -> dict[str, Any]:
-    """Return what a learner has done, exercise by exercise in the course's order."""
+    """Return a learner's progress, exercise by exercise in the course's order."""
     exercises = []
     for each in headings:
         tried = progress.exercises.get(each.name)

@@ -1,6 +1,6 @@
-'''The learner's copy of a notebook, made from the solved one by transforming text alone.
+'''Make the learner's copy of a notebook from the solved one, by transforming its text only.
 
-`make notebooks` calls `build`; a test calls it again to see that notebooks/ is up to date.
+`make notebooks` calls `build`; a test calls it again to check that notebooks/ is up to date.
 
     solutions/NN_topic.ipynb  --learner_copy-->  notebooks/NN_topic.ipynb
 
@@ -45,7 +45,7 @@ KEEP_OUTPUT = "keep_output"
 
 EXERCISE_HEADING = re.compile(
     r"^#+[ ]+(?P<title>Exercise[ ]\d+\.\d+:[ ]*\S.*?)"
-    r"(?:[ ]+\([^()]*\bmin\b[^()]*\))?[ ]*$",  # the time and difficulty, which the stub leaves out
+    r"(?:[ ]+\([^()]*\bmin\b[^()]*\))?[ ]*$",  # the time and the difficulty, which the stub omits
     re.MULTILINE,
 )
 
@@ -63,7 +63,7 @@ class Region:
 
 
 class RegionError(Exception):
-    """What is wrong with the solution regions of one cell."""
+    """A cell has wrong solution regions; the message says what is wrong."""
 
 
 def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
@@ -92,8 +92,8 @@ def learner_copy(
 ) -> Notebook:
     """Return the notebook with stubs for its solutions, the lines of its paths, and without outputs.
 
-    name: its file's. files: of all notebooks, by number, to which the text gets links. A cell tagged
-    `keep_output` keeps what it gave: a picture that the reader sees before anything has run.
+    files: all notebooks' files by number, to which the text gets links. A cell tagged `keep_output` keeps
+    its output: a picture that the reader sees before running anything.
     """
     check_cell_ids(notebook, name)
     cells = []
@@ -161,7 +161,7 @@ def _regions(source: str) -> Iterator[Region]:
             yield Region(begin[0], number, begin[1])
             begin = None
         elif re.search(r"#\s*(BEGIN|END)\s+SOLUTION", text, re.IGNORECASE):
-            # A marker that is nearly right would put the solution into the learner's hands.
+            # A marker with a typo would put the solution into the learner's copy.
             raise RegionError(f"line {number}: write '{BEGIN}' and '{END}' alone on their lines.")
     if begin:
         raise RegionError(f"line {begin[0]}: '{BEGIN}' without '{END}'.")
@@ -203,7 +203,7 @@ def _statements(parent: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.stm
 
 
 def _replace(source: str, regions: list[Region], title: str) -> str:
-    # JSON's quoting is Python's own for any title that fits on one line.
+    # JSON's quoting is also Python's, for any title that fits on one line.
     stub = f"raise NotImplementedError({json.dumps(title, ensure_ascii=False)})"
     starts = {region.begin: region for region in regions}
     lines = []

@@ -1,7 +1,7 @@
-"""The `course` command: what a learner, an author or the Makefile asks from a terminal.
+"""Define the `course` command for learners, authors and the Makefile.
 
-Each command hands its arguments to the module that does the work, and turns that module's errors
-into one clear line. Modules that need torch are imported only by the commands that use them.
+Each command passes its arguments to the module that does the work, and turns that module's errors into one
+clear line. Modules that need torch are imported only by the commands that use them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _FOR_WHOM = {
     "To teach": ("plan", "slides", "teach", "room", "grade", "release", "gradescope"),
     "To write": ("mistakes", "build", "outputs", "site"),
 }
-"""The commands as help lists them; a new one that is not named here comes last."""
+"""The commands in the order of the help text. One that is missing here comes last."""
 
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 class _CannotRun(click.ClickException):
-    """A command could not do its work. Its exit code is not that of a wrong answer."""
+    """A command could not do its work. The exit code differs from that of a wrong answer."""
 
     exit_code = 2
 
@@ -50,7 +50,7 @@ class _CannotRun(click.ClickException):
 
 
 class _Course(click.Group):
-    """Shows the course's own errors as a message, not as a traceback, and its commands by who needs them."""
+    """Shows the course's own errors as messages, not as tracebacks, and groups commands by who needs them."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         named = {name for names in _FOR_WHOM.values() for name in names}
@@ -66,7 +66,7 @@ class _Course(click.Group):
         try:
             return self._invoke(ctx)
         except click.ClickException as error:
-            if wants_json:  # other programs read one object, however a command ends
+            if wants_json:  # other programs expect one object, however a command ends
                 from helpers.course.as_json import write
 
                 write({"exit_code": error.exit_code, "error": error.format_message()})
@@ -107,10 +107,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(
             stream, TextIOWrapper
-        ):  # marks such as a tick are replaced in ASCII and Latin-1
+        ):  # in ASCII and Latin-1, marks such as a tick are replaced
             stream.reconfigure(errors=PLAIN_MARKS)
-    # Importing torch makes a million objects that stay. To look through them again and again meanwhile, and
-    # once more at the end, takes a third of a short command's time.
+    # Importing torch creates a million objects that stay. Collecting garbage among them during the import
+    # and at exit takes a third of a short command's time.
     gc.set_threshold(100_000, 50, 50)
     atexit.register(gc.freeze)
 
@@ -128,8 +128,8 @@ def lab(lab_args: tuple[str, ...]) -> None:
     workspace = workspaces.find_workspace()
     extra = []
     if os.geteuid() == 0 and "--allow-root" not in lab_args:
-        # A container's only user is often root; JupyterLab refuses it unless told. Its page asks for
-        # a token and listens on this machine alone, unless the arguments say otherwise.
+        # A container's only user is often root, as which JupyterLab refuses to run unless allowed. Its page
+        # asks for a token and listens on this machine only, unless the arguments say otherwise.
         click.echo(
             "Running JupyterLab as root: anyone with its token can do anything on this machine."
         )
@@ -144,8 +144,8 @@ def lab(lab_args: tuple[str, ...]) -> None:
         click.echo(f"You work in {workspace.work}.")
     workspaces.set_up_jupyter()
     extra += workspaces.LOOK
-    # Naming the file opens it in a browser that JupyterLab starts; this makes the URL that it prints
-    # lead there, too.
+    # Naming the file makes a browser that JupyterLab starts open it. With this, the printed URL leads
+    # there, too.
     extra.append(f"--LabApp.default_url=/lab/tree/{opened.name}")
     sys.stdout.flush()
     os.chdir(workspace.root)
@@ -218,7 +218,7 @@ def hint(exercise: str) -> None:
 
     try:
         click.echo(next_hint(exercise))
-    except LookupError as error:  # no exercise of this name: the message names those that are near
+    except LookupError as error:  # no exercise has this name; the message lists similar ones
         raise click.ClickException(str(error.args[0])) from error
 
 
@@ -234,7 +234,7 @@ def check(notebook: Path, only: str, as_json: bool) -> None:
     from helpers.answers.reader import UnreadableNotebook, read_answers
     from helpers.views.plain import for_log
 
-    try:  # torch takes seconds to load: a file that is not a notebook is reported before
+    try:  # torch takes seconds to load, so a file that is not a notebook is reported first
         read_answers(notebook, [])
     except UnreadableNotebook as error:
         if as_json:
@@ -253,7 +253,7 @@ def check(notebook: Path, only: str, as_json: bool) -> None:
             write(check_data(results), stream)
             sys.exit(not all(result.passed for result in results))
         sys.exit(check_notebook(notebook, only))
-    except LookupError as error:  # no exercise of this name: the message names those that are near
+    except LookupError as error:  # no exercise has this name; the message lists similar ones
         raise click.ClickException(str(error.args[0])) from error
 
 
@@ -342,7 +342,7 @@ def new_code(file: Path | None) -> None:
 
 @contextmanager
 def _serving() -> Iterator[ModuleType]:
-    """Yield the module that serves rooms; turn what it raises into an error of the command."""
+    """Yield the module that serves rooms; turn its errors into an error of the command."""
     try:
         from helpers.room import serve as rooms
     except ModuleNotFoundError as error:
@@ -357,9 +357,9 @@ def _serving() -> Iterator[ModuleType]:
 
 
 def _room_file() -> Path:
-    """Return where a room is kept by default: in a folder that JupyterLab's file browser does not show."""
+    """Return the default path of a room's file, in a folder that JupyterLab's file browser hides."""
     work = workspaces.find_workspace().work
-    before = work / "room.sqlite3"  # where earlier versions kept it
+    before = work / "room.sqlite3"  # earlier versions kept it there
     if before.exists():
         return before
     (work / ".room").mkdir(parents=True, exist_ok=True)
@@ -509,7 +509,7 @@ def slides(
         from helpers.room.slides import write_slides
 
         write = partial(write_slides, run=not stored, further=further, solutions=solutions)
-        solved(workspace)  # reports a copy without solutions
+        solved(workspace)  # raises the error for a copy without solutions
         if path is not None:
             chosen = paths()[path]
             sources = [(workspace.solutions / f"{s.notebook}.ipynb", s) for s in chosen.stops]
@@ -660,7 +660,7 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
     try:
         named = [notebook_called(name) for name in notebooks.replace(",", " ").split()]
         write_zip(archive, workspaces.find_workspace().root, secret, named, policy)
-        with out.open("xb") as file:  # never over another file
+        with out.open("xb") as file:  # never overwrite a different file
             file.write(archive.getvalue())
     except UnknownExercise as error:
         click.echo(f"--notebooks: {error}", err=True)
@@ -724,7 +724,7 @@ def outputs(notebooks: tuple[str, ...]) -> None:
 
 @contextmanager
 def _extra_slides() -> Iterator[None]:
-    """Report what only slides and teachers' pages need, where it is not installed."""
+    """Report a missing package that only slides and teachers' pages need."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -746,7 +746,7 @@ def _solved(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:
 
 
 def _short(path: Path) -> str:
-    """Return the path as one would type it from here, if it lies below."""
+    """Return the path relative to the current folder, if it is inside it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 

@@ -1,4 +1,4 @@
-"""`course doctor`: try what the course needs on this machine, one line for each thing.
+"""`course doctor`: test what the course needs on this machine, with one line for each requirement.
 
 (name, probe, advice), ... --examine--> Finding, Finding, ... --report--> text, exit code
 """
@@ -27,7 +27,7 @@ GIB, MIB = 1 << 30, 1 << 20
 COURSE_RANKS = 8
 """The largest world that a notebook starts."""
 RANK_BYTES = 60 * MIB
-"""About what a forked rank adds: 58 MB were measured."""
+"""Approximate memory of a forked rank: 58 MB were measured."""
 RANK_FILES, KERNEL_FILES = 3, 100
 TIMEOUT_S = 60.0
 _MACOS = "/Applications/{0}.app/Contents/MacOS/{0}"
@@ -36,15 +36,15 @@ BROWSERS += [_MACOS.format("Google Chrome"), _MACOS.format("Chromium")]
 
 
 class Missing(Exception):
-    """The course cannot do without something that does not work here."""
+    """Something does not work that the course cannot do without."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """One line of `course doctor`.
 
-    status: "ok"; "warning": the course goes on, and `detail` says what does not work or is slower;
-    "missing": the course cannot do without it. advice: what to do, empty where there is nothing.
+    status: "ok"; "warning": the course works, and `detail` says what does not work or is slower; "missing":
+    the course cannot work without it. advice: what to do, or "".
     """
 
     name: str
@@ -54,17 +54,17 @@ class Finding:
 
 
 Probe = Callable[[], tuple[bool, str]]
-"""Returns whether all is well, and a detail. False is a warning; raises Missing if it is worse."""
+"""Returns whether all is well, and a detail. False means a warning; raises Missing for worse problems."""
 
 
 def examine(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[Finding]:
-    """Run each probe and return its finding as soon as it is known."""
+    """Run each probe and yield its finding as soon as it is known."""
     for name, probe, advice in PROBES if probes is None else probes:
         try:
             fine, detail = probe()
         except Missing as error:
             yield Finding(name, "missing", str(error), advice)
-        except Exception as error:  # one broken probe must not hide what the others find
+        except Exception as error:  # a failing probe must not hide the results of the others
             detail = f"could not be tried: {type(error).__name__}: {error}"
             venv = "`make venv` installs what the course needs."
             yield Finding(name, "missing", detail, advice or venv)
@@ -73,13 +73,13 @@ def examine(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[
 
 
 def report(finding: Finding) -> str:
-    """Return a finding as one line, and what to do as a second one."""
+    """Return a finding as one line, with the advice as a second one."""
     line = f"{finding.status:8} {finding.name}: {finding.detail}"
     return f"{line}\n{'':8} -> {finding.advice}" if finding.advice else line
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
-    """Return 1 if something is missing that the course cannot do without, else 0."""
+    """Return 1 if something is missing that the course cannot do without, otherwise 0."""
     return int(any(finding.status == "missing" for finding in findings))
 
 
@@ -133,7 +133,7 @@ def _open_files() -> tuple[bool, str]:
 
 
 def _temp_folder() -> tuple[bool, str]:
-    folder = tempfile.gettempdir()  # where ranks meet and keep what they exchange
+    folder = tempfile.gettempdir()  # where ranks meet and store what they exchange
     with tempfile.TemporaryFile() as file:
         file.write(b"x" * MIB)
         file.flush()
@@ -153,10 +153,10 @@ def _bubblewrap() -> tuple[bool, str]:
 
 
 def landlock_version() -> int:
-    """Return the kernel's Landlock version, 0 if there is none.
+    """Return the kernel's Landlock version, or 0.
 
-    Asked by the system call landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), see
-    landlock(7): /sys/kernel/security is often not mounted, above all in containers.
+    Uses the system call landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), see landlock(7),
+    because /sys/kernel/security is often not mounted, especially in containers.
     """
     if not sys.platform.startswith("linux"):
         return 0
@@ -181,7 +181,7 @@ def _python() -> tuple[bool, str]:
 
 
 def packages(root: Path | None = None) -> tuple[bool, str]:
-    """Compare the installed versions of what the course uses with those it is tested with."""
+    """Compare the installed versions of the course's dependencies with the tested ones."""
     try:
         text = ((root or find_workspace().root) / "constraints.txt").read_text(encoding="utf-8")
     except (WorkspaceError, OSError) as error:
@@ -201,19 +201,19 @@ def packages(root: Path | None = None) -> tuple[bool, str]:
 
 
 def direct_dependencies() -> set[str]:
-    """Return the names of what the course itself needs, without its extras."""
+    """Return the names of the packages that the course itself needs, without its extras."""
     lines = requires("real-ranks") or []
     return {_plain(re.split(r"[^\w.-]", line)[0]) for line in lines if "extra ==" not in line}
 
 
 def _plain(name: str) -> str:
-    """Return a package's name as package indexes compare it."""
+    """Return a package's name in the normalized form of package indexes."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _installed(name: str) -> str:
     try:
-        return version(name).partition("+")[0]  # "+cpu", "+cu130": builds of the same version
+        return version(name).partition("+")[0]  # "+cpu" and "+cu130" are builds of the same version
     except PackageNotFoundError:
         return ""
 
@@ -264,7 +264,7 @@ def _mpi() -> tuple[bool, str]:
     mpiexec = str(own) if own.exists() else shutil.which("mpiexec")
     if not mpiexec or not importlib.util.find_spec("mpi4py"):
         return False, f"not installed: {'mpi4py' if mpiexec else 'mpiexec'}"
-    # One write for each rank: what print() writes in pieces comes out mixed.
+    # One write for each rank, because print() writes in pieces, which would be mixed.
     program = "import os; from mpi4py import MPI; os.write(1, b'size %d\\n' % MPI.COMM_WORLD.size)"
     words = (mpiexec, "-n", "2", sys.executable, "-c", program)
     worked, said = _run(*words)
@@ -282,7 +282,7 @@ def _browser() -> tuple[bool, str]:
 
 
 def _run(*command: str) -> tuple[bool, str]:
-    """Return whether a command succeeds in time, and what it prints on either stream."""
+    """Return whether a command succeeds in time, and what it prints to stdout or stderr."""
     try:
         done = subprocess.run(
             command,
@@ -322,4 +322,4 @@ PROBES: tuple[tuple[str, Probe, str], ...] = (
     ("Landlock", _landlock, "Only grading uses it, as a second layer: add landlock to lsm=."),
     ("browser", _browser, "Only `make test` uses it: sudo apt-get install chromium"),
 )
-"""In the order in which their findings are shown."""
+"""The probes in the order of their findings."""

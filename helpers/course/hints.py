@@ -1,7 +1,7 @@
 """`hint("name")`: the next hint for an exercise, from a nudge to nearly the solution.
 
-Notebooks and `course hint` call `hint`. The hints themselves belong to the exercises; how many of
-them a learner has seen is kept with the progress.
+Notebooks and `course hint` call `hint`. The hints are in the exercises' files; the number that a learner
+has seen is in the progress file.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from helpers.views.plain import plural
 
 
 def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
-    """Return the next hint for an exercise, below those that were given before.
+    """Return the next hint for an exercise, below the earlier ones.
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
 
-    After the last hint, or once the exercise has passed, says where the solution is: a learner's bundle
-    has none. Raises what `get` raises on an unknown name.
+    After the last hint, or once the exercise has passed, the text says where the solution is (not in a
+    learner's bundle). Raises what `get` raises for an unknown name.
     """
     found = get(asked)
     exercise = found.name
@@ -41,7 +41,7 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
 
 @dataclass(frozen=True, repr=False)
 class Hints(Told):
-    """The hints seen so far, with a button for the next one where a page is live. more: there is one."""
+    """The hints seen so far; on a live page with a button for the next one. more: whether there is one."""
 
     exercise: str
     get: Callable[[Any], Heading]
@@ -51,7 +51,7 @@ class Hints(Told):
         return widget_view(self.widget) if self.more else {}
 
     def widget(self) -> Any:
-        """Make the widget: the hints, and a button that adds the next until there is none."""
+        """Return a widget with the hints, and a button that adds the next one as long as there is one."""
         import ipywidgets as widgets
 
         text = widgets.HTML(to_html(self.text))

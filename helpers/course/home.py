@@ -1,10 +1,10 @@
-"""Where a learner is: the next step, the paths with what is done of them, and the map of the course.
+"""Show a learner the next step, the progress on each path, and the map of the course.
 
     progress + headings + quizzes -> places() -> ways() -> Home -> home(), work/home.ipynb, `course progress`
 
-`course lab` writes work/home.ipynb again each time and opens it, so that the map stands there before anything
-was run. While it is on screen, look/home.js asks the server (look/__init__.py) for the map as it is now.
-Without that server, the one cell draws it again.
+`course lab` rewrites work/home.ipynb each time and opens it, so that the map is shown before any cell runs.
+While the page is open, look/home.js asks the server (look/__init__.py) for the current map. Without that
+server, the only cell draws it again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PARTS = {
     18: "IV Running for real",
     22: "V All together",
 }
-"""The parts of the course, by the number of the notebook with which each begins."""
+"""The parts of the course, by the number of the first notebook in each."""
 _DOCS = (
     ("How ranks work", "docs/engine.md"),
     ("Several machines", "docs/hosts.md"),
@@ -55,7 +55,7 @@ def part_of(number: int) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """One quiz. state: "right", "tried" or "open"; cell: the id of its cell in the notebook, where known."""
+    """One quiz. state: "right", "tried" or "open"; cell: the id of its cell in the notebook, if known."""
 
     id: str
     state: str
@@ -64,9 +64,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Place:
-    """One notebook. state: "done", "begun", "next" or "to come"; next: its first core exercise to do.
+    """One notebook. state: "done", "begun", "next" or "to come"; next: its first unfinished core exercise.
 
-    passed, core: its core exercises; minutes: of those that are left; done: the names of all that passed.
+    passed, core: the numbers of passed and of all core exercises; minutes: for those that are left; done:
+    the names of all that passed.
     """
 
     notebook: str
@@ -94,7 +95,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Leg:
-    """A stop of a path and what is done of it. left: the exercises that are to do."""
+    """A stop of a path and its progress. left: the exercises that have not passed."""
 
     stop: Stop
     place: Place
@@ -102,14 +103,14 @@ class Leg:
 
     @property
     def state(self) -> str:
-        """ "done", "begun" or "to come"; a stop without exercises is done with the one before it."""
+        """Return "done", "begun" or "to come". A stop without exercises is done when the previous one is."""
         if not self.left:
             return "done"
         return "begun" if len(self.left) < len(self.stop.exercises) else "to come"
 
     @property
     def step(self) -> str:
-        """The first exercise that is to do; in a notebook that was not begun, the notebook."""
+        """Return the first exercise that is left or, in a notebook that was not begun, the notebook."""
         if self.place.state != "begun" or not self.left:
             return self.place.title
         return f"{self.left[0].number} {self.left[0].title} ({self.left[0].minutes} min)"
@@ -117,7 +118,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Way:
-    """A path and what is done of it."""
+    """A path and its progress."""
 
     path: LearningPath
     legs: tuple[Leg, ...]
@@ -132,12 +133,12 @@ class Way:
 
     @property
     def next(self) -> Leg | None:
-        """The first stop that is not done."""
+        """Return the first stop that is not done."""
         return next((leg for leg in self.legs if leg.left), None)
 
     @property
     def minutes(self) -> int:
-        """What is left: as much of the path's time as exercises are left, by their minutes."""
+        """Return the minutes that are left: the path's time, scaled by the minutes of the exercises left."""
         whole = sum(each.minutes for each in self.exercises)
         left = sum(each.minutes for leg in self.legs for each in leg.left)
         return round(self.path.minutes * left / whole)
@@ -145,7 +146,7 @@ class Way:
 
 @dataclass(frozen=True, repr=False)
 class Home:
-    """The home page, which shows itself as text or as a page with links."""
+    """The home page, which is displayed as text or as a page with links."""
 
     places: tuple[Place, ...]
     ways: tuple[Way, ...] = ()
@@ -153,7 +154,7 @@ class Home:
 
     @property
     def way(self) -> Way | None:
-        """The current path: the first with a notebook that was begun, or the first that is not done.
+        """Return the current path: the first with a begun notebook, or the first that is not done.
 
         A notebook is begun even after the last of its parts on a short path. So only an exercise beyond the
         short paths shows that the learner does everything.
@@ -169,7 +170,7 @@ class Home:
 
     @property
     def here(self) -> Leg | None:
-        """The next stop of the current path."""
+        """Return the next stop of the current path."""
         return self.way.next if self.way else None
 
     def __repr__(self) -> str:
@@ -221,14 +222,14 @@ class Home:
 
 
 def home() -> Home:
-    """Show the next step, the paths, and the map of the course, with a link to each notebook."""
+    """Return the home page: the next step, the paths, and the map of the course with links to notebooks."""
     progress = read()
     found = places(progress, list(headings().values()))
     return Home(found, ways(progress, found), progress.note)
 
 
 def ways(progress: Progress, found: Sequence[Place]) -> tuple[Way, ...]:
-    """Return what is done of each path. found: the places of all notebooks."""
+    """Return the progress on each path. found: the places of all notebooks."""
     by_name = {place.notebook: place for place in found}
 
     def leg(stop: Stop) -> Leg:
@@ -239,7 +240,7 @@ def ways(progress: Progress, found: Sequence[Place]) -> tuple[Way, ...]:
 
 
 def docs_folder() -> Path | None:
-    """Return the folder with the documentation; None in a copy of the course without it."""
+    """Return the folder with the documentation, or None if this copy of the course has none."""
     docs = Path(__file__).resolve().parents[2] / "docs"
     return docs if docs.is_dir() else None
 
@@ -247,7 +248,7 @@ def docs_folder() -> Path | None:
 def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
     """Return each notebook's place, in the course's order.
 
-    Where no notebook is begun, the one after the last that is done is "next", or the first to come.
+    If no notebook is begun, the one after the last that is done is "next", or the first one.
     """
     found: list[Place] = []
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
@@ -282,7 +283,7 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
 
 
 def write_home(work: Path) -> Path:
-    """Write the home page into a learner's folder, with the map as it is now; give the file."""
+    """Write the home page with the current map into a learner's folder; return its path."""
     output = {
         "output_type": "execute_result",
         "execution_count": 1,
@@ -290,7 +291,7 @@ def write_home(work: Path) -> Path:
         "data": {"text/html": home()._repr_html_(), "text/plain": repr(home())},
     }
     if (docs := docs_folder()) and not (shown := work / "docs").exists():
-        with suppress(OSError):  # JupyterLab opens only what is below its own folder
+        with suppress(OSError):  # JupyterLab opens only files inside of its own folder
             shown.symlink_to(docs, target_is_directory=True)
     words = (
         "# Where you are\n\nThis page follows your work while it is open. If it does not change, run "
@@ -331,7 +332,7 @@ def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
 
 @cache
 def title_of(notebook: str) -> str:
-    """Return a notebook's own title, "02 · Blocking send and recv"; its file's name where there is none."""
+    """Return a notebook's own title, "02 · Blocking send and recv", or its file's name if it has none."""
     path = file_of(notebook)
     if path is None:
         return notebook

@@ -1,11 +1,11 @@
-"""The course on a hub: what `course lab` does for one person, done as each person's server starts.
+"""Set up the course on a hub: do what `course lab` does, whenever a person's server starts.
 
     JupyterHub --spawns, REAL_RANKS_HUB=1--> a person's server: this extension
                                                   `--> ~/real-ranks, home page, theme, kernel
 
 A file that `workspace.set_up_jupyter` writes (etc/jupyter/jupyter_server_config.d/real_ranks.json) enables
-this extension in every Jupyter server of the environment. It does nothing where REAL_RANKS_HUB is not 1.
-`course lab` does not need it: it switches on `look` by itself.
+this extension in every Jupyter server of the environment. It does nothing unless REAL_RANKS_HUB is 1.
+`course lab` does not need it, because it enables `look` itself.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def _link_jupyter_server_extension(server: Any) -> None:
     """Set up a person's server before it reads its settings."""
     if not _on_hub():
         return
-    # Whatever this person's server and kernels write is theirs alone, also in /tmp and /dev/shm.
+    # Files that this person's server and kernels write are for this person only, also in /tmp and /dev/shm.
     os.umask(0o077)
     put_programs_first(server)
-    # A kernel's ports are open to all users of a machine, and what it prints is sent to anyone who asks.
-    # "required": with keys from the person's own connection file, or not at all.
+    # A kernel's ports are open to all users of a machine, who could read its output. "required" means that
+    # the connection uses keys from the person's own connection file, or fails.
     server.config.KernelManager.transport_encryption = "required"
     server.config.LabApp.custom_css = True
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
-    """Fill the person's folder and write its home page, then do what `course lab` switches on."""
+    """Fill the person's folder and write its home page, then enable what `course lab` enables."""
     if not _on_hub():
         return
     try:
@@ -48,7 +48,7 @@ def _load_jupyter_server_extension(server: Any) -> None:
         workspace.work.chmod(0o700)
         server.log.info("Real Ranks: %s, %d new", write_home(workspace.work), len(new))
     except (WorkspaceError, OSError) as error:
-        # The person's other work can go on: a server that does not start could not even say so.
+        # The person can do other work, and a server that does not start could not even report this.
         server.log.error("Real Ranks could not fill this person's folder: %s", error)
     look.switch_on(server)
 

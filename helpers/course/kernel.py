@@ -1,11 +1,12 @@
-"""The course's Jupyter kernel: ipykernel, with a rank server that shares its memory of torch.
+"""Run the course's Jupyter kernel: ipykernel, with a rank server that shares torch's memory with it.
 
     import torch, once --fork--> rank server (single thread) --fork--> ranks
-         `--goes on as--> ipykernel
+         `--continues as--> ipykernel
 
-An ordinary kernel and its rank server import torch each: twice the time at the start, and twice the memory.
-`kernels/python3/kernel.json` starts this module; the server extension (`look`) puts it before the ordinary
-kernel of the same name. Where fork is unsafe, or something has started a thread, this is the ordinary kernel.
+An ordinary kernel and its rank server each import torch, which takes twice the time at the start, and twice
+the memory. `kernels/python3/kernel.json` starts this module; the server extension (`look`) gives it
+precedence over the ordinary kernel of the same name. If fork is unsafe, or something has started a thread,
+this is the ordinary kernel.
 """
 
 from __future__ import annotations
@@ -26,28 +27,28 @@ from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.preload_scan import wanted_by
 from helpers.ranks.site import Shared
 
-# Set by jupyter_server to the file of the notebook for which a kernel starts.
+# jupyter_server sets it to the file of the notebook for which a kernel starts.
 _NOTEBOOK = "JPY_SESSION_NAME"
 _MOST_BYTES = 16 << 20
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def main() -> None:
-    """Be a kernel, with the arguments of `ipykernel_launcher`."""
+    """Run a kernel with the arguments of `ipykernel_launcher`."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
-    )  # until there is a cell, a Stop has nothing to stop
+    )  # before the first cell, there is nothing to interrupt
     for name, value in HUGE_PAGES.items():
-        if os.environ.get(name) == value:  # from kernel.json, read when this process began
+        if os.environ.get(name) == value:  # set by kernel.json, and read when this process began
             del os.environ[name]
     if _may_fork():
         _share_torch()
-    # Not before the fork: the rank server needs none of it.
+    # Not before the fork, because the rank server does not need it.
     from ipykernel.kernelapp import IPKernelApp
 
     app: Any = IPKernelApp.instance()
     app.initialize()
-    # `import helpers` in a cell does this in other kernels; here it has been imported already.
+    # In other kernels `import helpers` in a cell does this; here it is already imported.
     from helpers import greet_kernel
 
     greet_kernel()
@@ -62,7 +63,7 @@ def _may_fork() -> bool:
 
 
 def _share_torch() -> None:
-    """Import torch, and what the notebook is about to use of it; fork the rank server."""
+    """Import torch, and those parts of it that the notebook uses; fork the rank server."""
     with _one_blas_thread():
         preload.import_to_share(wanted_by(code_of(os.environ.get(_NOTEBOOK, "")).encode()))
         if len(os.listdir("/proc/self/task")) == 1:
@@ -71,7 +72,7 @@ def _share_torch() -> None:
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Have numpy's OpenBLAS start no threads when it is imported, and as many as usual later on."""
+    """Let numpy's OpenBLAS start no threads during its import, and as many as usual later."""
     given = os.environ.get(_BLAS_THREADS)
     os.environ[_BLAS_THREADS] = "1"
     try:
@@ -88,9 +89,9 @@ def _one_blas_thread() -> Iterator[None]:
 
 
 def code_of(notebook: str) -> str:
-    """Return the text of a notebook's code cells; nothing where there is no such file."""
+    """Return the text of a notebook's code cells, or "" if there is no such file."""
     path = Path(notebook)
-    # A file of the learner's own may be anything: then the first launch imports what it needs.
+    # A learner's own file may contain anything. In that case the first launch imports what it needs.
     with suppress(OSError, NotebookError, AttributeError, TypeError):
         if path.suffix == ".ipynb" and path.stat().st_size <= _MOST_BYTES:
             cells = read_notebook(path)["cells"]

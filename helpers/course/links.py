@@ -1,6 +1,6 @@
-"""Links between notebooks, made from the words that name them: "notebook 05" leads to notebook 05.
+"""Make links between notebooks from the words that name them, such as "notebook 05".
 
-`build` puts them into the learner's copies, so that the solved notebooks stay readable as text.
+`build` inserts them into the learner's copies, so that the solved notebooks stay readable as text.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-# Left alone: fenced blocks, code spans, formulas, links that exist, and headings (a link in a heading
-# would become part of the address that JupyterLab makes for it).
+# Not changed: fenced blocks, code spans, formulas, existing links, and headings (a link in a heading would
+# become part of JupyterLab's address of it).
 _KEPT = r"```.*?```|`[^`\n]*`|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|^#.*?$"
 _NAMED = r"\b[Nn]otebooks? \d\d(?:(?:, | and | or | to |, and )\d\d)*\b"
 _WORDS = re.compile(f"(?P<kept>{_KEPT})|(?P<named>{_NAMED})", re.DOTALL | re.MULTILINE)
@@ -21,12 +21,12 @@ def numbered(files: Iterable[str]) -> dict[str, str]:
 
 
 def linked(markdown: str, files: Mapping[str, str]) -> str:
-    """Return the text with a link wherever it names a notebook of `files`, which are by number."""
+    """Return the text with a link wherever it names a notebook of `files`, which maps numbers to files."""
     return _WORDS.sub(lambda match: match["kept"] or _links(match["named"], files), markdown)
 
 
 def _links(named: str, files: Mapping[str, str]) -> str:
-    """Link "notebook 05" with its word, and in "notebooks 05 and 06" each number by itself."""
+    """Link "notebook 05" with its word; in "notebooks 05 and 06", link each number."""
     pattern = r"\d\d" if named[8:9] == "s" else r"(?:[Nn]otebook )?\d\d"
     return re.sub(pattern, lambda match: _link(match[0], match[0][-2:], files), named)
 

@@ -1,7 +1,7 @@
-"""Notebook files as plain data, always written the same way.
+"""Read notebook files as plain data, and write them always in the same way.
 
-`build` and `outputs` read and write notebooks through this module only, so that a diff of a stored
-notebook shows what changed in the course and nothing else.
+`build` and `outputs` read and write notebooks only through this module, so that a diff of a stored notebook
+shows only what changed in the course.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Notebook = dict[str, Any]
 """A notebook in Jupyter's on-disk format, version 4.5."""
 
 KEPT_CELL_METADATA = frozenset({"deletable", "editable", "jupyter", "tags"})
-"""What an author may say about a cell. Timings, scroll positions and the like are the editor's."""
+"""Metadata of a cell that authors may set. Timings, scroll positions and the like come from editors."""
 
 
 class NotebookError(Exception):
-    """A notebook of the course is not as the course needs it: which, where, and what to do."""
+    """A notebook of the course is not as required; the message says which, where, and what to do."""
 
 
 def read_notebook(path: Path) -> Notebook:
@@ -45,13 +45,13 @@ def write_notebook(path: Path, notebook: Notebook) -> None:
 
 
 def source_of(cell: Notebook) -> str:
-    """Return a cell's source as one string: a file may hold it as a list of lines."""
+    """Return a cell's source as one string, because a file may store it as a list of lines."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)
 
 
 def as_lines(source: str) -> list[str]:
-    """Split a source into the list of lines in which notebook files keep it."""
+    """Split a source into a list of lines, as notebook files store it."""
     return source.splitlines(keepends=True)
 
 
@@ -68,13 +68,13 @@ def notebook_metadata() -> Notebook:
 
 
 def cell_metadata(cell: Notebook) -> Notebook:
-    """Return what a cell's author said about it, without what an editor or a run added."""
+    """Return the metadata that a cell's author set, without that of an editor or a run."""
     metadata = cell.get("metadata", {})
     return {key: value for key, value in metadata.items() if key in KEPT_CELL_METADATA}
 
 
 def check_cell_ids(notebook: Notebook, name: str) -> None:
-    """Raise NotebookError unless every cell has an id of its own (notebook format 4.5)."""
+    """Raise NotebookError unless every cell has a unique id (notebook format 4.5)."""
     seen: dict[str, int] = {}
     for number, cell in enumerate(notebook["cells"], start=1):
         cell_id = cell.get("id")

@@ -1,8 +1,8 @@
-"""Run a solved notebook and store what its cells gave, to be reviewed as a diff.
+"""Run a solved notebook and store its outputs, to be reviewed as a diff.
 
-`course outputs` calls `store_outputs`. A run leaves no trace but the outputs: it works in a scratch
-folder, with a progress file of its own and without live displays, and what differs from run to run
-(timings, versions, the state of widgets) is not stored.
+`course outputs` calls `store_outputs`. A run changes only the outputs: it uses a scratch folder, a separate
+progress file and no live displays, and does not store what differs from run to run (timings, versions, the
+state of widgets).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ CELL_TIMEOUT_S = 300
 
 
 def store_outputs(path: Path) -> None:
-    """Run the notebook in its file's place and write it back with its outputs.
+    """Run the notebook and write it back with its outputs.
 
-    Raises NotebookError, leaving the file as it was, if a cell fails that is not tagged
-    `raises-exception`, or takes longer than CELL_TIMEOUT_S.
+    Raises NotebookError, leaving the file as it was, if a cell that is not tagged `raises-exception` fails,
+    or takes longer than CELL_TIMEOUT_S.
     """
     write_notebook(path, executed(read_notebook(path), path.name))
 
@@ -43,12 +43,12 @@ def store_outputs(path: Path) -> None:
 def executed(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
     """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors.
 
-    live: as a reader's page shows them, with players in place of still pictures.
+    live: with players in place of still pictures, as on a reader's page.
     """
     check_cell_ids(notebook, name)
     node = nbformat.reads(json.dumps(notebook), as_version=4)
     with tempfile.TemporaryDirectory(prefix="real-ranks-outputs-") as scratch:
-        # The kernel is in a folder that holds its notebook, as a learner's is.
+        # The kernel's folder contains the notebook, as a learner's does.
         write_notebook(Path(scratch, name), notebook)
         _execute(node, name, scratch, live)
     stored: Notebook = json.loads(nbformat.writes(node))
@@ -75,13 +75,13 @@ def _execute(node: nbformat.NotebookNode, name: str, scratch: str, live: bool) -
 
 
 def _is_kept(cell: nbformat.NotebookNode) -> bool:
-    """Whether learners get the cell's output with their copy, as a live page shows it."""
+    """Return whether learners get the cell's output with their copy, as a live page shows it."""
     return KEEP_OUTPUT in cell["metadata"].get("tags", ())
 
 
 def _set_live(client: NotebookClient, live: bool) -> None:
-    assert client.kc is not None  # a cell starts, so there is a kernel
-    # sent before the cell, so run before it; silent, so not counted
+    assert client.kc is not None  # a cell starts, so a kernel exists
+    # sent before the cell, so it runs first; silent, so it is not counted
     client.kc.execute(f"import os; os.environ['{LIVE}'] = '{int(live)}'", silent=True)
 
 
@@ -90,5 +90,5 @@ def _kernel_env(scratch: str) -> dict[str, str]:
         LIVE: "0",
         "REAL_RANKS_PROGRESS": str(Path(scratch, ".progress.json")),
     }
-    env.pop("MPLBACKEND", None)  # pictures are for the page, whatever this terminal draws with
+    env.pop("MPLBACKEND", None)  # pictures are for the page, whatever backend this terminal uses
     return env

@@ -1,4 +1,4 @@
-"""HTML that a notebook shows, from the templates next to this file: all that they print is escaped."""
+"""Make HTML for notebooks from the templates next to this file. Everything that they print is escaped."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def page(template: str, **given: Any) -> str:
 
 @cache
 def environment(folder: Path) -> Environment:
-    """Return what reads the templates of a folder."""
-    # Here, as `from helpers import hint` should not wait for what draws pages.
+    """Return the environment that reads the templates of a folder."""
+    # Imported here, so that `from helpers import hint` does not wait for a template engine.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(

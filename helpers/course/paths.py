@@ -1,8 +1,9 @@
-"""The paths through the course: which notebooks, or parts of them, lead to a goal.
+"""Read the paths through the course: the notebooks, or parts of them, that lead to a goal.
 
     paths.toml -> paths() -> home(), next_steps(), `course plan --path`, `course slides --path`, the site
 
-A path may leave out parts of a notebook. A notebook on no path but "everything" is a reference work.
+A path may leave out parts of a notebook. A notebook that is only on the path "everything" is a reference
+work.
 """
 
 from __future__ import annotations
@@ -22,30 +23,31 @@ EVERYTHING = "everything"
 
 @dataclass(frozen=True)
 class Stop:
-    """A notebook on a path. parts: the headings of the parts that belong to it; none: the whole notebook."""
+    """A notebook on a path. parts: the headings of its parts that belong to the path; empty: all of it."""
 
     notebook: str
     parts: tuple[str, ...] = ()
 
     def has(self, title: str) -> bool:
-        """Whether the part under a heading belongs to the path."""
+        """Return whether the part under a heading belongs to the path."""
         return not self.parts or title in self.parts
 
     @property
     def exercises(self) -> tuple[Heading, ...]:
-        """The core exercises of the notebook that belong to the path."""
+        """Return the core exercises of the notebook that belong to the path."""
         own = (each for each in headings().values() if each.notebook == self.notebook)
         return tuple(each for each in own if not each.further and self.has(each.title))
 
     @property
     def link(self) -> str:
-        """The notebook's file: its first cells import what all parts need."""
+        """Return the notebook's file. Its first cells import what all parts need."""
         return f"{self.notebook}.ipynb"
 
 
 @dataclass(frozen=True)
 class LearningPath:
-    """name: of the command line. goal, end: one sentence each. minutes: reading and core exercises."""
+    """A path. name: for the command line. goal, end: one sentence each. minutes: reading and core
+    exercises."""
 
     name: str
     title: str
@@ -55,7 +57,7 @@ class LearningPath:
     stops: tuple[Stop, ...]
 
     def after(self, notebook: str) -> Stop | None:
-        """Return the stop after a notebook; None if it is the last one, or is not on the path."""
+        """Return the stop after a notebook, or None if it is the last one or is not on the path."""
         names = [stop.notebook for stop in self.stops]
         if notebook not in names[:-1]:
             return None
@@ -69,7 +71,7 @@ def names() -> list[str]:
 
 @cache
 def paths() -> Mapping[str, LearningPath]:
-    """Return all paths by name. Raise UnknownExercise for a wrong notebook."""
+    """Return all paths by name. Raise UnknownExercise if one names a notebook that does not exist."""
     return {name: _path(name, **entry) for name, entry in _listed().items()}
 
 
@@ -93,11 +95,11 @@ def _path(
 
 
 def is_reference(notebook: str) -> bool:
-    """Whether a notebook is on no path but the one through all of them."""
+    """Return whether a notebook is only on the path through all notebooks."""
     short = (path for path in paths().values() if path.name != EVERYTHING)
     return not any(stop.notebook == notebook for path in short for stop in path.stops)
 
 
 def hours(minutes: int) -> str:
-    """Return a time as people say it: "40 min", "3 h", "3.5 h"."""
+    """Write a duration in words: "40 min", "3 h", "3.5 h"."""
     return f"{minutes} min" if minutes < 90 else f"{round(minutes / 30) / 2:g} h"

@@ -1,10 +1,10 @@
-"""What a learner has done so far, as data and in one small file.
+"""Store what a learner has done, as data and in one small file.
 
 Checks call `record`, hints `record_hint`, quizzes `record_quiz`; `course progress` shows `read()`.
 The file survives a crash (it is replaced as a whole) and two kernels at once (each of them reads,
-changes and writes it under a lock). A file may have been edited, cut off or written by a different
-version, so `decode` lets nothing through but what it expects. Nothing here fails because of the file: a
-note says what is wrong with it, for the caller to show.
+changes and writes it under a lock). A file may have been edited, truncated or written by a different
+version, so `decode` accepts only what it expects. No function fails because of the file: a note, which the
+caller shows, says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from helpers.course.workspace import WorkspaceError, find_workspace
 
 LOCK_TIMEOUT_S = 2.0
 MAX_BYTES = 1 << 20
-"""Many times what the whole course can fill. A larger file is not ours."""
+"""Many times the size of a complete course's file. A larger file is not ours."""
 
 NO_LOCKS_HERE = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -61,7 +61,7 @@ class Attempts:
 
 @dataclass(frozen=True)
 class QuizAnswers:
-    """All answers to one quiz, by option number from 0; `correct` says whether any was right."""
+    """All answers to one quiz, as option numbers from 0. `correct` says whether any was right."""
 
     tries: Count
     first_choice: Count
@@ -72,9 +72,9 @@ class QuizAnswers:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a learner has done: attempts by exercise, hints seen by exercise, answers by quiz.
+    """A learner's progress: attempts and hints seen by exercise, and answers by quiz.
 
-    `note` is what to tell the learner about the file itself; it is never stored.
+    `note` is a message to the learner about the file itself; it is never stored.
     """
 
     exercises: Mapping[str, Attempts] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Progress:
     note: str = ""
 
     def has_passed(self, exercise: str) -> bool:
-        """Whether some check of an exercise gave all points."""
+        """Return whether a check of an exercise gave all points."""
         attempts = self.exercises.get(exercise)
         return attempts is not None and attempts.best.share >= 1
 
@@ -95,7 +95,7 @@ class Progress:
         return replace(self, exercises={**self.exercises, exercise: attempts})
 
     def with_hint(self, exercise: str, level: int) -> Progress:
-        """Return the progress after the first `level` hints of an exercise were seen."""
+        """Return the progress after the first `level` hints of an exercise were shown."""
         seen = max(level, self.hints.get(exercise, 0))
         return replace(self, hints={**self.hints, exercise: seen})
 
@@ -113,14 +113,14 @@ class Progress:
 
 
 def encode(progress: Progress) -> str:
-    """Write the progress as text."""
+    """Return the progress as text."""
     content = asdict(progress)
     del content["note"]
     return json.dumps({"version": 1, **content}, indent=1, sort_keys=True) + "\n"
 
 
 class _File(msgspec.Struct):
-    """What the file holds: all of it must be there, and of these kinds."""
+    """The file's content. All of it must exist, with these types."""
 
     version: Literal[1]
     exercises: dict[str, Attempts]
@@ -129,7 +129,7 @@ class _File(msgspec.Struct):
 
 
 def decode(text: str) -> Progress:
-    """Read the progress back. Raises ProgressFormatError on any other text, saying why."""
+    """Return the progress in a text. Raises ProgressFormatError, with the reason, for any other text."""
     try:
         content = msgspec.json.decode(text, type=_File)
     except msgspec.ValidationError as error:
@@ -142,7 +142,7 @@ def decode(text: str) -> Progress:
 
 
 def progress_file() -> Path:
-    """Return the file: $REAL_RANKS_PROGRESS, else .progress.json in the folder in which this person works."""
+    """Return the file: $REAL_RANKS_PROGRESS, otherwise .progress.json in this person's working folder."""
     if named := os.environ.get("REAL_RANKS_PROGRESS"):
         return Path(named)
     try:
@@ -152,23 +152,23 @@ def progress_file() -> Path:
 
 
 def record(exercise: str, outcome: str, points: float, out_of: float) -> str:
-    """Record how a check ended. Returns a note for the learner, empty if all is well."""
+    """Record how a check ended. Return a note for the learner, or ""."""
     score = Score(outcome, float(points), float(out_of), _now())
     return _update(lambda progress: progress.with_score(exercise, score))
 
 
 def record_hint(exercise: str, level: int) -> str:
-    """Record that the first `level` hints of an exercise were seen. Returns a note, as `record`."""
+    """Record that the first `level` hints of an exercise were shown. Return a note, as `record` does."""
     return _update(lambda progress: progress.with_hint(exercise, level))
 
 
 def record_quiz(quiz: str, choice: int, correct: bool) -> str:
-    """Record an answer to a quiz, by option number from 0. Returns a note, as `record`."""
+    """Record an answer to a quiz, as an option number from 0. Return a note, as `record` does."""
     return _update(lambda progress: progress.with_answer(quiz, choice, correct, _now()))
 
 
 def read() -> Progress:
-    """Read the learner's progress. Its `note` says if the file was unreadable; then it is empty."""
+    """Return the learner's progress. If the file is unreadable, it is empty and its `note` says so."""
     path = progress_file()
     try:
         if not path.exists():
@@ -180,7 +180,7 @@ def read() -> Progress:
 
 
 def _read_only(path: Path, error: OSError) -> Progress:
-    """Read the file where it cannot be locked: another user's, or on a read-only disk."""
+    """Read a file that cannot be locked, because it is another user's or on a read-only disk."""
     try:
         return _read(path)
     except (OSError, ProgressFormatError):
@@ -203,7 +203,7 @@ def _update(change: Callable[[Progress], Progress]) -> str:
 
 
 def _load(path: Path) -> Progress:
-    """Read the file under the lock. A damaged one is kept under another name and not used."""
+    """Read the file under the lock. A damaged file is renamed and not used."""
     try:
         return _read(path)
     except FileNotFoundError:
@@ -225,7 +225,7 @@ def _read(path: Path) -> Progress:
 
 
 def _store(path: Path, text: str) -> None:
-    # The new content is on the disk before it takes the name: a crash leaves the old or the new.
+    # The new content is on disk before it gets the name, so a crash leaves the old or the new file.
     partial = path.with_name(f"{path.name}.partial")
     with partial.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -244,9 +244,11 @@ def _move_aside(path: Path) -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the file's lock. Raises TimeoutError, an OSError, if another holds it for long."""
-    import fcntl  # not on native Windows, where importing the course must still say "use WSL"
+    # not available on native Windows, where importing the course must still say "use WSL"
+    import fcntl
 
-    # A file of its own: the progress file is replaced, and a lock on the old one would lock nobody.
+    # A separate file, because the progress file is replaced, and a lock on the old file would have no
+    # effect.
     with path.with_name(f"{path.name}.lock").open("a") as lock:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:

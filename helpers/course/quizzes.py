@@ -1,9 +1,9 @@
-"""`predict("id")`: a question to answer before running the cell that shows the answer.
+"""`predict("id")`: ask a question before the reader runs the cell that shows the answer.
 
-Notebooks call `predict`, which shows radio buttons where widgets work and text everywhere else: a `QuizView`
-offers both, and the page takes the one it can show. While notebooks are run to be stored or compared, only
-the text is given: the ids of widgets are new in every kernel.
-The quizzes are data, one TOML file for each notebook, so that no answer is in a notebook:
+Notebooks call `predict`, which shows radio buttons where widgets work, and otherwise text: a `QuizView`
+offers both, and the page shows what it can. When notebooks are run to be stored or compared, there is only
+the text, because the ids of widgets are new in every kernel. The quizzes are data, one TOML file for each
+notebook, so that no answer is in a notebook:
 
     [[quiz]]
     id = "two-sends"
@@ -40,14 +40,14 @@ QUIZ_DIR = Path(__file__).parent / "quizzes"
 
 
 class QuizFileError(Exception):
-    """A quiz file is not as described above: which file, which quiz, what is wrong."""
+    """A quiz file is not as described above; the message names the file, the quiz and the error."""
 
 
 class UnknownQuiz(LookupError):
     """No quiz has this id."""
 
     def _render_traceback_(self) -> list[str]:
-        # IPython shows these lines in place of a traceback: a mistyped id needs no frames.
+        # IPython shows these lines in place of a traceback, because a mistyped id needs no frames.
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -66,7 +66,7 @@ class Quiz(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return ascii_lowercase[: len(self.options)]
 
     def text(self) -> str:
-        """Return the question as plain text, always the same, without the answer."""
+        """Return the question as plain text, without the answer."""
         options = [
             f"  {letter}) {option}"
             for letter, option in zip(self.letters, self.options, strict=True)
@@ -81,17 +81,18 @@ class Quiz(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def judge(self, choice: int) -> str:
-        """Say in words whether an option is right, and why. A wrong one may be tried again."""
+        """Return whether an option is right, and why, in words. A wrong one may be tried again."""
         letter = self.letters[choice]
         if choice == self.answer:
             return f"{letter}) Right. {self.why.strip()}"
-        # A line of its own leads on without giving the answer away; else the reason has to.
+        # An option's own line helps without giving the answer away. Without it, the general reason is
+        # shown.
         because = self.wrong[choice] if self.wrong else ""
         return f"{letter}) Wrong. {because.strip() or self.why.strip()}"
 
 
 def answer_quiz(quiz: Quiz, choice: int) -> str:
-    """Record an answer and give what to tell the learner."""
+    """Record an answer and return the reply to the learner."""
     from helpers.course.progress import record_quiz
 
     note = record_quiz(quiz.id, choice, choice == quiz.answer)
@@ -99,7 +100,7 @@ def answer_quiz(quiz: Quiz, choice: int) -> str:
 
 
 def find_quiz(quizzes: Mapping[str, Quiz], quiz_id: str) -> Quiz:
-    """Find a quiz by its id. Raises UnknownQuiz, naming the ids that come close."""
+    """Return the quiz with this id. Raises UnknownQuiz with the most similar ids."""
     if quiz_id in quizzes:
         return quizzes[quiz_id]
     close = difflib.get_close_matches(str(quiz_id), quizzes, n=3, cutoff=0.5)
@@ -166,9 +167,9 @@ def _problem(quiz: Quiz) -> str:
 
 
 def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
-    """Show a quiz; or answer it by the letter of an option, where buttons do not work.
+    """Show a quiz or, where buttons do not work, answer it by the letter of an option.
 
-    Raises UnknownQuiz with the nearest ids if there is no such quiz.
+    Raises UnknownQuiz with the most similar ids if there is no such quiz.
     """
     quiz = find_quiz(load_quizzes(), quiz_id)
     if answer is None:
@@ -181,7 +182,7 @@ def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
 
 @dataclass(frozen=True, repr=False)
 class QuizView:
-    """A quiz that shows itself. Each display has buttons of its own; any answer may be retried."""
+    """A quiz that displays itself. Each display has its own buttons; any answer may be retried."""
 
     quiz: Quiz
 
@@ -200,7 +201,7 @@ _WRAPPED = (
 
 
 def quiz_widget(quiz: Quiz) -> Any:
-    """Make the widget: question, radio buttons (none chosen), a Check button, and the answer."""
+    """Return a widget with the question, radio buttons (none chosen), a Check button, and the answer."""
     import ipywidgets as widgets
 
     labels = [
@@ -210,7 +211,7 @@ def quiz_widget(quiz: Quiz) -> Any:
     choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "auto"})
     choices.add_class("rr-choices")
     button = widgets.Button(description="Check", tooltip="Check the chosen answer")
-    # Not a widget of HTML: JupyterLab opens the links of an output itself, and reloads its page for others.
+    # Not an HTML widget: JupyterLab opens the links of an output itself, but reloads its page for others.
     feedback = widgets.Output()
 
     def on_check(_: object) -> None:
@@ -236,7 +237,7 @@ def judged_html(quiz: Quiz, choice: int) -> str:
 
 
 def _onward(quiz_id: str) -> str:
-    """Return a link to the cell that shows the answer: the next one, if it is code. Else nothing."""
+    """Return a link to the next cell, which shows the answer, if it is code; otherwise ""."""
     name = next((name for name, ids in quizzes_of_notebooks().items() if quiz_id in ids), "")
     for asking, after in pairwise(cells_of(name)):
         if f'predict("{quiz_id}")' in source_of(asking):

@@ -1,7 +1,7 @@
-"""`show_me(fn)`: the reference solution next to one's own, and what the ranks of both did.
+"""`show_me(fn)`: show the reference solution next to one's own, and what the ranks of both did.
 
-Meant for after passing, or for a learner who wants to see it: the call is recorded in the progress file, like
-a last hint. Where this copy of the course has no solutions, it says so.
+It is meant for after passing, or for a learner who wants to see the solution: the call is recorded in the
+progress file, like a last hint. If this copy of the course has no solutions, the text says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKS = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION[ \t]*\n?", re.MULTILINE)
 
 @dataclass(frozen=True, repr=False)
 class SideBySide:
-    """Two answers to one exercise, each with the run of its check where ranks answered."""
+    """Two answers to one exercise, each with the run of its check if ranks called it."""
 
     title: str
     own: str
@@ -52,7 +52,7 @@ class SideBySide:
 
 
 def show_me(asked: Any) -> SideBySide | Told:
-    """Show the reference solution of an exercise next to the answer of this notebook, both tried.
+    """Check the reference solution of an exercise and the answer of this notebook, and show both.
 
     asked: the exercise's function, its name or its number ("2.1"). Raises UnknownExercise.
     """

@@ -1,9 +1,9 @@
-"""`make site`: the whole course as static pages, to play with before installing anything.
+"""`make site`: write the whole course as static pages, to try before installing anything.
 
     solutions/ -> run -> sources as handed out, outputs of the run -> one page a notebook
     shown_first() -> run -> players and an explorer -> index.html, with the paths
 
-Players and explorers are plain HTML with a script of their own, so they work there too, without a server.
+Players and explorers are plain HTML with their own scripts, so they also work without a server.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _VARIANTS = (
     ("Messages to rank 3 are slow", "Break(4, slow=3)"),
     ("Rank 1 leaves out its send", "Break(4, dropped=(1, 1))"),
 )
-"""What the landing page shows of `break_it`: each is a run of the function with which notebook 00 opens."""
+"""What the landing page shows of `break_it`: each is a run of the function at the start of notebook 00."""
 _NOTEBOOK = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
 
 
 @dataclass(frozen=True)
 class _Page:
-    """One notebook in the list. minutes: of its exercises."""
+    """One notebook in the list. minutes: for its exercises."""
 
     file: str
     title: str
@@ -52,7 +52,7 @@ def build_site(
     """Write a page for each solved notebook, or those named by number, and index.html. Return the files.
 
     Exercises appear as stubs, as learners get them. run: run the notebooks first, so that timelines play;
-    otherwise outputs are the still ones that are stored.
+    otherwise the stored outputs are used, which are still.
     """
     out.mkdir(parents=True, exist_ok=True)
     sources = sorted(solutions.glob("*.ipynb"))
@@ -75,7 +75,7 @@ def build_site(
 
 
 def shown_first(first: Notebook) -> dict[str, str]:
-    """Run what the landing page shows; return it as HTML, by title. first: notebook 00."""
+    """Run what the landing page shows; return it as HTML by title. first: notebook 00."""
     opening = next(cell for cell in first["cells"] if _is_kept(cell))
     called = (
         "from helpers import break_it, timeline\nfrom helpers.explorers.break_it import Break\n\n"
@@ -126,7 +126,7 @@ def _page(stem: str, notebook: Notebook) -> _Page:
 
 
 def _opening(notebook: Notebook) -> str:
-    """Return the picture that the course opens with, as HTML; "" where the notebook has none."""
+    """Return the first picture of the course as HTML, or "" if the notebook has none."""
     return next((_html(cell) for cell in notebook["cells"] if _is_kept(cell)), "")
 
 
@@ -135,7 +135,7 @@ def _is_kept(cell: Notebook) -> bool:
 
 
 def _html(cell: Notebook) -> str:
-    """Return what a cell shows, as HTML; "" where it shows nothing of that kind."""
+    """Return what a cell shows as HTML, or "" if it shows nothing of that kind."""
     for output in cell["outputs"]:
         html = output.get("data", {}).get("text/html", "")
         if html:

@@ -1,4 +1,4 @@
-"""A short text for the learner that displays itself: Markdown in a notebook, plain elsewhere."""
+"""Display a short text for the learner: as Markdown in a notebook, as plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import html
 import re
 from dataclasses import dataclass
 
-# Two line breaks would be far apart: ipywidgets makes each line as high as a button.
+# Two line breaks would be a large gap, because ipywidgets makes each line as high as a button.
 _GAP = '<span style="display: block; height: 0.6em"></span>'
 
 
 @dataclass(frozen=True, repr=False)
 class Told:
-    """What `hint` and an answered quiz give back. The same text each time, so it can be stored."""
+    """The result of `hint` and of an answered quiz. It is always the same text, so that it can be stored."""
 
     text: str
 
@@ -24,10 +24,10 @@ class Told:
 
 
 def to_html(text: str) -> str:
-    """Turn such a text into HTML: paragraphs, `code`, **bold**, links to notebooks and fenced code."""
+    """Return such a text as HTML: paragraphs, `code`, **bold**, links to notebooks and fenced code."""
     parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", html.escape(text), flags=re.DOTALL | re.MULTILINE)
     for index, part in enumerate(parts):
-        if index % 2:  # what stood between fences
+        if index % 2:  # the text between fences
             parts[index] = f"<pre>{part.rstrip()}</pre>"
         else:
             part = re.sub(r"`([^`]+)`", r"<code>\1</code>", part.strip())

@@ -26,9 +26,9 @@ LOOK_EVERY_S = 0.3
 
 
 def watch(folder: Path) -> None:
-    """Check what is saved in a folder, until Ctrl-C: print each verdict, and the exercise that comes next."""
+    """Check the notebooks saved in a folder until Ctrl-C: print each verdict, and the next exercise."""
     seen = {path: _stamp(path) for path in folder.glob("*.ipynb")}
-    # As they stand: only what is saved from now on counts.
+    # The current state, because only what is saved from now on counts.
     before: dict[Path, Mapping[str, str]] = {p: _sources(_answers(p)[1]) for p in seen}
     print(
         f"Watching {folder}: each time you save a notebook, the exercises that you changed are checked. "
@@ -44,7 +44,7 @@ def watch(folder: Path) -> None:
 
 
 def saved(folder: Path, seen: dict[Path, tuple[int, int]]) -> Iterator[Path]:
-    """Give each notebook of the folder once it is not as it was `seen`, forever."""
+    """Yield each notebook of the folder that differs from `seen`, forever."""
     while True:
         for path in sorted(folder.glob("*.ipynb")):
             stamp = _stamp(path)
@@ -55,7 +55,7 @@ def saved(folder: Path, seen: dict[Path, tuple[int, int]]) -> Iterator[Path]:
 
 
 def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
-    """Check the exercises of a notebook that are not as `before`; return all as they are now, by name."""
+    """Check the exercises of a notebook that differ from `before`; return all current sources by name."""
     exercises, found = _answers(path)
     now = _sources(found)
     for index, exercise in enumerate(exercises):
@@ -75,12 +75,12 @@ def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
 def _answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Problem]]:
     try:
         return answers_in(path)
-    except (UnreadableNotebook, OSError):  # another file, or one that is being written: next time
+    except (UnreadableNotebook, OSError):  # not a notebook, or still being written
         return [], {}
 
 
 def _sources(found: Mapping[str, Answer | Problem]) -> dict[str, str]:
-    """Return what there is of each answer by name: its source, or why it has none; "" for a stub."""
+    """Return each answer by name: its source, why it has none, or "" for a stub."""
     return {
         name: answer.source
         if isinstance(answer, Answer)

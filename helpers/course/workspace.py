@@ -1,10 +1,11 @@
-"""The learner's own folder: filled once, never overwritten.
+"""Fill the learner's own folder once, and never overwrite it.
 
 `course lab` calls `fill` and opens JupyterLab there; `course reset` calls `reset`.
 
     notebooks/NN_topic.ipynb  --copied once-->  work/NN_topic.ipynb
 
-The folder belongs to a person, not to the installation: on a hub many people share one copy of the course.
+The folder belongs to a person, not to the installation, because many people on a hub share one copy of the
+course.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from pathlib import Path
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 
 LOOK = ("--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True")
-"""Options of JupyterLab that let pictures follow its theme and the home page follow the work."""
+"""Options with which JupyterLab's pictures adapt to its theme, and the home page to the progress."""
 
 
 class WorkspaceError(Exception):
-    """The learner's folder cannot be filled or reset: why, and what to do."""
+    """The learner's folder cannot be filled or reset; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where a copy of the course keeps its notebooks, solutions and the learner's work."""
+    """The folders of notebooks, solutions and the learner's work, for one copy of the course."""
 
     root: Path
 
@@ -46,10 +47,10 @@ class Workspace:
 
     @property
     def work(self) -> Path:
-        """The folder of the person who runs this process.
+        """Return the folder of the person who runs this process.
 
-        $REAL_RANKS_WORK if it is set; else `work/` in the course's folder, if that is this person's own;
-        else `~/real-ranks`.
+        It is $REAL_RANKS_WORK if that is set, otherwise `work/` in the course's folder if that is this
+        person's own, otherwise `~/real-ranks`.
         """
         if named := os.environ.get("REAL_RANKS_WORK"):
             return Path(named).expanduser().absolute()
@@ -58,10 +59,10 @@ class Workspace:
 
 
 def _is_own(folder: Path) -> bool:
-    """Whether a folder, or the one in which it would be made, is this person's and can be written.
+    """Return whether a folder, or its parent if it does not exist, is this person's and writable.
 
-    Another person's folder is never used, even where its permissions would allow it. Root counts as the
-    owner of everything: in a container the only user is often root, and the course is a mounted folder of
+    Another person's folder is never used, even if its permissions would allow it. Root counts as the owner
+    of everything, because in a container the only user is often root, and the course is a mounted folder of
     the host's user.
     """
     existing = folder if folder.exists() else folder.parent
@@ -72,7 +73,7 @@ def _is_own(folder: Path) -> bool:
 def find_workspace() -> Workspace:
     """Return the folder that this installation of the course runs from.
 
-    Raises WorkspaceError where the package was installed without the notebooks next to it.
+    Raises WorkspaceError if the package was installed without the notebooks next to it.
     """
     workspace = Workspace(Path(__file__).resolve().parents[2])
     if not (workspace.notebooks.is_dir() or workspace.solutions.is_dir()):
@@ -84,7 +85,7 @@ def find_workspace() -> Workspace:
 
 
 def fill(workspace: Workspace) -> list[Path]:
-    """Copy every notebook that the learner's folder does not have yet. Returns the new files."""
+    """Copy every notebook that the learner's folder lacks. Return the new files."""
     work = _made(workspace)
     return [
         target
@@ -94,11 +95,11 @@ def fill(workspace: Workspace) -> list[Path]:
 
 
 def trusted(notebook: Path) -> bool:
-    """Sign a notebook that the course has made: JupyterLab runs scripts only in what it trusts."""
-    import nbformat  # here: most commands need neither
+    """Sign a notebook that the course has made, because JupyterLab runs scripts only in trusted ones."""
+    import nbformat  # imported here, because most commands do not need it
     from nbformat.sign import NotebookNotary
 
-    # Without a signature the picture stands still, and nothing else is lost.
+    # Without a signature the picture does not move, but nothing else is lost.
     with contextlib.suppress(OSError, ValueError, sqlite3.Error):
         notary = NotebookNotary()
         with contextlib.closing(notary.store):
@@ -109,8 +110,8 @@ def trusted(notebook: Path) -> bool:
 def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
     """Bring one notebook back as it was handed out, keeping the learner's file next to it.
 
-    `which` is a number ("2", "02") or a name. Returns the fresh notebook and where the old one is
-    now, None if there was none. Raises WorkspaceError if `which` names no notebook.
+    `which` is a number ("2", "02") or a name. Return the fresh notebook and the new path of the old one, or
+    None if there was none. Raises WorkspaceError if `which` names no notebook.
     """
     source = find_notebook(workspace.notebooks, which)
     target = _made(workspace) / source.name
@@ -121,7 +122,7 @@ def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
 
 
 def _made(workspace: Workspace) -> Path:
-    """Return the person's folder, made if need be. Raises WorkspaceError where it cannot be written."""
+    """Return the person's folder, created if necessary. Raises WorkspaceError if it is not writable."""
     work = workspace.work
     try:
         work.mkdir(parents=True, exist_ok=True)
@@ -138,7 +139,7 @@ def _made(workspace: Workspace) -> Path:
 
 
 def find_notebook(folder: Path, which: str) -> Path:
-    """Find the one notebook of a folder that a number or a name means. Raises WorkspaceError."""
+    """Return the one notebook of a folder that has this number or name. Raises WorkspaceError."""
     wanted = Path(which).name.removesuffix(".ipynb")
     for path in sorted(folder.glob("*.ipynb")):
         number = path.stem.partition("_")[0]
@@ -149,14 +150,14 @@ def find_notebook(folder: Path, which: str) -> Path:
 
 
 def cells_of(notebook: str) -> list[Notebook]:
-    """Return the cells of a notebook of the course, by its name; none where the file is not at hand."""
+    """Return the cells of a notebook of the course, by its name, or [] if its file is missing."""
     path = file_of(notebook)
     return [] if path is None else read_notebook(path)["cells"]
 
 
 @cache
 def cells_with(notebook: str, pattern: str) -> Mapping[str, str]:
-    """Return ids of cells, at which JupyterLab opens a notebook, by what the pattern's group finds there."""
+    """Return cells' ids, at which JupyterLab can open a notebook, by what the pattern's group finds."""
     return {
         found: cell.get("id", "")
         for cell in cells_of(notebook)
@@ -165,7 +166,7 @@ def cells_with(notebook: str, pattern: str) -> Mapping[str, str]:
 
 
 def file_of(notebook: str) -> Path | None:
-    """Return a notebook's file as it is handed out; its solution where that is all there is."""
+    """Return a notebook's file as learners get it, or its solution if only that exists."""
     try:
         workspace = find_workspace()
     except (WorkspaceError, OSError):
@@ -177,7 +178,7 @@ def file_of(notebook: str) -> Path | None:
 def _copy_if_new(source: Path, target: Path) -> bool:
     content = source.read_bytes()
     try:
-        with target.open("xb") as file:  # "x": never overwrite, even if it appeared just now
+        with target.open("xb") as file:  # "x": never overwrite a file, even if it appeared just now
             file.write(content)
     except FileExistsError:
         return False
@@ -192,12 +193,13 @@ def _move_aside(path: Path) -> Path:
 
 
 def set_up_jupyter() -> None:
-    """Set up this environment's Jupyter for learners, where nobody has set it up otherwise.
+    """Set up this environment's Jupyter for learners, unless it has been configured differently.
 
-    JupyterLab does not ask a newcomer about its news feed, which it would fetch from afar; and it saves
-    widgets with their notebook: a quiz of yesterday would else be an error message. Exported pages have
-    quizzes and hints as text. Jupyter servers load `hub`, which does nothing but on a hub. (Written here and
-    not by pip, which leaves such files out where a package is installed in editable mode, as this one is.)
+    JupyterLab does not ask newcomers about its news feed, which it would fetch from the network. It saves
+    widgets with their notebook, because yesterday's quiz would otherwise be an error message. Exported
+    pages have quizzes and hints as text. Jupyter servers load `hub`, which does nothing unless it runs on a
+    hub. (Written here and not by pip, which omits such files for a package in editable mode, like this
+    one.)
     """
     etc = Path(sys.prefix, "etc", "jupyter")
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
@@ -206,7 +208,7 @@ def set_up_jupyter() -> None:
     _write_new(Path(sys.prefix, "share", "jupyter", "lab", "settings", "overrides.json"), saved)
     enabled = {"ServerApp": {"jpserver_extensions": {"helpers.course.hub": True}}}
     _write_new(etc / "jupyter_server_config.d" / "real_ranks.json", enabled)
-    # The menu of JupyterLab exports by the server's settings, `jupyter nbconvert` by its own.
+    # JupyterLab's menu exports by the server's settings, `jupyter nbconvert` by its own.
     exported = {"HTMLExporter": {"preprocessors": ["helpers.course.export.PlainWidgets"]}}
     _write_new(etc / "jupyter_server_config.d" / "real_ranks_export.json", exported)
     _write_new(etc / "jupyter_nbconvert_config.json", exported)
@@ -215,6 +217,6 @@ def set_up_jupyter() -> None:
 def _write_new(path: Path, settings: Mapping[str, object]) -> None:
     if path.exists():
         return
-    with contextlib.suppress(OSError):  # no more than a comfort
+    with contextlib.suppress(OSError):  # no more than a convenience
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")

@@ -33,7 +33,7 @@ _NOTHING = "nothing"
 
 @dataclass(frozen=True)
 class Block:
-    """One tensor as rows of short texts. `hidden`: it has more than is shown."""
+    """One tensor as rows of short texts. `hidden`: the tensor has more than is shown."""
 
     rows: tuple[tuple[str, ...], ...]
     flat: bool
@@ -56,16 +56,16 @@ class Block:
 
 
 Side = tuple[Block, ...]
-"""What one rank has at one time. Empty: nothing."""
+"""What one rank has at one time. It may be empty."""
 
 
 def before_after(run: Run, *, title: str | None = None) -> Picture:
     """Draw a run in which each rank returned (before, after).
 
     before, after: a tensor or number, a list of them (drawn side by side), or None for "nothing".
-    Return a copy (`x.clone()`) as `before`, for most collectives write into their tensor. A number
-    that occurs in the `before` of exactly one rank, or in a rank's own, is drawn as that rank's; others
-    are new. Raises ValueError if a rank returned anything but a pair.
+    Return a copy (`x.clone()`) as `before`, because most collectives write into their tensor. If a number
+    occurs in the `before` of exactly one rank, or in a rank's own, it is drawn as that rank's; others are
+    new. Raises ValueError if a rank returned anything but a pair.
     """
     pairs = [_pair(run, rank) for rank in range(min(run.world_size, _MOST_RANKS))]
     homes = _homes([before for before, _ in pairs])
@@ -86,7 +86,7 @@ def before_after(run: Run, *, title: str | None = None) -> Picture:
 
 
 def blocks_of(value: Any) -> Side:
-    """Return what one rank had as blocks: one for a tensor or number, several for a list."""
+    """Return a rank's value as blocks: one for a tensor or number, several for a list."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)):
@@ -105,7 +105,7 @@ def _pair(run: Run, rank: int) -> tuple[Side, Side]:
 
 
 def _block(value: Any) -> Block:
-    """Write a tensor of any shape as a small matrix: all dimensions but the last are its rows."""
+    """Write a tensor of any shape as a small matrix: its rows are all dimensions but the last."""
     shape = tuple(getattr(value, "shape", ()))
     if not hasattr(value, "reshape") or not shape:
         item = value.item() if hasattr(value, "item") else value
@@ -126,7 +126,7 @@ def _number(value: Any) -> str:
 
 
 def _homes(before: Sequence[Side]) -> dict[str, set[int]]:
-    """Give, for each number, the ranks that had it before."""
+    """Return, for each number, the ranks that had it before."""
     homes: dict[str, set[int]] = {}
     for rank, side in enumerate(before):
         for block in side:
@@ -136,7 +136,7 @@ def _homes(before: Sequence[Side]) -> dict[str, set[int]]:
 
 
 def _home(text: str, rank: int, homes: dict[str, set[int]]) -> int | None:
-    """Return the rank that a number came from; None where nobody, or more than one other, had it."""
+    """Return the rank that a number came from, or None if it is unknown or ambiguous."""
     had = homes.get(text, set())
     return rank if rank in had else next(iter(had)) if len(had) == 1 else None
 
@@ -190,7 +190,7 @@ def _draw_block(
             edgecolor=look.color if look else INK, linewidth=0.9,
         )  # fmt: skip
         axes.add_patch(frame)
-        if look:  # hatched at the edge only: figures on a hatch are hard to read
+        if look:  # hatch the edge only, because figures on a hatch are hard to read
             edge = Rectangle(
                 (x, y), 0.16, 1, facecolor="white", edgecolor=look.color, hatch=look.hatch,
                 linewidth=0.6,

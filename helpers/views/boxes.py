@@ -1,4 +1,4 @@
-"""HTML for results, with styles that JupyterLab keeps in a notebook that it does not trust: inline ones.
+"""Write HTML for results with inline styles, which JupyterLab keeps even in untrusted notebooks.
 
 Grays are translucent, so that both light and dark themes show them.
 """
@@ -18,7 +18,7 @@ def div(content: str, style: str = "") -> str:
 
 
 def muted(text: str) -> str:
-    """Return a line of text that is not the first thing to read."""
+    """Return a line of text that is less important than the others."""
     return div(escape(text), "opacity: 0.7; font-size: 90%")
 
 

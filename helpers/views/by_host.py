@@ -1,6 +1,6 @@
-"""Which ranks are on which host, and what is sent between hosts: in words, for every view.
+"""Describe which ranks are on which host, and what is sent between hosts, for every view.
 
-Empty where all ranks ran on this machine: then views are what they are without hosts.
+The results are empty if all ranks ran on this machine; views then do not mention hosts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NAME = 60
 
 
 def host_lines(trace: Trace) -> list[str]:
-    """Say which ranks each host has, and how many messages and collectives are between hosts."""
+    """Return lines with each host's ranks, and with the numbers of messages and collectives between hosts."""
     if not trace.hosts:
         return []
     hosts = [f"{one_line(host, _NAME)}: {_ranks(ranks)}" for host, ranks in trace.by_host.items()]
@@ -34,12 +34,12 @@ def host_lines(trace: Trace) -> list[str]:
 
 
 def starts(hosts: Sequence[str]) -> dict[int, str]:
-    """Return where, in rank order, another host begins: rank -> host. hosts: of each rank."""
+    """Return the first rank of each host after the first: rank -> host. hosts: of each rank."""
     return {rank: host for rank, host in enumerate(hosts) if not rank or host != hosts[rank - 1]}
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    """Write ranks, those in a row by the first and the last."""
+    """Write ranks; consecutive ones are written as a range."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if len(ranks) > 2 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):

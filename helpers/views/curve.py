@@ -1,4 +1,4 @@
-"""Measured curves: one line for each series, on linear or logarithmic axes."""
+"""Draw measured curves: one line for each series, on linear or logarithmic axes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def curves(
     log: str = "",
     title: str | None = None,
 ) -> Picture:
-    """Draw each series of (x, y) points as a line of its own.
+    """Draw each series of (x, y) points as a separate line.
 
-    x, y: what the axes show, with units. log: the axes that are logarithmic: "", "x", "y" or "xy".
-    The text names the series and their lengths; it holds no measured value.
+    x, y: the labels of the axes, with units. log: the axes that are logarithmic: "", "x", "y" or "xy". The
+    text names the series and their lengths; it contains no measured value.
     """
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
@@ -46,9 +46,9 @@ def curves(
     if all(isinstance(point[0], int) for points in series.values() for point in points):
         from matplotlib.ticker import MaxNLocator
 
-        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # there is no step 2.5
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # without a step of 2.5
     for axis, scale in enumerate((axes.set_xscale, axes.set_yscale)):
-        # A fit to times of a busy machine can be negative throughout; matplotlib would warn.
+        # A fit to times from a busy machine can be negative everywhere; matplotlib would warn about it.
         if "xy"[axis] in log and any(point[axis] > 0 for line in series.values() for point in line):
             scale("log")
     axes.grid(True, color="#DDDDDD")
@@ -61,7 +61,7 @@ def curves(
 
 
 def _alike(points: Sequence[tuple[float, float]], later: Sequence[tuple[float, float]]) -> bool:
-    """Say whether a series lies under a later one: then it is drawn broad, to be seen at all."""
+    """Return whether a later series covers this one, which is then drawn broader to be visible."""
     near = 1e-3 * max((abs(y) for _, y in later), default=0)
     return len(points) == len(later) and all(
         a[0] == b[0] and abs(a[1] - b[1]) <= near for a, b in zip(points, later, strict=True)

@@ -11,10 +11,10 @@ from helpers.views.picture import Picture, new_figure
 from helpers.views.plain import one_line, plural
 
 FLOOR = 1e-17
-"""Where a difference of exactly zero is drawn: a logarithmic axis has no zero."""
+"""Where a difference of exactly zero is drawn, because a logarithmic axis has no zero."""
 
 _ROUNDING = 1e-13
-"""Differences below come from the order of additions in float64, and from nothing else."""
+"""Smaller differences come only from the order of additions in float64."""
 
 
 def divergence(
@@ -25,9 +25,9 @@ def divergence(
 ) -> Picture:
     """Draw, for each pair of trainings, the largest difference of a weight after every step.
 
-    pairs: name -> (weights after each step, those of the other training); a training's weights
-    are a tensor a step. target: a difference that is allowed, drawn as a line. The text names
-    the pairs and their lengths; it holds no measured value.
+    pairs: name -> (weights after each step, those of the other training), one tensor per step. target: an
+    allowed difference, drawn as a line. The text names the pairs and their lengths; it contains no measured
+    value.
     """
     from matplotlib.ticker import MaxNLocator
 

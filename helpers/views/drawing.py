@@ -1,11 +1,10 @@
-"""A drawing made of a few kinds of mark: written as SVG, and painted as a PNG where no page draws it.
+"""Draw with a few kinds of mark, as SVG, or as PNG where no page can show SVG.
 
     marks -> Drawing -> svg(): a page, which may move what has `at`
                      -> png(): notebooks as they are stored, and reports
 
-How a mark looks is said once, in `STYLES`: the SVG's style sheet and the painter both read it. A page that
-has a theme sets `--rr-ink`, `--rr-ground` and how pure colors are, `--rr-pure`; alone, a drawing is dark on
-white.
+`STYLES` defines how marks look, for the SVG's style sheet and for the painter. A page with a theme sets
+`--rr-ink`, `--rr-ground` and, for the purity of colors, `--rr-pure`. Otherwise a drawing is dark on white.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
 MONO = 0.602
-"""The width of a letter of the fixed-width font, in sizes."""
+"""The width of a letter of the fixed-width font, relative to its size."""
 _SANS = 0.58
 _GROUND = (255, 255, 255)
 _SMOOTH = 3
 _HEAD = 7.0
 _COLORS = 128
 _MANY = 8_000
-"""More marks than these are drawn `_PART` at a time: a page is slow with as many elements, and, zoomed in,
-with paths of which it sees a small part."""
+"""If there are more marks than this, they are drawn `_PART` at a time: a page is slow with that many
+elements, and, when zoomed in, with long paths of which it shows a small part."""
 _PART = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How much of its color a mark's area and its edge have; the rest is the ground's.
+    """How much color a mark's area and its edge have; the rest is the ground's.
 
     clear: what is below an area shows through.
     """
@@ -73,9 +72,9 @@ STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class Mark(ABC):
-    """What is drawn: its points in pixels, its style, and a kind's look (None: ink).
+    """A mark: its points in pixels, its style, and the look of its kind (None: ink).
 
-    at: the step of each of its x, for a page that moves it.
+    at: the step of each of its x coordinates, for a page that moves it.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -89,7 +88,7 @@ class Mark(ABC):
 
     @abstractmethod
     def paint(self, brush: _Brush) -> None:
-        """Paint it."""
+        """Paint the mark."""
 
     def outline(self) -> tuple[Sequence[int], Sequence[float]]:
         """Return the steps and the heights of its corners."""
@@ -98,7 +97,7 @@ class Mark(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Box(Mark):
-    """A bar from its first point to its second, which is the opposite corner."""
+    """A bar between two opposite corners."""
 
     def element(self) -> tuple[str, str, str]:
         (x, y), (right, bottom) = self.points
@@ -116,7 +115,7 @@ class Box(Mark):
 
 @dataclass(frozen=True, slots=True)
 class Line(Mark):
-    """A straight line, with an arrow's head at its second point where it has one."""
+    """A straight line, which may end in an arrowhead at its second point."""
 
     head: bool = False
 
@@ -145,9 +144,9 @@ class Area(Mark):
 
 @dataclass(frozen=True, slots=True)
 class Word(Mark):
-    """Text on one line: its point is the left end of its base line, or the middle or the right end of it.
+    """Text on one line. Its point is the left end, the middle or the right end of its base line.
 
-    A second point and a second step say how far it may reach: where there is less room it is not shown.
+    A second point and a second step limit its width: if there is less room, it is not shown.
     """
 
     text: str = ""
@@ -181,9 +180,9 @@ class Word(Mark):
 
 @dataclass(frozen=True)
 class Drawing:
-    """Marks on a page of a width and a height; `fixed` are those that a page never moves.
+    """Marks on a page of a width and a height; a page never moves those in `fixed`.
 
-    about: what a page has to know of it, as data-attributes.
+    about: what a page must know about the drawing, as data attributes.
     """
 
     width: float
@@ -193,7 +192,7 @@ class Drawing:
     about: tuple[tuple[str, float], ...] = ()
 
     def svg(self, text: str = "") -> str:
-        """Write it as an SVG that needs nothing else. text: the same in words."""
+        """Write the drawing as a self-contained SVG. text: a description in words."""
         w, h = _n(self.width), _n(self.height)
         about = "".join(f' data-{name}="{_n(value)}"' for name, value in self.about)
         return (
@@ -206,19 +205,19 @@ class Drawing:
         )
 
     def still(self, text: str) -> str:
-        """Write it as an image for HTML: also a page that takes scripts and SVG away shows that."""
+        """Return the drawing as an image for HTML, which pages show even without scripts and SVG."""
         data = base64.b64encode(self.svg(text).encode()).decode()
         source = f"data:image/svg+xml;base64,{data}"
         return f'<img src="{source}" alt="{escape(text)}" style="max-width: 100%">'
 
     def png(self, scale: float = 1.0) -> bytes:
-        """Paint it, `scale` points to a pixel."""
+        """Paint the drawing, with `scale` points per pixel."""
         buffer = BytesIO()
         flat(self._painted(scale)).save(buffer, format="png", optimize=True)
         return buffer.getvalue()
 
     def save(self, path: Path, text: str) -> None:
-        """Write it to a file; the ending names the format."""
+        """Write the drawing to a file in the format of its extension."""
         if path.suffix == ".svg":
             path.write_text(self.svg(text), encoding="utf-8")
         else:
@@ -236,9 +235,9 @@ class Drawing:
 
 
 def flat(image: Image) -> Image:
-    """Reduce an image to a palette: notebooks keep their pictures, and learners clone them.
+    """Reduce an image to a palette, because notebooks store their pictures and learners clone them.
 
-    A few flat colors and the edges of letters: there is more than enough room for both.
+    It has a few flat colors and the edges of letters, for which a palette is large enough.
     """
     from PIL.Image import Dither
 
@@ -246,7 +245,7 @@ def flat(image: Image) -> Image:
 
 
 def _grouped(marks: Sequence[Mark], name: str) -> str:
-    """Write marks, those in a row that look the same in one group: thousands of them share their names."""
+    """Write marks; consecutive ones with the same look form a group, so that thousands share their names."""
     many = [mark for mark in marks if len(marks) > _MANY and mark.at and not isinstance(mark, Word)]
     pieces: dict[tuple[str, int], list[str]] = {}
     for mark in many:
@@ -276,7 +275,7 @@ def _group(mark: Mark) -> str:
 
 @cache
 def _sheet() -> str:
-    """Write the style sheet: each kind's color once, and each style as a mix of it and the ground."""
+    """Write the style sheet: the color of each kind once, and each style as a mix of it and the ground."""
     ink, ground = f"var(--rr-ink,{INK})", "var(--rr-ground,#fff)"
     rules = [
         "svg{font-family:var(--jp-ui-font-family,system-ui),'DejaVu Sans',sans-serif}",
@@ -311,7 +310,7 @@ def _n(value: float) -> str:
 
 
 class _Brush:
-    """Paints on an image with more points than are asked for; words, whose edges are smooth, come last."""
+    """Paints on an image with more points than the result. Words, whose edges are smooth, come last."""
 
     def __init__(self, image: Image, scale: float) -> None:
         from PIL import ImageDraw
@@ -362,7 +361,7 @@ class _Brush:
             x, y = word.points[0]
             font = _font(word.mono, word.heavy, round(word.size * self._scale, 1))
             place, color = (x * self._scale, y * self._scale), self._look(word)[0]
-            # around it the ground, so that it is read where a line passes below
+            # outline it with the ground's color, so that it is readable across a line
             pen.text(
                 place,
                 word.text,
@@ -408,7 +407,8 @@ def _pieces(
 def _font(mono: bool, heavy: bool, size: float) -> FreeTypeFont:
     from PIL import ImageFont
 
-    spec = find_spec("matplotlib")  # its fonts, which have all arrows; it is not imported
+    # its fonts contain all arrows; matplotlib itself is not imported
+    spec = find_spec("matplotlib")
     assert spec is not None and spec.submodule_search_locations
     folder = Path(spec.submodule_search_locations[0], "mpl-data", "fonts", "ttf")
     name = "DejaVuSans" + ("Mono" if mono else "") + ("-Bold" if heavy else "")

@@ -1,4 +1,4 @@
-"""What each rank had come to when a run failed: its part in the failure, or where it was then."""
+"""Describe how far each rank had come when a run failed: its part in the failure, or its last call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.ranks.run import Run
 
 
 def endings(run: Run) -> dict[int, str]:
-    """Say of each rank of a failed run, in one line, what is known of its end."""
+    """Return one line for each rank of a failed run, with what is known about its end."""
     failure = run.failure
     if isinstance(failure, Deadlock | RankTimeout):
         return {wait.rank: describe_wait(wait) for wait in failure.waits}
@@ -35,7 +35,7 @@ def endings(run: Run) -> dict[int, str]:
 
 
 def _interrupted(run: Run) -> dict[int, str]:
-    """Say in which call each rank waited when all were ended."""
+    """Return the call in which each rank waited when all ranks were terminated."""
     found = {}
     for event in run.trace.calls:
         if event.end_ns is None and event.wait_ns is not None:

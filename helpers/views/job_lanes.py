@@ -1,6 +1,7 @@
-"""Jobs under torchrun and mpiexec: their commands, a lane for each process, and how each of them ended.
+"""Draw jobs under torchrun and mpiexec: the commands, a lane for each process, and how each of them ended.
 
-No times, ports, process ids or folders: the same from run to run if what the processes print is.
+Times, ports, process ids and folders are left out, so the result is reproducible if the processes' output
+is.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def mpi_html(run: MpiRun) -> str:
 
 
 def command_of(command: Sequence[str]) -> str:
-    """Write a command for a reader: its port and its script's folder left out."""
+    """Write a command for a reader, without its port and its script's folder."""
     words = []
     for word in command:
         word = re.sub(r"^(127\.0\.0\.1:)\d{2,}$", r"\1PORT", word)

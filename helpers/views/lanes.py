@@ -1,6 +1,6 @@
-"""One lane for each rank, in rank order: what it printed, what it returned, how it failed.
+"""Draw one lane for each rank, in rank order: what it printed, what it returned, how it failed.
 
-`lanes_live_html` is what a notebook shows while a launch runs.
+A notebook shows `lanes_live_html` while a launch runs.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from helpers.views.values import short_value
 
 _FAILURE_LINES = 60
 _LIVE_LINES = 8
-# The view is drawn again every 0.3 s; on a machine that is very busy, less often.
+# The view is updated every 0.3 s; on a very busy machine, less often.
 _FED_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What one rank left behind.
+    """The output and the result of one rank.
 
-    value: its return value as text, None where it is not known to have returned.
-    ending: its part in the failure. mark: a word for it if the failure began with it.
+    value: its return value as text, or None if it is not known to have returned. ending: its part in the
+    failure. mark: a word for it if the failure began there.
     """
 
     rank: int
@@ -54,7 +54,7 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
     for rank in run.trace.imagined or range(run.world_size):
         value = run.values[rank] if rank < len(run.values) else None
         printed = run.output[rank] if rank < len(run.output) else ""
-        # After a failure, None does not tell a rank that returned from one that never came so far.
+        # After a failure, None may come from a rank that returned None or from one that never returned.
         known = value is not None or run.failure is None
         shown = short_value(value) if known else None
         ending, mark = ended.get(rank, ""), marks.get(rank, "")
@@ -63,7 +63,7 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
 
 
 def _marks(failure: RankFailure | None) -> dict[int, str]:
-    """Mark with a word each rank with which a failure began."""
+    """Return a word for each rank with which a failure began."""
     if isinstance(failure, RankFailed):
         return {failure.rank: "failed"}
     if isinstance(failure, RankDied):
@@ -78,7 +78,7 @@ def _marks(failure: RankFailure | None) -> dict[int, str]:
 
 
 def lanes_text(run: Run) -> str:
-    """Write the lanes as text: the same from run to run if the ranks' own output is."""
+    """Write the lanes as text, which is reproducible if the ranks' own output is."""
     lanes = lanes_of(run)
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
         return "\n".join([_nothing(len(lanes), run.hosts), *_notes(run)])
@@ -124,8 +124,8 @@ def _failure_lines(failure: RankFailure) -> tuple[str, ...]:
 def lanes_html(run: Run) -> str:
     """Draw the lanes as HTML: the failure first, then one lane for each rank.
 
-    On a live page, a run whose ranks were left waiting is drawn below the failure: who waits for whom, and a
-    player, which says what each rank was in. Then the lanes have only what the ranks printed.
+    If ranks were left waiting, a live page shows the run below the failure: which rank waits for which, and
+    a player, which shows each rank's last call. The lanes then contain only what the ranks printed.
     """
     lanes = lanes_of(run)
     notes = "".join(div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
@@ -149,10 +149,10 @@ def lanes_live_html(
     seconds: float,
     hosts: Sequence[str] = (),
 ) -> str:
-    """Draw a launch that is still running: each rank's state and latest output, and what it is in now.
+    """Draw a launch that is still running: each rank's state, latest output and current call.
 
-    states: "running", "returned", "failed" or "died" of each rank. doing: of those that wait. hosts: of each
-    rank, empty where all are on this machine.
+    states: "running", "returned", "failed" or "died" of each rank. doing: of those that wait. hosts: of
+    each rank, empty if all are on this machine.
     """
     now = {wait.rank: wait for wait in doing}
     done = sum(state == "returned" for state in states)
@@ -166,10 +166,10 @@ def lanes_live_html(
 
 
 def _while_fed(text: str) -> str:
-    """Show a text that is soon replaced by the next; if none comes, say that nobody feeds it any more.
+    """Return HTML of a text that updates soon replace; if none comes, it says that updates have stopped.
 
-    The kernel may have been restarted, or the notebook saved and opened again: without a kernel nothing but
-    the page itself can tell. Where styles are taken away the text stays as it is.
+    The kernel may have been restarted, or the notebook saved and reopened; without a kernel only the page
+    itself can show that. If styles are removed, the text stays as it is.
     """
     return (
         "<style>@keyframes rr-late { to { visibility: visible; } }</style>"
@@ -188,7 +188,7 @@ def lanes_stopped_html(
     seconds: float,
     hosts: Sequence[str] = (),
 ) -> str:
-    """Draw a launch that the reader has stopped: all that each rank printed, and where it was."""
+    """Draw a launch that the reader has stopped: each rank's output, and its current call."""
     lanes = _stopped(states, output, doing)
     head = muted(_stopped_head(len(states), seconds))
     return _box(head + _stack([_lane_html(lane) for lane in lanes], hosts))
@@ -252,10 +252,10 @@ def _banner(failure: RankFailure) -> str:
     first, *others = _failure_lines(failure) or ("",)
     head = f"<b>{escape(type(failure).__name__)}</b>: {with_code(clip(first, 400))}"
     if isinstance(failure, Deadlock | HostLost | RankTimeout):
-        # Each lane says what its own rank waits for: what is left here is advice.
+        # Each lane shows what its own rank waits for, so only advice is left here.
         rest = "".join(div(with_code(x)) for x in others if not x.startswith("  rank "))
     else:
-        rest = _pre("\n".join(others), whole=True)  # its last line says where, or what to do
+        rest = _pre("\n".join(others), whole=True)  # its last line names the line, or what to do
     return div(
         div(head) + rest,
         f"border-left: 6px double {RED}; padding: 4px 10px; margin-bottom: 6px",
@@ -274,7 +274,7 @@ def _row(rank: int, body: str, *, edged: bool) -> str:
 
 
 def _stack(rows: list[str], hosts: Sequence[str]) -> str:
-    # hosts: of each row; none where all ran on this machine
+    # hosts: of each row; empty if all ran on this machine
     first = starts(hosts)
     rows = [
         (_host_html(first[number]) if number in first else "") + row
@@ -288,7 +288,7 @@ def _host_html(host: str) -> str:
 
 
 def _under_hosts_text(lanes: list[list[str]], hosts: Sequence[str]) -> list[str]:
-    """Put the name of each host above the lines of its lanes, if there are any. hosts: of each lane."""
+    """Insert the name of each host above the lines of its lanes, if there are any. hosts: of each lane."""
     lines: list[str] = []
     under = ""
     for number, lane in enumerate(lanes):
@@ -303,7 +303,7 @@ def _box(content: str) -> str:
     return div(content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
-# What a box of 14em surely shows: rows, and letters in each on a narrow page.
+# What fits into a box of 14em in any case: rows, and letters in each on a narrow page.
 _ROWS, _LINE = 8, 60
 
 
@@ -315,7 +315,7 @@ def _pre(text: str, *, whole: bool = False) -> str:
         f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
         "background: transparent; color: inherit"
     )
-    # what may need to be scrolled must be reachable by keyboard
+    # what may have to be scrolled must be reachable by keyboard
     rows = sum(1 + len(line) // _LINE for line in text.splitlines())
     focus = ' tabindex="0"' if rows > _ROWS and not whole else ""
     return f'<pre style="{style}"{focus}>{escape(clean(text))}</pre>'

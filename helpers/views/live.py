@@ -1,4 +1,4 @@
-"""What lives on a page: whether it can now, and how it is shown next to its still form."""
+"""Decide whether a page can be live, and show live content next to its still form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def widgets_can_live() -> bool:
-    """Say whether this is a notebook's kernel whose displays are for a reader, not for a file."""
+    """Return whether this is a notebook's kernel whose displays are for a reader, not for a file."""
     if os.environ.get("REAL_RANKS_LIVE") == "0":
         return False
     from IPython import get_ipython
@@ -24,9 +24,9 @@ def widgets_can_live() -> bool:
 
 
 def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
-    """Return what shows a new widget, to be sent along with the still form: nothing where none can live.
+    """Return a new widget's display data, to be added to the still form; empty if no widget can be live.
 
-    A page takes the widget while the kernel has it, and in a saved notebook what else the bundle holds.
+    A page shows the widget while its kernel runs, and another form of the data in a saved notebook.
     """
     if not widgets_can_live():
         return {}
@@ -35,16 +35,16 @@ def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
 
 
 KEYS = Path(__file__).with_name("keys.js")
-"""JavaScript for the parts of a page that have keys of their own; it stands before that of each part."""
+"""JavaScript for the parts of a page that have their own keys; it precedes the script of each part."""
 
 
 def live_page(page: Path, data: dict[str, Any], still: str) -> str:
-    """Return the HTML that shows `data`, plain JSON, by the ES module `page` in place of `still`.
+    """Return HTML in which the ES module `page` shows `data`, plain JSON, in place of `still`.
 
-    The module's default export is called with an element, which holds the still form, and the data. It needs
-    no kernel, so that a saved notebook plays as well, and so does an HTML page made of it; where scripts are
-    taken away (GitHub, a notebook that is not trusted) the still form stays. (A widget without its kernel is
-    an error message in JupyterLab, whatever else is saved.)
+    The module's default export is called with an element, which contains the still form, and with the data.
+    It needs no kernel, so it also works in a saved notebook and in an HTML page made from it. If scripts
+    are removed (on GitHub, or in a notebook that is not trusted), the still form stays. (A widget without
+    its kernel would be an error message in JupyterLab.)
     """
     name = f"rr-{secrets.token_hex(8)}"
     parts = (path.read_text(encoding="utf-8") for path in (KEYS, page))
@@ -63,5 +63,5 @@ def live_page(page: Path, data: dict[str, Any], still: str) -> str:
 
 
 def _packed(text: str) -> str:
-    """Compress a text for a script: a tenth of its size, and nothing in it can end the script's element."""
+    """Compress a text for a script to a tenth of its size; nothing in it can end the script element."""
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()

@@ -1,6 +1,6 @@
 """Draw what each rank holds as a stacked bar: weights, gradients, optimizer state, and so on.
 
-Notebooks call `memory_bars` with the bytes that they counted, and with those that a formula gives.
+Notebooks call `memory_bars` with the bytes that they counted, and with those that a formula predicts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Parts = Mapping[str, int]
-"""From what is held to its bytes, in the order in which it is drawn."""
+"""From what is held to its bytes, in the order of drawing."""
 
 LOOKS = (
     ("#56B4E9", ""),
@@ -38,9 +38,9 @@ def memory_bars(
 ) -> Picture:
     """Draw a group of bars for each name, a bar for each of its ranks, from top to bottom.
 
-    held[name][rank]: the bytes of each part, equal names in equal looks. predicted[name][rank]: the
-    bytes in all that were expected, drawn as a line across the bar. Raises ValueError if nothing is
-    given, or if more than five kinds of parts are.
+    held[name][rank]: the bytes of each part; equal names look the same. predicted[name][rank]: the expected
+    bytes in all, drawn as a line across the bar. Raises ValueError for no parts, or for more than five
+    kinds of them.
     """
     kinds = list(dict.fromkeys(kind for ranks in held.values() for own in ranks for kind in own))
     if not kinds or len(kinds) > len(LOOKS):
@@ -63,7 +63,7 @@ def memory_bars(
     axes.xaxis.set_major_formatter(lambda value, _: short_bytes(value))
     axes.set_xlabel("held by the rank")
     axes.spines[["top", "right"]].set_visible(False)
-    handles = [*axes.containers, *axes.lines[:1]]  # the first line speaks for all
+    handles = [*axes.containers, *axes.lines[:1]]  # one line is enough for the legend
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
     if title:
         axes.set_title(one_line(title, 90), loc="left", fontsize=10.5, parse_math=False)
@@ -90,7 +90,7 @@ def _mark(
     held: Mapping[str, Sequence[Parts]],
     predicted: Mapping[str, Sequence[int]],
 ) -> None:
-    """Write each bar's total behind it, and draw what was expected."""
+    """Write each bar's total behind it, and draw the predicted bytes."""
     most = max(sum(own.values()) for ranks in held.values() for own in ranks)
     for name, rank, y in places:
         total = sum(held[name][rank].values())

@@ -1,11 +1,10 @@
-"""Sort a run's messages into rounds: in a round, a rank sends one message and takes one.
+"""Sort a run's messages into rounds: in a round, a rank sends at most one message and receives one.
 
     Trace -> port_rounds() -> views/rounds (the picture), checks/rules (the rule)
 
-This is the one-port model of the cost formulas: two messages that leave the same rank cost two
-rounds, and so do two that arrive at the same rank; a rank can send in the round in which it takes.
-Only the order in which each rank made its calls counts, not how long they took, so that a
-program gives the same rounds in each run.
+This is the one-port model of the cost formulas: two messages that leave the same rank cost two rounds, and
+so do two that arrive at the same rank. A rank can send and receive in one round. Only the order of each
+rank's calls counts, not their duration, so a program has the same rounds in each run.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from helpers.views.picture import trace_of
 def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
     """Return the messages that were received, round by round, each round in the order of sources.
 
-    Greedy: a message goes as soon as its sender has sent and received all that it had to before.
-    Raises TypeError for anything but a Run or a Trace.
+    Greedy: a message is sent as soon as its sender has sent and received everything before it. Raises
+    TypeError for anything but a Run or a Trace.
     """
     trace = trace_of(run_or_trace)
     waiting = [_steps(trace, rank) for rank in range(trace.world_size)]
@@ -33,7 +32,7 @@ def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
         one_for_each: dict[int, Message] = {}
         for steps in waiting:
             message = _next_send(steps, arrived)
-            # of several that want to go to one rank, the one goes that this rank takes first
+            # if several messages compete for one rank, the one that it receives first is sent
             if message is not None:
                 rival = one_for_each.setdefault(message.dst, message)
                 if place[id(message.send)] < place[id(rival.send)]:
@@ -48,7 +47,7 @@ def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
 
 
 def count_rounds(run_or_trace: Run | Trace) -> int:
-    """Return the number of rounds. Copies of notebook 05 that were made before version 0.4 import it."""
+    """Return the number of rounds. Copies of notebook 05 from before version 0.4 import this function."""
     return len(port_rounds(run_or_trace))
 
 
@@ -57,7 +56,7 @@ def _receives(steps: list[tuple[str, Message]]) -> list[tuple[int, tuple[str, Me
 
 
 def _steps(trace: Trace, rank: int) -> list[tuple[str, Message]]:
-    """Return what one rank sends and receives, in the order in which that counts for it."""
+    """Return one rank's sends and receives, in the order in which they take effect."""
     received = [m for m in _received(trace) if rank in (m.src, m.dst)]
     steps = [(_order(m.send), "send", m) for m in received if m.src == rank]
     steps += [(_order(m.recv), "recv", m) for m in received if m.recv and m.dst == rank]
@@ -70,7 +69,7 @@ def _received(trace: Trace) -> Iterable[Message]:
 
 
 def _order(event: Event) -> tuple[int, int]:
-    """A send counts from its call on; what an `irecv` brings, only once the rank has waited for it."""
+    """Return a sort key: a send takes effect at its call, an `irecv` only when the rank has waited for it."""
     moment = event.start_ns
     if event.op == "recv" and event.asynchronous:
         moment = event.wait_ns or event.end_ns or sys.maxsize
@@ -78,7 +77,7 @@ def _order(event: Event) -> tuple[int, int]:
 
 
 def _next_send(steps: list[tuple[str, Message]], arrived: set[int]) -> Message | None:
-    """Drop the receives that are done, and give the send that stands first; None while one is not."""
+    """Remove completed receives, and return the send that comes next, or None."""
     while steps and steps[0][0] == "recv" and id(steps[0][1].send) in arrived:
         steps.pop(0)
     return steps[0][1] if steps and steps[0][0] == "send" else None

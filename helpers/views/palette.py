@@ -1,8 +1,8 @@
-"""One look for one kind of event, through the whole course.
+"""Define the look of each kind of event, for the whole course.
 
-Colors are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which stay apart in all common
-forms of color blindness; backward is a darker blue than forward, so that they differ in gray.
-Each kind also has a hatch, a marker and a line style of its own, so that a picture reads in gray.
+Colors are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which remain distinct in all common forms of
+color blindness. Backward is a darker blue than forward, so that they differ in gray. Each kind also has its
+own hatch, marker and line style, so that a picture is readable in gray.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one kind of event is drawn; hatch, marker and line are matplotlib's codes.
+    """How one kind of event is drawn. hatch, marker and line are matplotlib's codes.
 
-    tint: the color, lightened until black text and the hatch can be read on it.
+    tint: the color, lightened until black text and the hatch are readable on it.
     """
 
     name: str
@@ -44,7 +44,7 @@ FAILURE = Look("failure", "#D55E00", "#F7DFCC", "xxxx", "X", (0, (3, 1, 1, 1, 1,
 KINDS = (SEND, RECV, COLLECTIVE, WAIT, FORWARD, BACKWARD, SPAN, FAILURE)
 
 RIGHT, WRONG = "rgb(0, 122, 85)", "rgb(200, 74, 0)"
-"""Grounds of a verdict's sign: white text on them is readable, and they stand out in both themes."""
+"""Background colors of a verdict's sign: white text is readable on them, and both themes show them well."""
 
 INK = "#222222"
 FAINT = "#9A9A9A"
@@ -53,16 +53,16 @@ _STAGE = re.compile(r"(?i:forward|backward)|[FB](?=\d)")
 
 
 def amounts() -> Colormap:
-    """Return matplotlib's colors for amounts: from the tint of messages, for none, to their full color."""
+    """Return matplotlib's colors for amounts: from the tint of messages, for 0, to their full color."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("amounts", [SEND.tint, SEND.color])
 
 
 def look_of(event: Event) -> Look:
-    """Return the look of an event; an op that nobody knows is drawn as a collective.
+    """Return the look of an event; an unknown op is drawn as a collective.
 
-    A rank's own work that is called "forward", "F0", "backward" or "B0" looks as in the schedules.
+    Spans called "forward", "F0", "backward" or "B0" look as in the schedules.
     """
     if event.op == "span":
         found = _STAGE.match(event.call)

@@ -1,4 +1,4 @@
-"""What every drawing view takes, a trace, and gives back: a figure, and in words what was drawn."""
+"""Define what every drawing view accepts, a trace, and what it returns: a figure, and its description."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _PRINT_DPI = 200
 
 @dataclass(frozen=True, repr=False)
 class Picture:
-    """A matplotlib figure, or a drawing, and its `text`, which is the same from run to run.
+    """A matplotlib figure, or a drawing, and its `text`, which is the same in each run.
 
-    At the end of a cell it shows as the image, with the text as its plain form. Notebooks are stored with
-    half the points that a reader's own run shows: with all of them they would be twice as large.
-    live: the HTML that a live page shows in place of the image; "" where no page is live.
+    At the end of a cell it is shown as an image, with the text as its plain form. Stored notebooks have
+    half the resolution of a reader's own run, because they would otherwise be twice as large. live: the
+    HTML that a live page shows in place of the image, or "".
     """
 
     figure: Figure | Drawing
@@ -45,7 +45,7 @@ class Picture:
     live: Callable[[], str] | None = None
 
     def __post_init__(self) -> None:
-        """Give matplotlib's axes the lines of a drawing: its frame must not be louder than what is drawn."""
+        """Draw matplotlib's axes as thin as a drawing's, so that the content is more prominent."""
         for axes in () if isinstance(self.figure, Drawing) else self.figure.axes:
             axes.tick_params(which="both", color=FAINT, labelcolor=INK)
             for spine in axes.spines.values():
@@ -57,7 +57,7 @@ class Picture:
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
     ) -> dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]:
-        """Return what a notebook shows; an image is described by its text, which exported pages say."""
+        """Return the display data for a notebook. The text describes the image, also for exported pages."""
         if not widgets_can_live():
             image = base64.b64encode(self._repr_png_()).decode()
             return {"image/png": image}, {"image/png": {"alt": self.text}}
@@ -66,7 +66,7 @@ class Picture:
         return self._sharp()
 
     def html(self) -> str:
-        """Return it as HTML: what a live page shows, else its image, described by its text."""
+        """Return HTML: the live form or, without it, the image with its text as description."""
         if self.live is not None and widgets_can_live():
             return self.live()
         image = base64.b64encode(self._repr_png_()).decode()
@@ -74,7 +74,7 @@ class Picture:
         return f'<img src="data:image/png;base64,{image}" alt="{alt}" style="max-width: 100%">'
 
     def _sharp(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the image for a reader's screen: twice the points, shown in the room of the stored one."""
+        """Return the image for a reader's screen: twice the resolution at the size of the stored one."""
         png = self._png(2 * _SCREEN_DPI)
         width, height = struct.unpack(">II", png[16:24])
         room = {"width": width // 2, "height": height // 2, "alt": self.text}
@@ -88,7 +88,8 @@ class Picture:
             return self.figure.png(dpi / _DRAWING_DPI)
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        canvas: Any = FigureCanvasAgg(self.figure)  # the parts that are used have no types
+        # the parts of matplotlib that are used here have no types
+        canvas: Any = FigureCanvasAgg(self.figure)
         usual, self.figure.dpi = self.figure.dpi, dpi
         try:
             with _gaps_in_fonts_unsaid():
@@ -98,7 +99,7 @@ class Picture:
             self.figure.dpi = usual
 
     def save(self, path: str | Path) -> None:
-        """Write the figure to a file; the ending (.png, .svg, .pdf) names the format."""
+        """Write the figure to a file in the format of its extension (.png, .svg, .pdf)."""
         if isinstance(self.figure, Drawing):
             self.figure.save(Path(path), self.text)
             return
@@ -108,7 +109,7 @@ class Picture:
 
 @contextmanager
 def _gaps_in_fonts_unsaid() -> Iterator[None]:
-    """A label in a script that the font lacks is drawn as boxes; no need to say so."""
+    """Suppress warnings about a script that the font lacks: its letters are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
@@ -127,14 +128,14 @@ def _png_of(rgba: Any) -> bytes:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure, in inches, that no global state of matplotlib knows of."""
+    """Return an empty figure, in inches, that is not part of matplotlib's global state."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def trace_of(run_or_trace: Run | Trace) -> Trace:
-    """Take the trace out of a run; a trace is given back as it is."""
+    """Return the trace of a run; a trace is returned as it is."""
     if isinstance(run_or_trace, Run):
         return run_or_trace.trace
     if isinstance(run_or_trace, Trace):
@@ -146,7 +147,7 @@ def trace_of(run_or_trace: Run | Trace) -> Trace:
 
 
 def seen_in(what: Seen) -> Trace:
-    """Take the trace out of a run, or out of what torch.profiler exported on each of its ranks."""
+    """Return the trace of a run, or of what torch.profiler exported on each of its ranks."""
     if isinstance(what, list) and all(isinstance(one, dict) for one in what):
         return profiled(what)
     return trace_of(what)  # type: ignore[arg-type]  # it says what is wrong with any other list

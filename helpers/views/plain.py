@@ -1,6 +1,6 @@
-"""Make what ranks said fit to be shown: no escape codes, no control characters, no endless text.
+"""Clean the ranks' output for display: no escape codes, no control characters, no endless text.
 
-Every view sends each string that came from a rank through here before it draws or writes it.
+Every view cleans each string from a rank with these functions before it draws or writes it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ _ESCAPES = re.compile(
     r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # window titles, hyperlinks
     r"|\x1b[ -/]*[0-~]"  # all other escape sequences
 )
-# What would break HTML or UTF-8, or reorder a line so that it reads as something else.
+# Characters that would break HTML or UTF-8, or reorder a line so that it reads differently.
 _UNSHOWABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-# What torch's C++ code puts before a message: rank, level, date, time, file, line.
+# The prefix of messages from torch's C++ code: rank, level, date, time, file, line.
 _LOG_HEAD = re.compile(
     r"(?:^|(?<=: ))(?:\[rank\d+\]:)?\[([EWIF])\d{4} [\d:.]+(?: \d+)? ([\w.]+):\d+\] ", re.MULTILINE
 )
-# Lines that GitHub, Azure, TeamCity and GitLab take for commands in a job's output.
+# Lines that GitHub, Azure, TeamCity and GitLab interpret as commands in a job's output.
 _COMMAND = re.compile(r"^(?=\s*(?:::|##|section_(?:start|end):))", re.MULTILINE)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"
 PLAIN_MARKS = "real-ranks-plain"
-"""An error handler of codecs: what an encoding lacks is written in ASCII, or as "?"."""
+"""An error handler for codecs: characters that an encoding lacks are written in ASCII, or as "?"."""
 _IN_ASCII = {
     **{"●": "*", "○": "o", "✓": "+", "✗": "x", "×": "x", "·": "-", "µ": "u", "²": "2", "±": "+-"},
     **{"→": "->", "←": "<-", "…": "...", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"'},
@@ -37,7 +37,7 @@ _IN_ASCII = {
 
 
 def clean(text: str) -> str:
-    """Strip terminal codes and the times in torch's log lines, replace what cannot be shown.
+    """Strip terminal codes and the times in torch's log lines; replace characters that cannot be shown.
 
     Newlines and tabs stay.
     """
@@ -48,28 +48,28 @@ def clean(text: str) -> str:
 
 
 def for_log(text: str) -> str:
-    """Clean a text for a terminal or a job's log: no line of it is one that a CI obeys."""
+    """Clean a text for a terminal or a job's log, so that no line of it is a command to a CI."""
     return _COMMAND.sub("| ", clean(text)).replace("##[", "## [")
 
 
 def _last_written(line: str) -> str:
-    # A progress bar returns to the start of its line: what a terminal would show is the last.
+    # A progress bar returns to the start of its line, so a terminal would show only the last part.
     return next((part for part in reversed(line.split("\r")) if part), "")
 
 
 def clip(text: str, limit: int) -> str:
-    """Cut to `limit` characters, the cut marked."""
+    """Cut to `limit` characters, and mark the cut."""
     return text if len(text) <= limit else text[: max(0, limit - 1)] + ELLIPSIS
 
 
 def one_line(text: str, limit: int = 60) -> str:
-    """Fit to a label: clean, on one line, at most `limit` characters."""
-    # Cut first, so that a label made of megabytes costs no more than any other.
+    """Make a text fit into a label: clean, on one line, at most `limit` characters."""
+    # Cut first, so that a label from megabytes of text costs no more than any other.
     return clip(" ".join(clean(text[: 20 * limit]).split()), limit)
 
 
 def lines_of(text: str, *, most: int = 200, width: int = 500) -> tuple[str, ...]:
-    """Split printed text into lines, the middle left out where there are more than `most`."""
+    """Split printed text into lines; if there are more than `most`, leave out the middle."""
     stripped = clean(text).rstrip("\n")
     if not stripped:
         return ()
@@ -82,7 +82,7 @@ def lines_of(text: str, *, most: int = 200, width: int = 500) -> tuple[str, ...]
 
 
 def with_code(text: str) -> str:
-    """Return text as HTML, with code where it stands between backticks."""
+    """Return text as HTML; text between backticks becomes code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -109,7 +109,7 @@ def short_bytes(nbytes: float) -> str:
 
 
 def one_form(name: str) -> str:
-    """Return a name by which equal names are found: composed letters (NFC), single spaces."""
+    """Return a normalized name, by which equal names are found: composed letters (NFC), single spaces."""
     return unicodedata.normalize("NFC", " ".join(name.split()))
 
 

@@ -1,8 +1,8 @@
-"""A run that a reader can step through: what player.js, in the reader's page, has to know of the drawing.
+"""Prepare a run that a reader can step through, as data for player.js in the reader's page.
 
     Trace -> timeline (drawing, flights) -> played() -> data -> player.js
 
-The page draws nothing of the run: it moves the drawing's marks, and shows and hides what has happened.
+The page does not draw the run: it moves the drawing's marks, and shows or hides them.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from helpers.views.timeline_layout import Layout, Steps
 from helpers.views.wait_graph import wait_graph
 
 MOST_PLAYED = 40_000
-"""Calls that a page is sent: 16 ranks with 2,000 each, and some room. The earliest are kept."""
+"""Limit of calls that are sent to a page: enough for 16 ranks with 2,000 each. The earliest are kept."""
 PAGE = Path(__file__).with_name("player.js")
 
 
 def played(
     what: Seen, trace: Trace, layout: Layout, steps: Steps, flights: Sequence[Sequence[float]]
 ) -> dict[str, Any]:
-    """Return what is known of a run's calls, as data for the page: plain JSON.
+    """Return a run's calls as data for the page: plain JSON.
 
-    Of each call there is a number in each column of `bars`; texts and places are written once, and their
-    columns hold the index. steps: (ns since the first event, what, number of a call), in order.
-    flights: messages, as (step of the send, step of the receive or -1, heights of both). failure: its title,
-    with code between backticks. made: when, in seconds since 1970, for a player that starts by itself.
+    Each call has a number in each column of `bars`. Texts and places are written once, and their columns
+    contain the index. steps: (ns since the first event, what happens, number of a call), in order. flights:
+    messages, as (step of the send, step of the receive or -1, heights of both). failure: its title, with
+    code between backticks. made: the time, in seconds since 1970, for a player that starts by itself.
     """
     texts: dict[str, int] = {}
     places: dict[tuple[str, int, str], int] = {}
 
-    @cache  # thousands of calls come from a few lines
+    @cache  # cached, because thousands of calls come from a few lines
     def number(text: str) -> int:
         return texts.setdefault(one_line(text, 200), len(texts))
 
@@ -77,7 +77,7 @@ def played(
 
 
 def _about(event: Event) -> str:
-    """Say what a call moved, and whether it failed."""
+    """Describe what a call sent or received, and whether it failed."""
     parts = []
     if event.shapes:
         shapes = ", ".join(str(list(shape)) for shape in event.shapes[:3])
@@ -99,7 +99,7 @@ def _place(event: Event) -> tuple[str, int, str] | None:
 
 
 def _ending(run: Run, failure: RankFailure) -> dict[str, Any]:
-    """Say how a run that did not end well stood still: who waits for whom, in words and drawn.
+    """Describe how a failed run was blocked: which rank waits for which, in words and as a drawing.
 
     ranks: what is known of each rank at the end, by its number.
     """

@@ -1,4 +1,4 @@
-"""Draw the ranks of a world as grids of cells, each in the color, hatch and letter of its group.
+"""Draw the ranks of a world as grids of cells, each with the color, hatch and letter of its group.
 
 groups | Run | Trace -> groups_of() -> panels_of() (groups that share no rank)  -> rank_grid()
 Run in which each rank returned {dimension: ranks of its group} -> lines_of()   -> mesh_groups()
@@ -35,13 +35,13 @@ def rank_grid(
     cols: int | None = None,
     title: str | None = None,
 ) -> Picture:
-    """Draw ranks row by row, `cols` to a row, and which group each of them is in.
+    """Draw ranks row by row, `cols` per row, and which group each of them is in.
 
     what: a list of groups, each a list of global ranks; or a run, for the groups that its ranks
-    used. Groups that share a rank are in different panels. Below each rank stand its group's
-    letter and its rank within that group. Without `cols`, a row is a host, where a run
-    was on several of one size, else as long as the longest group of neighboring ranks. Raises ValueError if
-    `cols` is not positive.
+    used. Groups that share a rank are in different panels. Below each rank are its group's letter and its
+    rank within that group. Without `cols`, a row is a host if a run was on several hosts of one size, and
+    otherwise has the length of the longest group of neighboring ranks. Raises ValueError if `cols` is not
+    positive.
     """
     groups = groups_of(what)
     trace = trace_of(what) if isinstance(what, (Run, Trace)) else None
@@ -68,8 +68,8 @@ def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture
     """Draw, for each dimension of a mesh, which ranks form a group; a row is a host.
 
     run.values[rank]: the ranks of its group for each dimension, {"tp": [4, 5], ...}, or for each
-    dimension a tuple that holds such a list. per_host: ranks on a host. Below each rank stand its
-    group's letter and its place in the group. Raises ValueError for other values.
+    dimension a tuple that holds such a list. per_host: ranks on a host. Below each rank are its group's
+    letter and its position in the group. Raises ValueError for other values.
     """
     if per_host < 1:
         raise ValueError(f"a host has at least one rank; got per_host={per_host}")
@@ -92,7 +92,7 @@ def groups_of(what: Run | Trace | Sequence[Sequence[int]]) -> tuple[Group, ...]:
 
 
 def panels_of(groups: Sequence[Group]) -> tuple[Panel, ...]:
-    """Put each group into the first panel in which no group has one of its ranks."""
+    """Put each group into the first panel whose groups share no rank with it."""
     panels: list[list[Group]] = []
     for group in groups:
         free = (p for p in panels if not any(set(group) & set(other) for other in p))
@@ -124,7 +124,7 @@ def _ranks(given: Any) -> Group:
 
 
 def _hosts_as_rows(trace: Trace, cols: int | None) -> list[str]:
-    """Return the hosts, where each can be a row: all have as many ranks, one host after another."""
+    """Return the hosts, if each can be a row: all have the same number of consecutive ranks."""
     sizes = {len(ranks) for ranks in trace.by_host.values()} if trace.hosts else set()
     in_turn = len(starts(trace.hosts)) == len(trace.by_host)
     return list(trace.by_host) if in_turn and len(sizes) == 1 and cols in {None, *sizes} else []
@@ -165,7 +165,7 @@ def _figure(
 
 
 def _draw_rank(axes: Axes, rank: int, row: int, column: int, groups: Panel) -> None:
-    """Draw a cell: the rank, and below it its group's letter and its rank within the group."""
+    """Draw a cell: the rank and, below it, its group's letter and its rank within the group."""
     from matplotlib.patches import Rectangle
 
     index = next((i for i, group in enumerate(groups) if rank in group), None)
@@ -181,7 +181,7 @@ def _draw_rank(axes: Axes, rank: int, row: int, column: int, groups: Panel) -> N
             edgecolor=look.color if look else FAINT, linestyle="-" if look else ":",
         )
     )  # fmt: skip
-    if look:  # hatched at the edge only: figures on a hatch are hard to read
+    if look:  # hatch the edge only, because figures on a hatch are hard to read
         axes.add_patch(
             Rectangle(
                 corner, 0.92, 0.14, facecolor="white", edgecolor=look.color, hatch=look.hatch,

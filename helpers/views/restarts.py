@@ -1,4 +1,4 @@
-"""The restart timeline: what became of each worker place of a job under torchrun, round by round."""
+"""Draw the restart timeline: the workers of each place of a job under torchrun, round by round."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LOOKS = {"succeeded": RECV, "failed": SPAN, "membership changed": WAIT, "ended"
 def restart_timeline(run: TorchrunRun, *, title: str | None = None) -> Picture:
     """Draw one lane for each place (node, local_rank), one bar for each worker that ran there.
 
-    The number on a bar is the worker's rank; a cross marks a worker that failed by itself. The text
-    names the rounds; it holds no measured time.
+    The number on a bar is the worker's rank; a cross marks a worker that failed on its own. The text names
+    the rounds; it contains no measured time.
     """
     rounds = run.rounds
     places = sorted({(made.node, w.local_rank) for made in rounds for w in made.workers})

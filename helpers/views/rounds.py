@@ -1,8 +1,8 @@
-"""Draw the rounds of point-to-point algorithms: who sends to whom in the first round, the second, ...
+"""Draw the rounds of point-to-point algorithms: which rank sends to which in each round.
 
     Run -> one_port.port_rounds -> rounds() -> Picture
 
-A timeline shows when calls were made; this shows what depends on what, and is the same in each run.
+A timeline shows when calls were made. Rounds show the dependencies, and are the same in each run.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Rounds = tuple[tuple[Message, ...], ...]
 
 
 def rounds(runs: Mapping[str, Run | Trace]) -> Picture:
-    """Draw each run in a panel of its own, under its label: a column for each round of messages.
+    """Draw each run in a separate panel, under its label, with a column for each round of messages.
 
-    In a round each rank sends one message at most and takes one at most. The first 32 are drawn.
+    In a round, each rank sends at most one message and receives at most one. The first 32 rounds are drawn.
     Raises TypeError for anything but runs or traces, ValueError if there are none.
     """
     traces = {label: trace_of(run) for label, run in runs.items()}

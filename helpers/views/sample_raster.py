@@ -1,4 +1,4 @@
-"""Draw which samples each rank was given in each epoch, in their order.
+"""Draw which samples each rank got in each epoch, in order.
 
 Notebooks call `sample_raster` with what the ranks returned: shards[epoch][rank] -> Picture.
 """
@@ -34,10 +34,10 @@ def sample_raster(
 ) -> Picture:
     """Draw a panel for each epoch: ranks from top to bottom, steps from left to right.
 
-    shards[epoch][rank]: the indices of the samples that a rank was given, in its order: one for each step, or
-    a list of those of a step, which may be empty. The number in a cell is the sample, its shade too; a sample
-    that an epoch gives out more than once is framed and hatched. columns: names of the steps. Raises
-    ValueError where there is no epoch or no rank.
+    shards[epoch][rank]: the indices of a rank's samples, in its order: for each step one index, or a list
+    of indices, which may be empty. The number and the shade of a cell show the sample; a sample that occurs
+    more than once in an epoch is framed and hatched. columns: names of the steps. Raises ValueError if
+    there is no epoch or no rank.
     """
     if not shards or not all(len(epoch) for epoch in shards):
         raise ValueError("a raster needs shards[epoch][rank], with one epoch and one rank at least")
@@ -66,7 +66,7 @@ def sample_raster(
 
 
 def repeated(epoch: Sequence[Sequence[Step]]) -> list[int]:
-    """Return the samples that one epoch gives out more than once, in rising order."""
+    """Return the samples that occur more than once in an epoch, in ascending order."""
     counts = Counter(index for own in epoch for step in own for index in _of_step(step))
     return sorted(index for index, count in counts.items() if count > 1)
 

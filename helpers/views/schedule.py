@@ -1,4 +1,4 @@
-"""Draw the schedule of a pipeline: which stage runs which microbatch when, planned and real.
+"""Draw the schedule of a pipeline: when each stage runs which microbatch, as planned and as measured.
 
     orders or Run -> schedule_times (lanes) -> schedule() -> Picture
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Plan = Sequence[str | Sequence[str]]
-"""For each rank what it does, in order: "F0 F1 B0 B1" or ["F0", "F1", "B0", "B1"]; or "0F0 4F0 ..." where a
-rank has several stages."""
+"""Each rank's actions in order: "F0 F1 B0 B1", or a list; "0F0 4F0 ..." for several stages per rank."""
 
 _WIDTH = 9.6
 _HEIGHT = 0.78
@@ -56,13 +55,13 @@ class _Panel:
 
 
 def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) -> Picture:
-    """Draw each plan with the times it would have, and each run so and as it was.
+    """Draw each plan with ideal times, and each run with ideal times and as measured.
 
-    A run's stages must have recorded spans called F0, B0, F1, ... Where a rank has several stages
-    ("0F0", "4F0"), those of its second one bear a prime, and so on.
-    backward: how many times as long as a forward it takes. A stage "holds" that many microbatches at
-    most, gone forward and not yet backward. The text has no measured times. Raises ValueError for a
-    plan that never ends, and for a run without such spans.
+    A run's stages must have recorded spans called F0, B0, F1, ... If a rank has several stages ("0F0",
+    "4F0"), the actions of its second one have a prime, and so on. backward: the duration of a backward, in
+    forwards. A stage "holds" the microbatches that have run forward but not yet backward; the picture shows
+    the maximum. The text has no measured times. Raises ValueError for a plan that never ends, and for a run
+    without such spans.
     """
     panels: list[_Panel] = []
     lines: list[str] = []
@@ -82,7 +81,7 @@ def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) 
 
 
 def _panels(name: str, plan: Run | Trace | Plan, backward: float) -> list[_Panel]:
-    """Return a plan with ideal times; or a run with ideal times, and as it was."""
+    """Return the panels of a plan (ideal times), or of a run (ideal times, and measured ones)."""
     if not isinstance(plan, Run | Trace):
         orders = [stage.split() if isinstance(stage, str) else list(stage) for stage in plan]
         ideal = planned(orders, backward)
@@ -110,7 +109,7 @@ def _text(name: str, lanes: Sequence[Lane]) -> list[str]:
 
 
 def _word(lanes: Sequence[Lane]) -> str:
-    """Say what a lane is."""
+    """Return the word for a lane."""
     return "rank" if any(piece.stage for lane in lanes for piece in lane) else "stage"
 
 

@@ -1,10 +1,10 @@
-"""When each stage of a pipeline runs which microbatch: as planned, and as a trace has it.
+"""Compute when each stage of a pipeline runs which microbatch, from a plan or from a trace.
 
     an order for each rank --planned--> lanes        Trace --measured--> lanes
 
-An action is F0, B0 (microbatch 0 forward, backward) where rank r has stage r; or, as torch writes it, 5F0,
-5B0: the stage comes first, and a rank may have several. 5I0 and 5W0 are the two halves of a backward: the
-gradient of the input, for which the stage before waits, and that of the weights.
+An action is F0 or B0 (microbatch 0 forward or backward) if rank r has stage r. As torch writes it, 5F0 and
+5B0 begin with the stage, and a rank may have several stages. 5I0 and 5W0 are the two halves of a backward:
+the gradient of the input, for which the previous stage waits, and that of the weights.
 
 `schedule` draws the lanes; the checks of `bubble_fraction` and `interleaved` use them, too.
 """
@@ -23,7 +23,7 @@ _ACTION = re.compile(r"(\d{0,4})([FBIW])(\d{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One microbatch in one stage, from start to end. stage: "" where it is the lane's own.
+    """One microbatch in one stage, from start to end. stage: "" if it is the lane's own.
 
     kind: "F" for forward, "B" for backward, "I" and "W" for the halves of it.
     """
@@ -43,11 +43,11 @@ Lane = tuple[Piece, ...]
 
 
 def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
-    """Return each action of each lane its earliest time; a forward takes 1, half a backward half of it.
+    """Return lanes with each action's earliest time; a forward takes 1, half a backward `backward` / 2.
 
     orders[r]: what rank r does, such as ["F0", "F1", "B0", "B1"]. F needs the F of the stage before,
     B and I that of the stage after, and their own F; W its own I. A transfer takes no time. Raises
-    ValueError for an action that is none, and for orders in which every rank waits for another one.
+    ValueError for an invalid action, and for orders in which every rank waits for another one.
     """
     wanted = [[_parsed(action, lane) for action in order] for lane, order in enumerate(orders)]
     last = max((stage for order in wanted for _, stage, _, _ in order), default=0)
@@ -72,7 +72,7 @@ def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lan
 
 
 def measured(trace: Trace) -> tuple[Lane, ...]:
-    """Take the spans called F0, B0, F1, ... out of a trace; ms since the first of them began."""
+    """Return the lanes of a trace's spans F0, B0, F1, ..., in ms since the first of them began."""
     spans = [
         (event, found)
         for event in trace
@@ -96,12 +96,12 @@ def measured(trace: Trace) -> tuple[Lane, ...]:
 
 
 def order_of(lanes: Sequence[Lane]) -> list[list[str]]:
-    """Return what each stage does, in order, without times."""
+    """Return each stage's actions in order, without times."""
     return [[piece.action for piece in lane] for lane in lanes]
 
 
 def idle_share(busy: Sequence[Sequence[tuple[float, float]]]) -> float:
-    """Return the share of all stages' time, from the first start to the last end, in which they idle."""
+    """Return the idle share of all stages' time from the first start to the last end."""
     begins = min((start for stage in busy for start, _ in stage), default=0.0)
     ends = max((end for stage in busy for _, end in stage), default=0.0)
     if ends <= begins:
@@ -111,7 +111,7 @@ def idle_share(busy: Sequence[Sequence[tuple[float, float]]]) -> float:
 
 
 def most_held(order: Sequence[str]) -> int:
-    """Count how many microbatches have gone forward and not yet backward, at most, in a rank's stages."""
+    """Return how many microbatches a rank's stages have run forward but not yet backward, at most."""
     held = most = 0
     for action in order:
         found = _ACTION.fullmatch(action)
@@ -134,7 +134,7 @@ def _parsed(action: str, lane: int) -> tuple[str, int, str, int]:
 def _ready(
     ended: dict[tuple[int, str, int], float], stage: int, last: int, kind: str, number: int
 ) -> float | None:
-    """Return when an action may begin; None as long as nobody can say."""
+    """Return when an action may begin, or None if that is not yet known."""
     if kind == "F":
         return 0.0 if stage == 0 else ended.get((stage - 1, "F", number))
     own = ended.get((stage, "B" if kind == "W" else "F", number))

@@ -1,7 +1,7 @@
-"""Write in words what each rank did, in the order in which it did it: `send→1 ×100, recv←0`.
+"""Write each rank's calls in words, in their order: `send→1 ×100, recv←0`.
 
-The timeline's text and the labels of its bars come from here. No times, so that the text is the
-same from run to run.
+The timeline's text and the labels of its bars come from here. Times are left out, so that the text is the
+same in each run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def label_of(event: Event) -> str:
 
 
 def headline(trace: Trace) -> str:
-    """Count what was seen: `timeline of 2 ranks: 4 messages, 1 all_reduce`."""
+    """Count what occurred: `timeline of 2 ranks: 4 messages, 1 all_reduce`."""
     messages = trace.messages()
     parts = [plural(len(messages), "message")] if messages else []
     lost = 0 if trace.imagined else sum(message.recv is None for message in messages)
@@ -62,7 +62,7 @@ def _count_collectives(collectives: Sequence[Collective], imagined: bool) -> lis
 
 
 def rank_lines(trace: Trace) -> list[str]:
-    """Return one line for each rank that did anything: its calls in the order of issue."""
+    """Return one line for each rank that made a call: its calls in the order of issue."""
     done: dict[int, list[str]] = {}
     for event in trace:
         done.setdefault(event.rank, []).append(label_of(event) + _outcome(event))
@@ -79,17 +79,16 @@ def _outcome(event: Event) -> str:
 def open_end(event: Event) -> str:
     """Return what is known of a call whose end was not seen.
 
-    That of an asynchronous call is seen in `wait()`, so it may well have ended if there was none.
+    The end of an asynchronous call is seen in `wait()`, so without a wait it may well have ended.
     """
     is_unwaited = event.asynchronous and event.wait_ns is None
     return NEVER_WAITED_FOR if is_unwaited else NEVER_FINISHED
 
 
 def fold(labels: Sequence[str]) -> list[tuple[str, int]]:
-    """Fold repeats, each part given with how many calls it stands for.
+    """Fold repetitions; return each part with the number of its calls.
 
-    `a b a b c a b a b c` becomes `((a, b) ×2, c) ×2`: twice folded, so that rounds within epochs
-    are seen as such.
+    `a b a b c a b a b c` becomes `((a, b) ×2, c) ×2`. Folding twice shows rounds within epochs.
     """
     return _fold_once(_fold_once([(label, 1) for label in labels]))
 
@@ -109,7 +108,7 @@ def _fold_once(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
-    """Find the pattern that starts at `at` and, repeated, covers most; the shortest of equals."""
+    """Find the repeated pattern that starts at `at` and covers most; among equals, the shortest."""
     best = (1, 1)
     for length in range(1, _LONGEST_PATTERN + 1):
         pattern, times = parts[at : at + length], 1
@@ -121,7 +120,7 @@ def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
 
 
 def _join(parts: Sequence[tuple[str, int]]) -> str:
-    """Join up to the line's limit, and say how many calls did not fit."""
+    """Join parts up to the line's limit, and count the calls that did not fit."""
     line, used = "", 0
     for index, (text, _) in enumerate(parts):
         if used + len(text) > _LINE_LIMIT and index:

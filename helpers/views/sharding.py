@@ -1,9 +1,9 @@
-"""Draw whole matrices and color each element by the rank that holds it: who has which part.
+"""Draw whole matrices and color each element by the rank that holds it.
 
     {name: whole tensor}, Run of {name: own part} -> holders() -> sharding() -> Picture
 
-Notebooks call `sharding` with a run in which each rank returned its parts. Elements are recognized
-by their values, so give the whole tensors values that occur once.
+Notebooks call `sharding` with a run in which each rank returned its parts. Elements are recognized by their
+values, so each value of a whole tensor must occur only once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) ->
     """Draw each matrix of `whole`; the number in a cell is the rank whose run.values[rank] holds it.
 
     whole[name]: a tensor of one or two dimensions. run.values[rank][name]: that rank's part, or
-    nothing. An element that every rank holds says "all", one that no rank holds a dash. Raises
+    nothing. An element that every rank holds is labeled "all", one that no rank holds has a dash. Raises
     ValueError for other values, tensors or sizes.
     """
     grids = {name: holders(name, tensor, run) for name, tensor in whole.items()}
@@ -129,7 +129,7 @@ def _label(ranks: tuple[int, ...], world_size: int) -> str:
 
 
 def _words(grid: Grid, world_size: int) -> str:
-    """Say what each rank holds: whole rows, whole columns, or how many elements."""
+    """Describe what each rank holds: whole rows, whole columns, or a number of elements."""
     rows, columns = len(grid), len(grid[0])
     flat = [ranks for row in grid for ranks in row]
     if all(len(ranks) == world_size for ranks in flat):

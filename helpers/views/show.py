@@ -1,7 +1,7 @@
-"""What ties a result to its text and its picture, and nothing else does: results are plain data.
+"""Connect results, which are plain data, with their texts and pictures. No other module does this.
 
-The door (`helpers/__init__`) calls `tie` before it hands out the first name. Code that has a result
-without the door calls the view itself, as `course check` does.
+`helpers/__init__` calls `tie` before it returns the first name. Code that does not use it, such as `course
+check`, calls the view itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VIEWS = {
 
 
 def tie() -> None:
-    """Have each result be its text in an interpreter, and its picture at a cell's end."""
+    """Make each result display as its text in an interpreter, and as its picture at a cell's end."""
     for result, (text, html) in _VIEWS.items():
         for name, view in (("__repr__", text), ("_repr_html_", html)):
             setattr(result, name, view)

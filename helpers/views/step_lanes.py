@@ -2,7 +2,7 @@
 
     Run -> the last step of one rank -> spans above, calls in flight below -> Picture
 
-All steps begin at 0, so that the eye compares where communication is in each.
+All steps begin at 0, so that the position of communication can be compared.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Step:
         return (max(ends) - self.start_ns) / _MS
 
     def issued_in(self, name: str) -> int:
-        """Count the calls that were issued while the span of this name lasted."""
+        """Count the calls that were issued during the span of this name."""
         return sum(
             span.start_ns <= call.start_ns and (span.end_ns is None or call.start_ns < span.end_ns)
             for span in self.spans
@@ -92,7 +92,7 @@ def step_lanes(
 
 
 def last_step(trace: Trace, rank: int, first: str) -> Step | None:
-    """Cut out what a rank did from its last span called `first` on; None if it has none."""
+    """Return what a rank did from its last span called `first` on, or None if it has none."""
     events = trace.of(rank)
     begins = [event.seq for event in events if event.op == "span" and event.call == first]
     if not begins:
@@ -110,7 +110,7 @@ def _line(name: str, step: Step, over: str) -> str:
 
 
 def _draw(axes: Axes, step: Step, top: float, over: str, longest_ms: float) -> None:
-    """Draw the spans in the upper half of the lane, the calls in rows of the lower one."""
+    """Draw the spans in the upper half of the lane, and the calls in rows in the lower half."""
     free_above = 0.0
     for span in step.spans:
         start, length = _extent(span, step.start_ns)

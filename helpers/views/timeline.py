@@ -3,7 +3,7 @@
     Trace -> timeline_layout (rows, steps) -> draw_run() -> Drawing -> a still picture, and the player
           -> sequence (the same in words)
 
-A thin bar is a call in flight while its rank is free to do other things; a thick one holds its rank up.
+A thin bar is a call in flight during which its rank is free; a thick bar blocks its rank.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _MOST_BELOW = 2000
 _TALLEST = 1200.0
 _NAME = 11.0
 _HOST = 22.0
-"""Pixels above a host's first lane, for its name."""
+"""Pixels above a host's first lane for its name."""
 _FURTHEST_ZOOM = 100
 
 
 @dataclass(frozen=True)
 class _Sheet:
-    """Where things are on the page, in pixels."""
+    """Positions on the page, in pixels."""
 
     layout: Layout
     steps: Steps
     top: float
-    # Lane -> the host whose ranks begin there; empty where all ran on one machine.
+    # Lane -> the host whose ranks begin there; empty if all ran on one machine.
     hosts: Mapping[int, str]
 
     @property
@@ -65,7 +65,7 @@ class _Sheet:
 
     @property
     def crowded(self) -> bool:
-        """Whether there is no room above the bars: then names are in those that are long enough."""
+        """Return whether there is no room above the bars, so that only long bars have names."""
         return len(self.layout.ranks) * self.rows > 24
 
     @property
@@ -104,10 +104,10 @@ class _Sheet:
 
 
 def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
-    """Draw who called what when, the messages between ranks, and the collectives that they met in.
+    """Draw each rank's calls over time, the messages between ranks, and their collectives.
 
-    In a notebook it is a player. Instead of a run it takes what torch.profiler exported on its ranks, a list
-    of each file's JSON. The still picture has the earliest 2,000 calls and 500 messages; the text says how
+    In a notebook it is a player. It also accepts what torch.profiler exported on the ranks, as a list of
+    each file's JSON. The still picture has the earliest 2,000 calls and 500 messages; the text says how
     many were left out. Raises TypeError for anything else.
     """
     still, text, live = _timeline(run_or_trace, title)
@@ -115,11 +115,11 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
 
 
 def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -> str:
-    """Return the player of a run, to be shown below its verdict or failure; "" where nothing moves.
+    """Return the player of a run, to be shown below its verdict or failure, or "" if nothing moves.
 
-    The page above it says how the run failed, so the player only draws that. at_once: the player starts by
-    itself, but not on a page that is opened later. unplayed: HTML that stands below the picture where scripts
-    are taken away, and on paper.
+    The page above it describes the failure, so the player only draws it. at_once: the player starts by
+    itself, but not on a page that is opened later. unplayed: HTML that is shown below the picture if
+    scripts are removed, and on paper.
     """
     if run is None or not 0 < len(run.trace) <= _MOST_BELOW or not widgets_can_live():
         return ""
@@ -129,7 +129,7 @@ def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -
 
 
 def _timeline(what: Seen, title: str | None = None) -> tuple[Drawing, str, Callable[..., str]]:
-    """Return the still picture, its text, and what makes the live page, to which more data can be given."""
+    """Return the still picture, its text, and a function that makes the live page, with additional data."""
     trace = seen_in(what)
     layout = lay_out(trace)
     profile = isinstance(what, list)
@@ -143,7 +143,7 @@ def _timeline(what: Seen, title: str | None = None) -> tuple[Drawing, str, Calla
         steps = steps_of(whole)
         drawing, flights = _drawn(trace, whole, steps, title, profile, MOST_PLAYED)
         data = played(what, trace, whole, steps, flights) | more
-        # the page plays the image that it holds, unless there is more than that shows
+        # the page plays the image that it contains, unless the run has more than that shows
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
         image = (still if layout.left_out else drawing).still(text)
         return live_page(PAGE, data, image + unplayed)
@@ -175,7 +175,7 @@ def _drawn(
     profile: bool,
     most: int = _MOST_ARROWS,
 ) -> tuple[Drawing, list[Flight]]:
-    """Draw a run, and return the messages of the drawing, for a page that sends them along."""
+    """Draw a run; return also the drawing's messages, for a page that animates them."""
     sheet = _Sheet(layout, steps, 34.0 if title else 6.0, starts(trace.hosts))
     flights, messages = _messages(trace, trace.messages()[:most], sheet)
     marks = [
@@ -205,7 +205,7 @@ def _word(
 
 
 def _lanes(sheet: _Sheet) -> Iterator[Mark]:
-    """Draw a rank's own line, on which its calls are."""
+    """Draw a line for each rank, on which its calls are."""
     last = len(sheet.steps.moments)
     for lane in range(len(sheet.layout.ranks)):
         if lane and lane in sheet.hosts:
@@ -246,7 +246,7 @@ def _cross(x: float, y: float, step: int) -> Word:
 
 
 def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
-    """Write above each bar what it is, where there is room before the next one of its row."""
+    """Write the name of each bar above it, if there is room before the next one in its row."""
     if sheet.row < size + 4:
         return
     following: dict[tuple[int, float], int] = {}
@@ -269,7 +269,7 @@ def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
 
 
 def _times(sheet: _Sheet) -> Iterator[Mark]:
-    """Write when steps happen, some of them: the drawing is not to scale."""
+    """Write the times of some steps, because the drawing is not to scale."""
     moments = sheet.steps.moments
     free, ticks = -1.0, []
     for step, (time, _, _) in enumerate(moments):
@@ -286,7 +286,7 @@ def _times(sheet: _Sheet) -> Iterator[Mark]:
 
 
 def _ribbons(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
-    """Join the calls of each collective from rank to rank; a mismatch looks other."""
+    """Join the calls of each collective from rank to rank; a mismatch has a different look."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
     for collective in trace.collectives():
         met = [numbers[id(call)] for call in collective.calls if id(call) in numbers]
@@ -299,14 +299,14 @@ def _ribbons(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
             look = COLLECTIVE if same else FAILURE
             yield Area(points, "ribbon", look, at)
             if trace.between_hosts(collective.group_ranks):
-                for one, other in ((0, 3), (1, 2)):  # both are begun, both have ended
+                for one, other in ((0, 3), (1, 2)):  # from the later begin to the earlier end
                     yield Line((points[one], points[other]), "line", look, (at[one], at[other]))
 
 
 def _messages(
     trace: Trace, messages: tuple[Message, ...], sheet: _Sheet
 ) -> tuple[list[Flight], list[Mark]]:
-    """Draw an arrow from each send to the recv that took it; one that nobody took stops half way."""
+    """Draw an arrow from each send to its recv; a message that was never received ends half-way."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
     heads = len(messages) <= _MOST_ARROWS
     flights: list[Flight] = []
@@ -335,7 +335,7 @@ def _messages(
 def _legend(
     marks: list[Mark], sheet: _Sheet, profile: bool, imagined: bool
 ) -> tuple[list[Mark], float]:
-    """Explain, below the lanes, the kinds of mark that occur; return it and where it ends."""
+    """Explain the kinds of mark that occur, below the lanes; return the marks and their lower end."""
     seen = {(type(mark), mark.style, mark.look) for mark in marks}
     errors = any(bar.event.error for bar in sheet.layout.bars)
     ends = {open_end(bar.event) for bar in sheet.layout.bars if bar.end_ns is None}

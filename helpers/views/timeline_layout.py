@@ -1,12 +1,12 @@
-"""Where each bar of a timeline goes: which row of its rank's lane, from when to when.
+"""Place each bar of a timeline: in which row of its rank's lane, from when to when.
 
     Trace -> lay_out() -> Layout (bars, times in ns from the first event) -> steps_of() -> Steps -> timeline
 
-A step is what a reader follows: a call begins, is waited for, or ends. Each step has room in the drawing,
-and more of it the longer it took: to scale, most of a run would be narrower than a point.
+A step is one event for a reader: a call begins, is waited for, or ends. Each step has a minimum width in
+the drawing, and more the longer it took, because at scale most of a run would be narrower than a point.
 
-What ranks say of themselves may be wrong: times are clamped here, so that nothing drawn ends
-before it starts, and no more than `MOST_BARS` bars go on.
+What ranks report may be wrong: times are clamped here, so that no bar ends before it starts, and only
+`MOST_BARS` bars are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helpers.trace.events import Event, Trace
 MOST_BARS = 2000
 BEGINS, WAITS, ENDS = range(3)
 _EVEN = 0.6
-"""The share of the drawing that all steps have alike; the others have it by their time."""
+"""The part of the drawing that is divided equally between all steps; the rest is divided by their time."""
 _MOST_ROWS = 3
 _FOREVER = float("inf")
 _FARTHEST_NS = 2**62
@@ -30,7 +30,7 @@ _FARTHEST_NS = 2**62
 class Bar:
     """One event, placed. Times are ns since the first event; `end_ns` is None if it is open-ended.
 
-    From start_ns to wait_ns the rank was free, from wait_ns to the end it was held up.
+    From start_ns to wait_ns the rank was free, from wait_ns to the end it was blocked.
     """
 
     event: Event
@@ -56,12 +56,12 @@ class Layout:
     left_out: int
 
     def lane_of(self, rank: int) -> int:
-        """Return the place of a rank's lane, from the top."""
+        """Return the position of a rank's lane, from the top."""
         return self.ranks.index(rank)
 
     @property
     def length_ns(self) -> float:
-        """The width of the picture: room for open ends is added where there are any."""
+        """Return the width of the picture in ns. Open ends, if any, add room."""
         has_open = any(bar.end_ns is None for bar in self.bars)
         return max(1.0, self.last_ns) * (1.25 if has_open else 1.02)
 
@@ -88,10 +88,11 @@ def lay_out(trace: Trace, most: int = MOST_BARS) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What happens in a layout, in the order of time.
+    """The steps of a layout, in the order of time.
 
-    moments: (time, what, number of a bar). begin, wait, end: of each bar, the numbers of its steps; a bar
-    without an end ends after the last one. at: where each step is, of 0 to 1, and last of all the end.
+    moments: (time, what happens, number of a bar). begin, wait, end: for each bar, the numbers of its
+    steps; a bar without an end ends after the last step. at: the position of each step, from 0 to 1, and
+    finally that of the end.
     """
 
     moments: tuple[tuple[float, int, int], ...]
@@ -102,7 +103,7 @@ class Steps:
 
 
 def steps_of(layout: Layout) -> Steps:
-    """Put in order what begins, is waited for and ends."""
+    """Return all beginnings, waits and ends of bars in order."""
     moments = []
     for number, bar in enumerate(layout.bars):
         moments.append((bar.start_ns, BEGINS, number))
@@ -138,7 +139,7 @@ def _clamp(time_ns: int) -> int:
 def _times(event: Event, origin: int) -> Bar:
     start = _clamp(event.start_ns)
     end = None if event.end_ns is None else max(start, _clamp(event.end_ns))
-    # A blocking call holds its rank from the start; an async one only while it is waited for.
+    # A blocking call blocks its rank from the start; an asynchronous one only while it is waited for.
     wait = event.wait_ns if event.asynchronous else start
     if wait is None:
         wait = start if end is None else end
@@ -155,7 +156,7 @@ def _times(event: Event, origin: int) -> Bar:
 
 
 def _in_rows(bars: Sequence[Bar], world_size: int) -> tuple[Bar, ...]:
-    """Put bars that overlap in time into different rows of their rank's lane, as far as it has."""
+    """Put bars that overlap in time into different rows of their rank's lane, as far as it has rows."""
     free: list[list[float]] = [[] for _ in range(world_size)]
     placed = []
     for bar in bars:

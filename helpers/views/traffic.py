@@ -1,9 +1,9 @@
-"""Draw who sent how much to whom, and what each rank handed in to collectives.
+"""Draw how many bytes each rank sent to each other rank, and passed to collectives.
 
     Trace -> traffic_matrix(), handed_in() -> traffic() -> Picture
 
-What gloo or NCCL sends inside a collective is not in a trace: only the bytes that each rank handed
-in are, and they have a panel of their own.
+A trace does not contain what gloo or NCCL sends inside a collective, only the bytes that each rank passed
+to it. These have a separate panel.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 
 
 def traffic(run_or_trace: Run | Trace) -> Picture:
-    """Draw the bytes of each pair of ranks, and next to them those handed to collectives.
+    """Draw the bytes of each pair of ranks, and next to them those passed to collectives.
 
-    A message that never arrived moved nothing and is not counted.
-    Raises TypeError for anything but a Run or a Trace, and ValueError for imagined ranks.
+    A message that never arrived is not counted. Raises TypeError for anything but a Run or a Trace, and
+    ValueError for imagined ranks.
     """
     trace = trace_of(run_or_trace)
     if trace.imagined:
@@ -63,7 +63,7 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
 
 
 def traffic_matrix(trace: Trace) -> list[list[int]]:
-    """Return the bytes of the messages that arrived: row is the source, column the destination."""
+    """Return the bytes of the messages that arrived: a row for each source, a column for each destination."""
     matrix = _zeros(trace.world_size)
     for message in _arrived(trace):
         matrix[message.src][message.dst] += _bytes(message.send)
@@ -71,7 +71,7 @@ def traffic_matrix(trace: Trace) -> list[list[int]]:
 
 
 def handed_in(trace: Trace) -> dict[str, list[int]]:
-    """Return, for each collective that occurs, the bytes that each rank handed in to it."""
+    """Return, for each collective that occurs, the bytes that each rank passed to it."""
     ops: dict[str, list[int]] = defaultdict(lambda: [0] * trace.world_size)
     for event in trace:
         if event.is_collective and event.rank in range(trace.world_size):
@@ -87,7 +87,7 @@ def _count_messages(trace: Trace) -> list[list[int]]:
 
 
 def _arrived(trace: Trace) -> list[Message]:
-    """Keep the messages between ranks of the world of which either end saw the transfer end."""
+    """Return the messages between ranks of the world that either end saw complete."""
     ranks = range(trace.world_size)
     return [
         message
@@ -111,7 +111,7 @@ def _any(matrix: list[list[int]]) -> bool:
 
 
 def _cell(world_size: int) -> float:
-    """Return the side of a cell in inches: room for its numbers where there are any."""
+    """Return the side of a cell in inches, with room for its number if there is one."""
     side = 0.8 if world_size <= 4 else 0.64 if world_size <= _NUMBERS_UP_TO else 0.32
     return min(side, 6.0 / max(1, world_size))
 
@@ -129,9 +129,7 @@ def _draw_pairs(
     image = _heat(axes, matrix, counts)
     _rank_ticks(axes.xaxis, len(matrix), hosts, "{rank}\n{host}")
     _rank_ticks(axes.yaxis, len(matrix), hosts)
-    for first in list(starts(hosts))[
-        1:
-    ]:  # what is outside the squares on the diagonal is between hosts
+    for first in list(starts(hosts))[1:]:  # cells outside of the diagonal squares are between hosts
         axes.axvline(first - 0.5, color=INK, linewidth=1.4)
         axes.axhline(first - 0.5, color=INK, linewidth=1.4)
     axes.set_xlabel("to rank", fontsize=9)
@@ -152,7 +150,7 @@ def _draw_pairs(
 def _draw_handed_in(
     axes: Axes, ops: dict[str, list[int]], world_size: int, hosts: Sequence[str]
 ) -> None:
-    """Draw a column for each collective, a bar in it for each rank, as long as its bytes."""
+    """Draw a column for each collective, with a bar for each rank, as long as its bytes."""
     for column, nbytes in enumerate(ops.values()):
         most = max(1, *nbytes)
         axes.barh(
@@ -180,7 +178,7 @@ def _draw_handed_in(
 
 
 def _heat(axes: Axes, rows: list[list[int]], counts: list[list[int]]) -> AxesImage:
-    """Fill the cells, nothing where nothing was sent: 0 bytes and no message are not the same."""
+    """Color the cells; leave those without messages empty, because 0 bytes differ from no message."""
     import numpy as np
 
     values = np.ma.masked_array(np.array(rows, dtype=float), mask=np.array(counts) == 0)
@@ -199,7 +197,7 @@ def _most(rows: list[list[int]]) -> int:
 def _rank_ticks(
     axis: Axis, world_size: int, hosts: Sequence[str], form: str = "{host}  {rank}"
 ) -> None:
-    """Number the ranks; form: of the first one of each host."""
+    """Number the ranks. form: the form of the first rank of each host."""
     ranks, first = range(0, world_size, max(1, -(-world_size // 32))), starts(hosts)
     names = [
         form.format(rank=rank, host=one_line(first[rank], 20)) if rank in first else str(rank)
@@ -246,7 +244,7 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
 
 
 def _bytes_between(trace: Trace, matrix: list[list[int]]) -> str:
-    """Say how much of the bytes sent, and handed in to collectives, is for other hosts too."""
+    """Return how many of the bytes, sent and passed to collectives, are for other hosts."""
     crossing = sum(
         nbytes
         for src, row in enumerate(matrix)

@@ -1,8 +1,8 @@
-"""Draw what one rank hands to the network in each phase of a step: calls and bytes, run by run.
+"""Draw the calls and bytes of one rank in each phase of a step, run by run.
 
     {name: Run} -> calls_by_phase -> traffic_ledger() -> Picture
 
-Phases are the spans that a rank recorded ("forward", "backward"). Checks count by them as well.
+Phases are the spans that a rank recorded ("forward", "backward"). Checks also count by phase.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _NOTHING = "nothing"
 
 
 def calls_by_phase(trace: Trace, rank: int) -> dict[str, list[Event]]:
-    """Sort the calls of a rank by the innermost span in which they were issued, in spans' order.
+    """Sort the calls of a rank by the innermost span in which they were issued, in the order of spans.
 
-    A phase whose span was entered several times is one; calls outside all spans are left out.
+    Spans with the same name are one phase; calls outside of all spans are left out.
     """
     spans = [event for event in trace.of(rank) if event.op == "span"]
     found: dict[str, list[Event]] = {span.call: [] for span in spans}
@@ -48,9 +48,9 @@ def traffic_ledger(
     phases: Sequence[str] = ("forward", "backward"),
     title: str | None = None,
 ) -> Picture:
-    """Draw a bar for each run and phase, as long as the bytes that `rank` handed in; a part a call.
+    """Draw a bar for each run and phase: the bytes that `rank` passed to calls, with a part for each call.
 
-    Bytes are those of the tensors given to the calls. A receive hands in nothing and is left out.
+    Bytes are those of the tensors passed to the calls. A receive passes no data and is left out.
     """
     traces = {one_line(name, 44): trace_of(run) for name, run in runs.items()}
     ledger = {name: _kept(calls_by_phase(trace, rank)) for name, trace in traces.items()}
@@ -64,7 +64,7 @@ def traffic_ledger(
         first = phase == phases[0]
         places.append((y, f"{name}   {phase}" if first else phase))
     by_host = any(trace.hosts for trace in traces.values())
-    # leaves room for the words behind the longest bar
+    # leaves room for the text behind the longest bar
     _frame(axes, places, (2.0 if by_host else 1.45) * max(1, _longest(ledger, phases)))
     dark = " (dark: groups that span hosts)" if by_host else ""
     axes.set_xlabel(f"bytes that rank {rank} passes to calls{dark}", fontsize=9)

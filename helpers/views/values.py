@@ -1,4 +1,4 @@
-"""Write what a rank returned in one short line that is the same from run to run.
+"""Write what a rank returned in one short line that is the same in each run.
 
 The lanes call it. Tensors and arrays are recognized by their class's name, so torch and numpy are
 not imported here.
@@ -18,10 +18,10 @@ _HEAD = 6
 
 
 def short_value(value: object, limit: int = 400) -> str:
-    """Return a compact repr: long containers and tensors are cut, memory addresses left out."""
+    """Return a compact repr: long containers and tensors are cut, and memory addresses are left out."""
     try:
         text = _Short().repr(value)
-    except Exception as error:  # A repr may raise anything; a view must not.
+    except Exception as error:  # A repr may raise anything, but a view must not.
         text = f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
     return one_line(_ADDRESS.sub("", text), limit)
 
@@ -45,7 +45,7 @@ class _Short(reprlib.Repr):
 
 
 def _short_array(array: Any) -> str:
-    """Show a small tensor whole, and of a large one the first numbers and the shape."""
+    """Show a small tensor whole; of a large one, show the first numbers and the shape."""
     shape = tuple(array.shape)
     count = 1
     for length in shape:

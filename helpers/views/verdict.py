@@ -1,6 +1,6 @@
-"""A check's result for its reader: what was given, expected, got, on which rank, and where to look.
+"""Write a check's result for its reader: inputs, expected and actual values, the rank, and where to look.
 
-`course check` prints the text. Everything that came from an answer is cleaned and clipped.
+`course check` prints the text. Everything from an answer is cleaned and clipped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from helpers.views.plain import clean, clip, listed, plural, with_code
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
-# Labels longer than this, one under the other, hide the finding below them.
+# Longer labels, one below the other, would hide the finding below them.
 _LABEL = 60
 _MESSAGE = 3000
 _PROBLEM = 300
@@ -23,7 +23,7 @@ _CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
 
 
 def verdict_text(result: CheckResult) -> str:
-    """Write a result as plain text: the same for the same result, on every machine."""
+    """Write a result as plain text, which is the same for the same result on every machine."""
     lines = [_headline(result)]
     if result.message:
         lines += _indented(result.message)
@@ -46,8 +46,8 @@ def verdict_text(result: CheckResult) -> str:
 def verdict_html(result: CheckResult) -> str:
     """Write a result as HTML that needs no style sheet and survives JupyterLab's sanitizer.
 
-    On a live page the run that failed is played below it, with who waits for whom where it is stuck. If the
-    answer passed, its largest run starts to play by itself.
+    On a live page, the failed run is played below it; a stuck run also shows which rank waits for which. If
+    the answer passed, its largest run starts to play by itself.
     """
     if result.outcome is Outcome.NOT_ATTEMPTED:
         return _quiet(f"{_headline(result)}: {result.message}")
@@ -78,7 +78,7 @@ def verdict_html(result: CheckResult) -> str:
 
 
 def _passed_html(result: CheckResult) -> str:
-    """Draw a pass: one strong line, what was proved, and where to go on."""
+    """Draw a pass: one strong line, what was proved, and what to do next."""
     proved = "".join(
         f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _proved(result)
     )
@@ -100,7 +100,7 @@ def _notes(result: CheckResult) -> list[str]:
 
 
 def _proved(result: CheckResult) -> list[str]:
-    """Say what a pass proves: in which cases the results are right, then each rule that held."""
+    """Return what a pass proves: in which cases the results are right, then each rule that held."""
     if not result.cases:
         return [*result.rules]
     sizes = [*map(str, result.sizes)]
@@ -111,7 +111,7 @@ def _proved(result: CheckResult) -> list[str]:
 
 
 def _tried(result: CheckResult) -> list[tuple[str, str]]:
-    """Return (outcome, what was tried) for each line: a case, or how many there are of an outcome."""
+    """Return (outcome, what was tried) for each line: a case, or the number of cases with this outcome."""
     longest = max((len(case.label) for case in result.cases), default=0)
     if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= _LABEL):
         return [(case.outcome.value, case.label) for case in result.cases]
@@ -128,13 +128,13 @@ def _hint_call(result: CheckResult) -> str:
 
 
 def _again(result: CheckResult) -> str:
-    """Say how to make the call of the case that is shown again; what was given may be too long to read."""
+    """Return how to repeat the call of the case that is shown, whose arguments may be too long to read."""
     return f"The same call again: {result.name}(*result.given)" if result.given else ""
 
 
 def _headline(result: CheckResult) -> str:
     passed = sum(case.passed for case in result.cases)
-    # Points are a grader's: to a learner it matters whether an answer passes, and how far it got.
+    # Points are for graders; learners care whether an answer passes, and how many cases do.
     share = f", {passed} of {plural(len(result.cases), 'case')} passed" if passed else ""
     tick, share = ("✓ ", "") if result.passed else ("", share)
     return f"{tick}{result.heading or result.name}: {result.outcome.value}{share}"
@@ -159,7 +159,7 @@ def _case_text(case: CaseVerdict) -> list[str]:
 
 
 def _advice(case: CaseVerdict, played: bool = False) -> str:
-    """Say where to look first; how to draw a deadlock, only where it is not drawn already."""
+    """Return where to look first, and how to draw a deadlock if it is not drawn already."""
     if case.advice or case.outcome is not Outcome.DEADLOCKED or played:
         return case.advice
     return "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
@@ -176,7 +176,7 @@ def _sentence(row: Row) -> str:
 
 
 def _rows(case: CaseVerdict) -> list[Row]:
-    """Return the rows to show: all of a small world, the wrong ones first of a large one."""
+    """Return the rows to show: all rows of a small world; for a large one, wrong rows first."""
     if len(case.rows) <= _MAX_ROWS:
         return list(case.rows) if any(row.problem for row in case.rows) else []
     return [row for row in case.rows if row.problem][:_MAX_ROWS]
@@ -204,7 +204,7 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
         lines = case.message.splitlines()
         if (
             played and case.outcome is Outcome.DEADLOCKED
-        ):  # the picture says what each rank waits for
+        ):  # the picture shows what each rank waits for
             lines = [line for line in lines if not line.startswith("  rank ")]
         parts.append(_paragraph("\n".join(lines)))
     parts += [_paragraph("how the ranks communicated: " + text) for text in case.broken]

@@ -1,4 +1,4 @@
-"""Draw who waits for whom when no rank can go on, and say the same in words.
+"""Draw which rank waits for which in a deadlock, and describe it in words.
 
 Deadlock | RankTimeout | Diagnosis | Run -> waits -> cycles() -> wait_graph() -> Picture
 """
@@ -26,7 +26,7 @@ _WRITTEN_UP_TO = 16
 _NODE = 19.0
 _WIDTH = 720.0
 _LINES = (("waits for, in a cycle", True), ("waits for", False))
-# What a rank is doing -> the corners of its shape, and its look.
+# A rank's state -> the number of corners of its shape, and its look.
 _SHAPES: dict[str, tuple[int, Look]] = {
     "waits in a call": (36, WAIT),
     "has returned": (4, SPAN),
@@ -36,10 +36,10 @@ _SHAPES: dict[str, tuple[int, Look]] = {
 
 
 def wait_graph(what: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
-    """Draw ranks as nodes, with an arrow from each to those for whom it waits; cycles stand out.
+    """Draw ranks as nodes, with an arrow from each to those that it waits for; cycles stand out.
 
-    Takes the failure, its diagnosis, or the run that ended so. Raises TypeError for anything
-    else, ValueError for a run whose ranks were not waiting for each other.
+    Accepts the failure, its diagnosis, or the failed run. Raises TypeError for anything else, ValueError
+    for a run whose ranks were not waiting for each other.
     """
     kind, waits, guilty, hosts = _take(what)
     rings = cycles(waits)
@@ -70,9 +70,9 @@ def _take(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...], tuple[s
 
 
 def cycles(waits: Sequence[Wait]) -> list[tuple[int, ...]]:
-    """Find the shortest cycle through each rank that is in one; each cycle once.
+    """Find the shortest cycle through each rank that is in one; return each cycle once.
 
-    A cycle is given from its lowest rank on, in the order of waiting.
+    A cycle begins with its lowest rank and follows the waits.
     """
     awaited = {wait.rank: wait.waits_for for wait in waits}
     found = {ring for rank in awaited if (ring := _shortest_ring(rank, awaited))}
@@ -80,7 +80,7 @@ def cycles(waits: Sequence[Wait]) -> list[tuple[int, ...]]:
 
 
 def _shortest_ring(start: int, awaited: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
-    """Search breadth first from a rank until it is met again."""
+    """Search breadth first from a rank until it is reached again."""
     came_from = {start: start}
     queue = [start]
     for rank in queue:
@@ -140,7 +140,7 @@ def _draw(
     spots = _spots([wait.rank for wait in waits], _WIDTH / 2, height / 2, radius)
     in_ring = {edge for ring in rings for edge in zip(ring, (*ring[1:], ring[0]), strict=True)}
     edges = _edges(waits)
-    # those of a cycle last, on top of the others
+    # draw the marks of a cycle last, on top of the others
     marks: list[Mark] = [
         _arrow(edge, edge in in_ring, (edge[1], edge[0]) in edges, spots, node)
         for edge in sorted(edges, key=lambda edge: edge in in_ring)
@@ -179,7 +179,7 @@ def _draw(
 
 
 def _spots(ranks: Sequence[int], x: float, y: float, radius: float) -> dict[int, Point]:
-    """Place ranks on a circle, clockwise, rank 0 on top; two of them side by side."""
+    """Place ranks on a circle, clockwise, with rank 0 on top; two ranks are side by side."""
     if len(ranks) == 2:
         return {ranks[0]: (x - 90, y), ranks[1]: (x + 90, y)}
     step = 2 * math.pi / max(1, len(ranks))
@@ -196,7 +196,7 @@ def _edges(waits: Sequence[Wait]) -> list[Edge]:
 
 
 def _arrow(edge: Edge, ring: bool, both: bool, spots: dict[int, Point], node: float) -> Line:
-    """Draw who waits for whom; two that wait for each other have a line each, next to each other."""
+    """Draw a wait as an arrow; two ranks that wait for each other have parallel arrows."""
     (x, y), (u, v) = spots[edge[0]], spots[edge[1]]
     long = math.hypot(u - x, v - y) or 1.0
     dx, dy, aside = (u - x) / long, (v - y) / long, 0.4 * node if both else 0.0
@@ -217,7 +217,7 @@ def _shape_of(wait: Wait) -> str:
 
 
 def _node(spot: Point, size: float, corners: int, look: Look, style: str) -> list[Mark]:
-    """Draw a rank as a shape with these corners: with many it is a circle."""
+    """Draw a rank as a shape with these corners; with many of them it is a circle."""
     turn = math.pi / corners if corners != 4 or look is not FAILURE else 0.0
     size *= 1.15 if corners < 10 else 1.0
     points = tuple(
@@ -231,7 +231,7 @@ def _node(spot: Point, size: float, corners: int, look: Look, style: str) -> lis
 
 
 def _about(wait: Wait, spot: Point, middle: float, first: bool, host: str) -> list[Mark]:
-    """Write next to a node, on the outside, its call and the line of it, and its host if it has one."""
+    """Write a rank's call, its line and, if there is one, its host on the outer side of a node."""
     across = spot[0] - _WIDTH / 2
     lines = [one_line(wait.state, 34)] if wait.event is None else [label_of(wait.event)]
     if wait.event is not None and wait.event.where is not None:

@@ -30,7 +30,7 @@ def test_the_text_counts_lanes_and_holds_no_time() -> None:
         {"threads": [[0.0, 0.1, 0.2], [0.0, 0.15, 0.3]], "processes": [[5.0, 5.1]]}
     )
     assert picture.text == (
-        "threads: 2 lanes, at work and standing still\nprocesses: 1 lane, at work and standing still"
+        "threads: 2 lanes, at work and waiting\nprocesses: 1 lane, at work and waiting"
     )
     assert len(picture.figure.axes) == 2
 

@@ -1,8 +1,8 @@
-"""What the course adds to JupyterLab: an extension of its server, which `course lab` and `hub` switch on.
+"""Extend JupyterLab's server for the course. `course lab` and `hub` enable this extension.
 
-Notebooks run in the course's kernel. Pictures follow the theme (custom.css), and an open home page follows
-the work (home.js): it finds the address of the map in the page's settings, so that it asks no server that
-does not have this extension.
+Notebooks run in the course's kernel. Pictures adapt to the theme (custom.css), and an open home page to the
+progress (home.js). home.js reads the map's address from the page's settings, so that it never asks a server
+without this extension.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from helpers.course.home import home
 from helpers.course.programs import put_programs_first
 
 KERNELS = Path(__file__).parents[1] / "kernels"
-"""Kernelspecs of the course: of the same names as Jupyter's own, and found before them."""
+"""Kernelspecs of the course. They have the names of Jupyter's own, and are found first."""
 
 
 class MapHandler(APIHandler):
-    """Answers with the map of the course as HTML, from the progress of the person who runs this server."""
+    """Responds with the map of the course as HTML, from the progress of the person who runs this server."""
 
     auth_resource = "contents"
-    # Looking at a map is not work: a hub may end a server on which nothing else happens.
+    # Looking at a map is not activity: a hub may stop a server on which nothing else happens.
     _track_activity = False
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        # In a thread: a kernel that writes the progress file holds its lock for as long as that takes.
+        # In a thread, because reading waits for the lock of a kernel that writes the progress file.
         shown = await asyncio.to_thread(home)
         self.finish(shown.map_html(), set_content_type="text/html; charset=UTF-8")
 
@@ -45,7 +45,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _link_jupyter_server_extension(server: Any) -> None:
     put_programs_first(server)
-    # Otherwise each kernel warns in the terminal that what it sends can be read on this machine.
+    # Otherwise each kernel warns in the terminal that its messages can be read on this machine.
     server.config.KernelManager.transport_encryption = "auto"
 
 
@@ -56,10 +56,10 @@ def _load_jupyter_server_extension(server: Any) -> None:
 def switch_on(server: Any) -> None:
     """Add the map, the style sheet and the course's kernel to a server."""
     settings = server.web_app.settings
-    # Jupyter closes a kernel's connection after three intervals without a pong. Tornado asks for a timeout of
-    # one interval at most, which would close good connections whenever a ping is a little late.
+    # Jupyter closes a kernel's connection after three intervals without a pong. Tornado wants a timeout of
+    # at most one interval, which would close good connections whenever a ping is a little late.
     logging.getLogger("tornado.general").addFilter(_is_not_about_pings)
-    # Searched in order: a custom.css of the user's own comes first.
+    # Searched in order, so that a user's own custom.css takes precedence.
     settings["static_custom_path"].append(str(Path(__file__).parent))
     address = url_path_join(settings["base_url"], "real-ranks", "map")
     server.web_app.add_handlers(".*$", [(address, MapHandler)])

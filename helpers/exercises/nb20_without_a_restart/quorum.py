@@ -154,7 +154,10 @@ OF_ROLE = {
 
 
 def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> Finding | None:
-    """Judge the result of one round. asked: (dict, began, ended) of each surviving replica."""
+    """Judge the result of one round.
+
+    asked: maps each replica that asked and survived to (dict, began, ended).
+    """
     now = rounds[number]
     said, roles = f"in round {number}", now["roles"]
 

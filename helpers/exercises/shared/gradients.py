@@ -8,7 +8,7 @@ from helpers.checks.author import Draw, Failed
 
 Samples = tuple[torch.Tensor, torch.Tensor]
 PARITY = 1e3
-"""How many times float64's usual tolerance the exercises' 1e-6 is."""
+"""The exercises' tolerance, 1e-6, as a multiple of float64's usual one."""
 UNEQUAL = (
     "Tensors of different sizes met in one call. Does every rank go through the same parameters in the same "
     "order, with `torch.zeros_like(p)`, which has the parameter's shape and dtype, where it has nothing?"

@@ -118,11 +118,12 @@ class Scene:
     """Disturbs one replica once, in one step, as the event says.
 
     killed before, killed in, killed after: before its gradients, in its optimizer's step, and after that
-    step. killed joining: when it joins the group for the first time after the step. stalls: before its
-    gradients. hold: how many times `patience` the step takes when it is repeated. steps alone: the step's
-    all_reduce fails on all other replicas, but succeeds on this one; `stall` then says how many times the
-    others' patience it stalls after its step.
-
+    step.
+    killed joining: when it joins the group for the first time after the step.
+    stalls: before its gradients.
+    hold: how many times `patience` the step takes when it is repeated.
+    steps alone: the step's all_reduce fails on all other replicas, but succeeds on this one; `stall` then
+    says how many times the others' patience it stalls after its step.
     wrong_steps: names what a right answer never does with its optimizer.
     """
 
