@@ -213,7 +213,7 @@ def test_the_message_tells_the_whole_way() -> None:
         + "run = launch(print)\n---\nbest = run.values\n---\nx = best[0]\n---\ndef f(): return x"
     )
     assert problem(text).message == (
-        "`f` uses `x`, whose value comes by way of `best`, `run` from outside the cells: cell 2 "
+        "`f` uses `x`, whose value comes (through `best`, `run`) from outside the cells: cell 2 "
         "(line 1) calls `launch`. A check does not repeat that. Write the value "
         "into the function, or pass it as an argument."
     )

@@ -151,10 +151,10 @@ def test_usual_relations_are_named_where_they_hold() -> None:
     assert "2 times too small" in said(other, [other / 2] * 2)
     assert "sign" in said(other, [-other] * 2)
     assert "reverse order" in said(other, [other.flip(0)] * 2)
-    assert "another order" in said(other, [other[[1, 0, 2]]] * 2)
+    assert "wrong order" in said(other, [other[[1, 0, 2]]] * 2)
     assert "dtype" in said(other, [other.double()] * 2)
     assert "wait()" in said(other, [True, True])
-    assert "another rank" in said(Each([other, X + 9]), [X + 9, X + 9])
+    assert "different rank" in said(Each([other, X + 9]), [X + 9, X + 9])
     assert said(other, [other + 1, other + 2]) == ""
 
 

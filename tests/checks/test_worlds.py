@@ -301,7 +301,7 @@ def test_the_answer_to_another_exercise_is_named_if_it_is_wrong(
     answer = build_answer([PRELUDE, TRAINS.replace(right, wrong)], name)
     assert isinstance(answer, Answer), answer
     result = grade(get(name), answer, str, every_case=False)
-    said = "`average_gradients` (8.1), which this answer calls, does not pass its own check"
+    said = "`average_gradients` (8.1), which this answer calls, fails its own check"
     assert not result.passed and (said in verdict_text(result)) is noted, verdict_text(result)
 
 

@@ -129,7 +129,7 @@ def test_the_interval_that_is_named_loses_least() -> None:
 
 def test_samples_are_those_of_torchs_sampler() -> None:
     text = repr(explore("samples"))
-    assert "given 3 samples per epoch. 0 samples left out, 2 samples given out more" in text
+    assert "given 3 samples per epoch. 0 samples left out, 2 samples given more" in text
     forgotten = repr(explore("samples", shuffle=True, drop_last=True, set_epoch=False))
     assert "2 samples left out" in forgotten and forgotten.endswith("is the same.")
 
@@ -150,7 +150,7 @@ def test_the_best_layout_is_said_in_words() -> None:
         ({"microbatch": 8, "model": "Llama 3 8B"}, "microbatch 8"),
         ({"network_gb_s": 1}, "DP 32 x TP 4 x PP 4"),
         ({"gpus_per_host": 1}, "TP 1 x"),
-        ({"batch": 16, "gpus": 32_768}, "No layout deals"),
+        ({"batch": 16, "gpus": 32_768}, "No layout divides"),
     ],
 )
 def test_each_control_reaches_the_cost_model(change: dict[str, object], part: str) -> None:

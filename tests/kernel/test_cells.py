@@ -185,7 +185,7 @@ def test_a_name_of_ranks_that_have_ended_is_named_with_its_cell(kernel: Kernel) 
 
 def test_ranks_that_wait_for_one_that_lacks_a_name_are_ended(kernel: Kernel) -> None:
     cell = kernel.run("%%ranks 2\nif rank == 1:\n    nowhere\ndist.barrier()")
-    assert "NameError" in cell.message and "These ranks have ended" in cell.message
+    assert "NameError" in cell.message and "These ranks were terminated" in cell.message
     assert "a cell failed on them" in kernel.value("%%ranks 2\nrank")
 
 
@@ -245,7 +245,7 @@ def test_after_mp_spawn_of_a_cells_function_launch_is_named(new_kernel: MakeKern
         "import torch.multiprocessing as mp\ndef w(rank, n): pass\nmp.spawn(w, args=(2,), nprocs=2)"
     )
     assert cell.error == "ProcessExitedException"
-    assert "launch(f, 2, init=False) runs f as mp.spawn" in cell.text
+    assert "launch(f, 2, init=False), which runs f as mp.spawn" in cell.text
 
 
 def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Kernel) -> None:

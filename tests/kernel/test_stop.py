@@ -26,7 +26,7 @@ HANGS = {
 
 def stopped_and_well(kernel: Kernel, cell: Cell) -> None:
     assert cell.status == "error" and cell.error == "Stopped", cell
-    assert "ended. The kernel is ready for the next cell." in cell.message
+    assert "terminated. The kernel is ready for the next cell." in cell.message
     assert "Traceback" not in cell.message and "helpers" not in cell.message
     works(kernel)
 

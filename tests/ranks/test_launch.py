@@ -242,7 +242,7 @@ def test_endless_output_keeps_its_beginning_and_its_end() -> None:
     rest = [int(line.split()[0]) for line in lines[gap + 1 : -1]]
     assert rest == list(range(rest[0], 200_000))
     left_out = (rest[0] - gap) * len(f"{0:>9} {'é' * 35}\n".encode())
-    assert lines[gap].startswith(f"... ({left_out:,} bytes are left out here")
+    assert lines[gap].startswith(f"... ({left_out:,} bytes omitted here")
     assert MAX_OUTPUT * 0.99 < len(run.output[0].encode()) < MAX_OUTPUT + 200
 
 
@@ -251,7 +251,7 @@ def test_output_that_is_one_endless_line_is_cut_as_well() -> None:
         print("a" * 80_000 + "b" * 80_000, end="")
 
     first, gap, last = launch(flood, 1).output[0].split("\n")
-    assert (first, last) == ("a" * 50_000, "b" * 50_000) and "(60,000 bytes are left out" in gap
+    assert (first, last) == ("a" * 50_000, "b" * 50_000) and "(60,000 bytes omitted" in gap
 
 
 def test_nothing_is_launched_from_inside_a_rank() -> None:

@@ -119,7 +119,7 @@ def test_groups_that_are_made_in_different_orders() -> None:
         dist.new_group([0, 1])
 
     found = stuck(talk)
-    assert found.kind == "stuck" and "in new_group each waits for ranks" in found.summary
+    assert found.kind == "stuck" and "Every rank waits in new_group for ranks" in found.summary
 
 
 def test_a_peer_that_skips_backward() -> None:

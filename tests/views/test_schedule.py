@@ -65,7 +65,7 @@ def test_nothing_runs_before_what_it_needs() -> None:
 
 
 def test_orders_that_wait_for_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match="stage 0 wants to run B0, stage 1 wants to run F1"):
+    with pytest.raises(ValueError, match="stage 0 waits to run B0, stage 1 waits to run F1"):
         schedule({"turned round": ["F0 B0 F1 B1", "F0 F1 B0 B1"]})
 
 
