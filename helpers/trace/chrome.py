@@ -150,8 +150,8 @@ def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     by_rank = {_rank_of(one): one for one in traces}
     if sorted(by_rank) != list(range(len(traces))):
         raise ValueError(
-            f"a profile needs one trace of each rank, starting with rank 0; these {len(traces)} traces "
-            f"are of ranks {sorted(by_rank)}."
+            f"a profile needs one trace of each rank, starting with rank 0; got "
+            f"{len(traces)} of ranks {sorted(by_rank)}."
         )
     found = (
         event

@@ -164,8 +164,8 @@ def test_a_profile_becomes_a_trace() -> None:
 @pytest.mark.parametrize(
     "traces, says",
     [
-        ([profile_of(0), profile_of(0)], r"ranks \[0\] in 2 traces"),
-        ([profile_of(1)], r"ranks \[1\] in 1 traces"),
+        ([profile_of(0), profile_of(0)], r"got 2 of ranks \[0\]"),
+        ([profile_of(1)], r"got 1 of ranks \[1\]"),
         ([{"traceEvents": []}], "no `distributedInfo`"),
         (["rank0.json"], "no `distributedInfo`"),
     ],
