@@ -238,7 +238,7 @@ def test_a_check_that_fails_itself_is_no_fault_of_the_answer() -> None:
 
 ODD = {
     "torch.tensor([1 + 2j])": "a tensor of shape (1,) and dtype complex64",
-    "[10**400]": "a list of 1 part",
+    "[10**400]": "a list of 1 element",
     "'words'": "a value of type str",
 }
 
