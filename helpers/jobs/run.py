@@ -162,7 +162,7 @@ def is_secondary_failure(worker: Worker) -> bool:
 
 
 def _likeness(worker: Worker) -> int:
-    """Return how unlikely a failure is to be the cause (0 to 2): agents only see which they saw first."""
+    """Rank a failure from 0 (likely the cause) to 2, because an agent's order does not show the cause."""
     if is_secondary_failure(worker) or worker.exitcode == -signal.SIGTERM:
         return 2
     return 0 if worker.exitcode is not None and worker.exitcode < 0 else 1

@@ -134,7 +134,7 @@ class Site(Protocol):
         """
 
     def outside(self, pid: int) -> int:
-        """Return the process id outside the site of what the server calls `pid`; 0 if there is none."""
+        """Return the launcher's number for the process that the server calls `pid`; 0 if there is none."""
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
         """Return which variables ranks must have in addition to their server's, and which they must not.

@@ -294,7 +294,7 @@ class DeadlockDetector:
         """Return whether a rank that has returned is about to answer ranks that ask its store.
 
         Ranks leave a rendezvous one after the other, and rank 0 may return before its store's thread has
-        released the last one. On a machine with many processes per core that can be long before.
+        released the last one. On a busy machine it may return long before that.
         """
         return any(
             thread.name.startswith(_STORE) and not self._waits(member, thread)
