@@ -152,7 +152,7 @@ class WatchedStage:
         if self._rank < self._last:
             grad = self._fits(grad, "gradient", i)
             self._back[i] = grad.clone()
-        if self._microbatches > FEW:  # with fewer, no order of calls can be seen to keep too many
+        if self._microbatches > FEW:  # with fewer microbatches, the count shows nothing
             self._count_extra(grad)
         given, taken, y = self._saved.pop(i)
         if not equal(given, self._came[i]):
