@@ -50,7 +50,7 @@ def difference(
 
 
 def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
-    """Return whether `difference` finds none between two values."""
+    """Return whether two values are equal as far as `difference` looks."""
     return not difference(right, got, tolerance, scale=scale)
 
 

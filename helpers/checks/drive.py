@@ -33,7 +33,7 @@ class Turns:
 
     sources[programs[k]] defines the answer, called `name`, of turn k. kind: how it is called; a script's
     driver gets its source. numbers[k]: determines which rank is late in turn k, if any, and seeds each
-    rank's random numbers. second: see `hard_world`. watched: report functions that were replaced.
+    rank's random numbers. second: see `adversarial_world`. watched: report functions that were replaced.
     """
 
     sources: Sequence[str]
@@ -55,7 +55,7 @@ def drive_cases(
     before them. Return for each turn the returned value, the names of the changed inputs, and the numbers
     of its first and last recorded call.
     """
-    from helpers.checks.hard import hard_world
+    from helpers.checks.hard import adversarial_world
     from helpers.checks.replaced import watch_functions
 
     # the real sleep, taken before the answer runs and before the world is hard, so that a late rank is
@@ -66,7 +66,7 @@ def drive_cases(
     known = set(vars(sys.modules["__main__"]))
     _forget_own_modules()
     _leave_uncompiled()
-    with hard_world(turns.second) if kind.is_hard else contextlib.nullcontext():
+    with adversarial_world(turns.second) if kind.is_hard else contextlib.nullcontext():
         # inside of the hard world, so that its replaced functions do not count as the answer's
         compare = watch_functions(replacement_reporter()) if turns.watched else None
         for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):

@@ -59,7 +59,7 @@ class BufferInUse(RuntimeError):
 
 
 @contextmanager
-def hard_world(second: bool = False) -> Iterator[None]:
+def adversarial_world(second: bool = False) -> Iterator[None]:
     """Make this process's world hard while the block runs. second: see `poison_of`."""
     group, undo = dist.ProcessGroup, []
     for name in filter(functools.partial(hasattr, group), _METHODS):
@@ -140,8 +140,8 @@ def _held_back(second: bool, name: str, real: Callable[..., Any]) -> Callable[..
     def call(group: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs or not _is_asynchronous(name, args) or not _asked_by_the_answer():
             return real(group, *args, **kwargs)
-        under_way = _UnderWay(args, writes, reads, second)
-        return _Held(real(group, *under_way.args), under_way)
+        in_flight = _InFlightCall(args, writes, reads, second)
+        return _DeferredWork(real(group, *in_flight.args), in_flight)
 
     return call
 
@@ -153,7 +153,7 @@ def _is_asynchronous(name: str, args: tuple[Any, ...]) -> bool:
 _Pairs = list[tuple[torch.Tensor, torch.Tensor]]
 
 
-class _UnderWay:
+class _InFlightCall:
     """The tensors of one call: pairs of the answer's own tensor and gloo's copy of it.
 
     args: the call's arguments for gloo. home: the pairs whose copy gloo writes.
@@ -170,7 +170,7 @@ class _UnderWay:
         places = {place for place in (writes, reads) if place is not None}
         if not all(_may_be_copied(t) for place in places for t in _tensors(args[place])):
             return  # gloo takes it as it is, or raises its own error
-        given = {place: _stand_ins(args[place]) for place in places}
+        given = {place: _shadow_copies(args[place]) for place in places}
         self.args = tuple(given.get(place, each) for place, each in enumerate(args))
         pairs: dict[int | None, _Pairs] = {
             place: list(zip(_tensors(args[place]), _tensors(copies), strict=True))
@@ -212,10 +212,10 @@ class _UnderWay:
                 own.copy_(copy)
 
 
-def _stand_ins(given: Any) -> Any:
+def _shadow_copies(given: Any) -> Any:
     """Copy the tensors of one argument, with their lists and strides."""
     if isinstance(given, (list, tuple)):
-        return [_stand_ins(part) for part in given]
+        return [_shadow_copies(part) for part in given]
     if not isinstance(given, torch.Tensor):
         return given
     with torch.no_grad():
@@ -229,37 +229,37 @@ def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor._is_view() or tensor.is_inference() else tensor._version
 
 
-class _Held(dist.Work):
+class _DeferredWork(dist.Work):
     """A Work whose result appears when the answer has waited for it, and not before."""
 
-    def __init__(self, work: dist.Work, under_way: _UnderWay) -> None:
+    def __init__(self, work: dist.Work, in_flight: _InFlightCall) -> None:
         super().__init__()
-        self._work, self._under_way = work, under_way
+        self._work, self._in_flight = work, in_flight
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         done = self._work.wait() if timeout is None else self._work.wait(timeout)
-        self._under_way.end()
+        self._in_flight.end()
         return done
 
     def synchronize(self) -> None:
         self._work.synchronize()
-        self._under_way.end()
+        self._in_flight.end()
 
     def is_completed(self) -> bool:
         done = self._work.is_completed()
         if done:
             # gloo has written its result, so the recorder may count this as a wait
             waited(self._work)
-            self._under_way.end()
+            self._in_flight.end()
         return done
 
     def get_future(self) -> torch.futures.Future[Any]:
         def arrived(future: torch.futures.Future[Any]) -> Any:
             value = future.value()
             waited(self._work)
-            self._under_way.end()
+            self._in_flight.end()
             # the future holds gloo's copies: return the answer's own tensors in their place
-            homes = [own for own, _ in self._under_way.home]
+            homes = [own for own, _ in self._in_flight.home]
             return homes if isinstance(value, list) and len(value) == len(homes) else value
 
         return self._work.get_future().then(arrived)
@@ -277,8 +277,8 @@ class _Held(dist.Work):
         return self._work._source_rank()
 
     def result(self) -> list[torch.Tensor]:
-        self._under_way.end()
-        return [own for own, _ in self._under_way.home]
+        self._in_flight.end()
+        return [own for own, _ in self._in_flight.home]
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:

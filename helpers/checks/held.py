@@ -27,7 +27,7 @@ def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
     return sum(_storages(t for t in tensors if t is not None).values())
 
 
-class Held:
+class LiveTensorCounter:
     """Counts the bytes of tensors that were made in a block of `tensors_held` and still exist."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Held:
 
 
 @contextmanager
-def tensors_held() -> Iterator[Held]:
+def tensors_held() -> Iterator[LiveTensorCounter]:
     """Yield a counter of the bytes of all tensors that are made in this block and still held.
 
     Tensors that autograd saves for backward count. Those that existed before the block do not, and the
@@ -91,7 +91,7 @@ def tensors_held() -> Iterator[Held]:
     warnings.filterwarnings("ignore", "A saved_tensors_hooks context")
     # keep what only C++ would hold in a Python object as well, so that it can be found
     with saved_tensors_hooks(_itself, _itself):
-        yield Held()
+        yield LiveTensorCounter()
 
 
 def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:

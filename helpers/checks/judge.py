@@ -218,8 +218,8 @@ def judge(
     if broken:
         forbidden = any(rule.forbids for rule, _ in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
-        # Values are worth half of the points. The other half is for the rules, which are what the task is
-        # about: the more of them are broken, the less remains.
+        # Right values earn at most half of the points, because the rules are what the task is about. The
+        # more of them are broken, the less remains of that half.
         kept = 0.0 if forbidden else (1 - (len(broken) - 1) / len(exercise.rules)) / 2
         return CaseVerdict(
             label, outcome, broken=broken, run=run, partial=kept, broken_rules=broken_rules

@@ -46,12 +46,14 @@ class Row:
 class CaseVerdict:
     """The verdict on one case.
 
-    rows: one for each rank, if a value is wrong. broken: the rules on traffic that do not hold, as
-    sentences. message: what concerns no single rank: how the run ended, or what is wrong with all values
-    together. advice: the first thing to look at. mistake: the title of the known mistake that gave the
-    advice. given: for a pure function, the arguments of the case that is shown. partial: the share of the
-    case's points for right values if some rules are broken. world: the whole run of the world in which the
-    case was tried, if it was more than this case.
+    rows: one for each rank, if a value is wrong.
+    broken: the rules on traffic that do not hold, as sentences.
+    message: what concerns no single rank: how the run ended, or what is wrong with all values together.
+    advice: the first thing to look at.
+    mistake: the title of the known mistake that gave the advice.
+    given: for a pure function, the arguments of the case that is shown.
+    partial: the share of the case's points for right values, if some rules are broken.
+    world: the whole run of the world in which the case was tried, if it was more than this case.
     """
 
     label: str
@@ -82,12 +84,14 @@ class CheckResult:
     """What `check` found.
 
     run: the run to look at, for example with `timeline(result.run)`: of the first case that failed or, if
-    all passed, of the largest case (with few ranks if there are many cases). notes: repairs made to find
-    the answer, in plain words. source: the answer with all that it uses, as in a file; "" if there is none.
-    given: for a pure function, the arguments in the first case that failed. unjudged: a returned value over
-    which the exercise's own functions failed; only the reference solution can show which of them is wrong.
-    sizes: the world sizes of the cases, if ranks called the answer. following, link: what comes next for a
-    learner, and the address at which JupyterLab opens it.
+    all passed, of the largest case (with few ranks if there are many cases).
+    notes: repairs made to find the answer, in plain words.
+    source: the answer with all that it uses, as in a file; "" if there is none.
+    given: for a pure function, the arguments in the first case that failed.
+    unjudged: a returned value over which the exercise's own functions failed; only the reference solution
+    can show which of them is wrong.
+    sizes: the world sizes of the cases, if ranks called the answer.
+    following, link: what comes next for a learner, and the address at which JupyterLab opens it.
     """
 
     name: str

@@ -70,7 +70,7 @@ class Worlds:
     watched: bool = False
 
     def alone(self, turn: Turn, second: bool = False) -> Tried:
-        """Run one turn in its own world. second: see `hard_world`. Raise Flooded."""
+        """Run one turn in its own world. second: see `adversarial_world`. Raise Flooded."""
         run, timings = self._run([turn], second)
         if self.exercise.kind is Kind.SCRIPT:
             # the launched process only starts the script, so what its workers returned is what counts

@@ -156,7 +156,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
 @main.command()
 @click.argument("notebook")
 def reset(notebook: str) -> None:
-    """Bring one notebook back as handed out.
+    """Restore the original copy of one notebook.
 
     For example: course reset 02. Your own file is kept next to it.
     """
@@ -172,9 +172,9 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; see
 @main.command()
 @_as_json
 def doctor(as_json: bool) -> None:
-    """Try what the course needs here.
+    """Test what the course needs on this machine.
 
-    Says what to do about what does not work. Exits with 1 if something is missing that the course
+    Says how to repair what does not work. Exits with 1 if something is missing that the course
     cannot do without.
     """
     from helpers.course.doctor import examine, exit_code, report
@@ -271,7 +271,7 @@ def watch() -> None:
 
 @main.group()
 def room() -> None:
-    """See live where a class is.
+    """Show live how far a class has come.
 
     A board on this machine, which learners join from their notebooks.
     """
@@ -314,7 +314,7 @@ def serve(file: Path | None, **options: Any) -> None:
 def forget(file: Path | None, name: str, silent: bool) -> None:
     """Remove a learner and all that the board keeps of them.
 
-    NAME is as the board shows it. A board that is being served follows within a second.
+    NAME is the name on the board. A board that is being served updates within a second.
     If made-up learners fill a room: course room new-code, then course room forget --silent
     """
     if silent == bool(name):
@@ -331,9 +331,9 @@ def forget(file: Path | None, name: str, silent: bool) -> None:
 @room.command("new-code")
 @_ROOM_FILE
 def new_code(file: Path | None) -> None:
-    """Replace the code with which learners join.
+    """Replace the code that learners use to join.
 
-    The old code lets no one in any more. Learners who have joined stay.
+    The old code no longer works. Learners who have joined stay.
     """
     with _serving() as rooms:
         code = rooms.replace_code(file or _room_file())
@@ -458,7 +458,7 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
 def plan(path: str, hours: float) -> None:
     """Divide a path into sessions for a class.
 
-    Says what is explained, when each exercise begins, and when to have breaks. For example, in evenings:
+    Says what to explain, when each exercise begins, and when to have breaks. For example, in evenings:
     course plan --path ddp --hours 2
     """
     from helpers.course.paths import paths
@@ -524,7 +524,7 @@ def slides(
 @main.command()
 @click.argument("out", type=click.Path(path_type=Path))
 def teach(out: Path) -> None:
-    """Write what to say about each exercise.
+    """Write a teacher's page about each exercise.
 
     A page for each, with the usual wrong answers, hints and a solution: for teachers, not for learners.
     """

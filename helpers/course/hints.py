@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.headings import Heading, find_heading
+from helpers.course.message import LearnerMessage, to_html
 from helpers.course.progress import read, record_hint
-from helpers.course.told import Told, to_html
 from helpers.course.workspace import find_workspace
 from helpers.views.live import widget_view
 from helpers.views.plain import plural
 
 
-def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
+def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> LearnerMessage:
     """Return the next hint for an exercise, below the earlier ones.
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
@@ -40,7 +40,7 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
 
 
 @dataclass(frozen=True, repr=False)
-class Hints(Told):
+class Hints(LearnerMessage):
     """The hints seen so far; on a live page with a button for the next one. more: whether there is one."""
 
     exercise: str

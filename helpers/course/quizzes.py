@@ -30,8 +30,8 @@ from typing import Any
 import msgspec
 
 from helpers.course.links import linked, numbered
+from helpers.course.message import LearnerMessage, to_html
 from helpers.course.notebook_file import source_of
-from helpers.course.told import Told, to_html
 from helpers.course.workspace import cells_of
 from helpers.views.live import widget_view
 from helpers.views.palette import RIGHT, WRONG
@@ -166,7 +166,7 @@ def _problem(quiz: Quiz) -> str:
 # --- on the screen --------------------------------------------------------------------------------
 
 
-def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
+def predict(quiz_id: str, answer: str | None = None) -> QuizView | LearnerMessage:
     """Show a quiz or, where buttons do not work, answer it by the letter of an option.
 
     Raises UnknownQuiz with the most similar ids if there is no such quiz.
@@ -176,8 +176,10 @@ def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
         return QuizView(quiz)
     letter = answer.strip().rstrip(")").lower() if isinstance(answer, str) else ""
     if len(letter) != 1 or letter not in quiz.letters:
-        return Told(f"{answer!r} is not an option: choose one of {', '.join(quiz.letters)}.")
-    return Told(answer_quiz(quiz, quiz.letters.index(letter)))
+        return LearnerMessage(
+            f"{answer!r} is not an option: choose one of {', '.join(quiz.letters)}."
+        )
+    return LearnerMessage(answer_quiz(quiz, quiz.letters.index(letter)))
 
 
 @dataclass(frozen=True, repr=False)

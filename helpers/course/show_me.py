@@ -17,10 +17,10 @@ from helpers.checks.check import check
 from helpers.checks.grade import grade
 from helpers.checks.headings import Heading, find_heading
 from helpers.checks.registry import get
+from helpers.course.message import LearnerMessage
 from helpers.course.notebook_file import read_notebook
 from helpers.course.page import page
 from helpers.course.progress import read, record_hint
-from helpers.course.told import Told
 from helpers.course.workspace import find_workspace
 from helpers.ranks.cells import ipython
 from helpers.ranks.run import Run
@@ -51,7 +51,7 @@ class SideBySide:
         return page("side_by_side.html", title=self.title, sides=(own, reference))
 
 
-def show_me(asked: Any) -> SideBySide | Told:
+def show_me(asked: Any) -> SideBySide | LearnerMessage:
     """Check the reference solution of an exercise and the answer of this notebook, and show both.
 
     asked: the exercise's function, its name or its number ("2.1"). Raises UnknownExercise.
@@ -60,7 +60,7 @@ def show_me(asked: Any) -> SideBySide | Told:
     solved = find_workspace().solutions / f"{found.notebook}.ipynb"
     reference = _source_in(solved, found.name)
     if reference is None:
-        return Told(
+        return LearnerMessage(
             "This copy of the course has no solutions. Your instructor has the solution to "
             f"{found.number} {found.title}. `hint({found.name!r})` gives the next hint."
         )

@@ -6,7 +6,7 @@ import getpass
 from typing import Any
 
 from helpers.checks.headings import find_heading
-from helpers.course.told import Told
+from helpers.course.message import LearnerMessage
 from helpers.room import outbox
 from helpers.room.messages import MOST_CODE, Hand, Join, Joined
 from helpers.room.outbox import RoomError
@@ -17,7 +17,7 @@ WHAT_IS_SENT = (
 )
 
 
-def join(url: str, code: str = "", name: str = "") -> Told:
+def join(url: str, code: str = "", name: str = "") -> LearnerMessage:
     """Join your teacher's room, once. Its board then shows the results of your checks, never your code.
 
     `join("")` leaves the room again.
@@ -31,17 +31,17 @@ def join(url: str, code: str = "", name: str = "") -> Told:
     """
     if not url:
         outbox.leave()
-        return Told("You have left the room. Nothing more is sent.")
+        return LearnerMessage("You have left the room. Nothing more is sent.")
     before = outbox.place()
     # The token of the same room, so that a learner who joins twice is still one learner.
     token = before.token if before is not None and before.url == url else ""
     message = Join(name or _login(), code)
     room = outbox.keep(url, outbox.post(url, "api/join", message, token, Joined))
     outbox.send_soon()  # what was stored while the board was unreachable
-    return Told(f"You have joined as {room.name}. {WHAT_IS_SENT}")
+    return LearnerMessage(f"You have joined as {room.name}. {WHAT_IS_SENT}")
 
 
-def help_me(answer: Any = "", *, done: bool = False) -> Told:
+def help_me(answer: Any = "", *, done: bool = False) -> LearnerMessage:
     """Raise your hand: your teacher sees your name and the exercise that you are working on.
 
     Args:
@@ -59,9 +59,9 @@ def help_me(answer: Any = "", *, done: bool = False) -> Told:
         exercise, code = find_heading(answer).name if answer else "", ""
     outbox.put(Hand(outbox.new_id(), not done, exercise, code))
     if done:
-        return Told("Your hand is down.")
+        return LearnerMessage("Your hand is down.")
     sent = f"The code of `{exercise}` is sent with it." if code else "No code is sent with it."
-    return Told(f"Your hand is up. {sent} `help_me(done=True)` takes it down.")
+    return LearnerMessage(f"Your hand is up. {sent} `help_me(done=True)` takes it down.")
 
 
 def _answer(answer: Any) -> tuple[str, str]:

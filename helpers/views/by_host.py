@@ -34,7 +34,7 @@ def host_lines(trace: Trace) -> list[str]:
 
 
 def starts(hosts: Sequence[str]) -> dict[int, str]:
-    """Return the first rank of each host after the first: rank -> host. hosts: of each rank."""
+    """Return the first rank of each host: rank -> host. hosts: of each rank."""
     return {rank: host for rank, host in enumerate(hosts) if not rank or host != hosts[rank - 1]}
 
 

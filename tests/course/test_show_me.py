@@ -9,9 +9,9 @@ import pytest
 
 from helpers.checks.headings import UnknownExercise
 from helpers.course import show_me as module
+from helpers.course.message import LearnerMessage
 from helpers.course.progress import read
 from helpers.course.show_me import SideBySide, show_me
-from helpers.course.told import Told
 from helpers.course.workspace import Workspace
 
 OWN = """\
@@ -49,7 +49,7 @@ def test_both_stand_side_by_side_with_what_their_ranks_did() -> None:
 def test_a_copy_without_solutions_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_workspace", lambda: Workspace(tmp_path))
     told = show_me("2.1")
-    assert isinstance(told, Told) and "has no solutions" in repr(told)
+    assert isinstance(told, LearnerMessage) and "has no solutions" in repr(told)
     assert read().hints == {}
 
 

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from helpers.checks.hard import BufferInUse
-from helpers.checks.hard import _Held as Held
+from helpers.checks.hard import _DeferredWork as DeferredWork
 from helpers.ranks.inside import span
 
 BATCH, COMPUTE, FILL = "batch", "compute", "fill"
@@ -38,7 +38,7 @@ class Flight:
     """A transfer in flight."""
 
     tensor: torch.Tensor
-    work: Held
+    work: DeferredWork
     waited: bool = False
 
     def wait(self, *args: Any, **kwargs: Any) -> Any:
@@ -48,7 +48,7 @@ class Flight:
                 "Wait for each transfer once."
             )
         self.waited = True
-        return Held.wait(self.work, *args, **kwargs)
+        return DeferredWork.wait(self.work, *args, **kwargs)
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def kept_flights() -> Iterator[list[Flight]]:
     def keeping(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(group: Any, tensors: list[torch.Tensor], *args: Any) -> Any:
             work = real(group, tensors, *args)
-            if isinstance(work, Held):  # otherwise torch's own code has issued it
+            if isinstance(work, DeferredWork):  # otherwise torch's own code has issued it
                 flights.append(Flight(tensors[0], work))
                 work.wait = flights[-1].wait  # type: ignore[method-assign]
             return work

@@ -184,7 +184,7 @@ def train_wrapped(
 @contextmanager
 def _in_flight(seen: list[str]) -> Iterator[None]:
     """Record in `seen` if a tensor is written to between its all_reduce and the wait()."""
-    begin, end = hard._UnderWay.__init__, hard._UnderWay.end
+    begin, end = hard._InFlightCall.__init__, hard._InFlightCall.end
 
     def begins(self: Any, *args: Any) -> None:
         begin(self, *args)
@@ -196,13 +196,13 @@ def _in_flight(seen: list[str]) -> Iterator[None]:
             seen.append("a tensor is written to between its all_reduce and the wait() for it")
         end(self)
 
-    hard._UnderWay.__init__ = begins  # type: ignore[method-assign, assignment]
-    hard._UnderWay.end = ends  # type: ignore[method-assign]
+    hard._InFlightCall.__init__ = begins  # type: ignore[method-assign, assignment]
+    hard._InFlightCall.end = ends  # type: ignore[method-assign]
     try:
         yield
     finally:
-        hard._UnderWay.__init__ = begin  # type: ignore[method-assign]
-        hard._UnderWay.end = end  # type: ignore[method-assign]
+        hard._InFlightCall.__init__ = begin  # type: ignore[method-assign]
+        hard._InFlightCall.end = end  # type: ignore[method-assign]
 
 
 def broadcast_module(module: nn.Module, src: int = 0) -> None:
@@ -421,7 +421,7 @@ def _unwaited(waits: list[str]) -> Iterator[None]:
 
     Waiting there would block backward.
     """
-    real, of_work = torch._C.Future.wait, hard._Held.wait
+    real, of_work = torch._C.Future.wait, hard._DeferredWork.wait
 
     def work_wait(work: Any, *args: Any) -> bool:
         waits.append("the hook calls wait(), which blocks backward")
@@ -435,12 +435,12 @@ def _unwaited(waits: list[str]) -> Iterator[None]:
             )
         return real(future)
 
-    hard._Held.wait = work_wait  # type: ignore[method-assign, assignment]
+    hard._DeferredWork.wait = work_wait  # type: ignore[method-assign, assignment]
     torch._C.Future.wait = wait  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        hard._Held.wait = of_work  # type: ignore[method-assign]
+        hard._DeferredWork.wait = of_work  # type: ignore[method-assign]
         torch._C.Future.wait = real  # type: ignore[method-assign]
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
+from helpers.checks.held import PATIENCE_S, LiveTensorCounter, storage_bytes, tensors_held
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.exercises.shared.in_ranks.probe import with_grads
 from helpers.ranks.inside import span
@@ -127,7 +127,7 @@ def run_checkpointed(
     return found | {"gradient of x": given.grad, "runs of each block": runs, "held": held_too_much}
 
 
-def _too_much(held: Held, others: Sequence[torch.Tensor], most: int) -> str:
+def _too_much(held: LiveTensorCounter, others: Sequence[torch.Tensor], most: int) -> str:
     state = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each call
 
     def count(sizes: list[int]) -> int:

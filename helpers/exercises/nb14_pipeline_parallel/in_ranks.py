@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import equal, nn
 
-from helpers.checks.held import PATIENCE_S, Held, tensors_held
+from helpers.checks.held import PATIENCE_S, LiveTensorCounter, tensors_held
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.ranks.inside import span
 
@@ -90,7 +90,7 @@ class WatchedStage:
         mine: Sequence[torch.Tensor],
         blank: torch.Tensor,
         microbatches: int,
-        held: Held,
+        held: LiveTensorCounter,
     ) -> None:
         """Store the data. mine: the first stage's microbatches, the last stage's targets, otherwise empty."""
         self._held, self._extra = held, 0
@@ -152,7 +152,7 @@ class WatchedStage:
         if self._rank < self._last:
             grad = self._fits(grad, "gradient", i)
             self._back[i] = grad.clone()
-        if self._microbatches > FEW:  # with fewer, no order of calls can be seen to keep too many
+        if self._microbatches > FEW:  # with fewer microbatches, the count shows nothing
             self._count_extra(grad)
         given, taken, y = self._saved.pop(i)
         if not equal(given, self._came[i]):

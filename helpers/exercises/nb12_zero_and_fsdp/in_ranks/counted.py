@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
+from helpers.checks.held import PATIENCE_S, LiveTensorCounter, storage_bytes, tensors_held
 from helpers.exercises.shared.in_ranks.probe import with_grads
 
 _FEW = 4
@@ -195,7 +195,7 @@ def _registered(layers: Sequence[nn.Module]) -> str:
 
 
 def _excess(
-    held: Held, others: Sequence[Any], most: int, known: Mapping[int, str], answer: Any
+    held: LiveTensorCounter, others: Sequence[Any], most: int, known: Mapping[int, str], answer: Any
 ) -> str:
     """Return what is retained beyond `most` bytes, not counting `others`, or ""."""
     states = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each layer

@@ -11,7 +11,7 @@ _GAP = '<span style="display: block; height: 0.6em"></span>'
 
 
 @dataclass(frozen=True, repr=False)
-class Told:
+class LearnerMessage:
     """The result of `hint` and of an answered quiz. It is always the same text, so that it can be stored."""
 
     text: str
