@@ -47,7 +47,7 @@ def test_values_are_written_into_templates(template: str, text: str) -> None:
     [
         ("rings", {}, "there is no explorer 'rings'"),
         ("pipeline", {"stages": 99}, "stages offers 1, 2"),
-        ("pipeline", {"depth": 3}, "what about depth"),
+        ("pipeline", {"depth": 3}, "unknown control: depth"),
         ("cost", {"model": "GPT-5"}, "model offers Llama 3 8B"),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_backward_may_come_in_two_halves() -> None:
 
 
 def test_a_rank_that_wants_what_never_comes_is_named() -> None:
-    with pytest.raises(ValueError, match="rank 0 wants to run 0B0, rank 1 wants to run 1W0"):
+    with pytest.raises(ValueError, match="rank 0 waits to run 0B0, rank 1 waits to run 1W0"):
         planned([["0F0", "0B0"], ["1F0", "1W0", "1I0"]])
 
 
