@@ -259,7 +259,5 @@ def test_a_number_of_hosts_is_a_number() -> None:
 def test_hosts_show_themselves_and_stay_in_the_notebook(machines: Hosts) -> None:
     assert repr(machines) == "hosts: host-0, host-1 (open)"
     assert repr(hosts.local(2)) == "hosts (not open)"
-    with pytest.raises(
-        CannotSend, match="machines cannot be sent to the ranks: it is the machines"
-    ):
+    with pytest.raises(CannotSend, match="machines cannot be sent to the ranks: it is the hosts"):
         launch(lambda rank, n: machines, 2)

@@ -176,7 +176,7 @@ def test_the_first_line_that_sends_a_missing_name_keeps_all_that_was_asked_for(
 def test_a_name_of_ranks_that_have_ended_is_named_with_its_cell(kernel: Kernel) -> None:
     defined = kernel.run("%%ranks 2\nmine = 1\n1 / 0")
     cell = kernel.run("%%ranks 2\nmine")
-    says = f"`mine` was defined in cell [{defined.number}], on ranks that have ended"
+    says = f"`mine` was defined in cell [{defined.number}], on ranks that have been terminated"
     assert says in cell.message
     kernel.value("mine = 2")
     cell = kernel.run("%%ranks 2\nmine")
@@ -293,9 +293,9 @@ def test_a_function_is_named_by_the_cell_that_defined_it_whoever_ran_that(kernel
     ("body", "says"),
     [
         ("import asyncio\nawait asyncio.sleep(0)", "asyncio.run"),
-        ("1\n!echo hi", "`!echo hi` is IPython's"),
-        ("if rank == 0:\n    %time 1", "`%time 1` is IPython's"),
-        ("return 3", r"^LaunchError: `return` \(line 2\) needs a function\. .* last line\.$"),
+        ("1\n!echo hi", "`!echo hi` is an IPython command"),
+        ("if rank == 0:\n    %time 1", "`%time 1` is an IPython command"),
+        ("return 3", r"^LaunchError: `return` \(line 2\) is outside a function\. .* last line\.$"),
     ],
 )
 def test_what_only_a_kernel_runs_is_refused_once_and_the_ranks_live_on(
@@ -377,7 +377,7 @@ def test_a_cell_may_destroy_the_group_and_make_it_again_as_a_script_does(kernel:
 
 def test_a_second_init_in_a_cell_is_told_the_way_out(kernel: Kernel) -> None:
     cell = kernel.run("%%ranks 2\ndist.init_process_group('gloo')")
-    assert "leave init_process_group(...) out" in cell.message
+    assert "leave out init_process_group(...)" in cell.message
 
 
 @pytest.mark.parametrize(

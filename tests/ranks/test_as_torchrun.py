@@ -330,9 +330,9 @@ async def is_async(rank: int, world_size: int) -> None:
 @pytest.mark.parametrize(
     ("fn", "says"),
     [
-        (second_init, r"leave init_process_group\(...\) out.*launch\(..., init=False\)"),
+        (second_init, r"leave out init_process_group\(...\).*launch\(..., init=False\)"),
         (lambda rank, n: breakpoint(), "no stdin, so a debugger cannot prompt"),
-        (lambda rank, n: input("how many? "), "no keyboard: call input.* in the notebook"),
+        (lambda rank, n: input("how many? "), "Call input.* in the notebook"),
         (
             lambda rank, n: (dist.destroy_process_group(), dist.barrier()),
             r"The process group is not initialized here. With launch\(..., init=False\)",
@@ -367,7 +367,7 @@ def test_a_port_that_another_program_has_is_told() -> None:
             r"calls takes_nothing\(rank, world_size\).*Write def takes_nothing\(rank, world",
         ),
         (takes_one, r"takes_one\(rank: 'int'\).*too many positional arguments"),
-        (yields, "has a `yield`"),
+        (yields, "contains a `yield`"),
         (is_async, r"asyncio.run\(is_async"),
     ],
 )
