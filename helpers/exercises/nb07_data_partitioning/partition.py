@@ -66,7 +66,7 @@ def together(values: list[Any], length: int) -> Finding | None:
             return Finding(problem, ONE_ORDER)
         if problem:
             outside = "Samples are numbered from 0 to `length - 1`."
-            return Finding(problem, outside if "none of" in problem else "")
+            return Finding(problem, outside if "not one of" in problem else "")
     return unshuffled(tries, length) if length >= LARGE else None
 
 
