@@ -61,7 +61,7 @@ _ROWS = (
         kind="EOFError",
     ),
     _Row(
-        "Cannot access accelerator|pin memory",
+        "Cannot access accelerator|pin memory|no NVIDIA driver",
         "There is no GPU here, and pin_memory only speeds up copies to a GPU. Leave it out.",
         line="pin_memory",
     ),
@@ -77,12 +77,17 @@ _ROWS = (
         kind="ZeroDivisionError",
         line="device_count",
     ),
-    _Row("doesn't have (NCCL|MPI|UCC|XCCL|Gloo) built in|only supported with GPUs", _GLOO),
+    _Row(
+        "doesn't have (NCCL|MPI|UCC|XCCL|Gloo) built in|only supported with GPUs"
+        r"|requires at least one CUDA device|device_id \w+:\d+ is out of range",
+        _GLOO,
+    ),
     _Row(r"Unknown (c10d )?backend type|device_id \S+ does not match", _GLOO),
     _Row(
         r"_cuda_\w+'|_nccl_\w+'|not compiled with (CUDA|XPU)|without CUDA support|requires CUDA support"
         r"|Cannot access accelerator|dummy base class|CUDA generator|NVTX functions|support for mps"
         r"|no NVIDIA driver|No CUDA GPUs|no CUDA-capable device|CUDA (driver )?initialization"
+        r"|CUDA driver version is insufficient|argument to reset_peak_memory_stats"
         r"|invalid device ordinal|allocated_bytes",
         _NO_GPU,
     ),

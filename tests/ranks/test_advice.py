@@ -69,6 +69,8 @@ def failure_of(line: str, **options: Any) -> str:
 @pytest.mark.parametrize("what", ON_GPUS)
 def test_a_line_for_gpus_says_what_to_write(what: str) -> None:
     line, says = ON_GPUS[what]
+    if what == "an event" and torch.version.cuda:
+        pytest.skip("a build for CUDA makes events on machines without a GPU")
     assert says in failure_of(line)
 
 
