@@ -38,14 +38,14 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     exec(result.source, alone)
     assert result.passed and eval("my_slice(1, 4, 8)", alone) == (2, 4)
     assert check("token_ring").source == ""
-    assert result.following == "the next notebook of your path"
+    assert result.following == "Reading a failure"
     assert verdict_text(result).splitlines() == [
         "✓ Exercise 0.2: My slice (10 min, ●●○○○): passed",
         "  ✓ Right in 24 cases on 1, 2, 3, 4 and 7 ranks",
         "  ✓ no communication",
-        "  Next: the next notebook of your path",
+        "  Next: Reading a failure",
     ]
-    link = '<a href="00_start_here.ipynb#cell-id=00-103">the next notebook of your path</a>'
+    link = '<a href="00_start_here.ipynb#cell-id=00-40">Reading a failure</a>'
     assert link in verdict_html(result)
 
 
