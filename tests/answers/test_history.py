@@ -113,7 +113,7 @@ def test_an_alias_leads_to_the_definition(kernel: Kernel) -> None:
     assert kernel.answer(kernel.get("mine"), "f")() == 1
 
 
-def test_an_object_from_a_file_is_told(kernel: Kernel, tmp_path: Path) -> None:
+def test_an_object_from_a_file_is_reported(kernel: Kernel, tmp_path: Path) -> None:
     (tmp_path / "mysolution.py").write_text("def f(): return 1\nclass C: pass\n")
     kernel.run(
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})",
@@ -130,7 +130,7 @@ def test_an_object_from_a_file_is_told(kernel: Kernel, tmp_path: Path) -> None:
     assert found.kind == "unresolved"
 
 
-def test_a_function_from_a_run_file_is_told(kernel: Kernel, tmp_path: Path) -> None:
+def test_a_function_from_a_run_file_is_reported(kernel: Kernel, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("def f(): return 1\n")
     kernel.run(f"%run {tmp_path / 'script.py'}")
     found = answer_from_history(kernel.get("f"), kernel.typed)
@@ -139,7 +139,7 @@ def test_a_function_from_a_run_file_is_told(kernel: Kernel, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", ["def f(): return 1\n", "class f:\n    def g(self): pass\n"])
-def test_a_run_file_that_binds_what_a_cell_had_typed_is_told(
+def test_a_run_file_that_rebinds_a_name_of_a_cell_is_reported(
     kernel: Kernel, tmp_path: Path, text: str
 ) -> None:
     (tmp_path / "script.py").write_text(text)
@@ -150,7 +150,7 @@ def test_a_run_file_that_binds_what_a_cell_had_typed_is_told(
 
 
 @pytest.mark.parametrize("target", [3, None, [], functools.partial(print), len, print, object()])
-def test_what_is_no_answer_at_all_is_told(target: object) -> None:
+def test_reports_objects_that_are_not_answers(target: object) -> None:
     found = answer_from_history(target, ["", "x = 1"])
     assert isinstance(found, Problem)
     assert found.kind == "unresolved"

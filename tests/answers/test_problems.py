@@ -113,7 +113,7 @@ def test_a_broken_attempt_below_the_stub_is_what_counts() -> None:
     ],
 )
 @pytest.mark.parametrize("before", ["", f"def f():\n    {STUB}\n---\n"])
-def test_a_character_that_nobody_sees_is_the_reason(before: str, text: str) -> None:
+def test_an_invisible_character_is_named_as_the_reason(before: str, text: str) -> None:
     found = problem(before + text)
     assert found.kind == "syntax_error" and "type that line again" in found.message
     assert f"cell {2 if before else 1}" in found.message
@@ -136,7 +136,9 @@ def test_a_broken_cell_that_only_uses_the_answer_is_no_syntax_error_of_it() -> N
         ("def f():\n    break", 2),
     ],
 )
-def test_what_only_the_compiler_sees_is_told_with_its_line(body: str, line: int) -> None:
+def test_errors_that_only_the_compiler_finds_are_reported_with_their_line(
+    body: str, line: int
+) -> None:
     found = problem(f"import math\n---\n{body}")
     assert found.kind == "syntax_error"
     assert f"cell 2, line {line}" in found.message

@@ -274,7 +274,7 @@ def test_syntax_of_a_newer_python_is_named_by_the_version_in_the_file(
     assert (here.casefold() in found.message.casefold()) is (version != "3.8.2")
 
 
-def test_unreadable_files_are_told_through_the_child(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_through_the_child(tmp_path: Path) -> None:
     with pytest.raises(UnreadableNotebook, match=r"nb\.ipynb does not exist"):
         read_answers(tmp_path / "nb.ipynb", ["f"])
 

@@ -77,7 +77,9 @@ CUT = """player => [...player.querySelectorAll("*")]
 
 
 @pytest.mark.timeout(300)
-def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path | None) -> None:
+def test_run_all_then_stop_then_continue(
+    page: Page, lab: Lab, work: Path, shots: Path | None
+) -> None:
     cells = [c for c in read_notebook(work / NAME)["cells"] if c["cell_type"] == "code"]
     page.goto(lab.url(f"lab/tree/{NAME}"))
     notebook = NotebookPage(page, shots)

@@ -60,7 +60,7 @@ def gathered(rank: int, world_size: int) -> tuple[int, int]:
         return kept, held(most=1000)
 
 
-def test_what_a_collective_wrote_is_gone_when_nobody_holds_it() -> None:
+def test_the_result_of_a_collective_is_freed_without_references() -> None:
     assert launch(gathered, 2).values == [(3000, 1000)] * 2
 
 

@@ -120,7 +120,7 @@ def irecv(rank: int, waited: int | None) -> Event:
     )
 
 
-def test_nan_of_a_call_that_nobody_waits_for_is_told_with_the_call() -> None:
+def test_nan_of_a_call_without_a_wait_is_reported_with_the_call() -> None:
     values = [X, torch.full((3,), torch.nan)]
     said = judge(exercise(), Tried(case(), ran(values, irecv(1, None)))).advice
     assert said.startswith("Rank 1 never waits for its irecv from rank 0") and "NaN" in said
@@ -135,7 +135,7 @@ def test_a_judge_is_asked_only_about_what_looks_like_the_example() -> None:
     assert verdict.outcome is Outcome.WRONG and "is not a float" in verdict.rows[0].problem
 
 
-def test_nothing_at_all_is_told_as_such() -> None:
+def test_an_empty_answer_is_reported_as_empty() -> None:
     assert judge(exercise(), Tried(case(), ran([None, None]))).advice == NOTHING
     assert judge(exercise(), Tried(case(), ran([None, None], output="4"))).advice == PRINTS
     assert judge(exercise(), Tried(case(), ran([None, X]))).advice not in {NOTHING, PRINTS}
@@ -184,7 +184,7 @@ def test_the_stub_of_a_different_exercise_is_named() -> None:
     assert second.outcome is Outcome.NOT_ATTEMPTED
 
 
-def test_a_changed_input_is_told_where_the_text_forbids_it() -> None:
+def test_a_changed_input_is_reported_if_the_text_forbids_it() -> None:
     tried = Tried(case(), ran([X, X]), changed=[[], ["x"]])
     verdict = judge(exercise(), tried)
     assert verdict.outcome is Outcome.WRONG and "`x`" in verdict.rows[1].problem

@@ -311,7 +311,7 @@ def test_an_edit_that_does_not_fit_is_refused_with_its_place(exercise: Exercise)
         known_mistakes(exercise)
 
 
-def test_two_sentences_that_cannot_be_told_apart_are_not_shown(exercise: Exercise) -> None:
+def test_two_sentences_for_equal_behavior_are_not_shown(exercise: Exercise) -> None:
     path = mistakes.path_of(exercise)
     same = "def total(rank, world_size, x):\n    return x + 0\n"
     path.write_text(f"{FILE}\n# %% the same\n# Another cause.\n{same}")

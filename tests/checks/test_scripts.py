@@ -93,7 +93,7 @@ def test_the_answer_may_start_a_script_of_its_own_group_again_after_a_death() ->
     assert result.passed, verdict_text(result)
 
 
-def test_ranks_that_wait_for_each_other_are_told_with_their_lines() -> None:
+def test_ranks_that_wait_for_each_other_are_reported_with_their_lines() -> None:
     apart = "    if x.item() == 0: dist.barrier()\n    dist.all"
     result = tried(RIGHT.replace("    dist.all", apart), "fork")
     text = verdict_text(result)
@@ -103,7 +103,7 @@ def test_ranks_that_wait_for_each_other_are_told_with_their_lines() -> None:
     assert "The ranks are blocked at different lines" in text
 
 
-def test_who_waited_for_a_rank_that_had_returned_is_told_with_the_line() -> None:
+def test_a_wait_for_a_rank_that_has_returned_is_reported_with_its_line() -> None:
     alone = "    if x.item() > 1: return x\n    dist.all"
     result = tried(RIGHT.replace("    dist.all", alone), "fork")
     text = verdict_text(result)

@@ -118,7 +118,7 @@ def test_a_case_with_few_spans_at_whole_milliseconds_is_found() -> None:
     assert all(float(time).is_integer() for _, *times in spans for time in times)
 
 
-def test_a_result_that_nobody_reads_now_costs_no_smaller_case() -> None:
+def test_a_result_that_is_not_shown_runs_no_smaller_case() -> None:
     exercise = get("step_breakdown")
     answer = Answer(exercise.name, UNTIL_THE_NEXT, ())
     result = grade(exercise, answer, str, matches={})

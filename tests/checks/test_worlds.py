@@ -216,7 +216,7 @@ def test_a_small_case_of_the_smallest_world_that_fails_is_shown() -> None:
     assert first.label == "2 ranks, 3 elements", verdict_text(result)
 
 
-def test_what_fails_only_beside_others_passes() -> None:
+def test_an_answer_that_fails_only_next_to_others_passes() -> None:
     """An answer may keep a count of its calls: each case is right in a world of its own."""
     result = tried("""
         total.calls = getattr(total, "calls", 0) + 1
@@ -244,7 +244,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_a_value_of_a_kind_that_nobody_expects_is_wrong(value: str) -> None:
+def test_a_value_of_an_unexpected_kind_is_wrong(value: str) -> None:
     def judged(draw: Draw) -> Case:
         return replace(case(draw), right=lambda got, rank: "" if float(got[0]) > 0 else "too small")
 

@@ -106,7 +106,7 @@ def test_tools_that_are_not_on_the_path_are_warnings(
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo bwrap: no permission >&2; exit 1"])
-def test_a_sandbox_that_fails_is_told_with_its_words(
+def test_a_failing_sandbox_is_reported_with_its_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     tool = tmp_path / "bwrap"

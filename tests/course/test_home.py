@@ -49,7 +49,7 @@ def test_minutes_and_counts_are_of_core_exercises() -> None:
     assert first.next is not None and first.next.name == "two"
 
 
-def test_one_goes_on_where_one_was_last() -> None:
+def test_a_learner_continues_at_the_last_place() -> None:
     course = list(headings().values())
 
     def shown(progress: Progress) -> Home:

@@ -132,9 +132,7 @@ async def _heard(url: str) -> list[object]:
     return before
 
 
-def test_jupyter_is_set_up_where_nobody_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jupyter_is_set_up_if_it_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     own = tmp_path / "etc" / "jupyter" / "labconfig" / "page_config.json"
     own.parent.mkdir(parents=True)

@@ -94,7 +94,7 @@ def test_default_is_the_learners_folder(monkeypatch: pytest.MonkeyPatch) -> None
         b" " * (progress.MAX_BYTES + 1),
     ],
 )
-def test_damaged_file_is_moved_aside_and_told(file: Path, content: bytes) -> None:
+def test_a_damaged_file_is_moved_aside_and_reported(file: Path, content: bytes) -> None:
     file.parent.mkdir()
     for count, use in enumerate((read_note, record_one), start=1):
         file.write_bytes(content)

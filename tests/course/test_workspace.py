@@ -44,7 +44,7 @@ def test_fill_brings_notebooks_that_are_new(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     "which", ["1", "01", "01_process_groups", "01_process_groups.ipynb", "../01_process_groups"]
 )
-def test_reset_keeps_the_old_file_beside_the_fresh_one(workspace: Workspace, which: str) -> None:
+def test_reset_keeps_the_old_file_next_to_the_fresh_one(workspace: Workspace, which: str) -> None:
     fill(workspace)
     mine = workspace.work / "01_process_groups.ipynb"
     for count in (1, 2):

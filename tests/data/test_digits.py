@@ -46,7 +46,7 @@ def test_they_are_those_that_scikit_learn_itself_gives() -> None:
     assert torch.equal(y, torch.from_numpy(found.target).long())
 
 
-def test_nobody_can_spoil_the_next_ones_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_digits_do_not_reach_the_next_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     for load in (digits, small_digits):
         before = load()[0].clone()
@@ -96,7 +96,7 @@ RIGHT = idx_bytes(IMAGE_BYTES, 2, 3, 4)
         (gzip.compress(RIGHT[:-1], mtime=0), "has only 23"),
     ],
 )
-def test_a_broken_file_is_told_by_name(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_broken_file_is_reported_by_name(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "images"
     path.write_bytes(content)
     with pytest.raises(DataFileError, match=says) as caught:
@@ -123,14 +123,14 @@ def test_an_empty_set_is_a_set(tmp_path: Path) -> None:
     assert read_idx(path, dims=3).shape == (0, 3, 4)
 
 
-def test_a_folder_without_the_files_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_the_files_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match=f"neither {IMAGES} nor {IMAGES}.gz"):
         digits(tmp_path)
     with pytest.raises(DataFileError, match="or none"):
         digits(tmp_path / "nowhere")
 
 
-def test_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None:
+def test_files_that_do_not_belong_together_are_reported(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match="2 images and 3 labels"):
         digits(write_set(tmp_path, False, bytes([1, 2, 3])))
     with pytest.raises(DataFileError, match="a label is 10"):

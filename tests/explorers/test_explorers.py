@@ -68,7 +68,7 @@ def test_collectives_run_on_real_ranks() -> None:
 
 
 @pytest.mark.parametrize("ranks", range(2, 9))
-def test_ring_and_tree_leave_nobody_without_the_sum(ranks: int) -> None:
+def test_ring_and_tree_give_every_rank_the_sum(ranks: int) -> None:
     has = [{rank} for rank in range(ranks)]
     for pairs in algorithms.tree(ranks):
         for src, dst in pairs:

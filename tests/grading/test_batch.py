@@ -64,7 +64,7 @@ def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: 
 
 
 @pytest.mark.soak
-def test_what_is_told_of_answers_is_of_the_copy_that_counts(tmp_path: Path) -> None:
+def test_reports_are_about_the_copy_that_counts(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "anna" / "02_blocking_p2p.ipynb", RIGHT)
     write_notebook(folder / "anna" / "old 02_blocking_p2p.ipynb", WRONG)

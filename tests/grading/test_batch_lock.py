@@ -103,7 +103,7 @@ def test_others_that_come_and_go_do_not_keep_one_from_being_alone(tmp_path: Path
             other.communicate()
 
 
-def test_one_who_waits_too_long_is_told_that_it_is_not_alone(
+def test_a_grader_that_waits_too_long_learns_that_it_is_not_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(batch_lock._PATIENCE_S, fcntl.LOCK_EX, 0.1)

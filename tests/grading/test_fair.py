@@ -100,7 +100,7 @@ def grader_with(cache: Path | None, plan: Plan) -> Grader:
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-def test_points_depend_on_nobody_else(plan: Plan, tmp_path: Path) -> None:
+def test_points_do_not_depend_on_other_learners(plan: Plan, tmp_path: Path) -> None:
     grader = grader_with(tmp_path / "cache", plan)
     together = points_of(grader, FEWER, tmp_path / "together")
     again = points_of(grader, FEWER[::-1], tmp_path / "again")

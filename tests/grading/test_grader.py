@@ -188,7 +188,7 @@ def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> No
     assert json.loads(exercise.trace)["world_size"] >= 1
 
 
-def test_where_the_reference_fails_too_nobody_loses_points(grader: Grader, tmp_path: Path) -> None:
+def test_no_points_are_lost_where_the_reference_fails_too(grader: Grader, tmp_path: Path) -> None:
     write_notebook(tmp_path / "solutions" / "02_blocking_p2p.ipynb", HANGS)
     references = References(tmp_path / "solutions", grader.plan, slot=3)
     grader = replace(grader, references=references)
@@ -213,7 +213,7 @@ def test_what_the_reference_returns_is_right(grader: Grader, tmp_path: Path) -> 
     assert any(case.advice for case in wrong.cases)
 
 
-def test_a_reference_that_fails_costs_nobody_points(
+def test_a_failing_reference_costs_no_points(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = reference_of(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
@@ -223,7 +223,9 @@ def test_a_reference_that_fails_costs_nobody_points(
     assert (found.outcome, found.out_of) == (FAULT, 0.0)
 
 
-def test_a_file_that_is_no_notebook_is_told_in_one_line(grader: Grader, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_notebook_is_reported_in_one_line(
+    grader: Grader, tmp_path: Path
+) -> None:
     path = tmp_path / "x.ipynb"
     path.write_text('{"cells": [')
     record = grader.grade(Job("anna", path, "x.ipynb"))
@@ -302,7 +304,7 @@ def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flag
     assert "replaces `torch.equal`" in " ".join(exercise.flags)
 
 
-def test_a_template_that_is_killed_costs_nobody_points(plan: Plan, tmp_path: Path) -> None:
+def test_a_killed_template_costs_no_points(plan: Plan, tmp_path: Path) -> None:
     if plan.level != "bubblewrap":
         pytest.skip("only behind bubblewrap are rank servers forked from a template")
     slow = RIGHT.replace("rounds):\n", "rounds):\n    import time\n    time.sleep(0.6)\n", 1)
@@ -328,7 +330,9 @@ def _kill_template(plan: Plan) -> None:
     os.kill(template._first, signal.SIGKILL)
 
 
-def test_what_cannot_be_judged_is_told_as_what_it_is(grader: Grader, tmp_path: Path) -> None:
+def test_results_that_cannot_be_judged_are_reported_with_their_cause(
+    grader: Grader, tmp_path: Path
+) -> None:
     """Not as a fault of the check's: the reference solution works."""
     forged = """
 def safe_buffers(fill, count, length, dst):

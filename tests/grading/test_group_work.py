@@ -78,7 +78,7 @@ def setting(tmp_path: Path, **texts: str) -> Setting:
 ANN = {"ann": Source("ann", "ann/")}
 
 
-def test_points_without_a_file_for_somebody_on_the_roster(tmp_path: Path) -> None:
+def test_points_without_a_file_for_a_person_on_the_roster(tmp_path: Path) -> None:
     roster = "Student,ID,Login\nLee Ann,1,ann\nFox Zed,2,zed\n"
     for called in ("zed", "Fox Zed", "2"):
         given = setting(
@@ -101,7 +101,7 @@ def test_points_without_a_file_for_a_member_of_a_group(tmp_path: Path) -> None:
     )
 
 
-def test_a_name_that_nobody_has_is_still_an_error(tmp_path: Path) -> None:
+def test_an_unknown_name_is_still_an_error(tmp_path: Path) -> None:
     with pytest.raises(OverrideError, match="no learner is called 'zedd'.*--roster"):
         read_people(setting(tmp_path, overrides=f"{HEAD}zedd,2.1,3,oral exam,,\n"), ANN)
 

@@ -78,7 +78,7 @@ def test_groups_found_are_the_mistakes_put_in(plan: Plan, name: str) -> None:
         assert len({known[k].words for k in group}) == 1, [known[k].title for k in group]
 
 
-def test_what_kills_its_rank_or_floods_costs_nobody_a_group(plan: Plan) -> None:
+def test_a_killed_or_flooding_rank_does_not_break_groups(plan: Plan) -> None:
     same = [m.source for m in known_mistakes(get("broadcast_from")) if m.outcome.value == "wrong"][
         :1
     ]

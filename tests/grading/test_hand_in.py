@@ -125,7 +125,7 @@ def test_an_override_above_what_its_exercise_is_worth_counts_and_is_named(tmp_pa
     assert gradebook(out)["ann"]["2.1 ping_pong (2)"] == "99"
 
 
-def test_a_whole_course_folder_is_told_in_a_line_and_its_solutions_are_not_run(
+def test_a_whole_course_folder_is_reported_in_a_line_and_its_solutions_are_not_run(
     tmp_path: Path,
 ) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"

@@ -41,7 +41,7 @@ def test_visible_cases_come_first_and_hidden_ones_have_no_names(plan: Plan, at_o
     assert any(hidden) and not all(hidden)
 
 
-def test_what_an_answer_does_of_itself_is_distinguished_from_what_a_machine_may_cause(
+def test_failures_of_an_answer_are_distinguished_from_those_of_a_machine(
     plan: Plan,
 ) -> None:
     lines = {

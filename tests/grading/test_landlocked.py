@@ -71,9 +71,7 @@ def attack(rank, world_size, *inputs):
 """
 
 
-def test_what_is_left_in_shared_memory_is_gone_before_the_next_answer(
-    staged: Staged, tmp_path: Path
-) -> None:
+def test_shared_memory_is_removed_before_the_next_answer(staged: Staged, tmp_path: Path) -> None:
     try:
         plan = Plan(choose("landlock", staged), staged)
     except NoSandbox as error:

@@ -127,7 +127,7 @@ def test_laps_are_capped() -> None:
     assert replies([0, MOST_KINDS]) is None and replies([0, 1]) == 1.0
 
 
-def test_whoever_measures_for_ever_is_told() -> None:
+def test_endless_measuring_is_reported() -> None:
     source = "def crossover(measure, ranks):\n    while True:\n        measure(8)\n"
     result = grade(get("crossover"), Answer("crossover", source, (), ()), str, every_case=False)
     assert "too many measurements" in result.cases[0].message or "timed out" in result.outcome.value

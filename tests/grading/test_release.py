@@ -94,7 +94,7 @@ def test_the_manifest_has_the_sum_of_every_file(bundle: Path) -> None:
     assert all(sum_of((bundle / name).read_bytes()) == each for name, each in sums.items())
 
 
-def test_a_check_that_was_changed_since_is_told(bundle: Path, tmp_path: Path) -> None:
+def test_a_check_that_was_changed_since_is_reported(bundle: Path, tmp_path: Path) -> None:
     assert differences(bundle, find_workspace()) == []
     manifest = json.loads((bundle / MANIFEST).read_text())
     manifest["files"]["helpers/checks/judge.py"] = "0" * 64

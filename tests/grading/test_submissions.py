@@ -91,7 +91,7 @@ def test_names_that_a_terminal_would_obey_are_made_plain(tmp_path: Path) -> None
     ],
     ids=lambda names: names[0],
 )
-def test_two_of_the_same_name_are_told_and_never_put_together(
+def test_two_people_of_one_name_are_reported_and_never_merged(
     tmp_path: Path, names: tuple[str, str]
 ) -> None:
     jobs, notices = found_in(put(tmp_path, *names))
@@ -202,7 +202,9 @@ def test_a_notebooks_number_alone_is_its_name_if_the_file_has_that_notebook(tmp_
         ("kay_12_10_homework.ipynb", "zoe_13_10_homework.ipynb"),
     ],
 )
-def test_numbers_that_are_not_canvas_s_name_nobody(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_numbers_that_are_not_canvas_identifiers_match_no_one(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
     found = find_submissions(put(tmp_path, *names))
     assert len({job.learner for job in found.jobs}) == len(names)
     assert not any(source.number for source in found.sources.values())
@@ -415,7 +417,7 @@ def test_names_as_canvas_and_browsers_write_them(tmp_path: Path, file: str, lear
     ],
     ids=lambda names: names[1],
 )
-def test_whoever_takes_a_name_like_anothers_does_not_change_it(
+def test_taking_a_similar_name_does_not_change_another(
     tmp_path: Path, names: tuple[str, str]
 ) -> None:
     jobs, notices = found_in(put(tmp_path, *names))
@@ -425,7 +427,7 @@ def test_whoever_takes_a_name_like_anothers_does_not_change_it(
 
 
 @pytest.mark.parametrize("names", [("bob", "b\u043eb"), ("andr\u00e9", "andre\u0301")])
-def test_names_that_look_the_same_are_told_so_that_one_sees_the_difference(
+def test_names_that_look_the_same_are_shown_with_their_difference(
     tmp_path: Path, names: tuple[str, str]
 ) -> None:
     _, (notice,) = found_in(put(tmp_path, *(f"{name}/02.ipynb" for name in names)))
@@ -437,7 +439,7 @@ def test_the_map_of_the_course_is_no_submission(tmp_path: Path) -> None:
     assert [job.file for job in jobs] == ["anna/02.ipynb"] and not notices
 
 
-def test_too_many_files_of_one_cost_nobody_else(tmp_path: Path) -> None:
+def test_too_many_files_of_one_learner_cost_no_other(tmp_path: Path) -> None:
     names = [f"eve/{n:04}.ipynb" for n in range(MOST_FILES + 50)]
     jobs, notices = found_in(put(tmp_path, *names, "bob/02.ipynb"))
     assert [job.learner for job in jobs if job.learner != "eve"] == ["bob"]

@@ -92,7 +92,7 @@ def test_all_that_a_rank_prints_comes_in_its_order(machines: Hosts) -> None:
         assert (run.values[rank] == rank).all()
 
 
-def test_a_rank_that_ends_itself_and_a_host_that_goes_on(machines: Hosts) -> None:
+def test_a_rank_that_exits_and_a_host_that_continues(machines: Hosts) -> None:
     def leaves(rank: int, world_size: int) -> None:
         if rank == 0:
             os._exit(3)
@@ -150,7 +150,7 @@ def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
 
 
 @pytest.mark.soak
-def test_a_scheduler_that_has_gone_is_named_and_one_that_comes_back_is_used() -> None:
+def test_a_lost_scheduler_is_named_and_one_that_returns_is_used() -> None:
     from distributed import LocalCluster
 
     port = free_port()
@@ -174,7 +174,7 @@ def test_a_scheduler_that_has_gone_is_named_and_one_that_comes_back_is_used() ->
 
 
 @pytest.mark.soak
-def test_records_go_on_when_their_memory_begins_again(machines: Hosts) -> None:
+def test_records_continue_when_their_ring_buffer_wraps(machines: Hosts) -> None:
     asked = magics._Asked(2)
     with machines:
         for _ in range(6):  # 32 MB of records for each rank hold some 400,000 spans

@@ -205,12 +205,12 @@ def test_what_a_program_prints_is_kept_within_limits() -> None:
         assert owned.exits["loud"] == -signal.SIGKILL
 
 
-def test_a_program_that_is_not_there_is_told() -> None:
+def test_a_missing_program_is_reported() -> None:
     with Owned() as owned, pytest.raises(OSError, match="no-such-program"):
         owned.start("gone", ["no-such-program"], env={}, cwd="/")
 
 
-def test_wrong_arguments_are_told_before_anything_starts(script: Callable[[str], Path]) -> None:
+def test_wrong_arguments_are_reported_before_anything_starts(script: Callable[[str], Path]) -> None:
     with pytest.raises(LaunchError, match="no script"):
         torchrun("nowhere.py")
     with pytest.raises(LaunchError, match="a range needs"):

@@ -277,7 +277,7 @@ def test_a_failure_names_the_cell_by_the_number_in_its_margin(
     assert set(re.findall(r"cell \[(\d+)\]", cell.message)) == {str(cell.number)}
 
 
-def test_a_function_is_named_by_the_cell_that_defined_it_whoever_ran_that(kernel: Kernel) -> None:
+def test_a_function_is_named_after_the_cell_that_defined_it(kernel: Kernel) -> None:
     for magic in ("", "%%capture\n"):
         defined = kernel.run(f"{magic}def of_before(rank, n):\n    1 / 0 # {magic[2:]}")
         kernel.value("1")
@@ -325,7 +325,7 @@ def test_a_default_timeout_of_sockets_is_not_that_of_the_ranks_channels(kernel: 
         kernel.value("socket.setdefaulttimeout(None)")
 
 
-def test_a_launch_in_a_forked_child_is_told_where_to_call_it(kernel: Kernel) -> None:
+def test_a_launch_in_a_forked_child_says_where_to_call_it(kernel: Kernel) -> None:
     program = """
 import multiprocessing
 def child(queue):
@@ -349,7 +349,7 @@ def test_a_line_that_cannot_be_read_shows_how_it_is_written(kernel: Kernel) -> N
     assert cell.error == "LaunchError" and "%%ranks WORLD_SIZE" in cell.message
 
 
-def test_live_ranks_that_died_between_cells_are_replaced_and_told(kernel: Kernel) -> None:
+def test_live_ranks_that_died_between_cells_are_replaced_and_reported(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     for process in kernel.ranks():
         process.kill()
@@ -358,7 +358,7 @@ def test_live_ranks_that_died_between_cells_are_replaced_and_told(kernel: Kernel
     assert "their processes exited" in shown and "False" in shown
 
 
-def test_the_server_killed_between_cells_is_replaced_and_told(new_kernel: MakeKernel) -> None:
+def test_a_server_killed_between_cells_is_replaced_and_reported(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     kernel.value("%%ranks 2\nkept = 1")
     for process in kernel.servers():
@@ -375,7 +375,7 @@ def test_a_cell_may_destroy_the_group_and_make_it_again_as_a_script_does(kernel:
     assert shown.count("3.0") == 3
 
 
-def test_a_second_init_in_a_cell_is_told_the_way_out(kernel: Kernel) -> None:
+def test_a_second_init_in_a_cell_says_what_to_do(kernel: Kernel) -> None:
     cell = kernel.run("%%ranks 2\ndist.init_process_group('gloo')")
     assert "leave out init_process_group(...)" in cell.message
 

@@ -105,7 +105,7 @@ def test_a_spawned_child_that_imports_main_again_starts_nothing(tmp_path: Path) 
     assert "child of multiprocessing" in lines[1] and "if __name__ == '__main__'" in lines[1]
 
 
-def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
+def test_a_script_without_the_guard_names_it(tmp_path: Path) -> None:
     said = run(UNGUARDED, tmp_path, fails=True)
     assert "LaunchError: launch() was called in a child of multiprocessing" in said
     assert "Put the call under `if __name__ == '__main__':`" in said

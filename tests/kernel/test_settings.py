@@ -34,7 +34,7 @@ def test_a_function_put_into_a_library_is_the_one_that_is_sent(forked_kernel: Ma
     assert "True" in kernel.value("%%ranks 1 --send mine\ntorch.nn.functional.gelu is mine")
 
 
-def test_what_cannot_be_carried_is_told_once(forked_kernel: MakeKernel) -> None:
+def test_settings_that_cannot_be_carried_are_reported_once(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("import sys\nsys.setrecursionlimit(4567)")
     assert "Set in the kernel, not on the ranks: setrecursionlimit()" in kernel.value(READ)

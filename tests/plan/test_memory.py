@@ -41,7 +41,7 @@ def test_32_bit_gradients_make_18_bytes_for_each_parameter() -> None:
     assert (two.weights, two.gradients, two.optimizer) == (2 * n, n, 3 * n)
 
 
-def test_one_replica_has_nobody_to_shard_with() -> None:
+def test_one_replica_shards_with_no_other() -> None:
     alone = Layout(1, 1, 1)
     plain, *others = (memory_of(SMALL, replace(alone, zero=z), 8) for z in range(4))
     assert all(memory == plain for memory in others)

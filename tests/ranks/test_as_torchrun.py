@@ -118,7 +118,7 @@ if rank < 3:
 """
 
 
-def test_no_rank_goes_on_before_all_have_joined(tmp_path: Path) -> None:
+def test_no_rank_continues_before_all_have_joined(tmp_path: Path) -> None:
     """The last to come through gloo's connections is the one whose peers must not close theirs."""
     subprocess.run([sys.executable, "-c", JOINING, str(tmp_path)], check=True, timeout=60)
     times = [tuple(map(float, path.read_text().split())) for path in tmp_path.glob("*.times")]
@@ -183,7 +183,7 @@ def test_two_launches_have_ports_of_their_own() -> None:
     assert len({launch(port, 2, init=False).values[0] for _ in range(3)}) == 3
 
 
-def test_nobody_else_can_take_the_port_that_a_world_holds() -> None:
+def test_no_other_process_can_take_the_port_of_a_world() -> None:
     def take(rank: int, world_size: int) -> str:
         import socket
 
@@ -295,7 +295,7 @@ def test_a_folder_for_sockets_goes_with_the_rank() -> None:
         time.sleep(0.02)
 
 
-def test_notes_and_causes_are_told() -> None:
+def test_notes_and_causes_are_shown() -> None:
     def fail(rank: int, world_size: int) -> None:
         error = ValueError("wrong")
         error.add_note("in the third file")
@@ -344,7 +344,7 @@ def test_errors_without_a_way_out_are_given_one(fn: object, says: str) -> None:
         launch(fn, 2)  # type: ignore[arg-type]
 
 
-def test_a_port_that_another_program_has_is_told() -> None:
+def test_a_port_in_use_is_reported() -> None:
     import socket
 
     with socket.socket() as other:

@@ -73,7 +73,7 @@ def test_the_first_failure_is_the_root_cause() -> None:
     assert "rank 0 raised as well, RuntimeError: another one" in str(failure)
 
 
-def test_what_a_rank_says_because_its_peer_went_is_told_as_such() -> None:
+def test_an_error_after_a_peer_exited_is_reported_as_a_consequence() -> None:
     def fail(rank: int, world_size: int) -> None:
         if rank == 1:
             os._exit(3)
@@ -95,7 +95,7 @@ def test_a_dtype_that_does_not_fit_is_named_before_the_size() -> None:
     assert "sends int64" in str(failure) and "receives into float32" in str(failure)
 
 
-def test_ranks_that_raise_alike_are_told_once() -> None:
+def test_equal_errors_of_ranks_are_reported_once() -> None:
     failure = failing(lambda rank, n: 1 // 0)
     assert isinstance(failure, RankFailed) and failure.rank == 0
     assert "(the same on ranks 1, 2)" in str(failure)
@@ -242,7 +242,7 @@ def test_stop_ends_all_ranks_and_the_next_launch_works() -> None:
     assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
-def test_a_full_disk_is_told_in_words(tmp_path: object) -> None:
+def test_a_full_disk_is_named(tmp_path: object) -> None:
     """The temp directory of the ranks is full: joining the group fails, and says why."""
     import subprocess
     from pathlib import Path
@@ -298,7 +298,7 @@ def survives(rank: int, world_size: int, how: str) -> tuple[bool, float]:
 
 
 @pytest.mark.parametrize(("how", "kind"), [("killed", RankDied), ("raises", RankFailed)])
-def test_others_may_go_on_after_a_failure(how: str, kind: type[Exception]) -> None:
+def test_others_may_continue_after_a_failure(how: str, kind: type[Exception]) -> None:
     run = launch(survives, 3, args=(how,), on_failure="go on")
     assert run.values == [(True, 3.0), None, (True, 3.0)]
     assert isinstance(run.failure, kind)
@@ -315,7 +315,7 @@ def waits_for_the_dead(rank: int, world_size: int) -> None:
         dist.recv(torch.empty(1), 1)
 
 
-def test_those_who_go_on_are_not_left_in_a_deadlock() -> None:
+def test_ranks_that_continue_are_not_left_in_a_deadlock() -> None:
     run = launch(waits_for_the_dead, 3, on_failure="go on", timeout=20)
     assert isinstance(run.failure, RankDied) and run.seconds < 10
 
@@ -400,7 +400,7 @@ ODD: dict[str, Callable[[], BaseException]] = {
 
 
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD)
-def test_an_exception_with_odd_attributes_is_told(make: Callable[[], BaseException]) -> None:
+def test_an_exception_with_odd_attributes_is_reported(make: Callable[[], BaseException]) -> None:
     def fail(rank: int, world_size: int) -> None:
         raise make() from (Odd() if rank else None)
 

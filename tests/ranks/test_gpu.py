@@ -51,7 +51,7 @@ def test_auto_takes_gloo_where_gpus_are_too_few() -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-def test_calls_over_nccl_are_recorded_whether_or_not_somebody_waits() -> None:
+def test_calls_over_nccl_are_recorded_with_and_without_a_wait() -> None:
     def communicate(rank: int, world_size: int) -> torch.Tensor:
         x = torch.ones(8, device="cuda")
         dist.all_reduce(x)

@@ -41,7 +41,7 @@ def test_descriptors_come_with_their_message(ends: tuple[socket.socket, Messages
         os.close(fd)
 
 
-def test_an_end_that_has_gone_is_told(ends: tuple[socket.socket, Messages]) -> None:
+def test_a_disconnected_end_is_reported(ends: tuple[socket.socket, Messages]) -> None:
     here, there = ends
     here.sendall(b'{"half":')
     assert there.receive() == []

@@ -328,12 +328,12 @@ def test_a_timer() -> None:
         timer.cancel()
 
 
-def test_a_module_s_function_that_somebody_has_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_function_of_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: _queue.put(1))
     assert not named(sleeps_and_appends)
 
 
-def test_two_closures_of_one_function_are_told_apart() -> None:
+def test_two_closures_of_one_function_are_distinguished() -> None:
     def make(box: Any) -> Callable[[], None]:
         def look() -> None:
             time.sleep(0.001)

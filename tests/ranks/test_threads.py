@@ -126,7 +126,7 @@ FOR_ANYBODY = {
 
 
 @pytest.mark.parametrize("program", FOR_ANYBODY)
-def test_a_wait_for_whoever_comes(program: str) -> None:
+def test_a_wait_for_any_source(program: str) -> None:
     call = FOR_ANYBODY[program]
     with child(program) as pid:
         main = resting(pid, lambda some: some[0].call == call)[0]
@@ -198,7 +198,7 @@ def test_a_thread_that_runs_and_a_process_that_is_stopped() -> None:
         assert settled(pid, lambda some: some[0].state == "R")[0].state == "R"
 
 
-def test_each_thread_is_told_the_main_one_first() -> None:
+def test_each_thread_is_listed_main_one_first() -> None:
     program = "others(3, threading.Event().wait); others(2, lambda: time.sleep(100)); input()"
     with child(program) as pid:
         threads = resting(pid, lambda some: [t.state for t in some] == ["S"] * 6)

@@ -134,7 +134,7 @@ def test_a_peer_that_skips_backward() -> None:
     assert found.kind == "skipped_backward" and found.guilty == (1,)
 
 
-def test_a_peer_that_goes_on_to_another_collective_instead_of_backward() -> None:
+def test_a_peer_that_calls_another_collective_instead_of_backward() -> None:
     def train(rank: int, n: int) -> None:
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(40, 40))
         for step in range(2):
@@ -244,7 +244,7 @@ def test_a_monitored_barrier_without_a_short_timeout_is_named_too() -> None:
     assert found.kind == "rank_left" and found.guilty == (0,)
 
 
-def test_a_very_long_trace_does_not_hide_that_nobody_can_go_on() -> None:
+def test_a_very_long_trace_does_not_hide_a_deadlock() -> None:
     def chatter(rank: int, n: int) -> None:
         for _ in range(51_000):
             with span("s"):
@@ -353,7 +353,9 @@ def _accepts(rank: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("polls", [_polls_a_work, _polls_a_flag, _accepts])
-def test_what_could_still_go_on_is_not_called_a_deadlock(polls: Callable[[int, int], None]) -> None:
+def test_a_world_that_could_still_continue_is_not_called_a_deadlock(
+    polls: Callable[[int, int], None],
+) -> None:
     """A loop that sleeps may end by the clock, and any process may connect: only the line is named."""
     failure = launch(polls, 2, timeout=2.0, on_failure="return").failure
     assert isinstance(failure, RankTimeout)

@@ -232,7 +232,7 @@ def test_what_cannot_come_back_is_given_a_remedy_of_its_own(value: object, says:
         wire.encode({"a": [value]})
 
 
-def test_a_value_that_is_too_large_is_told_with_its_size() -> None:
+def test_a_value_that_is_too_large_is_reported_with_its_size() -> None:
     large = torch.empty(1).expand(10).clone()
     with pytest.raises(wire.CannotReturn, match="takes .* bytes, and a rank can return at most 50"):
         wire.encode([large] * 20, 50)
@@ -321,7 +321,7 @@ def test_a_rank_that_writes_nonsense_on_its_channel_harms_only_itself(sent: byte
     assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
-def test_a_rank_that_closes_its_channel_is_told_as_gone() -> None:
+def test_a_rank_that_closes_its_channel_is_reported_as_exited() -> None:
     def close(rank: int, world_size: int) -> None:
         if rank == 1:
             os.close(3)

@@ -115,7 +115,7 @@ def test_what_is_posted_twice_is_stored_once(client: TestClient, store: Store) -
 
 
 @pytest.mark.parametrize("code", ["", "abcd2346", "ABCD", "é" * 8, "x" * 100])
-def test_a_wrong_code_lets_nobody_in(client: TestClient, code: str) -> None:
+def test_a_wrong_code_is_refused(client: TestClient, code: str) -> None:
     reply = client.post("/api/join", content=msgspec.json.encode(Join("Eve", code)))
     assert reply.status_code == 403 and reply.text == "This is not the code of the room."
 

@@ -54,7 +54,7 @@ def test_a_new_page_gets_all_and_then_what_has_changed(board: Board) -> None:
     assert second["learners"] == [] and second["cells"] == [[1, "ping_pong", 3, True, "wrong"]]
 
 
-def test_stuck_is_who_goes_on_trying_without_passing(board: Board) -> None:
+def test_a_learner_who_keeps_trying_without_passing_is_stuck(board: Board) -> None:
     for minute in (0, 8):
         check(board, 1, minute, "wrong")
     assert shown(board, 9)["stuck"] == []

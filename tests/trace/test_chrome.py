@@ -110,7 +110,7 @@ def test_what_never_finished_begins_and_does_not_end() -> None:
     assert not flows(saved)
 
 
-def test_lines_are_told_without_a_path_of_the_machine() -> None:
+def test_lines_are_reported_without_a_path_of_the_machine() -> None:
     place = Place("/somewhere/of/mine.py", 7, "f", "cell 5")
     saved = chrome_trace(Trace(1, (event(0, 0, "barrier", 0, 1, where=place),)))
     assert slices(saved)[0]["args"]["line"] == "cell 5, line 7"
@@ -170,7 +170,7 @@ def test_a_profile_becomes_a_trace() -> None:
         (["rank0.json"], "no `distributedInfo`"),
     ],
 )
-def test_what_is_no_profile_of_all_ranks_is_told(traces: Any, says: str) -> None:
+def test_reports_files_that_are_not_profiles_of_all_ranks(traces: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         profiled(traces)
 

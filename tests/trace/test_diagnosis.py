@@ -167,13 +167,13 @@ def test_each_kind_of_deadlock_is_explained(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_calls_that_have_all_their_counterparts_are_told_from_others(name: str) -> None:
+def test_calls_with_all_their_counterparts_are_distinguished(name: str) -> None:
     """Only the world with a transfer without a wait has such a call."""
     world = stored(name)
     assert can_complete(world.states, world.trace) is (name == "isend_that_nobody_waits_for")
 
 
-def test_a_world_that_may_yet_go_on_is_known() -> None:
+def test_a_world_that_can_still_continue_is_recognized() -> None:
     """Only the other tag was wrong, only rank 0 was missing: with that mended the calls answer each other."""
     tags = stored("tags")
     assert can_complete(tags.states, _changed(tags.trace, tag=1))

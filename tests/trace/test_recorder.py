@@ -226,7 +226,7 @@ def _meets(rank: int, world_size: int) -> None:
         work.wait()
 
 
-def test_what_tensors_held_is_recorded_where_somebody_watches() -> None:
+def test_memory_of_tensors_is_recorded_in_watched_runs() -> None:
     run = run_on_ranks(_meets, Options(2, watched=True))
     seen = {(e.rank, e.op): (e.before, e.after) for e in run.trace}
     assert seen[0, "all_reduce"] == ("[1]", "[3]") and seen[1, "all_reduce"] == ("[2]", "[3]")

@@ -53,7 +53,7 @@ def test_a_number_wears_the_color_of_the_rank_that_had_it() -> None:
     assert len(set(colors(gathered))) == 2
 
 
-def test_a_new_number_and_one_that_two_others_had_are_nobodys() -> None:
+def test_a_new_number_and_one_of_two_people_match_no_one() -> None:
     run = run_of((t(1), t(9)), (t(2), t(5)), (t(5), t(5)), (t(5), t(1)))
     nine, other_five, own_five, _ = colors(run)
     assert nine == other_five != own_five

@@ -73,7 +73,7 @@ def test_a_message_flies_from_the_step_of_its_send_to_that_of_its_receive() -> N
     assert down_from < down_to and up_from > up_to
 
 
-def test_a_message_that_nobody_receives_and_a_call_without_end_are_told() -> None:
+def test_an_unreceived_message_and_an_unfinished_call_are_reported() -> None:
     data = played(trace_of_rows(2, [[event(0, 0, "send", 0, None, peer=1)]]))
     assert [flight[:2] for flight in data["flights"]] == [[0, -1]]
     assert data["bars"]["end"] == [1] and len(data["steps"]) == 1
@@ -87,7 +87,7 @@ def test_each_line_of_code_is_sent_once() -> None:
     assert data["bars"]["place"] == [0] * 5
 
 
-def test_what_tensors_held_is_told_before_and_after() -> None:
+def test_contents_of_tensors_are_shown_before_and_after() -> None:
     data = played(trace_of_rows(1, [[event(0, 0, "all_reduce", 0, 1, before="[1]", after="[3]")]]))
     assert data["texts"][data["bars"]["before"][0]] == "[1]"
     assert data["texts"][data["bars"]["after"][0]] == "[3]"
@@ -99,7 +99,7 @@ def test_a_deadlock_stands_still_with_who_waits_for_whom() -> None:
     assert 'aria-label="wait graph of 2 ranks: cycle 0 → 1 → 0' in data["ending"]["graph"]
 
 
-def test_the_end_of_each_rank_is_told_as_in_its_lane() -> None:
+def test_the_end_of_each_rank_is_shown_as_in_its_lane() -> None:
     left = [
         Wait(0, "in Python", event(0, 0, "recv", 0, None, peer=1), (1,)),
         Wait(1, "has returned"),
@@ -113,7 +113,7 @@ def test_the_end_of_each_rank_is_told_as_in_its_lane() -> None:
     }
 
 
-def test_ranks_that_waited_when_another_failed_are_told() -> None:
+def test_ranks_that_waited_when_another_failed_are_shown() -> None:
     failure = RankFailed(RankError(0, "KeyError", "missing"))
     pending = replace(event(2, 0, "isend", 0, None, peer=1), wait_ns=None)
     rows = [[], [event(1, 0, "all_reduce", 0, None)], [pending]]

@@ -37,7 +37,7 @@ def test_rows_and_columns(what: Trace | list[list[int]]) -> None:
     assert columns[6:10] == ["3", "A · 1", "4", "B · 1"]
 
 
-def test_a_rank_without_a_group_is_told_apart_without_color() -> None:
+def test_a_rank_without_a_group_is_distinguished_without_color() -> None:
     (axes,) = rank_grid([[1, 3]], cols=4).figure.axes
     assert [t.get_text() for t in axes.texts][1::2] == ["no group", "A · 0", "no group", "A · 1"]
     frames = [patch for patch in axes.patches if patch.get_hatch() is None]

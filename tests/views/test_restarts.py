@@ -58,7 +58,7 @@ def test_what_workers_print_is_no_markup() -> None:
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 
-def test_a_consequence_is_not_told_as_the_cause() -> None:
+def test_a_consequence_is_not_reported_as_the_cause() -> None:
     gone = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7"
     first = Worker(0, 0, 0, errors=gone, exitcode=1)
     cause = Worker(0, 1, 1, error="ValueError: shard 17 is empty")

@@ -74,7 +74,7 @@ def test_a_blocking_exchange_is_two_rounds() -> None:
     assert arrows(trace) == [[(0, 1)], [(1, 0)]]
 
 
-def test_messages_that_nobody_took_and_ranks_that_do_not_exist_are_left_out() -> None:
+def test_unreceived_messages_and_ranks_that_do_not_exist_are_left_out() -> None:
     assert port_rounds(trace_of(sends(1, 7, -1), [])) == ()
 
 

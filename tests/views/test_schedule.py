@@ -116,7 +116,7 @@ def test_a_plan_is_written_with_its_bubble_and_what_each_stage_holds() -> None:
     ]
 
 
-def test_a_run_is_drawn_as_predicted_and_as_it_was_and_told_without_times() -> None:
+def test_a_run_is_drawn_as_predicted_and_as_measured_and_described_without_times() -> None:
     slow = trace_of("F0 F1 B0 B1", "F0 B0 F1 B1")
     picture = schedule({"mine": slow})
     assert [axes.get_title(loc="left").split(":")[0] for axes in picture.figure.axes] == [
@@ -144,5 +144,5 @@ def test_names_are_made_fit_to_be_shown() -> None:
 
 
 @pytest.mark.parametrize("busy", [[], [[]], [[(1.0, 1.0)]]])
-def test_where_nobody_worked_nobody_idled(busy: list[list[tuple[float, float]]]) -> None:
+def test_no_rank_idles_where_no_rank_works(busy: list[list[tuple[float, float]]]) -> None:
     assert idle_share(busy) == 0.0

@@ -105,7 +105,7 @@ def test_each_step_has_room_and_more_of_it_the_longer_it_took() -> None:
     assert steps.at[-1] == pytest.approx(1)
 
 
-def test_a_call_that_nobody_waits_for_and_one_without_end_have_their_steps() -> None:
+def test_calls_without_a_wait_or_an_end_have_their_steps() -> None:
     calls = [
         event(0, 0, "send", 0, 9, peer=1, asynchronous=True),
         event(0, 1, "send", 1, None, peer=1, asynchronous=True),
@@ -165,7 +165,7 @@ def test_calls_that_never_finished_run_to_the_right_edge() -> None:
     assert len({ends(box)[1] for box in boxes}) == 1 and {box.style for box in boxes} == {"open"}
 
 
-def test_mismatch_loss_failure_and_any_source_are_told() -> None:
+def test_mismatch_loss_failure_and_any_source_are_shown() -> None:
     picture = timeline(
         trace_of_rows(
             3,
@@ -267,7 +267,7 @@ def test_what_is_drawn_is_capped_and_the_text_says_so() -> None:
     ]
 
 
-def test_calls_that_were_never_recorded_are_told() -> None:
+def test_calls_that_were_never_recorded_are_reported() -> None:
     text = timeline(Trace(2, (), dropped=3)).text
     assert text == "timeline of 2 ranks: no calls\nnot recorded: 3 calls beyond the trace's limit"
 
@@ -370,7 +370,7 @@ def test_what_is_painted_is_what_the_svg_says(marks: Picture) -> None:
             assert sorted(range(3), key=lambda i: (red, green, blue)[i]) == ordered, mark
 
 
-def test_an_asynchronous_call_that_nobody_waited_for_is_not_called_unfinished() -> None:
+def test_an_asynchronous_call_without_a_wait_is_not_called_unfinished() -> None:
     unwaited = event(0, 0, "all_reduce", 0, None, world=1)
     picture = timeline(Trace(1, (replace(unwaited, asynchronous=True, wait_ns=None),)))
     assert "rank 0: all_reduce (never waited for)" in picture.text

@@ -58,7 +58,7 @@ def test_only_what_arrived_counts() -> None:
     assert traffic_matrix(trace) == [[0, 8], [0, 0]]
 
 
-def test_collectives_are_told_for_each_rank() -> None:
+def test_collectives_are_described_for_each_rank() -> None:
     trace = trace_of_rows(
         2, [[event(rank, 0, "broadcast", 0, 1, root=0, nbytes=400 * (1 - rank))] for rank in (0, 1)]
     )

@@ -149,7 +149,7 @@ def test_nothing_is_left_for_the_next_exercise(
 
 @pytest.mark.usefixtures("enclosed")
 @often(processes.FLOODS)
-def test_what_is_too_much_is_told_apart(
+def test_excess_is_reported_separately(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
@@ -295,7 +295,7 @@ def listeners(tmp_path: Path) -> Iterator[Listeners]:
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
-def test_nobody_outside_is_talked_to(
+def test_no_connection_leaves_the_machine(
     sandboxed: Grader, tmp_path: Path, listeners: Listeners
 ) -> None:
     never, talk = filled([network.NEVER, network.NETWORK], listeners.words())
@@ -310,9 +310,7 @@ def test_nobody_outside_is_talked_to(
 
 
 @pytest.mark.usefixtures("enclosed")
-def test_hidden_inputs_do_not_reach_what_the_learner_is_told(
-    lenient: Grader, tmp_path: Path
-) -> None:
+def test_hidden_inputs_do_not_reach_the_learner(lenient: Grader, tmp_path: Path) -> None:
     """By no trick: no visible case is tried in a sandbox that has seen a hidden one."""
     drawn = (get(n).draw(small=small) for n in slots() for small in (False, True))
     shown = {repr(inputs) for cases in drawn for case in cases for inputs in case.given}

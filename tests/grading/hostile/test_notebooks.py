@@ -21,7 +21,7 @@ def graded(grader: Grader, path: Path) -> Record:
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
-def test_what_is_no_notebook_is_told_in_one_line(
+def test_files_that_are_not_notebooks_are_reported_in_one_line(
     lenient: Grader, tmp_path: Path, what: str
 ) -> None:
     path = tmp_path / NAME

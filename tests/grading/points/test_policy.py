@@ -38,7 +38,7 @@ def ada(notebook: str, outcome: str = "passed") -> Record:
     return record("Ada", *tries, notebook=notebook, file=f"Ada/{notebook}.ipynb")
 
 
-def test_whoever_solves_the_core_of_three_notebooks_has_all_points() -> None:
+def test_solving_the_core_of_three_notebooks_gives_all_points() -> None:
     notebooks = ("02_blocking_p2p", "05_collective_algorithms", "06_deadlocks")
     records = []
     for notebook in notebooks:
@@ -222,9 +222,7 @@ def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
         ('drop_lowest = 1\n[late]\nfree_days = "3"\n', "and a number with a point"),
     ],
 )  # fmt: skip
-def test_a_date_or_number_that_is_not_toml_is_told_how_to_write_it(
-    tmp_path: Path, line: str, says: str
-) -> None:
+def test_a_wrong_date_or_number_says_how_to_write_it(tmp_path: Path, line: str, says: str) -> None:
     with pytest.raises(PolicyError, match=says) as told:
         read_policy(write(tmp_path, line))
     assert f", line {line.count(chr(10))}: " in str(told.value)

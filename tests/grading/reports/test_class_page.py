@@ -101,7 +101,7 @@ def test_a_group_is_one_known_mistake_and_not_one_sentence_of_advice() -> None:
     ]
 
 
-def test_a_hidden_case_is_not_told_here_either() -> None:
+def test_a_hidden_case_is_not_shown_here_either() -> None:
     text = text_of(record("Ada", exercise(outcome="wrong", cases=(case(), hidden_case()))))
     assert "271828" in SECRET_INPUT and "271828" not in text
     assert "a hidden one does not" in text
@@ -154,7 +154,7 @@ def test_labels_and_titles_are_no_mathtext() -> None:
     assert title in text and r"$\alpha$ & Ada" in text
 
 
-def test_of_two_files_of_one_notebook_the_better_counts_and_both_are_told() -> None:
+def test_the_better_of_two_files_of_one_notebook_counts_and_both_are_reported() -> None:
     good = record("Ada", exercise())
     bad = replace(good, file="Ada/copy.ipynb", exercises=(exercise(outcome="wrong"),))
     for records in ([good, bad], [bad, good]):

@@ -111,7 +111,7 @@ def test_the_course_s_own_solutions_are_known_by_their_text(
     assert not is_own(answered(**answers), {})
 
 
-def test_the_course_s_own_solutions_count_for_nobody_and_are_a_place_to_look() -> None:
+def test_the_courses_own_solutions_do_not_count_and_are_listed_for_review() -> None:
     mine = record("ada", exercise("ping_pong", "wrong"), exercise("token_ring", "not attempted"))
     course = course_of([mine, answered(**SOLUTIONS)], "", (), EQUAL, references=SOLUTIONS)
     (standing,) = course.standings
@@ -122,7 +122,7 @@ def test_the_course_s_own_solutions_count_for_nobody_and_are_a_place_to_look() -
     assert alone.points == 0 and not alone.records
 
 
-def test_blank_notebooks_of_a_whole_folder_change_nobodys_share() -> None:
+def test_blank_notebooks_of_a_whole_folder_change_no_share() -> None:
     """A quarter of the class must have attempted a notebook before it counts for the others."""
     work = [record(name, exercise(), file=f"{name}/02.ipynb") for name in ("ada", "bob", "cy")]
     blank = [

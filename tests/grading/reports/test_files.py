@@ -127,7 +127,7 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> Non
         write_reports(course_of([record()], "Autumn"), tmp_path / "out")
 
 
-def test_a_second_run_removes_the_pages_of_who_is_gone(tmp_path: Path) -> None:
+def test_a_second_run_removes_pages_of_learners_who_left(tmp_path: Path) -> None:
     write_reports(course_of([record("Ada"), record("Bob")], "Autumn"), tmp_path)
     (tmp_path / "learners" / "notes.html").write_text("the instructor's own")
     write_reports(course_of([record("Ada")], "Autumn"), tmp_path)

@@ -176,7 +176,7 @@ def test_the_file_for_canvas(tmp_path: Path, encoding: str) -> None:
     assert [row[1] for row in rows] == ["101", "102", "103", "104", "105"]
 
 
-def test_what_tells_canvas_who_somebody_is_stays_as_it_came(tmp_path: Path) -> None:
+def test_canvas_identifiers_stay_unchanged(tmp_path: Path) -> None:
     # the columns of lib/gradebook_exporter.rb, with first and last name in two of them
     text = CANVAS.replace("Student,ID", "LastName,FirstName,ID").replace(",,,,,Man", ",,,,,,Man")
     text = text.replace("    Points Possible,", "    Points Possible,,").replace(

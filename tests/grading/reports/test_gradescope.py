@@ -170,7 +170,7 @@ def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
     assert not list((autograder / "submission").glob("*.json"))
 
 
-def test_a_submission_without_a_notebook_is_told_so(autograder: Path) -> None:
+def test_a_submission_without_a_notebook_says_so(autograder: Path) -> None:
     (autograder / "submission" / "essay.txt").write_text("x")
     done = run(autograder, "run_autograder")
     assert done.returncode == 0

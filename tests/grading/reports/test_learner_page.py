@@ -81,7 +81,7 @@ def test_of_hidden_cases_only_how_many_passed() -> None:
 HOW = sorted({each.value for each in Outcome if kind_of(each.value) is Kind.FAILED})
 
 
-def test_how_hidden_cases_fail_is_told_nowhere() -> None:
+def test_how_hidden_cases_fail_is_shown_nowhere() -> None:
     """Else an answer says by a crash or by a hang what a hidden case has given it."""
     told = set()
     for one, other in [("wrong", "wrong"), *permutations(HOW, 2)]:
@@ -103,7 +103,7 @@ def test_how_hidden_cases_fail_is_told_nowhere() -> None:
     assert b"1 of 3 hidden cases passed" in page and b"failed hidden cases" in page
 
 
-def test_how_visible_cases_fail_is_told() -> None:
+def test_how_visible_cases_fail_is_shown() -> None:
     cases = (case(outcome="deadlocked", message=DEADLOCK), hidden_case("crashed"))
     text = words(page_of(record("Ada", exercise("ping_pong", "deadlocked", cases=cases))))
     assert "0 of 1 exercise passed, 1 deadlocked" in text and "crashed" not in text
@@ -131,7 +131,7 @@ def test_flags_are_not_for_the_learner_and_repairs_are() -> None:
     assert "the last of two definitions counts" in text and "cell 7 has no source" in text
 
 
-def test_a_fault_of_the_grading_is_told_as_one_and_costs_nothing() -> None:
+def test_a_fault_of_the_grading_is_reported_as_one_and_costs_nothing() -> None:
     text = words(page_of(record("Ada", exercise(), fault())))
     assert FAULT_SAYS in text and "10 of 10 points" in text and "SIGKILL" not in text
 
@@ -196,7 +196,7 @@ def test_no_identifier_stands_twice_in_a_page() -> None:
     assert all(re.fullmatch(r"e\d+-\d+", each) for each in identifiers)
 
 
-def test_which_hidden_case_failed_is_not_told() -> None:
+def test_which_hidden_case_failed_is_not_shown() -> None:
     """An answer that fails where it likes says nothing so of what its hidden cases were given."""
     one, other = hidden_case("wrong"), hidden_case("passed")
     first, second = (

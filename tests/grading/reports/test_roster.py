@@ -54,7 +54,7 @@ def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_the_column_is_found_and_both_sides_are_told(tmp_path: Path, delimiter: str) -> None:
+def test_the_column_is_found_and_both_sides_are_reported(tmp_path: Path, delimiter: str) -> None:
     text = "Student,Login\nAda,al1\nBob,bb2\nEve,ee3\n".replace(",", delimiter)
     match = match_roster(read_roster(roster_file(tmp_path, text)), ["al1", "BB2", "zz9"])
     assert match.column == "Login" and match.rows == ("al1", "BB2", None)
@@ -104,7 +104,7 @@ def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
     assert match.column == "ID" and match.rows == ("leecy (123)", "liai (124)")
 
 
-def test_a_number_in_a_name_is_nobodys_number(tmp_path: Path) -> None:
+def test_a_number_in_a_name_is_not_an_identifier(tmp_path: Path) -> None:
     """Neither a try, nor the mark of a copy, nor the number of a group gives somebody's points to others."""
     path = tmp_path / "roster.csv"
     path.write_text("Student,ID\nKay,1\nBob,2\nZoe,3\n")
@@ -189,7 +189,7 @@ def test_a_moodle_number_is_no_id_number(tmp_path: Path) -> None:
     assert match.rows == ("Ann Lee", "Bob Ray")
 
 
-def test_somebody_without_a_file_is_known_by_any_of_their_names(tmp_path: Path) -> None:
+def test_a_person_without_a_file_is_known_by_any_of_their_names(tmp_path: Path) -> None:
     match = match_roster(read_roster(roster_file(tmp_path, GRADE_EXPORT)), ["Ann Lee"])
     (absent,) = match.without_submission
     assert absent == "Bob Ray"

@@ -18,7 +18,7 @@ def rows(records: list[Record], named: tuple[str, ...] = ()) -> dict[str, tuple[
     return {s.learner: (s.points, s.out_of) for s in course_of(records, "", named).standings}
 
 
-def test_one_learners_stray_notebook_changes_nobodys_row() -> None:
+def test_a_stray_notebook_of_one_learner_changes_no_other_row() -> None:
     course = course_of([*CLASS, STRAY], "")
     assert course.stray == ("00_start_here",)
     assert rows([*CLASS, STRAY]) == rows(CLASS)
