@@ -92,7 +92,7 @@ def __dir__() -> list[str]:
 
 
 def _show_results() -> None:
-    """Have results show themselves, but on ranks: nobody sees one there, and each would wait for it."""
+    """Make results display themselves, except on ranks: they are not seen there, and each would wait for it."""
     from helpers.ranks.inside import inside_rank
 
     if not inside_rank():

@@ -27,8 +27,8 @@ from helpers.checks.registry import find
 from helpers.course.doctor import PROBES, Finding, examine, report
 from helpers.course.hints import hint
 from helpers.course.home import home
-from helpers.course.quizzes import judged_html, load_quizzes, predict
 from helpers.course.message import to_html
+from helpers.course.quizzes import judged_html, load_quizzes, predict
 from helpers.ranks.launcher import launch
 from helpers.views.lanes import lanes_html, lanes_text
 from helpers.views.verdict import verdict_html, verdict_text

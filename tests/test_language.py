@@ -1,7 +1,8 @@
-"""Texts use the field's terms: in notebooks, docs, messages, docstrings and comments."""
+"""Texts use the field's terms and plain syntax: in notebooks, docs, messages, docstrings and comments."""
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import re
@@ -37,6 +38,26 @@ INSTEAD = {
     r"(?<!here )\b(is|are|was|were) no (?!longer|more|other|less|better|worse)\w+": "is not a",
 }
 """What not to write (a regular expression) -> what to write."""
+SYNTAX = {
+    r"(?:^|[.;] )Of (?:an?|the|each|several|two|those|all|these|it|what)\b": "begin with the subject",
+    r"\b(?:has|have|had) gone\b(?! (?:through|to|up|down|by|into|over|back)\b)": "exited, disconnected",
+    r"\b[Gg]o(?:es|ing)? on\b(?![\"'])|\bwent on\b": "continue",
+    r"\bhand(?:s|ed|ing)? (?:\{|\d|different |whole |bytes|tensors|gradients)": "pass",
+    r"\b(?:[Gg]ives?|gave|given|giving) back\b|\b(?:parts?|value) came back\b": "return",
+    r"\b(?:becomes?|became|came|comes?) of (?:it|them|an?|each|one|the)\b": "result",
+    r"\b(?:stands?|stood|standing) (?:still|at\b|there|below|between)": "is, is blocked",
+    r"\b(?:no|some|any)body (?:waits?|waited|sends?|reads?|holds?|asks?|knows?|keeps?|looks?)\b": "a rank",
+    r"\b[Aa]nother (?:order|size|rate|learning rate|number of|form)\b": "a different",
+    r"\b[Ee]qually (?:many|long|often)\b": "the same number of",
+    r"speaks? against|fails? of itself|(?:reports?|tells?|said) of (?:it|them)sel": "say what happened",
+    r"(?:is|are|was) called so\b|\bfails? so\b|broken so\b": "say how",
+    r"; (?:once|twice|\{x\}) (?:is|are) right\b": "expected: ...",
+    r"(?:once|until|when|if|before|all) (?:\w+ ){0,3}(?:is|are) there\b": "exists, is ready, has arrived",
+    r"\bcomes? on top\b|\b(?:fullest|commonest)\b|\bthat (?:is|are) none\b": "is added; largest; most common",
+}
+"""Syntax that makes a reader read a sentence twice (a regular expression) -> what to write."""
+FIRST_WORD = re.compile(r"(?:Tell|Say|Give|Let|Know|Hear|Have)\b")
+"""A docstring that begins with these does not say what its function does."""
 ALLOWED = re.compile(
     r"other_roads|wall_|_wall|"  # names of files and options
     r"program=|\.program\b|programs/"
@@ -74,6 +95,15 @@ def _of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
         return  # a cell with magics: its Markdown neighbors say the same
 
 
+def first_words(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and first line of each docstring."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if text := ast.get_docstring(node):
+            yield node.body[0].lineno, text.split("\n")[0]
+
+
 def files() -> list[Path]:
     found = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("solutions/*.ipynb")]
     found += ROOT.glob("helpers/course/quizzes/*.toml")
@@ -85,11 +115,19 @@ def files() -> list[Path]:
 def problems(path: Path) -> list[str]:
     found = []
     for place, text in prose_of(path):
-        for wrong, right in INSTEAD.items():
+        # a sentence may continue on the next line
+        text = re.sub(r"\s*\n[\s#]*", " ", text.lstrip("rf\"'# "))
+        for wrong, right in [*INSTEAD.items(), *SYNTAX.items()]:
             for match in re.finditer(wrong, text):
-                around = text[max(0, match.start() - 40) : match.end() + 40].replace("\n", " ")
+                around = text[max(0, match.start() - 40) : match.end() + 40]
                 if not ALLOWED.search(around):
                     found.append(f"{place}: {match[0]!r} -> {right}: ...{around}...")
+    if path.suffix == ".py":
+        found += [
+            f"line {line}: {text!r} -> Return, Run, Read, Raise, Check, ..."
+            for line, text in first_words(path)
+            if FIRST_WORD.match(text)
+        ]
     return found
 
 

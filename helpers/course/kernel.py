@@ -72,7 +72,7 @@ def _share_torch() -> None:
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Let numpy's OpenBLAS start no threads during its import, and as many as usual later."""
+    """Keep numpy's OpenBLAS from starting threads during its import; later it starts as many as usual."""
     given = os.environ.get(_BLAS_THREADS)
     os.environ[_BLAS_THREADS] = "1"
     try:

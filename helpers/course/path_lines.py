@@ -1,4 +1,4 @@
-"""The lines that say in a notebook which of its parts a short path has, and where the path goes on.
+"""The lines that say in a notebook which of its parts a short path has, and where the path continues.
 
 `build` writes them into the learner's copies, from paths.toml.
 """
@@ -46,5 +46,5 @@ def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:
         f"run the cells above the first heading, then read {parts}" if parts else "read all of it"
     )
     following = path.after(stop.notebook)
-    end = f"Go on in notebook {following.notebook[:2]}." if following else "There the path ends."
+    end = f"Continue in notebook {following.notebook[:2]}." if following else "There the path ends."
     return f"On the path *{path.title}*, {read}. {end}"

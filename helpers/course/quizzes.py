@@ -10,7 +10,7 @@ notebook, so that no answer is in a notebook:
     question = "Both ranks call `send` first, then `recv`. What happens?"
     options = ["It works", "Both wait forever", "The second send fails"]
     answer = 1                  # counted from 0
-    why = "gloo does not buffer: a send returns when its recv is there."
+    why = "gloo does not buffer: a send returns when its recv has started."
     wrong = ["...", "", "..."]  # optional: one line for a learner who chose that option
 """
 

@@ -76,13 +76,9 @@ INNER = frozenset(
     }
 )
 
-REACHES_IN = (
-    "uses `{name}`, by which it can change what its rank reports of itself: look at what for"
-)
+REACHES_IN = "uses `{name}`, by which it can change what its rank reports: look at what for"
 
-REPLACES = (
-    "replaces `{name}`, on which what its rank reports of itself may depend: look at what for"
-)
+REPLACES = "replaces `{name}`, which may influence what its rank reports: look at what for"
 
 HANDED_OUT = frozenset({"dist.distributed_c10d._world.group_count"})
 """Attributes that a notebook's own code replaces. No report depends on the number of groups."""

@@ -124,7 +124,7 @@ def _judge_in_child(
     with suppress(ValueError, RecursionError):
         return msgspec.convert(json.loads(said), Attempt)
     if number == -signal.SIGXCPU:
-        message = f"It gave back more than can be read in {_CPU_S} s of processor time."
+        message = f"It returned more than can be read in {_CPU_S} s of processor time."
         return Attempt(failed(exercise, answer, Outcome.FLOODED, message))
     why = "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
     return Attempt(failed(exercise, answer, Outcome.CRASHED, _could_not(why)), Doubt.MACHINE)
@@ -187,4 +187,4 @@ def _result(exercise: Exercise, answer: Answer, secret: str, connection: Connect
 
 
 def _could_not(why: str) -> str:
-    return f"What it gave back could not be judged: {why}."
+    return f"Its return value could not be judged: {why}."

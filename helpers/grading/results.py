@@ -28,7 +28,7 @@ _MOST_EVENTS, _MOST_TRACE = 400, 300_000
 REPLACED = "has replaced {names} in a rank, on which its own reports may depend: look at what for"
 NEWER = "written with a newer Python than the grader's: grade it with that version"
 UNJUDGED = (
-    "What your function gave back is of a kind that cannot be judged. What does the task ask for?"
+    "Your function returned a kind of value that cannot be judged. What does the task ask for?"
 )
 
 

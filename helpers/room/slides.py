@@ -325,7 +325,8 @@ def _quiz(quiz: Quiz) -> Slide:
         if words
     ]
     ask = Note(
-        "Ask", Markup("Let everybody vote before you go on, and ask one person of each side why.")
+        "Ask",
+        Markup("Let everybody vote before you continue, and ask one person of each side why."),
     )
     notes = [ask, right, *([Note("If they choose", _html(wrong))] if wrong else [])]
     return Slide("Predict", "quiz", Markup(body), tuple(notes))

@@ -41,7 +41,7 @@ def test_a_notebook_names_the_parts_of_its_path_above_the_first(
     for part, link in zip(stop.parts, links, strict=True):
         assert re.search(rf"^## (Exercise .*: )?{re.escape(part)}", by_id[link], re.MULTILINE)
     if at + 1 < len(path.stops):
-        assert line.endswith(f"Go on in notebook {path.stops[at + 1].notebook[:2]}.")
+        assert line.endswith(f"Continue in notebook {path.stops[at + 1].notebook[:2]}.")
 
 
 def test_a_part_that_does_not_exist_is_an_error_that_names_it() -> None:

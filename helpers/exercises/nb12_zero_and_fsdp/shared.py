@@ -15,7 +15,7 @@ TWO_DTYPES = (
     "are: `new_empty(n)` and `new_zeros(n)` of a tensor keep its dtype."
 )
 ONE_LENGTH = (
-    "Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, "
+    "Tensors of different lengths meet in one call. Shards must have the same length on all ranks: round up, "
     "`size = -(-n // world_size)`, and pad with zeros, "
     "`torch.nn.functional.pad(flat, (0, size * world_size - n))`. "
     "Do not reduce values that belong to this rank's samples alone, such as the gradient of `x`."
@@ -31,7 +31,7 @@ ENDINGS: tuple[Failed | Stuck, ...] = (
 
 
 def share(elements: int, ranks: int) -> int:
-    """Give the most elements that one of that many equal shards has."""
+    """Return how many elements the largest of that many equal shards has."""
     return -(-elements // ranks)
 
 

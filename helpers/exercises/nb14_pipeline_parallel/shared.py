@@ -46,7 +46,7 @@ class Pipeline:
         return cls(kinds, states, inputs, targets)
 
     def truth(self) -> tuple[list[dict[str, Any]], list[float]]:
-        """Give for each stage what comes to it, and its gradients; and the losses."""
+        """Return the inputs and gradients of each stage, and the losses."""
         modules: list[nn.Sequential] = [sequential(self.kinds, state) for state in self.states]
         came: list[dict[str, Any]] = [{} for _ in modules]
         back: list[dict[str, Any]] = [{} for _ in modules]
@@ -174,7 +174,7 @@ class PassedOnAtOnce:
 
 
 def _spans(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event, Event | None]]:
-    """Give each span of a kind with the span that follows it, of whatever kind."""
+    """Yield each span of a kind with the span that follows it, of whatever kind."""
     spans = [e for e in trace.of(rank) if e.op == "span" and e.call[:1] in _WORDS]
     for span, following in zip(spans, [*spans[1:], None], strict=False):  # there may be none at all
         if span.call[:1] == kind:
@@ -182,7 +182,7 @@ def _spans(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event, Event | 
 
 
 def _held_up_from(event: Event) -> float:
-    """Give when the rank began to wait for a receive: at once, at its wait(), or never."""
+    """Return when the rank began to wait for a receive: at once, at its wait(), or never."""
     if not event.asynchronous:
         return event.start_ns
     return float("inf") if event.wait_ns is None else event.wait_ns
@@ -209,7 +209,7 @@ SCHEDULE: tuple[Any, ...] = (
 
 
 def somebody_waits(case: Case, run: Any) -> bool:
-    """Tell a deadlock whose cause is not a missing wait(), which its message would name."""
+    """Return whether a deadlock has a cause that is not a missing wait(), which its message would name."""
     return bool(run.failure.diagnosis.kind != "never_waited")
 
 

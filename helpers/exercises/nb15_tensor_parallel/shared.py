@@ -89,7 +89,7 @@ def draw_layer(
 
 
 def label_of(x: torch.Tensor, weight: torch.Tensor, bias: Any, trained: bool) -> str:
-    """Tell a layer's case from others."""
+    """Return whether a case is that of a layer."""
     outs, ins = weight.shape
     label = f"{ins} to {outs} features, x of shape {tuple(x.shape)} and {x.dtype}"
     label += "" if bias is not None else ", no bias"
@@ -125,7 +125,7 @@ def cut_block(
 
 
 def one_each_way() -> tuple[Any, ...]:
-    """Give the rules of a block: one sum of x's size in forward, and one in backward."""
+    """Return the rules of a block: one sum of x's size in forward, and one in backward."""
     large = "What is summed has the shape of x."
     return (
         OnlyCalls(("all_reduce",)),

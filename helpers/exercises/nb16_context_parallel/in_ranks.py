@@ -43,7 +43,7 @@ def run_attention(
     grad: torch.Tensor,
     *more: Any,
 ) -> dict[str, Any] | None:
-    """Let the answer attend with this rank's queries, keys and values; run backward."""
+    """Call the answer with this rank's queries, keys and values; run backward."""
     leaves = {"q": q, "k": k, "v": v}
     return run_both_ways(lambda *own: answer(*own, *more), leaves, {"output": grad})
 
@@ -58,7 +58,7 @@ def run_packed(
     grad: torch.Tensor,
     lengths: list[int],
 ) -> dict[str, Any] | None:
-    """Let the answer attend within each of the packed documents; run backward from the output."""
+    """Call the answer on the packed documents; run backward from the output."""
 
     def attend(*own: torch.Tensor) -> Any:
         got = answer(*own, lengths)

@@ -56,7 +56,7 @@ def ring_facts(n: int, block: int, numbers: int) -> dict[str, int]:
 
 
 def once_around(trace: Trace, case: Case) -> str:
-    """Say which rank sends more in forward than keys, values and positions on one way around."""
+    """Return which rank sends more in forward than keys, values and positions on one way around."""
     for rank in range(case.world_size):
         calls = calls_by_phase(trace, rank).get("forward", [])
         sent, most = sum(c.nbytes for c in calls if c.op == "send"), case.facts["forward"]

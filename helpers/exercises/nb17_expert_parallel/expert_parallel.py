@@ -59,7 +59,7 @@ def listed(numbers: Sequence[int]) -> str:
 
 
 def most_exchanged(case: Case, rank: int) -> int:
-    """Give the bytes that one exchange needs at most: own tokens, those of the expert, or the counts."""
+    """Return the bytes that one exchange needs at most: own tokens, those of the expert, or the counts."""
     found: int = case.facts["bytes"][rank]
     return found
 

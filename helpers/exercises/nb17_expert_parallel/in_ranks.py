@@ -35,7 +35,7 @@ def route_tokens(
     weight: torch.Tensor,
     grad: torch.Tensor,
 ) -> dict[str, Any] | None:
-    """Let the answer send this rank's tokens through the experts, forward and backward."""
+    """Call the answer to send this rank's tokens through the experts, forward and backward."""
     expert, rows = Expert(weight), []
     expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
     leaves = {"x": x, "router": router}
@@ -66,7 +66,7 @@ def run_routing(
     speed: float,
     grad: torch.Tensor,
 ) -> dict[str, Any] | None:
-    """Let the answer choose k experts for each token; run backward from the weights.
+    """Call the answer to choose k experts for each token; run backward from the weights.
 
     The experts of a token may come in any order: they are sorted here, and their weights with them.
     """
@@ -96,7 +96,7 @@ def run_routing(
 def run_balance(
     answer: Callable[..., Any], rank: int, world_size: int, logits: torch.Tensor
 ) -> dict[str, Any] | None:
-    """Let the answer compute the loss of all ranks' tokens from its own logits, and run backward."""
+    """Call the answer to compute the loss of all ranks' tokens from its own logits, and run backward."""
     return run_both_ways(
         answer,
         {"logits": logits},
@@ -115,7 +115,7 @@ def run_gradients(
     shared: Sequence[torch.Tensor],
     experts: Sequence[torch.Tensor],
 ) -> dict[str, Any]:
-    """Let the answer combine gradients that are in parameters as if backward had left them there;
+    """Call the answer to combine gradients that are in parameters as if backward had left them there;
     its calls of `new_group` are compared across ranks.
     """
     grads = [*shared, *experts]

@@ -25,7 +25,7 @@ from helpers.ranks.site import Beside, Site
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 
 _TOLD = (
-    "forging what a rank tells of itself, where an exercise drives a class or a script: "
+    "forging what a rank reports, where an exercise drives a class or a script: "
     "gradients left, memory held"
 )
 
