@@ -92,7 +92,7 @@ def __dir__() -> list[str]:
 
 
 def _show_results() -> None:
-    """Make results display themselves, except on ranks: they are not seen there, and each would wait for it."""
+    """Make results display themselves, except on ranks, where they would only cost time."""
     from helpers.ranks.inside import inside_rank
 
     if not inside_rank():

@@ -287,7 +287,8 @@ def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -
     call = inside[0].blocked or inside[0].pending[-1]
     members = call.group_ranks or range(trace.world_size)
     inside = [state for state in inside if state.rank in members]
-    others = [states[rank] for rank in members if states[rank] not in inside]
+    # an imagined run has only some of the ranks
+    others = [state for state in states if state.rank in members and state not in inside]
     if not others:
         return None
     ranks = _ranks([s.rank for s in inside])
@@ -618,7 +619,7 @@ def _diagnose_blocked_outside_torch(
     """Find a rank that others wait for, and that waits in its own code for none of them."""
     for wait in waits:
         for rank in wait.waits_for:
-            other = states[rank] if rank < len(states) else None
+            other = next((state for state in states if state.rank == rank), None)
             if wait.event is None or other is None or other.ended or other.inside or other.blocked:
                 continue
             where = f" at {other.at}" if other.at else ""
