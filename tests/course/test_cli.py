@@ -94,8 +94,8 @@ def test_build_then_outputs_then_reset(course: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["reset", "9"], "No notebook '9'. There are: none yet."),
-        (["outputs", "9"], "No notebook '9'. There are: 02_topic."),
+        (["reset", "9"], "No notebook '9'. Available: none yet."),
+        (["outputs", "9"], "No notebook '9'. Available: 02_topic."),
         (["hint", "no_such_exercise"], "no exercise is called 'no_such_exercise'"),
     ],
 )
