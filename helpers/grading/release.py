@@ -34,6 +34,7 @@ _FILES = (
     "README.md",
     "LICENSE",
     "docs/engine.md",
+    "docs/torch.md",
     "docs/hosts.md",
     "docs/deadlock.webp",
     "Makefile",

@@ -40,7 +40,7 @@ def test_failures(spawning: Kernel) -> None:
     cell = spawning.run(
         "def f(rank, n):\n    os._exit(3) if rank else dist.barrier()\nlaunch(f, 2)"
     )
-    assert cell.error == "RankDied" and "exit code 3" in cell.message
+    assert cell.error == "RankDied" and "exited with code 3" in cell.message
 
 
 def test_live_ranks(spawning: Kernel) -> None:

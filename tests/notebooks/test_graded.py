@@ -101,7 +101,7 @@ each_change = pytest.mark.parametrize(
     ("change", "noted"),
     [
         (duplicated, "is defined 2 times: the last one is taken"),
-        (followed_by_the_stubs, "still is the stub: the one in cell"),
+        (followed_by_the_stubs, "is still the stub: the one in cell"),
         (stripped, ""),
         (without_cell_types, "cell 1 has no cell type: taken as code"),
         (with_a_broken_cell, "cell 1 cannot be parsed (line 1): skipped"),

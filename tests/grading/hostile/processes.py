@@ -15,7 +15,7 @@ def _attack(name: str, lines: str, *outcomes: str, says: str = "", bare: bool = 
 
 
 ENDINGS = (
-    _attack("os._exit", "os._exit(0)", "crashed", says="exit code 0"),
+    _attack("os._exit", "os._exit(0)", "crashed", says="exited with code 0"),
     _attack("sys.exit", "sys.exit('passed')", "crashed", says="SystemExit"),
     _attack("SIGKILL to itself", "os.kill(os.getpid(), 9)", "crashed", says="SIGKILL"),
     _attack("a fault in C", "ctypes.string_at(0)", "crashed", says="SIGSEGV"),
