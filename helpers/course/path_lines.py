@@ -43,7 +43,9 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
 def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:
     parts = listed([links[title] for title in stop.parts])
     read = (
-        f"run the cells above the first heading, then read {parts}" if parts else "read all of it"
+        f"run the cells above the first heading, then read {parts}"
+        if parts
+        else "read all of it but what is marked further"
     )
     following = path.after(stop.notebook)
     end = f"Continue in notebook {following.notebook[:2]}." if following else "There the path ends."
