@@ -41,6 +41,8 @@ _MOST_OTHERS = 4
 # time, of lines that torch logs.
 _PASSING_THINGS = re.compile(
     r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
+    # pybind's stack of a callback of a future: how deep it is depends on whether the future was done already
+    r"|\n\nAt:\n[\s\S]*"
 )
 
 
