@@ -66,7 +66,7 @@ def grade(
         return _result(exercise, found, outcome, message=found.message)
     visible = secret == VISIBLE_SECRET
     worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)
-    # nobody sees the advice on a hidden case
+    # no learner sees the advice on a hidden case
     is_read = matches is None and visible
     advice = {} if is_read else matches
     with one_thread():
