@@ -14,8 +14,9 @@ from typing import Any
 Notebook = dict[str, Any]
 """A notebook in Jupyter's on-disk format, version 4.5."""
 
-KEPT_CELL_METADATA = frozenset({"deletable", "editable", "jupyter", "tags"})
-"""Metadata of a cell that authors may set. Timings, scroll positions and the like come from editors."""
+KEPT_CELL_METADATA = frozenset({"claim", "deletable", "editable", "jupyter", "tags"})
+"""Metadata that authors may set (claim: see claims.py). Timings, scroll positions and the like come from
+editors."""
 
 
 class NotebookError(Exception):

@@ -8,6 +8,7 @@ from typing import Any
 import nbformat
 import pytest
 
+from helpers.course import claims
 from helpers.course.notebook_file import NotebookError, write_notebook
 from helpers.course.outputs import store_outputs
 
@@ -85,3 +86,38 @@ def test_progress_and_live_displays_of_the_one_who_runs_it_are_left_alone(
     store_outputs(path)
     assert not mine.exists()
     assert nbformat.read(path, as_version=4).cells[0].outputs[0].data["text/plain"] == "1"
+
+
+def with_claim(cell: dict[str, Any], claim: str) -> dict[str, Any]:
+    return cell | {"metadata": {"claim": claim}}
+
+
+def test_a_notebook_is_run_again_until_its_claims_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "_IDLE_WITHIN_S", 0.0)
+    path, runs = tmp_path / "05_topic.ipynb", tmp_path / "runs"
+    counted = (
+        f"with open({str(runs)!r}, 'a') as f: f.write('x')\nn = len(open({str(runs)!r}).read())\nn"
+    )
+    write(path, with_claim(code(1, counted), "n > 1"), code(2, "n + 1"))
+    store_outputs(path)
+    assert runs.read_text() == "xx"
+    stored = nbformat.read(path, as_version=4)
+    assert [cell.outputs[0].data["text/plain"] for cell in stored.cells] == ["2", "3"]
+    assert stored.cells[0].metadata == {"claim": "n > 1"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"), [("n > 1", "but: False"), ("missing > 1", "but: NameError: .*missing")]
+)
+def test_outputs_that_refute_a_claim_are_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: str, reason: str
+) -> None:
+    monkeypatch.setattr(claims, "_IDLE_WITHIN_S", 0.0)
+    path = tmp_path / "06_topic.ipynb"
+    write(path, code(1, "n = 1"), with_claim(code(2, "n"), claim))
+    before = path.read_bytes()
+    with pytest.raises(NotebookError, match=f"06_topic.ipynb, cell 1: .*claims {claim}, {reason}"):
+        store_outputs(path)
+    assert path.read_bytes() == before

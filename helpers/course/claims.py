@@ -1,0 +1,74 @@
+"""Check, while outputs are recorded, what a notebook's text claims about a cell's numbers.
+
+The text next to a picture often says which of two times is longer. A busy machine can record a picture that
+refutes it. Such a cell has a claim in its metadata: an expression that must be true after the cell, for
+example `"claim": "seconds['torchrun'] > seconds['launch']"`. `course outputs` stores nothing unless every
+claim holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import psutil
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from helpers.course.notebook_file import Notebook
+
+CLAIM = "claim"
+"""The key of a claim in a cell's metadata."""
+_IDLE = 20.0
+"""Percent. A machine that is less busy than this counts as idle."""
+_IDLE_WITHIN_S = 300.0
+_REPLY_WITHIN_S = 60.0
+
+
+class ClaimError(Exception):
+    """What the text claims is not true of the outputs that were just recorded."""
+
+
+def has_claims(notebook: Notebook) -> bool:
+    """Return whether a notebook's outputs depend on how busy the machine is."""
+    return any(CLAIM in cell["metadata"] for cell in notebook["cells"])
+
+
+def wait_until_idle() -> None:
+    """Wait until other programs leave the processors alone, at most for _IDLE_WITHIN_S.
+
+    Does not raise: on a machine that is always busy, the claims decide.
+    """
+    end = time.monotonic() + _IDLE_WITHIN_S
+    while psutil.cpu_percent(interval=1.0) > _IDLE and time.monotonic() < end:
+        pass
+
+
+async def check_claim(client: NotebookClient, cell: NotebookNode, cell_index: int) -> None:
+    """Evaluate a cell's claim in the kernel that has just executed the cell.
+
+    Raises:
+        ClaimError: The claim is false, cannot be evaluated, or has no value after _REPLY_WITHIN_S.
+    """
+    claim = cell["metadata"].get(CLAIM)
+    if claim is None:
+        return
+    assert client.kc is not None  # a cell was executed, so a kernel exists
+    asked = client.kc.execute("", silent=True, user_expressions={CLAIM: f"bool({claim})"})
+    try:
+        value = await asyncio.wait_for(_value(client, asked), _REPLY_WITHIN_S)
+    except TimeoutError:
+        value = f"no answer after {_REPLY_WITHIN_S:g} s"
+    if value != "True":
+        raise ClaimError(f"cell {cell_index}: the text next to it claims {claim}, but: {value}")
+
+
+async def _value(client: NotebookClient, asked: str) -> str:
+    """Return the claim's value, or its error, in words. asked: the id of the request."""
+    while True:
+        reply = await client.kc.get_shell_msg(timeout=_REPLY_WITHIN_S)  # type: ignore[union-attr]
+        if reply["parent_header"].get("msg_id") == asked:
+            found = reply["content"]["user_expressions"][CLAIM]
+            if found["status"] == "ok":
+                return str(found["data"]["text/plain"])
+            return f"{found['ename']}: {found['evalue']}"
