@@ -363,6 +363,8 @@ def register(shell: Any) -> None:
         let_threads_stop_quietly()
         shell.events.register("pre_run_cell", _before_a_cell)
         shell.events.register("post_run_cell", _after_a_cell)
+        # IPython has announced the cell that imports this module, so `_before_a_cell` does not see it.
+        prepare_for(str(shell.history_manager.input_hist_raw[-1]))
 
 
 def _not_first(line: str) -> None:

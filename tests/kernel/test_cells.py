@@ -13,6 +13,18 @@ def test_the_import_alone_starts_the_rank_server_in_the_background(kernel: Kerne
     assert len(kernel.servers()) == 1 and not kernel.ranks()
 
 
+def test_the_server_imports_what_the_very_first_cell_names() -> None:
+    kernel = Kernel()
+    try:
+        kernel.value(
+            "import sys\nfrom helpers import launch\nfrom torch.nn.parallel import DistributedDataParallel"
+        )
+        run = "launch(lambda rank, n: 'torch._dynamo' in sys.modules, 1).values"
+        assert kernel.value(run) == "[True]\n"
+    finally:
+        kernel.close()
+
+
 def test_a_launch_draws_its_lanes_at_the_cells_end(kernel: Kernel) -> None:
     source = "x = torch.tensor([10.0])\ndef f(rank, n):\n    y = x * rank\n    dist.all_reduce(y)"
     shown = kernel.value(source + "\n    return y.item()\nlaunch(f, 3)")
