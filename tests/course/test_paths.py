@@ -40,7 +40,7 @@ def test_a_notebook_names_the_parts_of_its_path_above_the_first(
     links = re.findall(rf"\]\({stop.notebook}\.ipynb#cell-id=([^)]+)\)", line)
     for part, link in zip(stop.parts, links, strict=True):
         assert re.search(rf"^## (Exercise .*: )?{re.escape(part)}", by_id[link], re.MULTILINE)
-    assert (f"It presupposes {path.presupposes}." in line) == (at == 0)
+    assert (f"The path presupposes {path.presupposes}." in line) == (at == 0)
     if at + 1 < len(path.stops):
         assert line.endswith(f"Continue in notebook {path.stops[at + 1].notebook[:2]}.")
 
