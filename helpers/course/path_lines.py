@@ -49,4 +49,5 @@ def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:
     )
     following = path.after(stop.notebook)
     end = f"Continue in notebook {following.notebook[:2]}." if following else "There the path ends."
-    return f"On the path *{path.title}*, {read}. {end}"
+    known = f"The path presupposes {path.presupposes}. " if stop is path.stops[0] else ""
+    return f"On the path *{path.title}*, {read}. {known}{end}"

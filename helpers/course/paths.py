@@ -23,20 +23,21 @@ EVERYTHING = "everything"
 
 @dataclass(frozen=True)
 class Stop:
-    """A notebook on a path. parts: the headings of its parts that belong to the path; empty: all of it."""
+    """A notebook on a path. parts: the headings of its parts that belong to the path, optional exercises
+    among them; empty: all of it except for optional exercises."""
 
     notebook: str
     parts: tuple[str, ...] = ()
 
-    def has(self, title: str) -> bool:
-        """Return whether the part under a heading belongs to the path."""
-        return not self.parts or title in self.parts
+    def has(self, title: str, *, further: bool = False) -> bool:
+        """Return whether the part under a heading belongs to the path. further: it is optional."""
+        return title in self.parts if self.parts else not further
 
     @property
     def exercises(self) -> tuple[Heading, ...]:
-        """Return the core exercises of the notebook that belong to the path."""
+        """Return the exercises of the notebook that belong to the path."""
         own = (each for each in headings().values() if each.notebook == self.notebook)
-        return tuple(each for each in own if not each.further and self.has(each.title))
+        return tuple(each for each in own if self.has(each.title, further=each.further))
 
     @property
     def link(self) -> str:
@@ -46,13 +47,14 @@ class Stop:
 
 @dataclass(frozen=True)
 class LearningPath:
-    """A path. name: for the command line. goal, end: one sentence each. minutes: reading and core
-    exercises."""
+    """A path. name: for the command line. goal, end: one sentence each. presupposes: what learners must
+    know before, and the notebooks that explain it. minutes: reading and core exercises."""
 
     name: str
     title: str
     goal: str
     end: str
+    presupposes: str
     minutes: int
     stops: tuple[Stop, ...]
 
@@ -84,6 +86,7 @@ def _path(
     title: str,
     goal: str,
     end: str,
+    presupposes: str,
     minutes: int,
     stops: Sequence[Mapping[str, Any]] = (),
 ) -> LearningPath:
@@ -91,7 +94,7 @@ def _path(
     found = (
         Stop(notebook_called(each["notebook"]), tuple(each.get("parts", ()))) for each in listed
     )
-    return LearningPath(name, title, goal, end, minutes, tuple(found))
+    return LearningPath(name, title, goal, end, presupposes, minutes, tuple(found))
 
 
 def is_reference(notebook: str) -> bool:

@@ -75,13 +75,13 @@ def plan(lessons: Sequence[Lesson], path: LearningPath, minutes: int) -> tuple[S
 
 
 def steps(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
-    """Return the parts of a path: the explanations, and its core exercises."""
+    """Return the parts of a path: the explanations, and its exercises."""
     known = {lesson.notebook: lesson for lesson in lessons}
     return [
         Step(known[stop.notebook], part)
         for stop in path.stops
         for part in known[stop.notebook].parts
-        if part.is_taught and not part.is_further and stop.has(part.title)
+        if part.is_taught and stop.has(part.title, further=part.is_further)
     ]
 
 

@@ -137,8 +137,8 @@ def deck(
             answers |= {source_of(a): source_of(b) for a, b in pairs if BEGIN in source_of(b)}
         whole = lesson(stop.notebook, shown)
         title = title or whole.title
-        parts = (part for part in whole.parts if part.is_taught and stop.has(part.title))
-        taught += [part for part in parts if further or not part.is_further]
+        own = (p for p in whole.parts if stop.has(p.title, further=p.is_further and not further))
+        taught += [part for part in own if part.is_taught]
     total, start = sum(part.minutes for part in taught), 0
     columns: list[tuple[Slide, ...]] = [(_first_slide(of),)] if of else []
     for part in taught:

@@ -13,7 +13,7 @@ from helpers.answers.names import names_of
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import NotebookError, read_notebook, source_of
 from helpers.course.path_lines import path_lines
-from helpers.course.paths import EVERYTHING, LearningPath, paths
+from helpers.course.paths import EVERYTHING, LearningPath, Stop, paths
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import lesson
 
@@ -40,6 +40,7 @@ def test_a_notebook_names_the_parts_of_its_path_above_the_first(
     links = re.findall(rf"\]\({stop.notebook}\.ipynb#cell-id=([^)]+)\)", line)
     for part, link in zip(stop.parts, links, strict=True):
         assert re.search(rf"^## (Exercise .*: )?{re.escape(part)}", by_id[link], re.MULTILINE)
+    assert (f"The path presupposes {path.presupposes}." in line) == (at == 0)
     if at + 1 < len(path.stops):
         assert line.endswith(f"Continue in notebook {path.stops[at + 1].notebook[:2]}.")
 
@@ -49,6 +50,13 @@ def test_a_part_that_does_not_exist_is_an_error_that_names_it() -> None:
     with pytest.raises(NotebookError, match="02_blocking_p2p has no part 'One message'"):
         path_lines("02_blocking_p2p", cells)
     assert path_lines("03_nonblocking_p2p", cells) == {}
+
+
+def test_a_stop_has_an_optional_exercise_only_if_it_names_it() -> None:
+    named = Stop("06_deadlocks", ("Who hangs?",))
+    assert [each.name for each in named.exercises] == ["who_hangs"] and named.exercises[0].further
+    whole = Stop("06_deadlocks").exercises
+    assert whole and not any(each.further for each in whole)
 
 
 @each_stop

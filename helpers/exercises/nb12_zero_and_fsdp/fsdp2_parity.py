@@ -101,7 +101,7 @@ EXERCISE = Exercise(
     ),
     failed=(
         Failed(
-            "DTensor",
+            "DTensor|sharding strategy",
             "Plain tensors do not mix with DTensors: broadcast before fully_shard, and call the "
             "module itself.",
         ),

@@ -91,7 +91,7 @@ def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
             return Finding(f"{got['extra']!r:.40} is not a number of tensors")
         if found is None and few is not None and got["extra"] > few:
             what = f"{got['extra']} tensors of a message's size at once, not counting what its stage saves"
-            return Finding(f"its rank holds {what}; {few} are enough")
+            return Finding(f"it holds {what}; {few} are enough")
         return found
 
     blank = torch.zeros_like(pipeline.inputs[0])
