@@ -73,7 +73,7 @@ class Broken:
         return timeline(run, title=f"{self.fn.__name__}, {how.ranks} ranks: {how}")
 
     def opening(self, made: Sequence[list[str] | None]) -> Break:
-        """Return the change that is shown first. made: the calls of each rank, unbroken; None: it failed."""
+        """Return the first change to show. made: each rank's calls, or None if the unchanged run failed."""
         calls = made[-1] or ()
         return replace(self.start, dropped=(len(made) - 1, len(calls) - 1) if calls else NOTHING)
 
