@@ -126,8 +126,8 @@ def _other_sizes(
 ) -> list[tuple[list[Tried], list[Tried]]]:
     """Return the cases of at most two other world sizes: those that failed, and those that passed.
 
-    The sizes are the smallest at which some cases failed, and the one at which most cases passed. A
-world costs 50 ms.
+        The sizes are the smallest at which some cases failed, and the one at which most cases passed. A
+    world costs 50 ms.
     """
     failing = _by_size(size, wrong)
     passing = _by_size(size, passed)
