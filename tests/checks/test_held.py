@@ -39,7 +39,7 @@ def hold(rank: int, world_size: int) -> dict[str, Any]:
     return counted
 
 
-def test_what_is_made_in_the_block_is_counted_until_it_is_let_go() -> None:
+def test_counts_tensors_of_the_block_until_they_are_released() -> None:
     assert launch(hold, 1).values[0] == {
         "a view in a list": 1000,
         "all but that": 0,
@@ -71,5 +71,5 @@ def sizes(rank: int, world_size: int) -> list[int]:
         return held.sizes
 
 
-def test_the_last_count_can_be_had_storage_by_storage_the_largest_first() -> None:
+def test_lists_the_storages_of_the_last_count_by_size() -> None:
     assert launch(sizes, 1).values[0] == [1000, 40]

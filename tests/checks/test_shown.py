@@ -187,7 +187,7 @@ def test_arguments_have_names_and_the_given_ones_are_those_of_the_case_that_is_s
     assert verdict.rows[0].given == f"numbers={numbers}, most=1000"
 
 
-def test_a_judge_is_never_shown_as_what_was_expected() -> None:
+def test_a_judge_is_never_shown_as_the_expected_value() -> None:
     result = checked("quantize_with_memory", "def quantize_with_memory(x, memory, block): ...")
     assert {row.expected for row in shown(result).rows} == {""}
     assert "function" not in verdict_text(result)

@@ -38,7 +38,7 @@ def test_a_cell_waits_for_its_exercise_in_one_line(shell: InteractiveShell) -> N
     assert "run_at_once" not in shell.user_ns
 
 
-def test_it_waits_for_all_that_it_names(shell: InteractiveShell) -> None:
+def test_a_cell_waits_for_all_named_exercises(shell: InteractiveShell) -> None:
     after.remember("count_votes", passed=True)
     assert "Exercise 0.2 (My slice) has passed" in repr(
         run(shell, "%%after count_votes my_slice\n1")
@@ -47,7 +47,7 @@ def test_it_waits_for_all_that_it_names(shell: InteractiveShell) -> None:
     assert run(shell, "%%after count_votes my_slice\n1 + 1") == 2
 
 
-def test_it_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
+def test_a_cell_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
     after.remember("count_votes", passed=True)
     after.remember("count_votes", passed=False)
     assert isinstance(run(shell, "%%after count_votes\n1"), after.NotYet)

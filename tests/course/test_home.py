@@ -29,7 +29,7 @@ def states(progress: Progress) -> list[str]:
     return [place.state for place in places(progress, EXERCISES)]
 
 
-def test_the_first_is_next_where_nothing_is_begun() -> None:
+def test_the_first_notebook_is_next_if_none_is_begun() -> None:
     assert states(Progress()) == ["next", "to come", "to come"]
 
 

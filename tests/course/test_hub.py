@@ -94,7 +94,7 @@ def test_the_environments_programs_come_first_in_kernels_and_terminals(
         assert terminal.environ()["PATH"].startswith(own)
 
 
-def test_elsewhere_it_does_nothing(
+def test_does_nothing_outside_a_hub(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(HUB, raising=False)

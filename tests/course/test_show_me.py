@@ -32,7 +32,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("shell")
-def test_both_stand_side_by_side_with_what_their_ranks_did() -> None:
+def test_shows_both_answers_and_their_runs() -> None:
     shown = show_me("ping_pong")
     assert isinstance(shown, SideBySide)
     assert shown.own.endswith("return ball") and "SOLUTION" not in shown.reference
@@ -53,6 +53,6 @@ def test_a_copy_without_solutions_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     assert read().hints == {}
 
 
-def test_what_is_no_exercise_is_refused() -> None:
+def test_refuses_a_name_that_is_no_exercise() -> None:
     with pytest.raises(UnknownExercise, match="Did you mean ping_pong"):
         show_me("ping_pang")

@@ -41,7 +41,7 @@ def answer(path: Path, body: str) -> None:
     write_notebook(path, content)
 
 
-def test_only_what_changed_is_checked(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checks_only_changed_answers(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blank = watch.look(notebook, {})
     assert not capsys.readouterr().out  # stubs are not attempts
     answer(notebook, RIGHT)
