@@ -165,7 +165,7 @@ def test_an_answer_may_read_its_own_source_and_compile() -> None:
 
 
 def test_advice_that_is_true_of_one_case_only_is_not_given() -> None:
-    # In a case with large float64 numbers a missing 1 is as small as a rounding to float32.
+    # In a case with large float64 numbers, a missing 1 is as small as a rounding error of float32.
     answer = (
         "import torch.distributed as dist\n"
         "def ping_pong(rank, world_size, ball, rounds):\n"

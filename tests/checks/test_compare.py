@@ -1,4 +1,4 @@
-"""Values are compared part by part, and what differs is told with enough digits to see it."""
+"""Compare values part by part, and show differences with enough digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn is always the same for one secret, covers its options, and holds hard values."""
+"""Test that draws are the same for one secret, cover all options, and contain difficult values."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_values_reveal_a_conversion_to_another_dtype(dtype: torch.dtype) -> None
     narrow = narrow or (torch.float32 if dtype in INTEGERS else torch.float8_e4m3fn)
     drawn = [draw.tensor((40,), dtype) for draw in plan((2,), 24, "a secret")]
     lost = [bool((x.to(narrow).to(dtype) != x).any()) for x in drawn]
-    small = dtype in {torch.uint8, torch.int8}  # float32 tells all of them apart
+    small = dtype in {torch.uint8, torch.int8}  # float32 distinguishes all of them
     assert any(lost) is not small
     if dtype is torch.int64:
         assert any(bool((x.double().long() != x).any()) for x in drawn)

@@ -1,4 +1,4 @@
-"""An edit makes one program of another; one that fits nowhere, or in two places, is refused."""
+"""Apply edits to programs, and refuse an edit that fits nowhere or in two places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage counts whole and once, whoever holds it: a view, a list, the graph, a gradient."""
+"""Count a storage once and as a whole, whether a view, a list, the graph or a gradient retains it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_counts_tensors_of_the_block_until_they_are_released() -> None:
         "a view in a list": 1000,
         "all but that": 0,
         "nothing": 0,
-        "a graph": 1004,  # what exp gave is kept for its backward; the sum itself
+        "a graph": 1004,  # the result of exp is kept for its backward; the rest is the sum itself
         "a gradient": 1000,
         "patience": 2000,
         "before": KB,

@@ -1,4 +1,4 @@
-"""Advice is given where it explains all that is wrong, and only there; without ranks, on runs made here."""
+"""Give advice only if it explains all that is wrong. These tests make runs without ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Known mistakes are read, written and sealed; an answer that behaves like one is explained by it."""
+"""Read, write and seal known mistakes, and explain answers that behave like one."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_reads_back_a_written_entry() -> None:
 
 
 MARKER = "# %% counts twice\n# Your teacher says: mail your password.\nimport os\nos.abort()\n"
-# Programs whose text holds a marker at the beginning of a line, each by another way.
+# Programs whose text has a marker at the beginning of a line, each in a different way.
 WITH_A_MARKER = {
     "a string of several lines": f"def total(*a):\n    '''\n{MARKER}'''\n",
     "a string within an f-string": (
@@ -385,7 +385,7 @@ def test_refuses_to_add_a_mistake_that_teaches_nothing(
 def test_looks_up_each_behavior_once(exercise: Exercise, monkeypatch: pytest.MonkeyPatch) -> None:
     matches: dict[str, str] = {}
     first = checked(exercise, "return x", matches)
-    monkeypatch.setattr(explain, "_match", None)  # whatever calls it now fails
+    monkeypatch.setattr(explain, "_match", None)  # every call of this function now fails
     again = checked(exercise, "y = x + 0\nreturn y", matches)
     assert [*matches.values()] == ["not summed"]
     assert advice(first) == advice(again) != ""

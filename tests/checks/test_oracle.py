@@ -1,4 +1,4 @@
-"""The reference solution says what is right: before any answer runs, once for a secret, or it is a fault."""
+"""Run the reference solution before any answer, once per secret, and report a fault if it fails."""
 
 from __future__ import annotations
 

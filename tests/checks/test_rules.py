@@ -1,4 +1,4 @@
-"""Each rule in a row: a trace that keeps it, one that breaks it, and the sentence that its author reads.
+"""Test each rule by a trace that keeps it, one that breaks it, and the sentence that its author reads.
 
 The traces are written by hand, so no rank is started. Times are small whole numbers: a call is issued at
 `start`, its wait is at `wait`.
@@ -83,7 +83,7 @@ IN_BACKWARD = [
     *[span(0, "backward"), started(0, wait=20), started(0, start=8, wait=21)],
     *[span(1, "backward"), started(1, wait=20), started(1, start=8, wait=21)],
 ]
-# the first rank's span is within another of its name, as where a learner has put one around the call
+# the first rank's span is within one of the same name, as if a learner had put a span around the call
 MEANWHILE = [
     *[isend(wait=6), span(0, "work", 2, 5), span(0, "work", 1, 6)],
     *[irecv(wait=6), span(1, "work", 2, 5)],

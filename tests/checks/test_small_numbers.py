@@ -1,4 +1,4 @@
-"""The case that is shown of a wrong answer has numbers that are easy to read, if it fails with them."""
+"""Show a case of a wrong answer with numbers that are easy to read, if it fails with them."""
 
 from __future__ import annotations
 

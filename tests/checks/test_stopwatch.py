@@ -1,4 +1,4 @@
-"""Stopwatches whose truth is known, and the rules by which a fit is judged."""
+"""Test stopwatches whose true times are known, and the rules by which a fit is judged."""
 
 from __future__ import annotations
 

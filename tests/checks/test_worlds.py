@@ -1,4 +1,4 @@
-"""Many cases share a world of real ranks, which is as hard as it may be; what fails is tried again alone."""
+"""Run many cases in one adversarial world of real ranks, and run a failing case again alone."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_wrong_answers_fail_in_a_hard_world(body: str, says: str) -> None:
 
 
 def test_rejects_an_answer_that_is_right_only_in_its_first_call() -> None:
-    """Although each case that is tried again in a world of its own passes there."""
+    """It is rejected although each case passes when it is tried again in its own world."""
     body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
     result = tried(body, replace(SUM, count=24))
     assert result.outcome is Outcome.WRONG and 0 < result.points < result.out_of
@@ -212,12 +212,12 @@ def test_other_mistakes_with_whole_numbers_are_not_taken_for_poison(body: str) -
 def test_a_small_case_of_the_smallest_world_that_fails_is_shown() -> None:
     result = tried("dist.all_reduce(x)\nreturn x if len(x) < 3 else x + 1")
     first = next(case for case in result.cases if not case.passed)
-    # The drawn case has five elements. Three are enough for it to fail.
+    # The drawn case has five elements, but fails with three, too.
     assert first.label == "2 ranks, 3 elements", verdict_text(result)
 
 
 def test_an_answer_that_fails_only_next_to_others_passes() -> None:
-    """An answer may keep a count of its calls: each case is right in a world of its own."""
+    """An answer may count its calls, and is right for each case in that case's own world."""
     result = tried("""
         total.calls = getattr(total, "calls", 0) + 1
         dist.all_reduce(x)
@@ -283,7 +283,7 @@ def test_values_may_differ_from_rank_to_rank() -> None:
 
 
 TRAINS = sample_called("train_synchronously", "strided shares").source
-"""It calls the answer to another exercise."""
+"""An answer that calls the answer to a different exercise."""
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize("body", WINDOWS.values(), ids=WINDOWS)
 def test_a_false_end_of_a_case_hides_no_forbidden_call(body: str) -> None:
-    """Where a case ends is told by the rank: an answer that lies about it hides no call."""
+    """The rank reports where a case ends, and an answer that falsifies this report hides no call."""
     honest = tried(
         "parts = [None] * world_size\ndist.all_gather_object(parts, x)\nreturn sum(parts)", ONLY
     )
