@@ -1,4 +1,4 @@
-"""A cell under `%%after` runs once its exercises have passed, and says until then what it waits for."""
+"""Test that a cell under `%%after` runs once its exercises have passed, and names them until then."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from helpers.course import after
 @pytest.fixture
 def shell() -> Iterator[InteractiveShell]:
     settings = Config()
-    settings.HistoryManager.enabled = False  # it would keep its database open
+    settings.HistoryManager.enabled = False  # the history would keep its database open
     shell = InteractiveShell(config=settings)
     after.register(shell)
-    for name in ("count_votes", "my_slice"):  # which another test may have passed
+    # Another test may have recorded a pass of these exercises
+    for name in ("count_votes", "my_slice"):
         after.remember(name, passed=False)
     yield shell
     for name in ("count_votes", "my_slice"):
@@ -57,7 +58,7 @@ def test_lines_are_counted_from_the_cells_first(shell: InteractiveShell) -> None
     after.remember("count_votes", passed=True)
     with pytest.raises(ZeroDivisionError) as raised:
         run(shell, "%%after count_votes\nx = 1\nx / 0")
-    assert raised.traceback[-1].lineno == 2  # counted from 0
+    assert raised.traceback[-1].lineno == 2  # lines are counted from 0
 
 
 def test_another_magic_may_follow(shell: InteractiveShell) -> None:

@@ -1,4 +1,4 @@
-"""The learner's copies are the solved notebooks with stubs for solutions, and nothing else."""
+"""Test that the learner's copies are the solved notebooks with stubs for solutions, and nothing else."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ SOLVED = {
 
 @pytest.fixture
 def course(tmp_path: Path) -> Path:
-    """Make a course of one solved notebook, run by the code of this one."""
+    """Make a course of one solved notebook that runs with this course's code."""
     shutil.copytree(
         find_workspace().root / "helpers",
         tmp_path / "helpers",

@@ -1,4 +1,4 @@
-"""The doctor tries things for real, and says so where they do not work."""
+"""Test that the doctor really tries each requirement, and reports those that do not work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints come one after another; the solution is named only after the last, or after passing."""
+"""Test hints: they are shown one by one, and the solution is named only after the last or a pass."""
 
 from __future__ import annotations
 

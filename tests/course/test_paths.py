@@ -1,4 +1,4 @@
-"""The short paths: their lines in the notebooks, and that they leave out nothing that they need."""
+"""Test the short paths: their lines in the notebooks, and that their parts need no other parts."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def test_an_answer_links_to_the_next_cell_if_it_is_code() -> None:
         ids = [cell["id"] for cell in cells_of("02_blocking_p2p")]
         before = source_of(cells_of("02_blocking_p2p")[ids.index(link[1]) - 1])
         assert f'predict("{quiz_id}")' in before
-    apart = load_quizzes()["rounds-of-a-tree"]  # a text comes between
+    apart = load_quizzes()["rounds-of-a-tree"]  # a markdown cell is in between
     assert "Run the next cell" not in judged_html(apart, 0)
     named = judged_html(load_quizzes()["overwrite-in-flight"], 1)
     assert 'what <a href="02_blocking_p2p.ipynb">notebook 02</a> found out' in named

@@ -1,4 +1,4 @@
-"""The reference beside one's own answer: both are tried, and a copy without solutions says so."""
+"""Show the reference next to the learner's answer: both are run, and a copy without solutions says so."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ping_pong(rank, world_size, ball, rounds):
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Provide the inputs of a notebook; in a real one it is tried in tests/browser."""
+    """Provide the inputs of a notebook. tests/browser uses a real one."""
     history = SimpleNamespace(input_hist_raw=["", OWN])
     shell = SimpleNamespace(history_manager=history, user_ns={})
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)

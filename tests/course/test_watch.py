@@ -1,4 +1,4 @@
-"""`course watch`: what was changed is checked when the notebook is saved, and nothing else."""
+"""Test `course watch`: only changed answers are checked when the notebook is saved."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answer(path: Path, body: str) -> None:
 
 def test_checks_only_changed_answers(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blank = watch.look(notebook, {})
-    assert not capsys.readouterr().out  # stubs are not attempts
+    assert not capsys.readouterr().out  # a stub is not an attempt
     answer(notebook, RIGHT)
     now = watch.look(notebook, blank)
     shown = capsys.readouterr().out

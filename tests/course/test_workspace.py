@@ -77,7 +77,7 @@ def test_finds_this_checkout() -> None:
 
 
 def as_another_user(holds: Callable[[], bool]) -> bool:
-    """Whether a condition holds for somebody who is not root, in a process of their own."""
+    """Return whether a condition holds for a user other than root, in a separate process."""
     pid = os.fork()
     if not pid:
         try:
