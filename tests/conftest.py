@@ -1,4 +1,4 @@
-"""What every test gets: its own progress file, no live views, and a look for leaks at its end."""
+"""Fixtures for every test: its own progress file, no live views, and a search for leaks at its end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Before torch is loaded, here and in all that tests start: OpenMP's threads wait for work by turning round
-# and round, which costs others' tests their cores (drawing all cases: 18 s four at a time, 3.7 s so).
-# (In small letters: libgomp refuses "PASSIVE" in a Turkish locale, whose small letter of "I" is not "i".)
+# Set this before torch is loaded, here and in all processes that tests start. Otherwise OpenMP's threads
+# wait for work in a busy loop, which takes the cores from other tests (drawing all cases in four
+# processes at a time took 18 s, and 3.7 s with this). (In small letters: libgomp refuses "PASSIVE" in a
+# Turkish locale, whose small letter of "I" is not "i".)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-# So do those that numpy starts when it is imported, in each of some hundred processes that import torch.
+# The same holds for threads that numpy starts when it is imported, in some hundred processes that import
+# torch.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import psutil
@@ -26,17 +28,18 @@ from tests.template import template
 LEAK_S = 5.0
 ORDINARY_S = 250
 
-# For what tests start: `sitecustomize` there says why.
+# Processes that tests start use this folder; its `sitecustomize` explains why.
 QUICK = str(Path(__file__).with_name("quick"))
 if QUICK not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [QUICK, os.environ.get("PYTHONPATH")]))
 
 
-@pytest.hookimpl(trylast=True)  # once those that are not wanted have been left out
+@pytest.hookimpl(trylast=True)  # run this after tests that were not selected have been removed
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, a part on each worker: at the end no worker waits for one test alone.
+    """Begin with the longest tests, spread over the workers, so that no worker waits for one test at the end.
 
-    Known by their deadlines. Workers first take one stretch of the list each, and then from one another.
+    Long tests are recognized by their deadlines. Each worker first takes one stretch of the list, and
+    then takes tests from the others.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     long = [item for item in items if _deadline(item) > ORDINARY_S]
@@ -52,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What has been collected stays: the garbage collector need not look through it in each test."""
+    """Exclude the collected tests from garbage collection, because they stay until the end."""
     gc.collect()
     gc.freeze()
 
@@ -64,7 +67,7 @@ def _deadline(item: pytest.Item) -> float:
 
 @pytest.fixture(autouse=True)
 def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what tests do out of the learner's progress, and live views out of compared outputs."""
+    """Keep tests from changing the learner's progress, and live views from changing compared outputs."""
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
     monkeypatch.delenv("REAL_RANKS_WORK", raising=False)
     monkeypatch.setenv("REAL_RANKS_LIVE", "0")
@@ -91,7 +94,7 @@ def event_loop_of_jupyter() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def cuda_looked_for() -> None:
-    """Open what CUDA opens at the first question, before any test counts descriptors."""
+    """Open the files that CUDA opens at the first query, before any test counts descriptors."""
     import torch
 
     torch.cuda.is_available()
@@ -105,7 +108,7 @@ def end_server() -> Iterator[None]:
 
 
 def _settle(left: Callable[[], set[object]], what: str) -> None:
-    """Wait until nothing is left; a process that was killed takes a moment to be gone."""
+    """Wait until nothing is left, because a process that was killed takes a moment to disappear."""
     deadline = time.monotonic() + LEAK_S
     while left():
         assert time.monotonic() < deadline, f"{what} left behind: {sorted(map(str, left()))}"
@@ -113,7 +116,7 @@ def _settle(left: Callable[[], set[object]], what: str) -> None:
 
 
 def _processes() -> set[object]:
-    """The processes below this one, but for the rank server."""
+    """Return the descendants of this process, except the rank server."""
     held = launcher.connected()
     found = set()
     for process in psutil.Process().children(recursive=True):
@@ -128,7 +131,7 @@ def _processes() -> set[object]:
 
 
 def _descriptors() -> set[object]:
-    """What this process holds open, but for the connection to the rank server."""
+    """Return the open descriptors of this process, except the connection to the rank server."""
     held = launcher.connected()
     own = (
         {held.control.fileno(), held._log.fileno()}
@@ -142,12 +145,12 @@ def _descriptors() -> set[object]:
                 found.add((name, os.readlink(f"/proc/self/fd/{name}")))
         except OSError:
             continue
-    # matplotlib keeps the fonts open that it has drawn with
+    # matplotlib keeps the files of its fonts open
     return {item for item in found if "/proc/" not in item[1] and not item[1].endswith(".ttf")}
 
 
 def _folders() -> set[object]:
-    """Folders of ranks in the temp directory, and of worlds that have not ended."""
+    """Return the folders of ranks in the temp directory, and those of worlds that have not ended."""
     held = launcher.connected()
     mine = Path(held.site.scratch) if held is not None and not held.closed else None
     found: set[object] = set(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
@@ -159,7 +162,7 @@ def _folders() -> set[object]:
 def forking_python() -> Iterator[str]:
     """The path of a Python that forks what it runs from a process that has imported torch."""
     if sys.platform != "linux":
-        yield sys.executable  # only there a fork of such a process works
+        yield sys.executable  # a fork of such a process works only on Linux
         return
     # short: a socket's path may have 107 characters
     folder = tempfile.TemporaryDirectory(prefix="rr-", dir="/tmp")
@@ -169,13 +172,13 @@ def forking_python() -> Iterator[str]:
 
 @pytest.fixture
 def preloaded() -> None:
-    """A rank server that has imported DDP, FSDP, DTensor and the like, as one does when idle."""
+    """Make the rank server import DDP, FSDP, DTensor and similar modules, as an idle one does."""
     launcher.connect().preload()
 
 
 @pytest.fixture
 def shots() -> Path | None:
-    """Where pictures go, for whoever asks for them; taking them costs as much as the rest of a test."""
+    """Return the folder for pictures, or None. Taking pictures costs as much time as the rest of a test."""
     name = os.environ.get("RR_SHOTS")
     if not name:
         return None

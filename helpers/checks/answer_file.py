@@ -12,8 +12,9 @@
     # %% right: all in flight at once
     def average_gradients(model): ...
 
-A marker gives the kind (a known mistake, if it names none) and the title. A known mistake has a sentence for
-its author, as comment lines under the marker. After the title come fields, each after a `|`:
+A marker has the kind and the title. Without a kind, the entry is a known mistake. A known mistake has a
+sentence for its author, as comment lines under the marker. After the title come fields, each after a
+`|`:
 
     crashed, deadlocked, ...    how a check of the answer ends, if that is not "wrong"
     breaks: TEXT                of a wrong answer: the text of the rule that it breaks
@@ -22,8 +23,9 @@ its author, as comment lines under the marker. After the title come fields, each
     seen: NAME                  of a script's mistake, which needs no program: what is observed of its run
     is: TITLE                   of a script's wrong answer: the mistake as which it is recognized
 
-A program is an edit (see `edits`) of the reference solution or, where that is shorter, whole. Code before the
-first marker belongs to every whole program, and so do `import torch` and `import torch.distributed as dist`.
+A program is an edit (see `edits`) of the reference solution, or is written whole if that is shorter.
+Code before the first marker belongs to every whole program, and so do `import torch` and `import
+torch.distributed as dist`.
 """
 
 from __future__ import annotations
@@ -82,8 +84,8 @@ def read_answers_file(
     Raises:
         ValueError: An entry is malformed, or an edit does not fit. The message names file, line and title.
     """
-    # the same newlines as when a file is read, so that a text which is checked before it is written has the
-    # same lines
+    # use the newlines of a file that was read, so that a text has the same lines before and after it is
+    # written
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # find markers in the text without parsing Python, because all programs of a file define the same name
     marks = list(_MARK.finditer(text))

@@ -17,13 +17,14 @@ Parts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ByName:
-    """Judges a dict that a driver returned, part by part. right[r] belongs to rank r and gives the order.
+    """Judges a dict that a driver returned, part by part.
 
-    A part that is right as "" is an observation of the driver: any other text says what is wrong. A text in
-    place of another value says why there is no value. scale: the size of the numbers that are summed, or a
-    dict with the size for each part. advice: called with the name of the first wrong part and all parts,
-    returns what to do about it, or ""; or a dict of such sentences by name. unused: parts that may be None
-    or zeros, such as gradients that no rank has.
+    right[r] belongs to rank r, and its parts are judged in their order. If the right value of a part is "",
+    the part is an observation of the driver, and any other text says what is wrong. If the right value is
+    not a text, a returned text says why the driver has no value. scale: the size of the numbers that are
+    summed, or a dict with the size for each part. advice: called with the name of the first wrong part and
+    all parts, returns what to do about it, or ""; or a dict of such sentences by name. unused: parts that
+    may be None or zeros, such as gradients that no rank has.
     """
 
     right: Sequence[Parts]

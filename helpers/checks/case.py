@@ -33,7 +33,7 @@ class Finding:
 
 
 class Measured(NamedTuple):
-    """What an answer found by measuring, and all timings that it got, by their arguments."""
+    """The result that an answer computed from timings, and all timings that it got, by their arguments."""
 
     found: Any
     timings: Mapping[tuple[int, ...], Sequence[float]]
@@ -60,14 +60,15 @@ class Case:
     right: a value, which is compared part by part, `Each`, a `Judge` or `AllRanks`. Judges are called only
     for a value that has the types and keys of `like`.
     facts: numbers of this case that rules and sentences use.
-    tolerance: largest difference relative to `scale`, by default the largest element of the right value. 0
-    requires the same bits; the default allows what a sum over some ranks loses in the dtype.
+    tolerance: largest difference relative to `scale`, by default the largest element of the right value.
+    0 requires the same bits. The default allows the rounding error of a sum over some ranks in the
+    dtype.
     seconds: processor time that all its ranks together may use.
     timings: for kind MEASUREMENT, `timings()(*arguments)` returns a timing, and the check judges a
     `Measured`.
-    shown: the inputs in words, if `given` is the check's own plan.
-    telling: False if a mistake shows less clearly than in other cases, as with a share of 0 or a grid of
-    one row. Such a case is shown only if no other fails.
+    shown: the inputs in words, if `given` is a plan for the check's driver.
+    telling: False if a mistake shows less clearly than in other cases, for example with a share of 0 or
+    a grid of one row. Such a case is shown only if no other fails.
     parts: names of the parts of the returned value, if the values do not show which is which.
     """
 
@@ -99,12 +100,12 @@ class Case:
 
     @property
     def reading(self) -> tuple[bool, tuple[int, int]]:
-        """Return how hard a case is to read, as a sort key: degenerate cases last, small ones first."""
+        """Return how hard a case is to read, as a sort key. Small cases come first, degenerate ones last."""
         return not self.telling or self._is_degenerate, self.size
 
     @property
     def _is_degenerate(self) -> bool:
-        """Return whether a tensor is empty, none has two elements, or all ranks get the same or zeros."""
+        """Return whether a tensor is empty, no tensor has two elements, or ranks get equal data or zeros."""
         ranks = [list(_tensors(part)) for part in self.given]
         every = [x for part in ranks for x in part]
         if not every:

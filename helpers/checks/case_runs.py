@@ -6,8 +6,8 @@
 Dozens of cases therefore cost as much as a few launches. A case that passes in a shared world has passed:
 its values are right, its rules hold, and it left nothing for the next case. The rank itself reports where
 one case ends and the next begins, and an answer could change that report. So every recorded call must
-belong to some case. If one case makes a forbidden call, it may have made it for another one, so the cases
-that passed in that world run again in a second world without it.
+belong to some case. If one case makes a forbidden call, it may have made the call for a different case.
+So the cases that passed in that world run again in a second world, without the first case.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STOP_AFTER = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class CaseRun:
-    """One case and its verdict. tried: what the ranks did; None if the run was too large to read.
+    """One case and its verdict. tried: the ranks' actions and results; None if the run was too large to read.
 
     isolated: the case had a world of its own.
     """
@@ -47,7 +47,7 @@ class CaseRun:
 
     @property
     def ends_the_check(self) -> bool:
-        """Return whether further cases would say the same, or take minutes."""
+        """Return whether further cases would fail in the same way, or take minutes."""
         return self.verdict.outcome in _STOP_AFTER | {Outcome.FLOODED} or took_minutes(self.verdict)
 
 
@@ -108,7 +108,7 @@ def _run_group(
 def run_together(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
     """Run cases in one world; return the runs by id() of the case. Raise Flooded, CheckFault.
 
-    The result lacks all cases if the world failed, and any case that left something behind.
+    The result is empty if the world failed. Otherwise it lacks the cases that left something behind.
     """
     turns = [turn for turn in group if turn.may_share]
     if not worlds.exercise.is_together or len(turns) < 2:
@@ -120,7 +120,7 @@ def run_together(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
     runs = {}
     for turn, tried in zip(turns, parts, strict=True):
         verdict = replace(judged(worlds.exercise, tried), world=world)
-        # a clock is trusted only in a world of the case's own, and only after two runs
+        # timings are trusted only in the case's own world, and only after two runs
         if is_clean(tried.run.trace) and verdict.outcome is not Outcome.TOO_SLOW:
             runs[id(turn.case)] = CaseRun(turn, verdict, tried)
     return runs

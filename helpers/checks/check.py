@@ -67,8 +67,9 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
 def _following(name: str) -> tuple[str, str]:
     """Return what comes after an exercise on the path of the home page, and JupyterLab's link to it.
 
-    That is the next exercise, of its notebook if the exercise is not on the path. The last one of a notebook
-    leads first to what else the path has there, then to the next notebook or the cell with the next stops.
+    That is the next exercise of the path or, if the exercise is not on the path, of its notebook. After
+    the last exercise of a notebook, the path's other parts of the notebook come first, and then the next
+    notebook or the cell with the next stops.
     """
     from helpers.course.home import home, title_of
     from helpers.course.workspace import cells_with

@@ -93,8 +93,8 @@ def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list
 def answers_in(path: Path) -> tuple[list[Exercise], Found]:
     """Return the exercises of each notebook that the file attempts, and the answers found for them.
 
-    The file's content decides: if it contains two notebooks, both are looked for. Its name decides only
-    between notebooks of which it contains the same amount, or if nothing is attempted. Raise
+    The content of the file decides which notebooks it contains, and these may be two. The file's name
+    decides only if the file contains the same amount of several notebooks, or attempts nothing. Raise
     UnreadableNotebook.
     """
     # by their headings, so that only the exercises that are looked for are imported

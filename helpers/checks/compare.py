@@ -89,7 +89,7 @@ def _close(
     room = tolerance if tolerance is not None else _LOST.get(right.dtype, 1e-5)
     wide = torch.complex128 if right.is_complex() else torch.float64
     sizes = right.to(wide).abs()
-    # finite elements only: relative to an infinity, everything else would be close enough
+    # finite elements only, because relative to an infinity everything else would be close enough
     finite = sizes[sizes.isfinite()]
     largest = finite.max().item() if finite.numel() else 0.0
     near = room * (largest if scale is None else scale)
@@ -211,7 +211,8 @@ def kind_of_value(value: Any) -> str:
 def vast_range(value: Any, depth: int = 8) -> str:
     """Return a description of a range in a value that is longer than anything that can be sent, or "".
 
-    A range is the only value that costs nothing to send, but all of a machine's memory to write out.
+    A range is the only value that takes almost no bytes to send, but all of a machine's memory to write
+    out.
     """
     if isinstance(value, range):
         return kind_of_value(value) if _length(value) > _MOST_IN_A_RANGE else ""

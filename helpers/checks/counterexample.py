@@ -32,7 +32,7 @@ MOVES = (
     "received into it. The check fills new tensors of torch.empty with these values, and also the "
     "tensors that an irecv or an asynchronous call writes to, until wait() returns."
 )
-# Shown for a case that fails, while it and others pass with small numbers.
+# The advice for a case that fails, but passes with small numbers, as others do.
 SMALL_PASSES = (
     "The same case passes with small whole numbers of the same dtype and shape. Look for overflow, "
     "rounding or a dtype conversion."
@@ -44,7 +44,7 @@ Twins = Callable[[Case], Case | None]
 
 @dataclass(frozen=True)
 class Shown:
-    """How a failing case is shown. matches: see `explain`. is_read: whether one more world is worth it."""
+    """How a failing case is shown. matches: see `explain`. is_read: a learner reads it."""
 
     worlds: Worlds
     twins: Twins
@@ -59,7 +59,8 @@ class Shown:
 def show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
     """Run the case to show in place of a failing one; return its run with the best advice.
 
-    runs: of all cases. If the returned run has passed, the failing case fails only next to others.
+    runs: the runs of all cases. If the returned run passed, the failing case fails only when others run
+    in its world.
     """
     best, note = _to_show(how, failing, runs)
     if best.passed or best.tried is None:
@@ -123,7 +124,7 @@ def _smaller(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Tur
         if len(turns) < _TWINS and (other := how.twins(each.case)) is not None:
             turns.append(replace(each, case=other))
     came: Mapping[int, CaseRun] = {}
-    # no drawn case breaks a check, so a small one that does is ignored
+    # the drawn cases did not break the check, so ignore a small case that does
     with suppress(CheckFault, Flooded):
         if how.is_read:
             turns += _low(how, ranks)
@@ -165,7 +166,7 @@ def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]
 
 
 def _poison_advice(worlds: Worlds, tried: Tried) -> str:
-    """Return advice if the wrong values come from poison: only they change with it."""
+    """Return advice if the wrong values come from poison values, because only they change with those."""
     if not worlds.exercise.kind.is_hard:
         return ""
     turn = Turn(tried.case, tried.number)

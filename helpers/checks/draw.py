@@ -3,8 +3,8 @@
     plan(exercise, secret) -> a Draw for each case -> exercise.case(draw) -> Case
 
 `draw.of` deals its options from a deck, which is dealt out over the cases of a plan before it is shuffled
-again. So each option occurs, and the secret alone determines in which case. Each line that deals has its
-own decks, so the options that two lines deal in one case are independent.
+again. So each option occurs in some case, and only the secret determines in which one. Each line that
+deals has its own decks, so the options that two lines deal in one case are independent.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Draw:
         dtype: torch.dtype | None = None,
         scale: float | None = None,
     ) -> torch.Tensor:
-        """Draw a tensor whose values reveal any conversion to another dtype on the way.
+        """Draw a tensor whose values reveal if an answer converts it to a different dtype at any time.
 
         Its values include negative numbers, zero and odd numbers and, in some cases, decimals that no
         binary fraction equals, tiny numbers, and numbers at the limit of the dtype's precision. Neighbors
@@ -136,7 +136,7 @@ class Draw:
         return [self.tensor(shape, dtype, scale) for _ in range(self.ranks)]
 
     def laid_out(self, x: torch.Tensor) -> torch.Tensor:
-        """Deal the same tensor in another memory order: as it is, transposed, or every second element."""
+        """Deal the same tensor with a memory layout: as it is, transposed, or every second element."""
         way = self.of("plain", "transposed", "every second")
         if way == "transposed" and x.dim() > 1:
             return x.transpose(0, -1).contiguous().transpose(0, -1)
@@ -146,7 +146,7 @@ class Draw:
 
 
 def _small(numbers: Sequence[int]) -> torch.Tensor:
-    """Return whole numbers from 1 to 10, derived from any others. Neighbors always differ.
+    """Return small whole numbers in place of any numbers: from 1 to 10, and neighbors always differ.
 
     0 does not occur, because leaving out a summand of 0 changes nothing.
     """
@@ -158,8 +158,8 @@ def _small(numbers: Sequence[int]) -> torch.Tensor:
 
 
 def _asked_from() -> tuple[tuple[str, int], ...]:
-    """Return the place that deals: the line in an exercise's file, and the lines between it and here."""
-    # By instruction, not by line, so that two draws on one line have separate decks.
+    """Return the place of a call that deals: its line in an exercise's file, and this file's lines."""
+    # Identify a line by its instruction, so that two draws on one line have separate decks.
     frame, places = sys._getframe(2), []
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         places.append(("", frame.f_lasti + 10_000 * frame.f_lineno))
@@ -191,7 +191,7 @@ def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
     weights = [1 if size == 1 < len(chosen) else 3 if size <= 4 else 2 for size in chosen]
     total = sum(weights)
     counts = [count * weight // total for weight in weights]
-    # what rounding leaves over goes to the larger sizes, the last ones first
+    # the cases that rounding leaves over go to the larger sizes, the last ones first
     for i in range(count - sum(counts)):
         counts[-1 - i % len(counts)] += 1
     return [size for size, times in zip(chosen, counts, strict=True) for _ in range(times)]

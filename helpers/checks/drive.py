@@ -31,9 +31,10 @@ _MOST_RANKS = 1_000
 class Turns:
     """The work of all ranks of a world: they call programs on cases, one turn after another.
 
-    sources[programs[k]] defines the answer, called `name`, of turn k. kind: how it is called; a script's
-    driver gets its source. numbers[k]: determines which rank is late in turn k, if any, and seeds each
-    rank's random numbers. second: see `adversarial_world`. watched: report functions that were replaced.
+    sources[programs[k]] defines the answer, called `name`, of turn k. kind: how programs are called. The
+    driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
+    any, and seeds each rank's random numbers. second: see `adversarial_world`. watched: report functions
+    that were replaced.
     """
 
     sources: Sequence[str]
@@ -67,7 +68,8 @@ def drive_cases(
     _forget_own_modules()
     _leave_uncompiled()
     with adversarial_world(turns.second) if kind.is_hard else contextlib.nullcontext():
-        # inside of the hard world, so that its replaced functions do not count as the answer's
+        # start this inside the hard world, so that functions which the world replaces do not count as
+        # the answer's
         compare = watch_functions(replacement_reporter()) if turns.watched else None
         for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
             if turns.programs[k] != built:  # build an answer once, because it may count its calls
@@ -101,7 +103,8 @@ def drive_cases(
 def _seed(number: int) -> None:
     """Do what `torch.manual_seed` does, for the devices that this machine has.
 
-    For each missing kind, torch would format a stack trace, in case it is added later: 2 ms a call.
+    For each missing kind of device, torch would format a stack trace in case the device is added later,
+    which takes 2 ms a call.
     """
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_available():
@@ -110,7 +113,10 @@ def _seed(number: int) -> None:
 
 
 def _timing(case: int, *arguments: int) -> float:
-    """Ask the launcher for one timing. This process does not contain what timings are made from."""
+    """Ask the launcher for one timing.
+
+    This process does not contain the numbers from which timings are made.
+    """
     seconds = ask_launcher([case, *arguments])
     if seconds is None:
         raise RuntimeError("too many measurements: about twenty are enough")

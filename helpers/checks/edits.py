@@ -1,4 +1,4 @@
-"""Represent a program as an edit of another one: only the lines that its author wrote differently.
+"""Represent a program as an edit of a base program: only the lines that its author wrote differently.
 
     - p.grad /= dist.get_world_size()       a line of the base that the program does not have
     + p.grad *= 2                           a line in its place, or after the line that was named last
@@ -56,8 +56,8 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
         if count != 1:
             raise ValueError(f"`{text.strip()}` {_why(count, start)}")
         before, found = base[start:place], _indent(base[place]) - _indent(text)
-        # New lines follow the last line of the base that was found. Those above the first one come right
-        # before it.
+        # New lines follow the last line of the base that was found. New lines above the first line of
+        # the base that was found come right before it.
         if start or done:
             done += [*_shifted(new, shift), *before]
         else:
@@ -75,7 +75,7 @@ def _find(base: Sequence[str], text: str, start: int) -> tuple[int, int]:
     # A comment at a line's end may be left out. If it is given, it selects one of several lines.
     bare = str.strip if _COMMENT.search(text) else _bare
     places = [k for k in range(start, len(base)) if bare(base[k]) == bare(text)]
-    # The next line that is not blank is meant even if there are more like it.
+    # If the next line that is not blank matches, it is meant, even if there are more lines like it.
     following = next((k for k in range(start, len(base)) if base[k].strip()), None)
     if start and places and places[0] == following:
         return places[0], 1
@@ -268,7 +268,7 @@ class _Plain(ast.NodeTransformer):
 
 
 def _difference(base: Sequence[str], units: list[_Unit], program: list[_Unit]) -> str:
-    """Return the lines in which two programs differ, and the common lines that are needed to locate them."""
+    """Return the lines in which two programs differ, and the common lines that show where these belong."""
     lines: list[str] = []
     end = 0  # end of the units that have been passed
 
@@ -312,7 +312,7 @@ def _marked(mark: str, base: Sequence[str], units: Sequence[_Unit]) -> list[str]
 
 
 def _renamed(base: list[_Unit], known: set[str], program: str) -> Iterator[str]:
-    """Yield the program, and then again with each local name renamed that makes it more like the base."""
+    """Yield the program, then the program with local names renamed if that makes it more like the base."""
     text = ast.unparse(ast.parse(program))
     yield text
     size = _distance(base, text)
@@ -326,7 +326,7 @@ def _renamed(base: list[_Unit], known: set[str], program: str) -> Iterator[str]:
 
 
 def _pairs(base: list[_Unit], program: list[_Unit]) -> Counter[tuple[str, str]]:
-    """Return pairs of different names in statements that differ only in names, with their number."""
+    """Count the pairs of different names in statements that differ only in their names."""
     found: Counter[tuple[str, str]] = Counter()
     shapes: dict[str, list[list[str]]] = {}
     for unit in base:

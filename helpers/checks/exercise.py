@@ -34,15 +34,16 @@ class Exercise:
 
     case: draws one case from a `Draw`; called `count` times for the visible cases, and as often for hidden
     ones.
-    rules: what must hold for the trace of every case.
-    failed: what to say if a run did not end well.
+    rules: the conditions on the trace of every case.
+    failed: advice for runs that did not end well.
     driver: for kind MODULE, called on each rank as driver(answer, rank, world_size, *given). It is in the
     folder's in_ranks.py.
     sizes: the world sizes that the text allows.
     last: one more case, tried only if all others have passed, because it takes seconds, for example with
     real agents.
     keeps_input: whether the text says that inputs must stay as they were.
-    reported: parts of the driver's result for which only the rank vouches, such as counts and observations.
+    reported: parts of the driver's result that nothing outside the rank confirms, such as counts and
+    observations.
     observe: for a script's run that failed, yields the names of what was observed, by which
     `known_outcomes` recognizes a mistake.
     """
@@ -88,7 +89,8 @@ class Exercise:
     @cached_property
     def is_together(self) -> bool:
         """Return whether many cases may share a world."""
-        return self.kind is not Kind.SCRIPT  # each script starts its own processes and folder
+        # Each script starts its own processes in its own folder
+        return self.kind is not Kind.SCRIPT
 
 
 def read(module: ModuleType, heading: Heading) -> Exercise:

@@ -78,7 +78,10 @@ def explain(
 
 
 def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Tried]) -> str:
-    """Return a digest of an answer's behavior in some cases. It differs if one last digit differs."""
+    """Return a digest of an answer's behavior in some cases.
+
+    Two digests differ even if only one last digit differs.
+    """
     found = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
     for each in seen:
         run = each.run
@@ -123,7 +126,8 @@ def _other_sizes(
 ) -> list[tuple[list[Tried], list[Tried]]]:
     """Return the cases of at most two other world sizes: those that failed, and those that passed.
 
-    They are the smallest size at which some failed, and the one at which most passed. A world costs 50 ms.
+        The sizes are the smallest at which some cases failed, and the one at which most cases passed. A
+    world costs 50 ms.
     """
     failing = _by_size(size, wrong)
     passing = _by_size(size, passed)
@@ -159,7 +163,7 @@ def _alike(
 ) -> list[KnownMistake]:
     """Return the mistakes that behave like the answer in all of these cases. One world runs for each size.
 
-    more: cases of the same size in which they only have to pass or fail as the answer did.
+    more: cases of the same size in which the mistakes only have to pass or fail as the answer did.
     """
     left = list(mistakes)
     for _, group in groupby([*cases, *more], key=_world):
@@ -189,7 +193,7 @@ def _world(tried: Tried) -> tuple[int, int]:
 
 
 def _can_share(tried: Tried) -> bool:
-    # a program that fails as the answer did would end the world for all others
+    # if the answer failed here, a program that fails alike would end the world for all others
     return Turn(tried.case, 0).may_share and tried.run.failure is None
 
 
@@ -204,7 +208,7 @@ _MOST_KEPT = 3000
 
 @contextmanager
 def keep_runs(kept: dict[bytes, Tried]) -> Iterator[None]:
-    """Run no known mistake twice on the same case, for a proof, which compares all of them.
+    """Keep the runs of known mistakes, so that a proof, which compares all, runs none twice on a case.
 
     A check of a learner's answer keeps nothing, because a run contains all that its ranks sent.
     """
@@ -268,7 +272,7 @@ def _run(
             shared = worlds.together(all_turns)
             if shared is not None:
                 tries = shared[0]
-                # What the last one leaves behind affects no other program.
+                # What the last program leaves behind affects no other program.
                 if all(is_clean(tried.run.trace) for tried in tries[: -len(turns)]):
                     return [tries[k : k + len(turns)] for k in range(0, len(tries), len(turns))]
         if len(programs) > 1:

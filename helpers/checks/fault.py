@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CheckFault(Exception):
-    """The exercise's own functions failed. unjudged: the value that they failed over, in words, if any.
+    """The exercise's own functions failed. unjudged: the value on which they failed, in words, if any.
 
     is_odd: an unexpected kind of value could provoke this failure. Otherwise the check is at fault.
     """

@@ -40,7 +40,7 @@ NameCell = Callable[[int], str]
 # remaining ones fail too. An answer that is right only in the first call of a process passes alone, but is
 # still wrong.
 _MOST_ISOLATED = 8
-# Limit of answers to other exercises that are tried because an answer that calls them failed.
+# If an answer fails, at most this many answers to other exercises that it calls are tried as well.
 _MOST_PARTS = 3
 
 
@@ -118,7 +118,8 @@ def _wrong_parts(worlds: Worlds, found: Answer, result: CheckResult) -> list[str
         left_out = [k for k, case in enumerate(part.draw()) if case.world_size != size]
         outcome = _checked(check, replace(found, name=name), left_out).outcome
         is_lent = outcome is Outcome.NOT_ATTEMPTED and result.outcome is not outcome
-        # a fault says nothing about the part, because a grader has not yet run its reference
+        # a fault of the check says nothing about the part, because a grader has not yet run its
+        # reference
         if outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_lent:
             said.append(
                 f"`{name}` ({part.number}), which this answer calls, fails its own check. Fix it first."
@@ -169,7 +170,7 @@ def _runs(check: _Check, cases: Sequence[Case], groups: Sequence[Sequence[Turn]]
         first = next((k for k, run in enumerate(runs) if not run.passed), None)
         if first is None:
             break
-        if check.matches is not None:  # the two trade places
+        if check.matches is not None:  # swap the first that failed with the easiest to read
             best = runs.index(easiest(runs[first], runs))
             runs[first], runs[best] = runs[best], runs[first]
         runs[first] = _shown(check, cases, runs[first], runs)
@@ -192,7 +193,7 @@ def _shown(
         drawn = (check.secret, f"small {size}")
         others = fill(check.worlds.exercise, drawn, own_server=check.own_server)
         small = next(two for one, two in zip(alike, others, strict=True) if one is case)
-        # if a size depends on a drawn number, it is a different case
+        # if a size depends on a drawn number, this is a different case
         return small if small.label == case.label else None
 
     try:
@@ -202,7 +203,10 @@ def _shown(
 
 
 def _verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
-    """Return the verdicts up to the first that failed, or all. Only that one keeps its advice."""
+    """Return all verdicts, or those up to the first that failed.
+
+    Only the first that failed keeps its advice.
+    """
     found: list[CaseVerdict] = []
     for run in runs:
         if all(verdict.passed for verdict in found):
@@ -214,7 +218,7 @@ def _verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
 
 
 def _without(known: Collection[int], groups: Sequence[Sequence[Turn]]) -> list[list[Turn]]:
-    """Leave out the cases with these id() values."""
+    """Return the groups without the cases that have these id() values."""
     left = [[turn for turn in group if id(turn.case) not in known] for group in groups]
     return [group for group in left if group]
 
@@ -243,7 +247,8 @@ def _share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: int) -> f
         # Some answers to a few questions can be guessed, so each wrong one costs more than its share: one
         # of 24 costs a third of the points, and with six wrong nothing is left.
         return max(0.0, 1 - 4 * (1 - share)) ** 2
-    # Right values, but by a way that the task forbids. Cases in which both ways are the same earn nothing.
+    # The values are right, but were computed in a way that the task forbids. Cases in which both ways
+    # are the same earn nothing.
     missed = any(verdict.partial for verdict in verdicts)
     return min(share, 0.5) if missed else share
 

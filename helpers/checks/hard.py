@@ -60,7 +60,7 @@ class BufferInUse(RuntimeError):
 
 @contextmanager
 def adversarial_world(second: bool = False) -> Iterator[None]:
-    """Make this process's world hard while the block runs. second: see `poison_of`."""
+    """Run the answer's calls in the block under adversarial timing. second: see `poison_of`."""
     group, undo = dist.ProcessGroup, []
     for name in filter(functools.partial(hasattr, group), _METHODS):
         undo.append(_replace(group, name, functools.partial(_held_back, second)))
@@ -99,8 +99,9 @@ _LONGEST_SLEEP_S = 0.003
 def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def sleep(seconds: float) -> None:
         if kind_of(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
-            # A random time on each rank, so that it orders nothing; not 0, or a rank that polls would
-            # occupy a core. The kernel's random numbers leave the learner's own as they are.
+            # Sleep for a random time on each rank, so that sleeping orders nothing. It is not 0, because
+            # a rank that polls would then occupy a core. The kernel's random numbers leave the learner's
+            # own as they are.
             real(os.urandom(1)[0] * _LONGEST_SLEEP_S / 255)
         else:
             real(seconds)
@@ -169,7 +170,7 @@ class _InFlightCall:
         self._over = False
         places = {place for place in (writes, reads) if place is not None}
         if not all(_may_be_copied(t) for place in places for t in _tensors(args[place])):
-            return  # gloo takes it as it is, or raises its own error
+            return  # pass this argument to gloo as it is: gloo takes it, or raises its own error
         given = {place: _shadow_copies(args[place]) for place in places}
         self.args = tuple(given.get(place, each) for place, each in enumerate(args))
         pairs: dict[int | None, _Pairs] = {
@@ -180,10 +181,10 @@ class _InFlightCall:
         written = [own for own, _ in self.home]
         for own in written:
             _spoil(own, second)
-        # after the poison was written, so that later changes are the answer's own
+        # read the versions after the poison was written, so that later changes are the answer's own
         self._versions = [_version(own) for own in written]
-        # gloo may reduce within the buffer that it reads, so what was passed is kept in a separate copy. A
-        # tensor that is only sent needs none, and it would count as memory of the answer's.
+        # gloo may reduce within the buffer that it reads, so what was passed is kept in a separate copy.
+        # A tensor that is only sent needs no such copy, which would count as memory of the answer.
         self._sent = [
             (own, copy if writes is None else copy.clone())
             for own, copy in pairs.get(reads, [])

@@ -38,7 +38,7 @@ class LiveTensorCounter:
         """Return the count, without storages of `others`. If it exceeds `most`, wait a little and recount.
 
         gloo's own thread releases tensors a moment after a call has returned, so a count may come too
-        early. A block waits PATIENCE_S in all.
+        early. All counts of one block together wait at most PATIENCE_S.
         """
         fewest = count = self._count(others)
         for _ in range(SETTLE if most is None else 0):
@@ -83,7 +83,7 @@ def tensors_held() -> Iterator[LiveTensorCounter]:
     Tensors that autograd saves for backward count. Those that existed before the block do not, and the
     garbage collector ignores them from then on: use this in a rank, which ends soon.
     """
-    # as an optimizer does: no large object may be created after this
+    # import what an optimizer would import, because no large object may be created after this
     import_module("torch._dynamo")
     gc.collect()
     gc.freeze()  # the collector ignores everything that exists now, which also makes counting fast
@@ -98,7 +98,7 @@ def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
     # garbage must not count as held
     gc.collect()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
-    # a fake tensor's known value is the same tensor once more
+    # the known value of a fake tensor is the same tensor, which must not count twice
     known = {id(tensor.constant) for tensor in tensors if isinstance(tensor, FakeTensor)}
     tensors = [tensor for tensor in tensors if id(tensor) not in known]
     # a gradient from backward becomes a Python object only when it is accessed
@@ -116,7 +116,7 @@ def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
         if hasattr(tensor, "__tensor_flatten__"):
             tensor = getattr(tensor, "_local_tensor", tensor)
         storage = tensor.untyped_storage()
-        if isinstance(tensor, FakeTensor):  # it has no address, but its size counts
+        if isinstance(tensor, FakeTensor):  # the storage has no address, but its size counts
             storages[storage._cdata] = storage.nbytes()
         elif storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
             storages[storage.data_ptr()] = storage.nbytes()

@@ -1,4 +1,4 @@
-"""Compare what the ranks of one case returned with the right values: a verdict, and advice that is true.
+"""Compare what the ranks of one case returned with the right values, and return a verdict with true advice.
 
     values: right? -> which relation to the right value explains every wrong rank of all cases? -> advice
     trace:  rules  -> facts, shown next to it
@@ -62,7 +62,7 @@ _ODD = (
 )
 
 
-# By the kind of error that ends an answer which needs files next to the notebook.
+# Advice on answers that need files next to the notebook, by the kind of error that ends them.
 _NOT_HANDED_IN = {
     "ModuleNotFoundError": (
         "The course's environment has no such package. If the module is your own file, copy its code "
@@ -76,11 +76,11 @@ _NOT_HANDED_IN = {
 
 
 class Unjudged(Exception):
-    """An exercise's function failed over a value that a rank returned. came: that value, in words."""
+    """An exercise's function failed on a value that a rank returned. came: that value, in words."""
 
     def __init__(self, rank: int, got: Any, error: Exception) -> None:
         got = got.found if isinstance(got, Measured) else got
-        # of a key that the driver returns
+        # the value lacks a key that the driver always returns
         missing = isinstance(error, KeyError) and isinstance(got, dict)
         self.is_odd = missing or isinstance(error, _ODD)
         self.came = f"rank {rank} returned {kind_of_value(got)}: {short_value(got, 80)}"
@@ -106,7 +106,7 @@ class Tried:
     def together(self) -> Finding | None:
         """Return what is wrong with the values of all ranks together, if each is right on its own."""
         right = self.case.right
-        # a value that is wrong on its own explains why all together are wrong
+        # if one value is wrong on its own, that explains why all of them together are wrong
         if not isinstance(right, AllRanks) or any(self.findings()):
             return None
         try:
@@ -177,18 +177,19 @@ def judge(
     passed: cases that went right, which the advised change must not make wrong. names: of the answer's
     parameters, which label the inputs for the reader.
 
-    Raises only if the exercise's own functions do: `Unjudged` over what a rank returned, which may be of an
-    unexpected kind. Any other error is a fault of the check, not of the answer.
+    Raises only if the exercise's own functions do. `Unjudged` means that they failed on a returned
+    value, which may be of an unexpected kind. Any other error is a fault of the check, not of the
+    answer.
     """
     case, run, label = tried.case, tried.run, label_of(exercise, tried.case)
     if run.failure is not None:
         return _failed(exercise, case, run)
     findings, joint = tried.findings(), tried.together()
-    # only the rank vouches for these parts, so they must at least be possible
+    # nothing outside the rank confirms these parts, so they must at least be possible
     doubts = [implausible(exercise.reported, value) for value in run.values]
     # an impossible count is a lie or a broken driver, so findings from it mean nothing
     findings = [doubt or found for doubt, found in zip(doubts, findings, strict=True)]
-    # what is wrong with all values of one rank is wrong with its own, and is shown there
+    # in a world of one rank, a problem of all values together is shown at the rank's own value
     if case.world_size == 1:
         findings, joint = [findings[0] or joint], None
     rules = exercise.rules
@@ -206,7 +207,7 @@ def judge(
         advice = advise([tried, *others], passed)
         if exercise.kind.is_hard and not advice:
             advice = _full_until_wait(run)
-        # it concerns all ranks, none of which is right or wrong on its own
+        # this finding concerns all ranks together, none of which is right or wrong on its own
         what = "" if joint is None else _of_all(case, joint)
         found = [each for each in (*findings, joint) if each]
         if all(each.rests_on_time for each in found) and not broken:
@@ -281,7 +282,7 @@ def _readable(value: Any, most: int) -> str:
 def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
-    passed: cases that went right, which the factor that a sentence asks for must not make wrong.
+    passed: cases that went right, which must stay right with the factor that a sentence asks for.
     """
     wrong = [
         (each, rank, found)
@@ -297,7 +298,7 @@ def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
         return ""
     if all(value is None for each, *_ in wrong for value in each.run.values):
         return PRINTS if any(tried[0].run.output) else NOTHING
-    # a sentence that explains one wrong rank but not another is at best half of the cause
+    # a sentence that explains one wrong rank but not another is at best half of the explanation
     first, *rest = wrong
     for words in _explanations(*first):
         if all(words in _explanations(*other) for other in rest) and not _is_refuted(words, passed):
@@ -378,7 +379,7 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
         return
     if type(got) is not type(right) or isinstance(right, bool):
         return
-    # the rest concerns numbers, and a number is compared like a tensor of one element
+    # the relations below concern numbers, and a number is compared like a tensor of one element
     if not isinstance(right, (int, float, torch.Tensor)):
         return
     one, other = torch.as_tensor(right), torch.as_tensor(got)
@@ -457,7 +458,7 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         message = message.rpartition("\n")[0]
     if outcome is Outcome.TOO_SLOW:
         message = f"{message}\n{BY_THE_CLOCK}"
-    # a call that was made counts even if the run ended early; a missing one does not
+    # if the run ended early, rules judge only calls that were made, not missing ones
     problems = [
         (rule.text, problem)
         for rule in exercise.rules

@@ -5,10 +5,10 @@
 
 Entries that several exercises of a notebook share are in its `shared.answers`.
 
-A script takes seconds, so its known mistakes are not run for comparison, as in other exercises. Instead,
-what a check observes of the answer's run has a name: a `Finding` names what was `seen`, and for a run that
-failed `Exercise.observe` names it. If several entries name an observation that was made, the first one
-counts.
+A script takes seconds, so its known mistakes are not run for comparison, unlike those of other
+exercises. Instead, each observation of the answer's run has a name. A `Finding` names what was `seen`,
+and `Exercise.observe` names what happened in a run that failed. If several entries name an observation
+that was made, the first entry counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from helpers.checks.mistakes import KnownMistake, known_mistakes, shared_mistakes
 from helpers.ranks.failures import RankFailed, RankTimeout, is_consequence
 
-if TYPE_CHECKING:  # both need torch, but the entries do not
+if TYPE_CHECKING:  # both modules need torch, but the entries do not
     from helpers.checks.exercise import Exercise
     from helpers.checks.headings import Heading
     from helpers.checks.judge import Tried
@@ -45,7 +45,7 @@ def recognize(exercise: Exercise, tried: Tried) -> KnownMistake | None:
         seen = {*(observe(tried.case, run) if observe else ()), *_of_failure(run)}
     else:
         found = [each for each in (*tried.findings(), tried.together()) if each is not None]
-        # what explains one wrong rank but not another is at best half of the cause
+        # an entry that explains one wrong rank but not another is at best half of the explanation
         seen = set.intersection(*(set(each.seen) for each in found)) if found else set()
     return next((entry for entry in known_outcomes(exercise) if entry.seen in seen), None)
 

@@ -80,7 +80,7 @@ def _mistakes_of(plain: Path, own: Path) -> tuple[KnownMistake, ...]:
     sealed = plain.with_suffix(SEALED)
     found: tuple[KnownMistake, ...] = ()
     if plain.is_file():
-        # An edit of a solution that this copy of the course lacks cannot be read, and is left out.
+        # If this copy of the course lacks the solution, edits of it cannot be read, and are left out.
         with suppress(MissingSolution):
             found = mistakes_in(answers_at(plain))
     elif sealed.is_file():
@@ -123,7 +123,7 @@ def path_of(exercise: Exercise | Heading) -> Path:
 
 
 def program_of(mistake: KnownMistake) -> str:
-    """Return what people read of a mistake: its edit of the solution, or its program without imports."""
+    """Return a mistake in the form for readers: its edit of the solution, or its program without imports."""
     if mistake.edit and not mistake.base:
         return mistake.edit
     return mistake.source.removeprefix(IMPORTS).strip("\n")
@@ -159,8 +159,8 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
     """Return the text of a file of answers with one more mistake, after the last one that it has.
 
-    path: of the file; its solution is found by it. Raise ValueError if reading the result would not return
-    the answers of `text` and exactly this one.
+    path: the path of the file, by which its solution is found. Raise ValueError if reading the result
+    would not return the answers of `text` and exactly this one.
     """
     words = " ".join(mistake.words.split())
     source = mistake.source.lstrip("\n").rstrip("\n") + "\n"

@@ -40,7 +40,7 @@ Set = tuple[str, str]
 The kinds are "" for all cases, "small 2" for those of two ranks with small numbers, "low 2" for small cases.
 """
 _IN_ONE_WORLD = 24
-"""How many cases one world is given: with many more, a slow one may use up the world's time."""
+"""How many cases run in one world. With many more, a slow case may use up the world's time."""
 _kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
 _needing: dict[tuple[str, Callable[..., Case]], bool] = {}
 
@@ -96,7 +96,8 @@ def fill(exercise: Exercise, drawn: Set, *, own_server: bool = True) -> tuple[Ca
 
 def sets_of(exercise: Exercise, secret: str) -> list[Set]:
     """Return all sets of cases that a check with this secret may draw."""
-    if secret != VISIBLE_SECRET:  # results do not show which hidden case failed
+    # No small cases of hidden ones are drawn, because results do not show which hidden case failed
+    if secret != VISIBLE_SECRET:
         return [(secret, "")]
     sizes = sorted({case.world_size for case in exercise.draw()})
     easier = [(secret, f"{kind} {size}") for kind in ("small", "low") for size in sizes]
@@ -104,7 +105,7 @@ def sets_of(exercise: Exercise, secret: str) -> list[Set]:
 
 
 def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
-    """Return the sets of cases on which the reference has yet to run; none, if no case needs it."""
+    """Return the sets of cases on which the reference must still run; none if no case needs it."""
     if not needs_reference(exercise):
         return []
     return [each for each in sets if _key(exercise, each) not in _kept]
@@ -167,7 +168,7 @@ def _judged_by(worlds: Worlds, tried: Tried) -> Any:
 
 
 def _spoilt(worlds: Worlds, tried: Tried) -> str:
-    """Return what the reference did wrong, as far as its ranks report it."""
+    """Return what the reference did wrong, according to the report of its ranks."""
     mark, reported = tried.case.right, worlds.exercise.reported
     if tried.run.failure is not None:
         return str(tried.run.failure)
@@ -177,7 +178,7 @@ def _spoilt(worlds: Worlds, tried: Tried) -> str:
 
 
 def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case], Set]:
-    # including the source, because a changed solution is a different reference
+    # include the source in the key, because a changed solution is a different reference
     return exercise.name, source_of(exercise), exercise.case, cases
 
 

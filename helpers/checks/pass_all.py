@@ -30,7 +30,7 @@ def pass_all(
 ) -> list[CheckResult] | None:
     """Return a passing result for each secret, or None if a case fails or cannot share a world.
 
-    None says nothing about the answer: `grade` must then try it.
+    If it returns None, nothing is known about the answer, and `grade` must try it.
     """
     if not exercise.is_together:
         return None

@@ -1,4 +1,4 @@
-"""Prove what an exercise's file of answers says: how a check of each one ends, and what its author reads."""
+"""Prove what a file of answers claims: how a check of each answer ends, and what its author reads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from helpers.checks.result import CheckResult, Outcome
 from helpers.views.plain import plural
 from helpers.views.verdict import verdict_text
 
-# A name in braces that a case's facts should have filled in. f"{rank}" is Python, too.
+# A name in braces that a case's facts should have filled in. Braces in an f-string such as f"{rank}" are
+# Python.
 _FACT = re.compile(r"\{(?!rank\b)\w+\}")
 MOST_LINES = 8
 """Largest number of lines of an edit. A program that differs in more lines is stored whole."""
@@ -51,8 +52,9 @@ class Proof:
     """The result of checking one mistake.
 
     outcome: of the check. failed, of: how many cases failed (up to the first that ended the check), and how
-    many there are. advice: the sentence that its author reads. others: titles of the mistakes that have
-    this sentence, if it is not the mistake's own. flaw: see `flaw`. broken: the rules that it breaks.
+    many there are. advice: the sentence that its author reads. others: titles of the mistakes whose
+    sentence this is, if it is not this mistake's own. flaw: see `flaw`. broken: the rules that it
+    breaks.
     """
 
     mistake: KnownMistake
@@ -102,7 +104,7 @@ def prove(
 
 
 def flaw(exercise: Exercise, known: KnownAnswer | KnownMistake) -> str:
-    """Return what is wrong with an entry even before a check, such as a rule that does not exist."""
+    """Return what is wrong with an entry before any check, such as the name of a rule that does not exist."""
     try:
         tree = ast.parse(known.source)
     except (SyntaxError, ValueError) as error:
@@ -173,7 +175,7 @@ _runs: dict[bytes, Tried] = {}
 
 
 def _checked(exercise: Exercise, source: str, secret: str, every_case: bool) -> CheckResult:
-    # The lines are known, as in a learner's cell, because some advice looks at the line that failed.
+    # Source lines are known, as in a learner's cell, because some advice looks at the line that failed.
     lines = (Origin(1, source.count("\n") + 1, 0, 1),)
     answer = Answer(exercise.name, source, lines)
     with keep_runs(_runs):
@@ -192,7 +194,7 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
         ast.parse(mistake.source)
     except (SyntaxError, ValueError) as error:
         raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
-    # through the form of the file, so that what is proven is what will be read
+    # write and read the entry in the file's form, so that the proof tests what will be read later
     if why := flaw(exercise, mistake):
         raise CannotAdd(f"{file.name}: {why}")
     mistake = _as_edit(exercise, mistake)

@@ -59,7 +59,7 @@ class Program:
 
 
 def program_of_source(source: str) -> Program:
-    """Return a whole program; edits are looked for in all of it."""
+    """Return a whole program; the lines of an edit may be anywhere in it."""
     lines = tuple(source.splitlines())
     return Program(lines, (0, len(lines)))
 

@@ -1,9 +1,9 @@
 """Inside a rank: find the functions of the course, of torch and of Python that an answer has replaced.
 
 An answer runs in the process that judges parts of it and reports them, so it can replace any function that
-this code calls: by assignment, through a module's dictionary, by an alias, or with `unittest.mock`. The way
-does not matter here: the contents of modules and classes are recorded before the answer is built, and
-compared after the last case.
+this code calls: by assignment, through a module's dictionary, by an alias, or with `unittest.mock`. All
+these ways are found, because the contents of modules and classes are recorded before the answer is
+built, and compared after the last case.
 
 Not detected: a function that was restored before then, a changed variable in a function's frame, and an
 answer that changes the comparison itself.
@@ -61,7 +61,7 @@ _MOST = 20
 def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     """Record the contents of modules and classes; return a function that reports what was replaced since.
 
-    An added name is not reported unless it hides a function: a built-in one, or one of a base class.
+    A name that was added is reported only if it hides a built-in function or a function of a base class.
     report: called with the names, one per line. Like the comparison, it must not look up anything.
     """
     most, can_be_called, kind_of, module_type = _MOST, callable, type, ModuleType
@@ -141,7 +141,7 @@ def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple
 
 
 def _hiding(held: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, frozenset[str]]]:
-    """Yield the names that would hide a built-in function, or one of a base class, if a holder had them."""
+    """Yield the names by which a module or class would hide a built-in function, or one of a base class."""
     built_in = frozenset(vars(builtins))
     for name, holder in held:
         if isinstance(holder, type):

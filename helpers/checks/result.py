@@ -25,7 +25,10 @@ class Outcome(Enum):
     DEADLOCKED = "deadlocked"
     TIMED_OUT = "timed out"
     TOO_SLOW = "too slow"
-    """A timing failed, for which a busy machine may be the cause. A grader never keeps this outcome."""
+    """The answer failed only because of a timing, and a busy machine may be the cause.
+
+    A grader never keeps this outcome.
+    """
     OUT_OF_MEMORY = "out of memory"
     FLOODED = "flooded"
     FAULT = "harness fault"
@@ -48,12 +51,12 @@ class CaseVerdict:
 
     rows: one for each rank, if a value is wrong.
     broken: the rules on traffic that do not hold, as sentences.
-    message: what concerns no single rank: how the run ended, or what is wrong with all values together.
+    message: what concerns all ranks: how the run ended, or what is wrong with all values together.
     advice: the first thing to look at.
     mistake: the title of the known mistake that gave the advice.
     given: for a pure function, the arguments of the case that is shown.
     partial: the share of the case's points for right values, if some rules are broken.
-    world: the whole run of the world in which the case was tried, if it was more than this case.
+    world: the whole run of the world in which the case was tried, if other cases ran in it too.
     """
 
     label: str
@@ -83,13 +86,13 @@ class CaseVerdict:
 class CheckResult:
     """What `check` found.
 
-    run: the run to look at, for example with `timeline(result.run)`: of the first case that failed or, if
-    all passed, of the largest case (with few ranks if there are many cases).
+    run: the run to look at, for example with `timeline(result.run)`. It is that of the first case that
+    failed or, if all passed, of the largest case (with few ranks if there are many cases).
     notes: repairs made to find the answer, in plain words.
     source: the answer with all that it uses, as in a file; "" if there is none.
     given: for a pure function, the arguments in the first case that failed.
-    unjudged: a returned value over which the exercise's own functions failed; only the reference solution
-    can show which of them is wrong.
+    unjudged: a returned value on which the exercise's own functions failed. Only the reference solution
+    can show whether the value or the functions are wrong.
     sizes: the world sizes of the cases, if ranks called the answer.
     following, link: what comes next for a learner, and the address at which JupyterLab opens it.
     """
@@ -121,7 +124,7 @@ class CheckResult:
 
     @property
     def run(self) -> Run | None:
-        # a learner next wants to look at what went wrong
+        # after a failure, a learner wants to see the case that went wrong
         for case in self.cases:
             if not case.passed:
                 return case.run

@@ -1,8 +1,9 @@
-"""Define rules on how ranks must communicate: each reads a run's trace, and is a sentence for learners.
+"""Define rules on how ranks must communicate: each reads a run's trace, and has a sentence for learners.
 
-A rule is a small object with `text`, which the learner reads before and after, and `problem`, which returns
-"" or what is wrong with this trace. Amounts may be a number, or a function of the case and the rank. Rules
-teach; they prove nothing, because a learner's process records the trace itself.
+A rule is a small object with `text`, which the learner reads in the task and in the result, and
+`problem`, which returns "" or what is wrong with this trace. Amounts may be a number, or a function of
+the case and the rank. Rules teach; they prove nothing, because a learner's process records the trace
+itself.
 
 This file has the rules that count calls and messages. Rules on collectives, on transfers that are waited
 for later, and on calls within a span have separate files.
@@ -91,9 +92,10 @@ class Calls(FirstProblem):
 
     op, phase: count only calls of this op, or within spans of this name; a rank that never reached the
     phase breaks nothing. exactly, most: how many calls there must be, or may be. each, total: how many
-    bytes one call may pass, and all of them. together: count the calls of all ranks as one number. missing,
-    why, why_large: the next sentence if there are fewer calls, more calls, or larger ones (by default
-    `why`). Without any limit, the case's facts `calls` and `bytes` are `most` and `total`.
+    bytes one call may pass, and all of them. together: count the calls of all ranks as one number.
+    missing, why, why_large: a sentence that is added to the problem if there are fewer calls, more
+    calls, or larger ones (by default `why`). If no limit is given, the case's facts `calls` and `bytes`
+    are used as `most` and `total`.
     """
 
     op: str = ""
@@ -138,7 +140,7 @@ class Calls(FirstProblem):
             if calls is None:
                 continue
             sent = sum(call.nbytes for call in calls)
-            # bytes first, because too many of them is the larger mistake
+            # check the bytes first, because too many bytes are the larger mistake
             if self.total is not None and sent > (enough := amount_of(self.total, case, rank)):
                 verb, where = (
                     ("sends", "") if self.op == "send" else ("passes", f" to {self.op} in total")
@@ -215,7 +217,7 @@ class Peers(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # sends only: each message has one, and its receiver may receive from any source
+            # look at sends only: each message has one, and its receiver may receive from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
                 allowed = self.allowed(case, event.rank)
                 ranks = f"only to rank{'s' * (len(allowed) > 1)} {listed([*map(str, allowed)])}"
@@ -232,7 +234,7 @@ class Order(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
-            # in the order in which calls were issued; waits may come in any other
+            # compare the order in which calls were issued; waits may come in any order
             made = tuple(event.op for event in trace.calls.of(rank))
             wanted = self.wanted(case, rank)
             if made != wanted:
@@ -258,7 +260,7 @@ class Holds:
 
 def amount_of(amount: Amount, case: Case, rank: int) -> int:
     """Return the value of an amount on one rank of a case."""
-    # a name refers to a number that the case has drawn, because rules are written once for all cases
+    # rules are written once for all cases, so a name stands for a number that the case has drawn
     if isinstance(amount, str):
         return int(case.facts[amount])
     return amount if isinstance(amount, int) else amount(case, rank)

@@ -13,7 +13,7 @@ from helpers.trace.mismatch import at
 
 @dataclass(frozen=True)
 class IssuedInside(FirstProblem):
-    """Every call of `op` is issued within a span of this name, without waiting for one of them there.
+    """Every call of `op` is issued within a span of this name, and none of these calls is waited for there.
 
     A wait is too early if later calls of the same span have not been issued yet. applies: returns whether
     the rule holds for a case.
@@ -41,7 +41,7 @@ class IssuedInside(FirstProblem):
                         f"{self.span}. Issue each from a hook, as soon as its gradients are ready. One "
                         "gradient can complete several of them."
                     )
-            # each span separately, because waiting between two backward passes is right
+            # judge each span separately, because waiting between two backward passes is right
             for span in spans:
                 yield from self._held_up([c for c in calls if _is_during(span, c.start_ns)])
 
@@ -73,7 +73,8 @@ class SpanInFlight(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
             named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == self.name]
-            # the learner may have put a span of this name around the call, which records its own
+            # the learner may have put a span of this name around a call that records the same span
+            # itself
             spans = [e for e in named_so if not any(_is_within(other, e) for other in named_so)]
             if len(spans) != 1:
                 often = f"{len(spans)} times" if spans else "never"

@@ -40,7 +40,8 @@ class EachIsWaitedFor(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # a transfer that was seen to end is over, however the rank found out
+            # a transfer that was seen to end needs no further wait, however the rank learned that it
+            # ended
             if event.asynchronous and event.wait_ns is None and event.end_ns is None:
                 # in a loop, all transfers have the same line, so a number identifies the transfer
                 alike = [e for e in trace.of(event.rank) if _alike(e, event)]

@@ -33,8 +33,8 @@ def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     inputs = wire.decode(bytearray((folder / "inputs").read_bytes()))
     try:
-        # First of all, because the answer may later replace functions that the driver's module compares by,
-        # that encode its value, or that notice replaced functions.
+        # Import these first, because the answer may later replace functions with which the driver
+        # compares, with which its value is encoded, or with which replaced functions are found.
         driver, encode = driver_of(job["driver"]), wire.encode
         compare = watch_functions(_reporter(folder / f"{whoami()}.replaced"))
         answer = build((folder / "answer.py").read_text(encoding="utf-8"), job["answer"])
@@ -61,8 +61,8 @@ def _reporter(path: Path) -> Callable[[str], None]:
 
 
 _line: socket.socket | None = None
-# DCP's threads write files, and also ask. One question at a time, or threads would read each other's
-# answers.
+# DCP's threads write files, and ask as well. Only one may ask at a time, because threads would read each
+# other's answers.
 _asking = threading.Lock()
 
 
@@ -75,9 +75,9 @@ def connect_to_starter(connection: socket.socket) -> None:
 def ask(*question: Any) -> Any:
     """Ask the process that started this worker, and return its answer: plain JSON data.
 
-    That process never runs an answer's code, so what it has answered, and when, is evidence. It may kill
-    this worker instead of answering. The worker does not kill itself, because an answer could replace any
-    function that it would call for that.
+    That process never runs an answer's code, so its record of what it answered, and when, can be
+    trusted. It may kill this worker instead of answering. The worker does not kill itself, because an
+    answer could replace any function that it would call for that.
     """
     line = _line
     assert line is not None, "this worker was not forked by `under_fork`"

@@ -68,8 +68,8 @@ class Intervention(Enum):
 class Monitor:
     """Answers the workers of a forked job, in the process that started them and runs no answer's code.
 
-    The questions show it how far each worker has come, and it alone decides which one is killed, and when.
-    This base class answers nothing.
+    The questions show the monitor how far each worker has come, and only the monitor decides which
+    worker is killed, and when. This base class answers nothing.
     """
 
     def begin(self, attempt: int, size: int) -> None:
@@ -83,7 +83,7 @@ class Monitor:
         """Record that all workers of the attempt have ended."""
 
     def leave_worker(self) -> None:
-        """Release, in a forked worker, what it must not inherit from this process."""
+        """Close, in a forked worker, whatever the worker must not inherit from this process."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -
         Path(tempfile.mkdtemp(prefix="script-")),
         f"{driver.__module__}:{driver.__name__}",
     )
-    # as files, so that torchrun's workers get them in the same way as forked ones
+    # write the inputs to files, so that torchrun's workers get them in the same way as forked ones
     (folder / "answer.py").write_text(answer.text, encoding="utf-8")
     (folder / "job.json").write_text(
         json.dumps({"answer": answer.name, "driver": name}), encoding="utf-8"
@@ -167,8 +167,8 @@ def under_fork(
     Workers ask the monitor (`script_worker.ask`), which may kill them: "killed" lists those of each
     attempt. If it stops the job, there is no further attempt, and no rank has failed.
     """
-    # a limit of processor time, and for all attempts together, because workers wait for a core on a busy
-    # machine
+    # limit the processor time of all attempts together, because on a busy machine workers wait for a
+    # core
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     monitor = monitor or Monitor()
     sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
@@ -190,7 +190,7 @@ def under_fork(
         if is_over or budget.is_spent(time.monotonic()):
             break
         if attempt + 1 < len(sizes):
-            # their errors are settled, because the next attempt continues from there
+            # forget the errors of this attempt, because the next attempt continues after it
             _forget_errors(script, f"{attempt}-*.error")
     late = budget.is_spent(time.monotonic()) and not ended.stopped
     exits = ended.exits
@@ -293,7 +293,7 @@ def _fork(
         return _Worker(pid, rank, ours)
     code = 1
     try:
-        os.setsid()  # signals to one worker's group must not reach others
+        os.setsid()  # a signal to the process group of one worker must not reach the others
         ours.close()
         monitor.leave_worker()
         # an answer must not write to the other workers' connections in the monitor's name
@@ -330,7 +330,8 @@ def _fork(
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     finally:
-        # no cleanup: this is a copy of the rank, whose exit handlers must not run in the worker
+        # leave without cleanup: this is a copy of the rank, whose exit handlers must not run in the
+        # worker
         os._exit(code)
 
 
@@ -411,7 +412,8 @@ def _listen(worker: _Worker, monitor: Monitor) -> Intervention | None:
             try:
                 told = monitor.answer(worker.rank, json.loads(said))
             except (ValueError, TypeError, LookupError, AttributeError):
-                told = None  # a driver of the check asks only questions that can be answered
+                # The check's own driver only asks questions that the monitor can answer
+                told = None
             if isinstance(told, Intervention):
                 return told
             worker.line.send(json.dumps(told).encode() + b"\n")

@@ -5,11 +5,11 @@
 The true values are never in the process that measures: neither in what `measure` refers to, nor anywhere
 else that an answer could read. The rank asks for each timing over its channel.
 
-A timing is `truth` and a little more, because nothing makes a real machine faster. The first timing with an
-argument is several times slower (warm-up). After that, one of the first few timings and then about one in
-eighteen is ten times slower (another program had the core). A median, a minimum and a trimmed mean find the
-truth; a plain mean, a single timing and a first timing do not. Nothing sleeps: a thousand timings take a
-millisecond.
+A timing is a little longer than `truth`, because nothing makes a real machine faster. The first timing
+with an argument is several times slower (warm-up). After that, one of the first few timings and then
+about one in eighteen is ten times slower (another program had the core). A median, a minimum and a
+trimmed mean find the truth; a plain mean, a single timing and a first timing do not. Nothing sleeps: a
+thousand timings take a millisecond.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Stopwatch:
         )
         timing = self._timings.get(arguments, 0)
         self._timings[arguments] = timing + 1
-        # never subtracted, because nothing makes a machine faster than it is
+        # add the error and never subtract it, because nothing makes a machine faster than it is
         seconds = self._truth(*arguments) + rng.uniform(0, self._script.noise_s)
         # the first outlier comes early, so that a learner who takes few timings meets one
         if timing == 0:
@@ -105,7 +105,7 @@ class Replies:
             return None
         if self._told[case] >= MOST_TIMINGS:
             return None
-        # counted before it is made, so that one that fails counts as well
+        # count a timing before it is made, so that one that fails counts as well
         self._told[case] += 1
         seconds = watch(*arguments)
         timings.setdefault(arguments, []).append(seconds)

@@ -26,7 +26,10 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Place, Trace
 
 MOST_EVENTS = 5_000
-"""Limit of each rank's calls and spans in one world. No answer makes a tenth; reading them takes time."""
+"""Limit of each rank's calls and spans in one world, because reading them takes time.
+
+No answer makes a tenth of this.
+"""
 # Processor time of a world with many turns. Beyond it, each case is tried alone, with its own budget.
 _TOGETHER_S = 4.0
 
@@ -73,7 +76,8 @@ class Worlds:
         """Run one turn in its own world. second: see `adversarial_world`. Raise Flooded."""
         run, timings = self._run([turn], second)
         if self.exercise.kind is Kind.SCRIPT:
-            # the launched process only starts the script, so what its workers returned is what counts
+            # the launched process only starts the script, so only what the script's workers returned is
+            # judged
             value = _reported(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
             script = run_of_script(turn.case.world_size, turn.case.seconds, run, self.place)
@@ -124,7 +128,8 @@ class Worlds:
             caller=Caller(self.place, replies if exercise.kind is Kind.MEASUREMENT else None),
             connection=self.connection,
         )
-        # before anything reads the trace, because rules and advice take time that grows with it
+        # check this before anything reads the trace, because the time of rules and advice grows with its
+        # length
         if len(run.trace) > MOST_EVENTS * size:
             raise Flooded
         return run, replies.timings
@@ -185,7 +190,7 @@ def _all_belong(run: Run, count: int) -> bool:
     for value in run.values:
         end = 0
         for each in (_reported(value, k, count) for k in range(count)):
-            # turns follow each other without a gap, so a call in a gap belongs to no case
+            # turns must follow each other without a gap, because a call in a gap would belong to no case
             if each.first != end or each.last < end:
                 return False
             end = each.last

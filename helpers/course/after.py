@@ -16,7 +16,7 @@ from typing import Any
 from helpers.checks.headings import UnknownExercise, find_heading
 
 _MAGIC = "%%after"
-# kept in this kernel only, because the answer does not survive a restart either
+# keep results in this kernel only, because the answer does not survive a restart either
 _passed: set[str] = set()
 
 
@@ -30,7 +30,7 @@ def remember(name: str, *, passed: bool) -> None:
 
 @dataclass(frozen=True, repr=False)
 class NotYet:
-    """What such a cell shows until its exercises have passed."""
+    """The display of such a cell until its exercises have passed."""
 
     waits_for: tuple[str, ...]
 

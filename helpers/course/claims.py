@@ -26,7 +26,7 @@ _REPLY_WITHIN_S = 60.0
 
 
 class ClaimError(Exception):
-    """What the text claims is not true of the outputs that were just recorded."""
+    """A claim of the text is not true for the outputs that were just recorded."""
 
 
 def has_claims(notebook: Notebook) -> bool:
@@ -35,9 +35,9 @@ def has_claims(notebook: Notebook) -> bool:
 
 
 def wait_until_idle() -> None:
-    """Wait until other programs leave the processors alone, at most for _IDLE_WITHIN_S.
+    """Wait until other programs use little processor time, at most for _IDLE_WITHIN_S.
 
-    Does not raise: on a machine that is always busy, the claims decide.
+    Does not raise if the machine stays busy, because the claims are checked anyway.
     """
     end = time.monotonic() + _IDLE_WITHIN_S
     while psutil.cpu_percent(interval=1.0) > _IDLE and time.monotonic() < end:

@@ -36,7 +36,7 @@ BROWSERS += [_MACOS.format("Google Chrome"), _MACOS.format("Chromium")]
 
 
 class Missing(Exception):
-    """Something does not work that the course cannot do without."""
+    """Something that the course needs does not work."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ def _open_files() -> tuple[bool, str]:
 
 
 def _temp_folder() -> tuple[bool, str]:
-    folder = tempfile.gettempdir()  # where ranks meet and store what they exchange
+    # In this memory ranks connect and store the data that they exchange.
+    folder = tempfile.gettempdir()
     with tempfile.TemporaryFile() as file:
         file.write(b"x" * MIB)
         file.flush()
@@ -264,7 +265,7 @@ def _mpi() -> tuple[bool, str]:
     mpiexec = str(own) if own.exists() else shutil.which("mpiexec")
     if not mpiexec or not importlib.util.find_spec("mpi4py"):
         return False, f"not installed: {'mpi4py' if mpiexec else 'mpiexec'}"
-    # One write for each rank, because print() writes in pieces, which would be mixed.
+    # Each rank writes once, because print() writes in pieces, and the pieces of several ranks would mix.
     program = "import os; from mpi4py import MPI; os.write(1, b'size %d\\n' % MPI.COMM_WORLD.size)"
     words = (mpiexec, "-n", "2", sys.executable, "-c", program)
     worked, said = _run(*words)
@@ -299,7 +300,7 @@ def _run(*command: str) -> tuple[bool, str]:
 
 PROBES: tuple[tuple[str, Probe, str], ...] = (
     ("fork", _fork, "On macOS no action is needed: everything works, but ranks start more slowly."),
-    ("Python", _python, ""),  # pip does not install the course with one that is too old
+    ("Python", _python, ""),  # pip does not install the course with a Python that is too old.
     ("packages", packages, "Run `make venv`."),
     ("gloo", _gloo, "Check the firewall, the hostname in /etc/hosts, and the other findings."),
     ("GPUs", _nccl, "No action is needed. To use them, install a torch with NCCL."),

@@ -66,8 +66,8 @@ class Asked:
 class Place:
     """One notebook. state: "done", "begun", "next" or "to come"; next: its first unfinished core exercise.
 
-    passed, core: the numbers of passed and of all core exercises; minutes: for those that are left; done:
-    the names of all that passed.
+    passed, core: the numbers of passed and of all core exercises; minutes: the minutes of core exercises
+    that are left; done: the names of all exercises that passed.
     """
 
     notebook: str
@@ -110,7 +110,7 @@ class Leg:
 
     @property
     def step(self) -> str:
-        """Return the first exercise that is left or, in a notebook that was not begun, the notebook."""
+        """Return the first exercise that has not passed or, if its notebook was not begun, the notebook."""
         if self.place.state != "begun" or not self.left:
             return self.place.title
         return f"{self.left[0].number} {self.left[0].title} ({self.left[0].minutes} min)"
@@ -156,8 +156,8 @@ class Home:
     def way(self) -> Way | None:
         """Return the current path: the first with a begun notebook, or the first that is not done.
 
-        A notebook is begun even after the last of its parts on a short path. So only an exercise beyond the
-        short paths shows that the learner does everything.
+        A notebook still counts as begun when its last part on a short path is done. So only an exercise
+        that is on no short path shows that the learner is on the path through everything.
         """
         begun = {place.notebook for place in self.places if place.state == "begun"}
         to_do = [way for way in self.ways if way.next]
@@ -206,7 +206,7 @@ class Home:
         return live_page(_PAGE, {}, self.map_html())
 
     def map_html(self) -> str:
-        """Return the page alone, which does not change while it is shown."""
+        """Return the page in a form that does not change while it is shown."""
         parts = [(part, list(own)) for part, own in groupby(self.places, lambda each: each.part)]
         return page(
             "home.html",

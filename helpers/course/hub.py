@@ -29,7 +29,8 @@ def _link_jupyter_server_extension(server: Any) -> None:
     """Set up a person's server before it reads its settings."""
     if not _on_hub():
         return
-    # Files that this person's server and kernels write are for this person only, also in /tmp and /dev/shm.
+    # Files that this person's server and kernels write are for this person only, including those in /tmp
+    # and /dev/shm.
     os.umask(0o077)
     put_programs_first(server)
     # A kernel's ports are open to all users of a machine, who could read its output. "required" means that
@@ -48,7 +49,8 @@ def _load_jupyter_server_extension(server: Any) -> None:
         workspace.work.chmod(0o700)
         server.log.info("Real Ranks: %s, %d new", write_home(workspace.work), len(new))
     except (WorkspaceError, OSError) as error:
-        # The person can do other work, and a server that does not start could not even report this.
+        # Continue, because the person can do other work, and a server that does not start could not even
+        # report the error.
         server.log.error("Real Ranks could not fill this person's folder: %s", error)
     look.switch_on(server)
 

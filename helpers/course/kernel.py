@@ -27,7 +27,7 @@ from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.preload_scan import wanted_by
 from helpers.ranks.site import Shared
 
-# jupyter_server sets it to the file of the notebook for which a kernel starts.
+# jupyter_server sets this variable to the file of the notebook for which a kernel starts.
 _NOTEBOOK = "JPY_SESSION_NAME"
 _MOST_BYTES = 16 << 20
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
@@ -39,16 +39,17 @@ def main() -> None:
         signal.SIGINT, signal.SIG_IGN
     )  # before the first cell, there is nothing to interrupt
     for name, value in HUGE_PAGES.items():
-        if os.environ.get(name) == value:  # set by kernel.json, and read when this process began
+        # Kernel.json sets this variable, which was read when this process began
+        if os.environ.get(name) == value:
             del os.environ[name]
     if _may_fork():
         _share_torch()
-    # Not before the fork, because the rank server does not need it.
+    # Import this after the fork, because the rank server does not need it.
     from ipykernel.kernelapp import IPKernelApp
 
     app: Any = IPKernelApp.instance()
     app.initialize()
-    # In other kernels `import helpers` in a cell does this; here it is already imported.
+    # In other kernels `import helpers` in a cell does this. Here the package is already imported.
     from helpers import greet_kernel
 
     greet_kernel()

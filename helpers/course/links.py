@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-# Not changed: fenced blocks, code spans, formulas, existing links, and headings (a link in a heading would
-# become part of JupyterLab's address of it).
+# Not changed are fenced blocks, code spans, formulas, existing links, and headings (a link in a heading
+# would become part of the address that JupyterLab makes for the heading).
 _KEPT = r"```.*?```|`[^`\n]*`|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|^#.*?$"
 _NAMED = r"\b[Nn]otebooks? \d\d(?:(?:, | and | or | to |, and )\d\d)*\b"
 _WORDS = re.compile(f"(?P<kept>{_KEPT})|(?P<named>{_NAMED})", re.DOTALL | re.MULTILINE)
@@ -26,7 +26,7 @@ def linked(markdown: str, files: Mapping[str, str]) -> str:
 
 
 def _links(named: str, files: Mapping[str, str]) -> str:
-    """Link "notebook 05" with its word; in "notebooks 05 and 06", link each number."""
+    """Make "notebook 05" one link; in "notebooks 05 and 06", link each number."""
     pattern = r"\d\d" if named[8:9] == "s" else r"(?:[Nn]otebook )?\d\d"
     return re.sub(pattern, lambda match: _link(match[0], match[0][-2:], files), named)
 

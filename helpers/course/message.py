@@ -6,7 +6,8 @@ import html
 import re
 from dataclasses import dataclass
 
-# Two line breaks would be a large gap, because ipywidgets makes each line as high as a button.
+# Use a small gap: two line breaks would be too high, because ipywidgets makes each line as high as a
+# button.
 _GAP = '<span style="display: block; height: 0.6em"></span>'
 
 
@@ -24,7 +25,7 @@ class LearnerMessage:
 
 
 def to_html(text: str) -> str:
-    """Return such a text as HTML: paragraphs, `code`, **bold**, links to notebooks and fenced code."""
+    """Return a message as HTML: paragraphs, `code`, **bold**, links to notebooks and fenced code."""
     parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", html.escape(text), flags=re.DOTALL | re.MULTILINE)
     for index, part in enumerate(parts):
         if index % 2:  # the text between fences

@@ -18,7 +18,7 @@ _CHECKED = r"^(?:.*= )?check\((\w+)\)"
 class NextSteps:
     """One notebook's exercises and quizzes, with links to their cells, and what comes next.
 
-    cells: of exercises, by name. ways: the paths that contain the notebook.
+    cells: the ids of the exercises' cells, by name. ways: the paths that contain the notebook.
     """
 
     place: Place
@@ -38,7 +38,7 @@ class NextSteps:
         return "\n".join([*lines, *(words for words, _, _ in self._onward())])
 
     def _onward(self) -> list[tuple[str, str, str]]:
-        """Return, for each path, the text form, the words before the link, and the link."""
+        """Return, for each path, the line as text, the words before the link, and the link."""
         found = []
         if is_reference(self.place.notebook):
             said = "This notebook is a reference work: it is on none of the short paths."

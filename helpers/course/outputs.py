@@ -31,7 +31,7 @@ from helpers.ranks.display import LIVE
 
 CELL_TIMEOUT_S = 300
 RUNS = 3
-"""A notebook is run at most so often until all its claims hold."""
+"""The maximum number of runs of a notebook until all its claims hold."""
 
 
 def store_outputs(path: Path) -> None:
@@ -57,8 +57,8 @@ def store_outputs(path: Path) -> None:
 def executed(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
     """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors.
 
-    live: with players in place of still pictures, as on a reader's page. Claims are checked only without
-    it. Raises ClaimError if one is false.
+    live: with players in place of still pictures, as on a reader's page. Claims are checked only if it
+    is False. Raises ClaimError if one is false.
     """
     check_cell_ids(notebook, name)
     node = nbformat.reads(json.dumps(notebook), as_version=4)
@@ -94,13 +94,13 @@ def _execute(node: nbformat.NotebookNode, name: str, scratch: str, live: bool) -
 
 
 def _is_kept(cell: nbformat.NotebookNode) -> bool:
-    """Return whether learners get the cell's output with their copy, as a live page shows it."""
+    """Return whether the learner's copy contains the cell's output, in the form for a live page."""
     return KEEP_OUTPUT in cell["metadata"].get("tags", ())
 
 
 def _set_live(client: NotebookClient, live: bool) -> None:
     assert client.kc is not None  # a cell starts, so a kernel exists
-    # sent before the cell, so it runs first; silent, so it is not counted
+    # this request is sent before the cell, so it runs first, and it is silent, so it is not counted
     client.kc.execute(f"import os; os.environ['{LIVE}'] = '{int(live)}'", silent=True)
 
 
@@ -109,5 +109,6 @@ def _kernel_env(scratch: str) -> dict[str, str]:
         LIVE: "0",
         "REAL_RANKS_PROGRESS": str(Path(scratch, ".progress.json")),
     }
-    env.pop("MPLBACKEND", None)  # pictures are for the page, whatever backend this terminal uses
+    # Pictures are for the page, even if this terminal's environment names a backend
+    env.pop("MPLBACKEND", None)
     return env

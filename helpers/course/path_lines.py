@@ -1,4 +1,4 @@
-"""The lines that say in a notebook which of its parts a short path has, and where the path continues.
+"""The lines in a notebook that say which of its parts belong to a short path, and where the path continues.
 
 `build` writes them into the learner's copies, from paths.toml.
 """
@@ -18,7 +18,7 @@ _PART = re.compile(
 
 
 def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
-    """Return the lines of a notebook by the id of the cell that they end: the last text above the first part.
+    """Return a notebook's lines by the id of their cell, the last text above the first part.
 
     notebook: its name, without ".ipynb". Raises NotebookError if a path names a part that does not exist.
     """

@@ -3,8 +3,8 @@
 Checks call `record`, hints `record_hint`, quizzes `record_quiz`; `course progress` shows `read()`.
 The file survives a crash (it is replaced as a whole) and two kernels at once (each of them reads,
 changes and writes it under a lock). A file may have been edited, truncated or written by a different
-version, so `decode` accepts only what it expects. No function fails because of the file: a note, which the
-caller shows, says what is wrong with it.
+version, so `decode` accepts only what it expects. No function fails because of the file. Instead, a
+note, which the caller shows, says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from helpers.course.workspace import WorkspaceError, find_workspace
 
 LOCK_TIMEOUT_S = 2.0
 MAX_BYTES = 1 << 20
-"""Many times the size of a complete course's file. A larger file is not ours."""
+"""Many times the size of the file of a complete course, so a larger file is not ours."""
 
 NO_LOCKS_HERE = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -168,7 +168,10 @@ def record_quiz(quiz: str, choice: int, correct: bool) -> str:
 
 
 def read() -> Progress:
-    """Return the learner's progress. If the file is unreadable, it is empty and its `note` says so."""
+    """Return the learner's progress.
+
+    If the file is unreadable, the progress is empty and its `note` says so.
+    """
     path = progress_file()
     try:
         if not path.exists():

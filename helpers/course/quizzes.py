@@ -213,7 +213,8 @@ def quiz_widget(quiz: Quiz) -> Any:
     choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "auto"})
     choices.add_class("rr-choices")
     button = widgets.Button(description="Check", tooltip="Check the chosen answer")
-    # Not an HTML widget: JupyterLab opens the links of an output itself, but reloads its page for others.
+    # Use an output, not an HTML widget: JupyterLab opens links of an output in its own window, but a
+    # link in a widget reloads JupyterLab's page.
     feedback = widgets.Output()
 
     def on_check(_: object) -> None:

@@ -1,7 +1,7 @@
-"""`show_me(fn)`: show the reference solution next to one's own, and what the ranks of both did.
+"""`show_me(fn)`: show the reference solution next to your own, and what the ranks of both did.
 
-It is meant for after passing, or for a learner who wants to see the solution: the call is recorded in the
-progress file, like a last hint. If this copy of the course has no solutions, the text says so.
+It is for learners who have passed, or who want to see the solution. The call is recorded in the progress
+file, like a last hint. If this copy of the course has no solutions, the text says so.
 """
 
 from __future__ import annotations

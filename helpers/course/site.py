@@ -31,13 +31,13 @@ _VARIANTS = (
     ("Messages to rank 3 are slow", "Break(4, slow=3)"),
     ("Rank 1 leaves out its send", "Break(4, dropped=(1, 1))"),
 )
-"""What the landing page shows of `break_it`: each is a run of the function at the start of notebook 00."""
+"""The runs of `break_it` on the landing page, each of the function at the start of notebook 00."""
 _NOTEBOOK = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
 
 
 @dataclass(frozen=True)
 class _Page:
-    """One notebook in the list. minutes: for its exercises."""
+    """One notebook in the list. minutes: the minutes of its exercises."""
 
     file: str
     title: str
@@ -51,8 +51,8 @@ def build_site(
 ) -> list[Path]:
     """Write a page for each solved notebook, or those named by number, and index.html. Return the files.
 
-    Exercises appear as stubs, as learners get them. run: run the notebooks first, so that timelines play;
-    otherwise the stored outputs are used, which are still.
+    Exercises appear as stubs, as learners get them. run: run the notebooks first, so that timelines
+    play. Otherwise the stored outputs are used, which do not move.
     """
     out.mkdir(parents=True, exist_ok=True)
     sources = sorted(solutions.glob("*.ipynb"))

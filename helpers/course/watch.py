@@ -28,7 +28,7 @@ LOOK_EVERY_S = 0.3
 def watch(folder: Path) -> None:
     """Check the notebooks saved in a folder until Ctrl-C: print each verdict, and the next exercise."""
     seen = {path: _stamp(path) for path in folder.glob("*.ipynb")}
-    # The current state, because only what is saved from now on counts.
+    # Start from the current state, because only notebooks that are saved from now on are checked.
     before: dict[Path, Mapping[str, str]] = {p: _sources(_answers(p)[1]) for p in seen}
     print(
         f"Watching {folder}: each time you save a notebook, the exercises that you changed are checked. "

@@ -24,7 +24,7 @@ from pathlib import Path
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 
 LOOK = ("--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True")
-"""Options with which JupyterLab's pictures adapt to its theme, and the home page to the progress."""
+"""Options that make JupyterLab's pictures adapt to its theme, and the home page show the progress."""
 
 
 class WorkspaceError(Exception):
@@ -99,7 +99,7 @@ def trusted(notebook: Path) -> bool:
     import nbformat  # imported here, because most commands do not need it
     from nbformat.sign import NotebookNotary
 
-    # Without a signature the picture does not move, but nothing else is lost.
+    # Without a signature the picture does not move, but everything else works.
     with contextlib.suppress(OSError, ValueError, sqlite3.Error):
         notary = NotebookNotary()
         with contextlib.closing(notary.store):
@@ -157,7 +157,7 @@ def cells_of(notebook: str) -> list[Notebook]:
 
 @cache
 def cells_with(notebook: str, pattern: str) -> Mapping[str, str]:
-    """Return cells' ids, at which JupyterLab can open a notebook, by what the pattern's group finds."""
+    """Return ids of cells, at which JupyterLab can open a notebook, by what the pattern's group matches."""
     return {
         found: cell.get("id", "")
         for cell in cells_of(notebook)
@@ -195,11 +195,11 @@ def _move_aside(path: Path) -> Path:
 def set_up_jupyter() -> None:
     """Set up this environment's Jupyter for learners, unless it has been configured differently.
 
-    JupyterLab does not ask newcomers about its news feed, which it would fetch from the network. It saves
-    widgets with their notebook, because yesterday's quiz would otherwise be an error message. Exported
-    pages have quizzes and hints as text. Jupyter servers load `hub`, which does nothing unless it runs on a
-    hub. (Written here and not by pip, which omits such files for a package in editable mode, like this
-    one.)
+    JupyterLab does not ask newcomers about its news feed, which it would fetch from the network.
+    JupyterLab saves widgets with their notebook. Otherwise a quiz would be an error message when the
+    notebook is opened again. Exported pages have quizzes and hints as text. Jupyter servers load `hub`,
+    which does nothing unless it runs on a hub. (Written here and not by pip, which omits such files for
+    a package in editable mode, like this one.)
     """
     etc = Path(sys.prefix, "etc", "jupyter")
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
@@ -208,7 +208,7 @@ def set_up_jupyter() -> None:
     _write_new(Path(sys.prefix, "share", "jupyter", "lab", "settings", "overrides.json"), saved)
     enabled = {"ServerApp": {"jpserver_extensions": {"helpers.course.hub": True}}}
     _write_new(etc / "jupyter_server_config.d" / "real_ranks.json", enabled)
-    # JupyterLab's menu exports by the server's settings, `jupyter nbconvert` by its own.
+    # JupyterLab's menu uses the server's settings for exports, and `jupyter nbconvert` uses its own.
     exported = {"HTMLExporter": {"preprocessors": ["helpers.course.export.PlainWidgets"]}}
     _write_new(etc / "jupyter_server_config.d" / "real_ranks_export.json", exported)
     _write_new(etc / "jupyter_nbconvert_config.json", exported)
@@ -217,6 +217,7 @@ def set_up_jupyter() -> None:
 def _write_new(path: Path, settings: Mapping[str, object]) -> None:
     if path.exists():
         return
-    with contextlib.suppress(OSError):  # no more than a convenience
+    # Ignore errors, because these settings are only a convenience
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")

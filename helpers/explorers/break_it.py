@@ -2,8 +2,8 @@
 
     controls -> broken() on real ranks (in_ranks.py) -> Run -> the player, below the controls
 
-Nothing is simulated: each change runs the function again. What is shown first lacks the last call of the last
-rank, for which the other ranks wait.
+Nothing is simulated: each change runs the function again. At first, the last rank leaves out its last
+call, so the other ranks wait for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Break:
     Args:
         late: A rank that starts late, or -1.
         slow: A rank to which messages take longer, or -1.
-        dropped: (rank, number of its call) that is left out, or NOTHING.
+        dropped: (rank, number of its call) of the call that is left out, or NOTHING.
     """
 
     ranks: int
@@ -53,7 +53,7 @@ class Break:
 
 @dataclass(frozen=True, repr=False)
 class Broken:
-    """A function on ranks, and controls to break it. Without a kernel, the first picture stays."""
+    """A function on ranks, and controls to break it. Without a kernel, only the first picture is shown."""
 
     fn: Callable[..., Any]
     start: Break
@@ -73,7 +73,7 @@ class Broken:
         return timeline(run, title=f"{self.fn.__name__}, {how.ranks} ranks: {how}")
 
     def opening(self, made: Sequence[list[str] | None]) -> Break:
-        """Return the change that is shown first. made: the calls of each rank, unbroken; None: it failed."""
+        """Return the first change to show. made: each rank's calls, or None if the unchanged run failed."""
         calls = made[-1] or ()
         return replace(self.start, dropped=(len(made) - 1, len(calls) - 1) if calls else NOTHING)
 

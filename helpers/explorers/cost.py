@@ -71,7 +71,7 @@ def given() -> dict[str, Any]:
 
 
 def plan(batch: int, microbatch: int, **setting: Any) -> dict[str, Any]:
-    """Return the best layouts, one for each DP x TP x PP, and what training with the best would take."""
+    """Return the best layouts, one for each DP x TP x PP, and the time that training takes with the best."""
     model, cluster = sizes(setting)
     microbatches = (microbatch,) if microbatch else ()
     tried = plans(model, cluster, batch, microbatches)

@@ -40,7 +40,7 @@ _PLACE = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 @dataclass(frozen=True)
 class Control:
-    """One thing to change. options maps shown words to values, for a slider in its order."""
+    """One setting of an explorer. options maps the words that are shown to values, in a slider's order."""
 
     name: str
     words: str
@@ -108,7 +108,8 @@ class Explorer:
 
         Where scripts are removed (on GitHub, or in a notebook that is not trusted), the text remains.
         """
-        # No "<" in the data can end the script element. The modules themselves do not contain "</script".
+        # Escape "<", so that the data cannot end the script element. The modules do not contain
+        # "</script".
         data = json.dumps(self.handed(), separators=(",", ":"), ensure_ascii=False)
         data = data.replace("<", "\\u003c")
         script = "\n".join([source_of(self.module), f"const page = {data};", ""])
@@ -125,7 +126,7 @@ class Explorer:
 
 
 def source_of(module: ModuleType) -> str:
-    """Return the JavaScript of one explorer: the part shared by all, then its own."""
+    """Return the JavaScript of one explorer: first the part that all explorers share, then its own."""
     own = _HERE / f"{module.__name__.rpartition('.')[2]}.js"
     parts = (KEYS, _HERE / "frame.js", own)
     return "\n".join(path.read_text(encoding="utf-8") for path in parts)

@@ -1,4 +1,4 @@
-"""Functions that explorers run on ranks, which import nothing else of the explorers."""
+"""Functions that explorers run on ranks. This file imports nothing else of the explorers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def broken(
     def wrapped(name: str, original: Any) -> Any:
         @functools.wraps(original)
         def call(*given: Any, **named: Any) -> Any:
-            if inside[0]:  # an inner call of one of the learner's calls
+            if inside[0]:  # torch makes this call inside one of the learner's calls.
                 return original(*given, **named)
             peer = next((named[key] for key in ("dst", "group_dst") if key in named), None)
             peer = given[1] if peer is None and "send" in name and len(given) > 1 else peer

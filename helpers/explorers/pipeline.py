@@ -56,10 +56,10 @@ def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[str]:
 
 
 def zero_bubble(stage: int, stages: int, microbatches: int) -> list[str]:
-    """Return 1F1B with backward in two parts: inputs' gradients (I) at once, weights' (W) in idle time.
+    """Return 1F1B with backward in two parts: I (gradients of inputs) at once, W (of weights) in idle time.
 
-    After Qi et al., "Zero Bubble Pipeline Parallelism" (2023), the schedule ZB-H1: stage r delays r of its
-    W, so that no stage holds more than under 1F1B.
+    After Qi et al., "Zero Bubble Pipeline Parallelism" (2023), the schedule ZB-H1: stage r delays r of
+    its W, so that no stage holds more activations than under 1F1B.
     """
     order, waiting = [], 0
     for action in one_f_one_b(stage, stages, microbatches):

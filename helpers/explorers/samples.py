@@ -26,7 +26,7 @@ WORDS = {
 
 
 def given() -> dict[str, Any]:
-    """Return torch's shuffled order for each number of samples, in each epoch."""
+    """Return the order into which torch shuffles each number of samples, in each epoch."""
     shuffled = [
         [_given(samples, 1, 0, True, False, epoch) for samples in range(_MOST + 1)]
         for epoch in range(_EPOCHS)

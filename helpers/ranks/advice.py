@@ -1,4 +1,4 @@
-"""Advice for errors whose own message does not tell a learner what to do: one table.
+"""Return advice on errors whose own message does not tell a learner what to do, from one table.
 
 Most rows are for errors in pasted tutorials, such as GPU code or a second init_process_group.
 """

@@ -6,7 +6,8 @@ time queued for a core. So only a part of each time interval counts:
     max(share of the machine's cores that the ranks used, 1 - share of the interval that they were queued)
 
 A world that sleeps, or computes on an idle machine, is charged in full. A world that exchanges messages
-while others occupy the cores is charged for the time it got. After ten times its budget it ends in any case.
+while others occupy the cores is charged for the time it got. A world ends after ten times its budget
+even if it was hardly charged.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Budget:
 
     @property
     def by_the_clock(self) -> bool:
-        """Whether budget is left. If the wait has ended all the same, the backstop ended it."""
+        """Whether budget is left. If it is, and the wait has ended, the clock's limit ended it."""
         return self._left > 0
 
     @property

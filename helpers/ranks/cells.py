@@ -65,7 +65,7 @@ def _loaded(count: int) -> frozenset[str]:
 
 
 def cell_name(file: str) -> str:
-    """Return "cell [N]", with the number in the cell's margin; for other files the last part of the path."""
+    """Return "cell [N]", with the number in the cell's margin, or the last part of another file's path."""
     shell = ipython()
     number = _numbers_of(shell).get(file)
     if number is not None:
@@ -74,10 +74,10 @@ def cell_name(file: str) -> str:
 
 
 def correct_cell_numbers(shell: Any) -> None:
-    """Correct the number of text that a magic of the last cell has run (%%capture, %%ranks).
+    """Correct the cell number of code that a magic of the last cell has run (%%capture, %%ranks).
 
     Must be called before the next cell with a number runs. IPython (9.18) increments its count before it
-    runs a cell, so it files such text under the next cell's number.
+    runs a cell, so it records such code under the next cell's number.
     """
     numbers, coming = _numbers_of(shell), shell.displayhook.prompt_count
     for file, number in numbers.items():

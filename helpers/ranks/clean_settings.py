@@ -1,4 +1,4 @@
-"""Compute in a kernel as in a grader's process, whatever cells have set.
+"""Run a check in a kernel as in a grader's process, whatever cells have set.
 
 A check draws its cases and computes the expected results in the notebook's process. After a cell's
 `torch.set_grad_enabled(False)` it could not differentiate, and after `torch.set_default_dtype(torch.float64)`
@@ -108,9 +108,10 @@ def without_own_files() -> Iterator[None]:
 
 @contextmanager
 def _place_of(start: _Start) -> Iterator[None]:
-    """Use the environment, folder and path of a kernel's start, so that ranks and jobs inherit them."""
+    """Use the environment, folder and path of the kernel's start, and let ranks and jobs inherit them."""
     environment, path = dict(os.environ), list(sys.path)
-    cwd = os.open(".", os.O_RDONLY)  # It finds the folder even if that is renamed or removed.
+    # The descriptor finds the folder even if the folder is renamed or removed.
+    cwd = os.open(".", os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # The first folder may no longer exist.
             os.chdir(start.cwd)

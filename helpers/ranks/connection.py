@@ -140,7 +140,7 @@ class Connection:
     def _start(self) -> None:
         # A pair has no name, so no other process can connect, and each side sees when the other exits.
         ours, theirs = socket.socketpair()
-        ours.setblocking(True)  # even if a cell has called socket.setdefaulttimeout
+        ours.setblocking(True)  # Block even if a cell has called socket.setdefaulttimeout.
         theirs.setblocking(True)
         self.control = Messages(ours)
         with theirs:
@@ -249,7 +249,10 @@ class Connection:
         return True
 
     def has_ended(self, launch: int, deadline_s: float) -> bool:
-        """Wait for the server to confirm that the ranks of a launch ended. Return False if it does not."""
+        """Wait for the server to confirm that the ranks of a launch ended.
+
+        Return False if it does not confirm in time.
+        """
         try:
             deadline = time.monotonic() + deadline_s
             while time.monotonic() < deadline:
@@ -315,8 +318,8 @@ class Connection:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            # The kernel may take long to free a killed process's memory. There is nothing more to do about
-            # it, and what remains to be closed does not depend on it.
+            # The kernel may take long to free a killed process's memory. Do not wait for that: what
+            # remains to be closed does not depend on it.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5.0)
         self._log.close()

@@ -1,7 +1,7 @@
 """Show a launch in the notebook: a live view while it runs, and its output when it is done.
 
-A Run that is the last value of a cell draws itself. One that is not (`run = launch(f)`) would hide what its
-ranks printed, so each such Run that has output is drawn at the end of the cell.
+A Run that is the last value of a cell draws itself. A Run that is not (`run = launch(f)`) would hide
+what its ranks printed, so it is drawn at the end of the cell if it has output.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ class Display(Quiet):
             return
         if _cell.runs:
             _show_at_cell_end(shell, run)
-        else:  # A widget's callback or a thread: the end of the next cell would be the wrong place.
+        else:
+            # A widget's callback or a thread made the run, so the end of the next cell would be the
+            # wrong place.
             from IPython.display import display
 
             display(run)

@@ -86,8 +86,8 @@ _PEER_DISCONNECTED = re.compile(
 )
 
 
-# Messages of gloo with the same beginning although no peer has exited: a wrong name of a network interface,
-# and a message of a rank to itself.
+# Messages of gloo that begin in the same way although no peer has exited: for a wrong name of a network
+# interface, and for a message that a rank sends to itself.
 _OWN_CAUSE = re.compile(
     "Unable to find (address|interface) for|Pair is not connected", re.IGNORECASE
 )
@@ -99,7 +99,7 @@ def is_consequence(error: RankError) -> bool:
 
 
 def _same_error(one: RankError, other: RankError) -> bool:
-    """Return whether two ranks failed alike: at the same lines, and neither because of the other."""
+    """Return whether two ranks failed at the same lines, and neither of them because of the other."""
     alike = (one.kind, one.frames) == (other.kind, other.frames)
     return alike and is_consequence(one) == is_consequence(other)
 
@@ -163,7 +163,7 @@ class HostLost(RankFailure):
         self.waits = tuple(waits)
 
 
-# Up to 8 ranks get a line each. With more, ranks that do the same share a line.
+# Up to 8 ranks get a line each. If there are more, ranks that do the same share a line.
 _EACH_HAS_A_LINE, _MOST_LINES = 8, 16
 
 
@@ -184,7 +184,7 @@ class Deadlock(RankFailure):
 
 # Quote the clock's time only if it is much longer, because stored outputs must not depend on the machine.
 _MUCH_MORE_S = 10.0
-# What the message begins with if the time was up.
+# The beginning of the message if the time was up.
 TIMED_OUT_AFTER = "timed out after"
 
 
@@ -229,7 +229,10 @@ def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False
 def _wait_lines(
     waits: Sequence[Wait], hosts: Sequence[str], guilty: Sequence[int] = ()
 ) -> list[str]:
-    """Return a line for each rank; if there are many, one for all that do the same, guilty ranks first."""
+    """Return one line per rank, guilty ranks first.
+
+    If there are many ranks, those that do the same share a line.
+    """
     if hosts or len(waits) <= _EACH_HAS_A_LINE:
         return [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
     alike: dict[tuple[bool, str], list[int]] = {}

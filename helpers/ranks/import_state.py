@@ -1,9 +1,9 @@
 """Compare what a program's imports of torch would see with what the rank server's imports saw.
 
-A rank server imports torch, and modules that earlier programs needed, before it forks a rank. Under torchrun
-each process imports for itself: modules then read that process's environment, and copy names that the
-program has replaced in other modules. Programs for which this makes a difference get a rank server of their
-own (`launcher.connect_for`).
+A rank server imports torch, and modules that earlier programs needed, before it forks a rank. Under
+torchrun each process does its own imports. While it imports, a module reads the environment of that
+process, and may copy a name that the program has replaced in a different module. If this makes a
+difference to a program, the program gets its own rank server (`launcher.connect_for`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _NAME = re.compile(rb"(?:PY)?TORCH(?!ELASTIC)[A-Z0-9]*_[A-Z0-9_]+|(?:TRITON|ATEN)_[A-Z0-9_]+")
-# Variables that torch reads only when it needs them, or that a rank reads again: forked ranks see them too.
+# Forked ranks see these variables, because torch reads them only when it needs them, or a rank reads
+# them again.
 _READ_LATER = re.compile(
     rb"TORCH_(?:DISTRIBUTED_DEBUG|GLOO_LAZY_INIT|DISABLE_SHARE_RDZV_TCP_STORE|HOME|EXTENSIONS_DIR"
     rb"|CUDA_ARCH_LIST|NCCL_\w*|FR_\w*)|TORCHINDUCTOR_CACHE_DIR|PYTORCH_(?:CUDA_\w*|NO_CUDA_\w*)"
@@ -97,7 +98,7 @@ def _all_code(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _replaces(code: types.CodeType) -> bool:
-    """Return whether code replaces an attribute and then imports a module of torch, which may copy it."""
+    """Return whether code replaces an attribute, then imports a module of torch that may copy it."""
     replaced = False
     for step in dis.get_instructions(code):
         name = str(step.argval)

@@ -1,4 +1,4 @@
-"""What code in a rank may ask of the machinery around it: `span`, and whether it runs in a rank."""
+"""Functions with which code in a rank uses the engine around it, for example `span` and `inside_rank`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def replacement_reporter() -> Callable[[str], None]:
 
 
 def this_rank() -> object:
-    """Return the object that holds this rank's state, to check later that it still has the same parts."""
+    """Return the object that holds this rank's state.
+
+    Callers check later that it still has the same parts.
+    """
     return _here
 
 
@@ -109,7 +112,7 @@ def refuse_where_ranks_must_not_start() -> None:
             "launch() was called in a child of multiprocessing, which imports the main script again. "
             "Put the call under `if __name__ == '__main__':`."
         )
-    # A kernel is not a worker, whatever its environment says.
+    # A kernel is not a worker, even if its environment has a worker's variables.
     if {"TORCHELASTIC_RUN_ID", "RANK"} <= os.environ.keys() and not in_kernel():
         raise LaunchError("launch() was called in a worker of torchrun, which is already a rank.")
 

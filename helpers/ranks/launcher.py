@@ -131,7 +131,7 @@ def run_on_ranks(
     """Do what `launch` does for checks and graders, but always return the Run.
 
     Args:
-        settings: What this process has set, for the ranks to set too.
+        settings: The settings of this process, which the ranks take over.
         connection: The rank server to use; by default this process's own.
     """
     began = time.monotonic()
@@ -174,7 +174,7 @@ def _late_notes(world: World, options: Options, needs: ImportState) -> tuple[str
 
 
 def import_next_time(world: World, needs: ImportState) -> None:
-    """Ask the server to import what these ranks had to, unless their program must do its own imports."""
+    """Ask the server to import what these ranks imported, unless their program must import by itself."""
     if not needs.in_ranks:
         with suppress(ServerGone):
             world.connection.want(world.imported)
@@ -182,7 +182,7 @@ def import_next_time(world: World, needs: ImportState) -> None:
 
 @contextmanager
 def stop_is_one_line(world_size: int) -> Iterator[None]:
-    """Raise a Stop as Stopped even before there are ranks, for example while the server starts."""
+    """Raise Stopped for a Stop even before the ranks exist, for example while the server starts."""
     try:
         yield
     except Stopped:
@@ -199,7 +199,7 @@ def exclusive_server(connection: Servers, world_size: int, display: Quiet) -> It
         try:
             yield
         except KeyboardInterrupt:
-            display.clear()  # The live view would still show running ranks.
+            display.clear()  # Otherwise the live view would still show running ranks.
             raise Stopped(world_size) from None
 
 
@@ -213,8 +213,8 @@ def execute(
 ) -> RankFailure | None:
     """Start a world's ranks if they are not running, send them their task, and watch them.
 
-    The world has ended when this returns or raises. If it `stays`, it lives on after a success, and after a
-    failure in which ranks only lacked a name.
+    When this returns or raises, the world has ended. If `stays` is True, the world lives on after a
+    success, and after a failure in which ranks only lacked a name.
     """
     well = keeps = False
     try:
@@ -238,7 +238,7 @@ def execute(
 def make_run(
     world: World, failure: RankFailure | None, seconds: float, notes: tuple[str, ...]
 ) -> Run:
-    """Make a Run from a world whose ranks have answered or that has ended."""
+    """Make a Run from a world that has ended, or whose ranks have all answered."""
     world.read_logs()
     run = Run(
         world.options.world_size,

@@ -96,7 +96,8 @@ class _Live:
     """The ranks that live on between the cells of this kernel, if there are any.
 
     Attributes:
-        files: The time of the last change of each learner's module when these ranks could first import it.
+        files: When each of the learner's modules had last changed, as of the moment when these ranks
+        could first import it.
         defined: The names that cells have defined on these ranks, each with the last cell that did.
         lost: The same for ranks that have ended.
     """
@@ -160,7 +161,7 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
             f"--where {asked.where}: the notebook has no hosts with this name. "
             f'Write {name} = hosts("tcp://SCHEDULER:8786") in a cell before{use}.'
         )
-    where.open()  # They stay open, because their ranks live on.
+    where.open()  # The hosts stay open, because their ranks live on.
     with where:
         return run_cell(asked, source, file, names)
 
@@ -173,7 +174,10 @@ def _lines_above(shell: Any, cell: str) -> int:
 
 
 def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
-    """Return an error that locates a syntax error; IPython would show the engine's lines that compiled it."""
+    """Return an error that locates a syntax error.
+
+    IPython's own would show the lines of the engine that compiled the cell.
+    """
     if error.msg == "'return' outside function":
         return LaunchError(
             f"`return` (line {error.lineno}) is outside a function. A %%ranks cell returns its last "
@@ -316,7 +320,7 @@ def end_live_world(because: str) -> None:
         if not _live.world.ended:
             _live.world.end()
         _live.files = {}
-        _live.world = None  # Last, so that a Stop in between still finds the world.
+        _live.world = None  # This comes last, so that a Stop before it still finds the world.
 
 
 def _parse(line: str) -> _Asked:
@@ -355,7 +359,8 @@ def register(shell: Any) -> None:
     # IPython calls this magic if there is anything above `%%ranks` in a cell, even a comment.
     shell.register_magic_function(_not_first, magic_kind="line", magic_name="%ranks")
     if in_kernel():
-        importlib.import_module("numpy.random")  # Follow its state before a cell can seed it.
+        # Follow the generator's state before a cell can seed it.
+        importlib.import_module("numpy.random")
         follow()
         remember_imports()
         remember_start()
@@ -375,7 +380,7 @@ def _not_first(line: str) -> None:
 
 
 def _after_a_cell(result: Any) -> None:
-    # The error holds only the exit codes. The reason is in the output of the processes.
+    # The error contains only the exit codes. The reason is in the processes' output.
     error = type(result.error_in_exec)
     if (error.__module__, error.__name__) == (
         "torch.multiprocessing.spawn",

@@ -69,7 +69,8 @@ class Messages:
                 return []
         try:
             data = self._read()
-        except ConnectionError:  # A reset: the other end closed without reading all that we sent.
+        except ConnectionError:
+            # A reset means that the other end closed without reading all that we sent.
             data = b""
         if not data:
             raise EOFError("the other end has disconnected")

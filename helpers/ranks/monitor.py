@@ -27,7 +27,8 @@ from helpers.trace.mismatch import mismatch_in
 
 # How long the other ranks may continue after a failure, to report their own errors.
 GRACE_S = 1.0
-# The same while rank 0 still asks the others one by one in monitored_barrier, which names the missing ranks.
+# The same while rank 0 is in monitored_barrier: it still asks the others one by one, to name the missing
+# ranks.
 GRACE_MONITORED_S = 3.0
 # How long ranks have to report where they are when their time is up.
 _LAST_WORDS_S = 0.5
@@ -97,7 +98,7 @@ def _grace(world: World) -> float:
 
 
 def _others_wait(world: World) -> bool:
-    """Return whether all unfinished ranks have been blocked in a call for 150 ms: nothing will end it."""
+    """Return whether all unfinished ranks have been blocked in a call for 150 ms, so none will continue."""
     long_ago = time.monotonic_ns() - 150_000_000
     return all(
         event is not None and event.start_ns < long_ago and not _is_monitored(event)
@@ -121,7 +122,7 @@ _ADVICE = {
 
 def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
     """Return the root cause of a world that failed, or None if it succeeded."""
-    world.read_logs()  # They contain the call that a dead rank was in.
+    world.read_logs()  # The records contain the call that a dead rank was in.
     errors = sorted(
         (member.error for member in world.members if member.error is not None),
         key=lambda error: error.when_ns,
@@ -144,7 +145,7 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
 
 
 def _lowest_first_where_alike(errors: list[RankError]) -> list[RankError]:
-    """Put the lowest of the ranks that failed like the first one in front: their order is random."""
+    """Move the lowest of the ranks that failed alike to the front. The order of their failures is random."""
     if errors:
         alike = [e for e in errors if (e.kind, e.frames) == (errors[0].kind, errors[0].frames)]
         first = min(alike, key=lambda error: error.rank)

@@ -53,7 +53,8 @@ def use_temp(folder: str) -> None:
     if folder:
         Path(folder).mkdir(exist_ok=True)
         os.environ["TMPDIR"] = folder
-    tempfile.tempdir = None  # Python looks again: TMPDIR may differ from the server's.
+    # Make Python look for the folder again, because TMPDIR may differ from the server's.
+    tempfile.tempdir = None
 
 
 def seed_like_a_new_process() -> None:
@@ -82,7 +83,8 @@ def forget_the_servers_end() -> None:
         atexit.register(logging.shutdown)
     if (util := sys.modules.get("multiprocessing.util")) is not None:
         atexit.register(util._exit_function)
-    # Keep the old registry: to free it would copy each memory page that holds one of its entries.
+    # Keep the old registry, because freeing it would copy each memory page that holds one of its
+    # entries.
     finalize: Any = weakref.finalize
     _OF_THE_SERVER.append(finalize._registry)
     finalize._registry = {}
@@ -91,7 +93,7 @@ def forget_the_servers_end() -> None:
 def join_threads() -> None:
     """Wait for threads that are not daemons, as Python does when its main program has ended."""
     for call in reversed(getattr(threading, "_threading_atexits", ())):
-        call()  # The threads of a pool wait until this tells them to exit.
+        call()  # The threads of a pool wait until this callback tells them to exit.
     threading.__dict__.get("_threading_atexits", []).clear()
     own = threading.current_thread()
     while left := [t for t in threading.enumerate() if t is not own and not t.daemon]:
@@ -108,7 +110,7 @@ def end_as_a_process_does() -> None:
 
 @contextmanager
 def leaving_well_is_returning() -> Iterator[None]:
-    """Treat sys.exit() and sys.exit(0) as a return without a value, as a process's parent would."""
+    """Treat sys.exit() and sys.exit(0) as a return without a value, because both end a process with 0."""
     try:
         yield
     except SystemExit as leave:

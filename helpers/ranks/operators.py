@@ -15,7 +15,8 @@ _OF_AN_OPERATOR = ("_abstract_fn", "_setup_context_fn", "_backward_fn", "_vmap_f
 def describe_operator(op: Any) -> dict[str, Any]:
     """Return what an operator was made from, and everything that was registered for it."""
     parts = {part: vars(op)[part] for part in _OF_AN_OPERATOR}
-    # `_backend_fns` holds them inside torch's own wrappers, which refer to the operator.
+    # Not from `_backend_fns`, which holds them inside torch's own wrappers, and those refer to the
+    # operator.
     kernels = {kind: _unwrapped(fn) for kind, fn in op._backend_fns.items()}
     dispatch = dict(op._torch_dispatch_fns)
     autocast = dict(op._autocast_dtype)

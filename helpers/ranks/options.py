@@ -1,9 +1,9 @@
-"""The options of a launch, each of them one field here, passed from `launch` to the rank.
+"""The options of a launch. Each is one field here, and is passed from `launch` to the rank.
 
 launch(...) -> Options -> World -> Task -> rank
 
-A `Task` is pickled, because it goes from the launcher to processes that exist to obey it. Data from ranks is
-never unpickled.
+A `Task` may be pickled, because it goes from the launcher to processes that only exist to run it. Data
+from ranks is never unpickled.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Options:
 
     Attributes:
         watched: Records also contain values of the calls' tensors, for a reader who steps through the run.
-        others_go_on: A rank that fails or dies does not end the others. A rank that is done leaves, as under
-            torchrun.
+        others_go_on: A rank that fails or dies does not end the others. A rank whose function has
+            returned exits at once, as under torchrun.
         imagined: 0, or the size of an imagined world of which each process is one rank.
-        own_temp: Files of ranks in the temp directory are removed when the ranks end, so that each case of a
-            check finds what the first one found. Under `launch` they are kept, as under torchrun, because one
-            cell may save a file that another loads.
+        own_temp: Files of ranks in the temp directory are removed when the ranks end, so that each case
+            of a check starts with the same files. Under `launch` they are kept, as under torchrun,
+            because one cell may save a file that another loads.
     """
 
     world_size: int = 2

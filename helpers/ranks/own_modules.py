@@ -33,7 +33,8 @@ _MOST_PARTS, _MOST_LEVELS = 2_000, 40
 _NOTHING = object()
 # module -> the values of its names after its import
 _IMPORTED: dict[str, dict[str, Any]] = {}
-# module -> when its file had last changed at its import, in nanoseconds; and which change was reported
+# module -> when its file had last changed before its import, in nanoseconds; and which change was
+# reported
 _CHANGED_AT: dict[str, int] = {}
 _REPORTED: dict[str, int] = {}
 

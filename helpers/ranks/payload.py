@@ -1,7 +1,7 @@
 """The learner's function and its arguments, pickled by value for the ranks.
 
-Pickle (cloudpickle) is safe in this direction: the objects are the launcher's own, and their readers exist to
-run them. Data from ranks is never unpickled (`wire.py`).
+Pickle (cloudpickle) is safe in this direction: the objects are the launcher's own, and the ranks that
+read them only exist to run them. Data from ranks is never unpickled (`wire.py`).
 """
 
 from __future__ import annotations

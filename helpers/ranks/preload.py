@@ -39,7 +39,7 @@ PRELOAD = (
 
 @dataclass
 class _Importer:
-    """Whether the modules are imported, and by this process itself; and whether torch is set up for ranks."""
+    """Whether the modules are imported, whether by this process itself, and whether torch is set up."""
 
     has_imported: bool = False
     is_here: bool = False
@@ -47,7 +47,8 @@ class _Importer:
 
 
 _importer = _Importer()
-# Process ids cannot tell: in their own namespaces, a sandbox's template and its servers are all process 1.
+# Process ids do not show it, because a sandbox's template and its servers are all process 1 of their own
+# namespaces.
 os.register_at_fork(after_in_child=lambda: setattr(_importer, "is_here", False))
 
 _NEEDED = (
@@ -57,8 +58,9 @@ _NEEDED = (
     "helpers.ranks.worker",
     "helpers.trace.recorder",
     "helpers.trace.log",
-    "resource",  # Otherwise each rank imports it at its start,
-    "torch.utils.serialization.config",  # and this one at its first storage.
+    "resource",  # Otherwise each rank imports it at its start.
+    # Otherwise each rank imports it when it makes its first storage.
+    "torch.utils.serialization.config",
 )
 
 _HUGE = 2 << 20
@@ -66,7 +68,7 @@ _MADV_COLLAPSE = 25
 
 
 def import_all(more: Sequence[str] = ()) -> None:
-    """Import what every rank needs, and `more`, so that no rank has to; set torch up for ranks."""
+    """Import `more` and what every rank needs, so that no rank has to, and set torch up for ranks."""
     if _importer.is_server:
         return  # The process that forked this one has done it.
     if not _importer.has_imported:
@@ -123,7 +125,8 @@ def _into_huge_pages() -> None:
     frees as few. A rank that writes splits its own view of such a page and copies 4 kB, as before.
     """
     if not _importer.is_here:
-        return  # The memory is shared with the process that forked this one: all of it would be copied.
+        # The memory is shared with the process that forked this one, so all of it would be copied.
+        return
     if not (maps := Path("/proc/self/maps")).exists():
         return
     madvise = ctypes.CDLL(None).madvise

@@ -26,7 +26,7 @@ from helpers.ranks.threads import (
     times_of,
 )
 
-# Processes started by a rank that never act by themselves.
+# Programs that a rank may start, and that never send a message or a signal by themselves.
 _HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
 _MOST_PROCESSES = 1000
 # How long a process has run and queued, as `times_of` returns it.
@@ -119,7 +119,7 @@ class HereView:
 
     @property
     def left_may_act(self) -> bool:
-        """Whether the server adopted such a process, recognized by its session: it is still the rank's."""
+        """Whether the server adopted such a process, which still has the session of its rank."""
         pids = {rank.pid for rank in self.ranks.values()}
         adopted = set(living_children(self.server)) - pids
         return any(_session(pid) in pids and _may_act(pid) for pid in adopted)
@@ -180,7 +180,7 @@ def _observed(shown: Shown, table: Sequence[Sequence[str]]) -> Observed:
 
 
 def times_of_all(pids: Iterable[int]) -> dict[int, Times]:
-    """Return `times_of` for processes and all their descendants, by process id; gloo's own kept apart."""
+    """Return `times_of` for processes and their descendants, by process id, with gloo's part separate."""
     found = [pid for pid in pids if pid]
     for pid in found:  # The list grows during the loop, so children of children are found too.
         if len(found) < _MOST_PROCESSES:

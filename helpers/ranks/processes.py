@@ -21,7 +21,7 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _FAMILY_S, _EMPTY_LOOKS = 10.0, 3
 _TRACKERS_S, _EXEC_S = 8.0, 0.5
-# Opened before any fork: a new rank, or a program before its exec, must not load a library.
+# Open it before any fork, because a new rank, or a program before its exec, must not load a library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -36,7 +36,8 @@ def prctl(option: int, *arguments: Any) -> None:
 def end_with_parent(number: int = signal.SIGKILL) -> None:
     """Ask the kernel to send this process a signal when its parent ends (on Linux).
 
-    This does not work if the parent has already ended, and is lost when the process changes its user.
+    This has no effect if the parent has already ended, and the kernel forgets it when the process
+    changes its user.
     """
     if sys.platform == "linux":
         prctl(_PDEATHSIG, number)
@@ -86,8 +87,8 @@ def end(pid: int) -> None:
 def end_orphan(pid: int, spared: int = 0) -> None:
     """Kill an adopted child and its process group, unless the group is our own or `spared`.
 
-    The kernel signals a whole group at once, including a process that is being forked into it. Killed one
-    by one, processes that fork forever could be faster.
+    The kernel signals a whole group at once, including a process that is being forked into it. If
+    processes that fork forever were killed one by one, they could fork faster.
     """
     with suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid)
@@ -136,7 +137,7 @@ def _members(leaders: Collection[int], others: Collection[int]) -> dict[int, int
     """Return the group of each process that descends from these leaders or was adopted by this process."""
     if not leaders:
         return {}
-    # In this order, because a leader that ends meanwhile leaves its children to this process.
+    # Look in this order, because a leader that ends meanwhile leaves its children to this process.
     below = [pid for leader in leaders for pid in family(leader)]
     adopted = [pid for pid in children_of(os.getpid()) if pid not in others]
     below += [pid for root in adopted for pid in family(root)]

@@ -43,7 +43,7 @@ def empty(folder: Path, keep: Path | None = None) -> None:
 
 def _entries(folder: Path) -> list[Path]:
     with suppress(OSError):
-        folder.chmod(0o700)  # Its owner may have removed the permissions.
+        folder.chmod(0o700)  # The learner's code may have removed the permissions.
     with suppress(OSError):
         return [folder / name for name in os.listdir(folder)]
     return []

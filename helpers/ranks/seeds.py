@@ -44,7 +44,7 @@ class _Followed:
 
 
 def _is_reached(before: _Words, now: _Words) -> bool:
-    """Return whether a Mersenne Twister gets from one block of words to another by drawing."""
+    """Return whether draws alone lead a Mersenne Twister from one block of words to another."""
     twister = random.Random()
     twister.setstate((3, (*before, _WORDS), None))
     for _ in range(_MOST_BLOCKS):

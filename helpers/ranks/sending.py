@@ -40,7 +40,8 @@ from cloudpickle.cloudpickle import (
 from helpers.ranks.cells import Source, cell_name
 from helpers.ranks.operators import describe_operator, make_operator
 
-# Names that a script's functions may read in their `__main__`; a notebook's has no file.
+# Names that functions of a script may read in `__main__`. The `__main__` of a notebook has no
+# `__file__`.
 _OF_MAIN = ("__file__", "__package__")
 
 
@@ -113,7 +114,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         return super()._function_getnewargs(func)
 
     def _in_main(self, obj: Any, reduced: Any) -> Any:
-        """Make the rank put an object that `__main__` names under the same name into its `__main__`.
+        """Make the rank store an object of `__main__` under the same name in its own `__main__`.
 
         Otherwise pickle could not find it there, for example in `torch.save(Net())`, in
         `all_gather_object(out, Foo())`, or in a Pool within the rank.
@@ -129,7 +130,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         return make, args, (name, state), None, None, _SET_IN_MAIN[setter]
 
     def _note_source(self, file: str) -> None:
-        # Only entries of cells have no modification time. Files can be read where the rank is.
+        # Only cells have entries without a modification time. A rank can read files itself.
         entry = linecache.cache.get(file)
         if file not in self.sources and entry is not None and len(entry) == 4 and entry[1] is None:
             self.sources[file] = Source(cell_name(file), "".join(entry[2]))
@@ -138,14 +139,15 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 def _once(reduced: Any) -> Any:
     """Make a class on the rank without running the code of its metaclass and bases for new classes.
 
-    That code has run in the kernel, and what it registered there is sent too. Run a second time, it would
-    find each class already registered: by its own entry, or because cloudpickle makes a class twice if its
-    register refers to it.
+    That code has run in the kernel, and what it registered there is sent too. If it ran a second time,
+    it would find each class already registered: by its own entry, or because cloudpickle makes a class
+    twice if the register of classes refers to it.
     """
     if not isinstance(reduced, tuple) or reduced[0] is not _make_skeleton_class:
         return reduced
     kind, name, bases, kwargs, tracker, _ = reduced[1]
-    # A metaclass from a library or from C (ABCMeta, torch's own) may have to run, so its own part does.
+    # The part of a metaclass that comes from a library or from C (ABCMeta, torch's own) may have to run,
+    # so it does.
     of_library = next(part for part in kind.__mro__ if not _is_by_value(part))
     resolved = types.resolve_bases(bases)
     hooked = [
@@ -394,7 +396,7 @@ def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shared_storage(where: tuple[str, tuple[int, int], int], dtype: Any, copy: Any) -> Any:
-    """Map the launching process's memory, or make a copy if that cannot be reached."""
+    """Map the launching process's memory, or make a copy if that memory cannot be reached."""
     import torch
 
     path, file, size = where
@@ -449,7 +451,7 @@ def _new_class(
     tracker: str,
     hooked: Sequence[type],
 ) -> Any:
-    """Make an empty class as `of_library` does, for a metaclass derived from it."""
+    """Make an empty class by `of_library`, from which the class's metaclass is derived."""
     resolved = types.resolve_bases(bases)
     body = {sys.intern(key): value for key, value in kwargs.items()}
     if resolved is not bases:
@@ -464,7 +466,8 @@ def _new_class(
 @contextmanager
 def _without_hooks(hooked: Sequence[type]) -> Iterator[None]:
     """Make `__init_subclass__` of some classes do nothing but call the next one."""
-    # A class whose attributes refer to its subclasses is still empty when those are made.
+    # If the attributes of a class refer to its subclasses, the class is still empty when the subclasses
+    # are made.
     has_it = [owner for owner in hooked if "__init_subclass__" in vars(owner)]
     own = [(owner, vars(owner)["__init_subclass__"]) for owner in has_it]
     try:
@@ -481,7 +484,7 @@ def _next_hook_of(owner: Any) -> Any:
 
 
 def _set_class_state(made: type, state: tuple[dict[str, Any], Any]) -> None:
-    """Set the attributes of a class as its body does, bypassing a metaclass that forbids to set them."""
+    """Set the attributes of a class as its body does, even if its metaclass forbids setting them."""
     attributes, _ = state
     for name, value in attributes.items():
         if name != "_abc_impl":

@@ -64,7 +64,7 @@ def main(
         pass
     finally:
         server.end_all()
-        remove_tree(Path(folder))  # The launcher may have died before it could.
+        remove_tree(Path(folder))  # The launcher may have died before it could remove the folder.
 
 
 @dataclass
@@ -84,7 +84,7 @@ class _Server:
 
     def warm_up(self) -> None:
         """Import what every rank needs, then report that the server is ready."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ranks can send any signal.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ignore signals, because ranks can send any.
         # `site.Spawned` blocks SIGINT until this line, so that a Stop cannot end the server before it
         # ignores the signal.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -144,7 +144,8 @@ class _Server:
     def _port_of(self, launch: int) -> int:
         """Return the port at which the ranks of a launch may open a store, held as in `ports.held_port`.
 
-        The server chooses it because in a sandbox the launcher's ports belong to a different network.
+        The server chooses the port, because in a sandbox the launcher's ports belong to a different
+        network.
         """
         if launch not in self.ports:
             held = self.ports[launch] = socket.socket()
@@ -220,7 +221,7 @@ class _Server:
             folder, emptied = self.own
             for each in emptied:
                 empty(Path(each), keep=Path(folder))
-                Path(folder).mkdir(exist_ok=True)  # A rank may have put something else there.
+                Path(folder).mkdir(exist_ok=True)  # A rank may have replaced the file.
 
     def end_all(self) -> None:
         end_groups(self.ranks)
@@ -232,7 +233,8 @@ class _Server:
 
     def _end_orphans(self) -> None:
         """End processes that became our children because the rank that made them has ended."""
-        if os.getpid() == 1 and not self.ranks:  # Alone in a sandbox: kill everything else.
+        # This process is the first of its sandbox: kill everything else in it.
+        if os.getpid() == 1 and not self.ranks:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
         give_up = time.monotonic() + _ORPHANS_S

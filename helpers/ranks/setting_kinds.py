@@ -41,7 +41,7 @@ def _deterministic() -> tuple[bool, bool]:
     )
 
 
-# The filters of Python, IPython and what was imported until now. A new process has its own.
+# The filters set by Python, IPython and the modules imported so far. A new process sets them itself.
 _FILTERS = list(warnings.filters)
 
 
@@ -64,7 +64,7 @@ def _set_filters(filters: list[Any]) -> None:
 
 
 def own_loggers() -> Iterator[tuple[str, logging.Logger]]:
-    """Yield the root logger and those not of a library, because ranks import libraries themselves."""
+    """Yield the root logger and all loggers that belong to no library. Ranks import libraries themselves."""
     for name, logger in {"": logging.root, **logging.root.manager.loggerDict}.items():
         library = sys.modules.get(name.partition(".")[0]) if name else None
         is_installed = "site-packages" in str(getattr(library, "__file__", None))
@@ -77,7 +77,7 @@ _HANDLERS = tuple(logging.root.handlers)
 
 
 def _logging() -> tuple[dict[str, int], list[tuple[str | None, str | None]]]:
-    """Return the levels, and the formats with which `basicConfig` has made the root logger write."""
+    """Return the levels of loggers, and the formats that `basicConfig` has set for the root logger."""
     formats = []
     for handler in logging.root.handlers:
         if type(handler) is logging.StreamHandler and handler not in _HANDLERS:
@@ -120,7 +120,7 @@ SETTINGS = (
         lambda: dict(vars(torch_here()._tensor_str.PRINT_OPTS)),
         lambda value: vars(torch_here()._tensor_str.PRINT_OPTS).update(value),
     ),
-    # Unpickling an operator makes it.
+    # Unpickling an operator defines it on the rank.
     Setting("operators", own_operators, lambda _: None, frozenset({"custom_op"})),
     Setting("warnings", _filters, _add_filters, frozenset({"filterwarnings", "simplefilter"})),
     Setting("logging", _logging, _set_logging, frozenset({"basicConfig", "setLevel"})),

@@ -59,7 +59,7 @@ class _Scope:
 
 
 def _open_contexts() -> Iterator[str]:
-    """Yield the names of `with` blocks around a launch that hold only in this process.
+    """Yield the names of `with` blocks around a launch whose effect ends at this process.
 
     `no_grad` is in SETTINGS, and the context of a device is the default device.
     """
@@ -81,7 +81,7 @@ def _open_contexts() -> Iterator[str]:
 def _scan(text: str) -> tuple[_Scope, Mapping[str, _Scope]]:
     """Read what a cell may set: the cell's own code, and each function that it defines, by name.
 
-    Functions are kept apart because they may never be called. Never raises, because a cell may hold any text.
+    Functions are kept apart because they may never be called. Never raises, whatever text the cell contains.
     """
     try:
         tree = ast.parse(text)
@@ -92,7 +92,7 @@ def _scan(text: str) -> tuple[_Scope, Mapping[str, _Scope]]:
 
 
 def _scope(body: Iterable[ast.stmt]) -> _Scope:
-    """Read what these statements set themselves, without the functions that they define."""
+    """Read what these statements set, but not what the functions set that they define."""
     names: set[str] = set()
     calls: set[str] = set()
     waiting: list[ast.AST] = list(body)
@@ -126,7 +126,7 @@ def _within(owner: Any, path: str) -> Any:
     for part in path.split("."):
         try:
             owner = getattr(owner, part)
-        except Exception:  # It does not exist, or torch refuses to read it.
+        except Exception:  # The setting does not exist, or torch refuses to read it.
             return _NOTHING
     return owner
 
@@ -162,7 +162,8 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried
         run |= functions[name]
     words = {name.rpartition(".")[2] for name in run.calls}
     unread = [*(f"{word}()" for word in sorted(NOT_CARRIED & words)), *_open_contexts()]
-    # A function of the learner's own module may make any of its calls, so all their settings are read.
+    # A function of the learner's own module may make any of the module's calls, so all settings that
+    # these can change are read.
     for top, defined in map(_scan, own_modules.sources()):
         for scope in (top, *defined.values()):
             words |= {name.rpartition(".")[2] for name in scope.calls}
@@ -192,7 +193,7 @@ def _called(name: str, namespace: Mapping[str, Any]) -> Any:
 def news(settings: Carried) -> tuple[str, ...]:
     """Return a note about settings that could not be sent, for those not yet reported."""
     new = [name for name in settings.unsent if name not in _TOLD]
-    _TOLD.intersection_update(settings.unsent)  # Report a setting again if it is made again later.
+    _TOLD.intersection_update(settings.unsent)  # If a setting is made again later, report it again.
     _TOLD.update(new)
     return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 

@@ -43,9 +43,9 @@ class Spawned(subprocess.Popen[bytes]):
     """A rank server that was started as a program. It leads its own session."""
 
     def __init__(self, program: str, log: IO[bytes], **options: Any) -> None:
-        # A Stop goes to the kernel's whole process group, and would end the new process until that has
-        # its own session, because Python first restores the default handlers. So it starts with SIGINT
-        # blocked, and unblocks it once it ignores it (`_Server.warm_up`).
+        # A Stop goes to the kernel's whole process group. It would end the new process, which has no
+        # session of its own yet and starts with Python's default handlers. So the process starts with
+        # SIGINT blocked, and unblocks it when it ignores it (`_Server.warm_up`).
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             # -P: a timeit.py or json.py in the learner's folder must not replace Python's own.
@@ -75,7 +75,8 @@ class Forked:
         if self._code is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # A cell has waited for it, so its exit code is lost.
+            except ChildProcessError:
+                # A cell has already waited for this process, so its exit code is lost.
                 self._code = -1
             else:
                 self._code = os.waitstatus_to_exitcode(status) if pid else None
@@ -102,7 +103,7 @@ def server_program(site: Site, control: int, method: str) -> str:
 
 
 class Site(Protocol):
-    """A place for one rank server.
+    """The folders and limits for one rank server, and the way to start it.
 
     Attributes:
         root: The folder in which the server finds `helpers`, as the server sees it.
@@ -137,7 +138,7 @@ class Site(Protocol):
         """Return the launcher's number for the process that the server calls `pid`; 0 if there is none."""
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        """Return which variables ranks must have in addition to their server's, and which they must not.
+        """Return the variables that ranks must have besides those of their server, and those to remove.
 
         A process that the notebook started now would inherit os.environ as cells have left it, but the
         server was started earlier.

@@ -1,4 +1,4 @@
-"""Report where a rank is when its launcher asks, and which threads do nothing that others could wait for.
+"""Report where a rank is when its launcher asks, and for which of its threads no rank can be waiting.
 
 The thread that listens to the launcher runs this in the rank, whatever the other threads do.
 """
@@ -34,7 +34,8 @@ RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_
 # five minutes, torch's default for a store.
 SOON_S = 300.0
 
-# Attributes that may be read of plain values and of `_MODULES`. `set` is excluded: it wakes waiting threads.
+# Attributes of plain values and of `_MODULES` that may be read. `set` is excluded, because it wakes
+# waiting threads.
 _ATTRIBUTES = frozenset(
     """
     sleep time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time strftime
@@ -132,8 +133,8 @@ class Status:
         named: The members of the group that it makes.
         keys: The keys of a store that it waits for.
         asleep: The main thread is in an event loop that only the rank's own threads can wake.
-        others: Name and line of its other threads that are in the learner's code.
-        idle: Its threads that do nothing another rank could wait for, by their ids inside the rank.
+        others: The names and lines of its other threads that are in the learner's code.
+        idle: The threads for which no other rank can be waiting, by their ids inside the rank.
         alarm: A signal will reach it when its timer expires.
         child: A call that one of its processes is in.
     """
@@ -234,11 +235,12 @@ def _gives_up_soon(given: Mapping[str, Any]) -> bool:
 
 
 def _threads_that_pass_time() -> list[int]:
-    """Return the native ids of Python threads that cannot do anything another rank waits for.
+    """Return the native ids of Python threads for which no other rank can be waiting.
 
-    A thread that sleeps and reads a list, forever, would hide each deadlock, because it can always continue.
-    A thread is only included if it handles nothing but plain values, in ways known to be harmless, and if
-    no thread waits for its end. Otherwise the launch's budget decides.
+    For example, a thread that sleeps and reads a list in an endless loop can always continue, so it
+    would hide each deadlock. A thread is included only if it handles nothing but plain values, uses only
+    operations that are known to be harmless, and no thread waits for its end. Otherwise the launch's
+    budget decides.
     """
     frames = sys._current_frames()
     joined = set(_joined(frames.values()))
@@ -283,7 +285,7 @@ def _only_passes_time(frame: FrameType | None) -> bool:
 
 
 def _harmless(code: CodeType, scope: Mapping[str, Any], seen: set[int]) -> bool:
-    """Return whether code cannot wake another thread or rank, if its parameters are plain values.
+    """Return whether code with plain values as its parameters can wake no other thread or rank.
 
     scope: the values of its other names. seen: the functions that have been checked already.
     """
@@ -304,13 +306,13 @@ def _harmless(code: CodeType, scope: Mapping[str, Any], seen: set[int]) -> bool:
 
 
 def _harmless_name(name: str, scope: Mapping[str, Any], code: CodeType, seen: set[int]) -> bool:
-    if name not in scope:  # Not defined yet: it will get a plain value.
+    if name not in scope:  # The variable is not defined yet and will get a plain value.
         return name in _BUILTINS or not hasattr(builtins, name)
     return _plain([scope[name]], code, seen)
 
 
 def _plain(values: list[Any], code: CodeType, seen: set[int]) -> bool:
-    """Return whether nothing that `code` does with these values and their contents can wake others."""
+    """Return whether `code` cannot wake others by anything that it does with these values."""
     for count, value in enumerate(values):  # The list grows during the loop.
         kind = type(value)
         if kind in _ATOMS or kind is threading.Event:

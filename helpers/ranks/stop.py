@@ -36,7 +36,8 @@ class _Counting:
 class _Thread(threading.local):
     """What a thread knows of presses.
 
-    seen: their count when its launch began; None outside a launch, or once that was stopped.
+    seen: the number of presses when its launch began; None outside a launch, or when that launch was
+    stopped.
     """
 
     seen: int | None = None

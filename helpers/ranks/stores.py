@@ -2,11 +2,12 @@
 
 A rank's default group meets at a `FileStore`, which is faster to join than torchrun's `TCPStore`. If learners
 use that store themselves, the two differ (torch 2.13): a `FileStore` raises a plain RuntimeError in place of
-a DistStoreError, and up to a second late, because it counts whole seconds. So Python calls on that one store
-are made to behave like a `TCPStore`'s. Calls from C++, including gloo's, and a learner's own `FileStore` are
-unchanged.
+a DistStoreError, and up to a second late, because it counts whole seconds. So Python's calls on the
+default group's store are changed to behave like calls on a `TCPStore`. Calls from C++, including gloo's,
+and a learner's own `FileStore` are unchanged.
 
-While a rank waits, its launcher reads from the frame of `_wait` what it waits for: see `wait_of`.
+While a rank waits, its status thread reads from the frame of `_wait` which keys the rank waits for: see
+`wait_of`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from msgspec import Meta
 
 from helpers.trace.frames import clipped, is_ours
 
-# From a call's arguments: the keys that it waits for, and how long.
+# Functions from a call's arguments to the keys that it waits for, and to how long it waits.
 _Given = Callable[..., tuple[list[str], timedelta]]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.02
 _MAX_NAME, _MAX_KEYS = 80, 8

@@ -19,7 +19,8 @@ from pathlib import Path
 FOREVER = float("inf")
 # gloo's name for the thread that checks its connections every 10 ms, as long as the process lives.
 GLOO_LOOP = "gloo_tcp_loop"
-# Its arguments for the wait: 64 events, 10 ms. Before torch 2.12 the thread has no name of its own.
+# The arguments of its wait: 64 events, 10 ms. They identify the thread before torch 2.12, where it has
+# no name.
 _GLOOS_EPOLL = [64, 10]
 # RPC's name for the thread that checks whether a message has arrived. It never sleeps.
 RPC_LOOP = "TP_SHM_reactor"
@@ -75,8 +76,8 @@ class Thread:
         ends_in_s: The wait ends by itself after at most this many seconds; FOREVER if never.
         private: Only a thread of the same process or of its descendants can wake it.
         fd: The descriptor from which it receives.
-        ran_ms: How long it has run. Only for RPC_LOOP, which on a machine with many cores never gives up the
-            processor.
+        ran_ms: How long it has run. This is read only for RPC_LOOP, which on a machine with many cores
+            never gives up the processor.
     """
 
     id: int
@@ -106,7 +107,8 @@ def threads_of(pid: int) -> list[Thread]:
 def times_of(pid: int, apart: str = "") -> tuple[int, int, int]:
     """Return how long a process's threads have run, and how long they were queued for a core, in ns.
 
-    The last number is the queueing time of the threads called `apart`, which the number before it excludes.
+    The last number is the queueing time of the threads called `apart`, which is not part of the second
+    number.
     """
     ran = queued = queued_apart = 0
     with contextlib.suppress(OSError):
@@ -159,7 +161,7 @@ def _thread(pid: int, tid: int) -> Thread:
 
 
 def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
-    """Return after how many seconds at most a wait ends, and whether only the process can end it."""
+    """Return in how many seconds a wait ends at the latest, and whether only the process can end it."""
     if call == "futex":
         private = bool(args[1] & _FUTEX_PRIVATE)
         kind = args[1] & 127
@@ -186,8 +188,8 @@ def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
 def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
     """Return whether only a process and its descendants can write to the descriptor that it reads.
 
-    A rank starts with no pipe to read from, so it made this one itself. (A fifo has a name, by which other
-    processes may open it.)
+    A rank starts without a pipe to read from, so it has made this pipe itself. (A fifo has a name, so
+    other processes may open it.)
     """
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/{pid}/fd/{fd}").startswith("pipe:")

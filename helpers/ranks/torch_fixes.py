@@ -6,7 +6,7 @@ closes the store with the first group while other ranks may already use it for t
 finishes connecting first closes gloo's connections while others still connect. Measured with torch 2.13 and 4
 ranks that run `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4 of 4 runs
 failed or hung, with forked processes 6 of 8. So here the store stays open as long as rank 0 lives, each
-rendezvous has its own keys, and it ends for all ranks at the same time.
+rendezvous has its own keys, and a rendezvous ends for all ranks at the same time.
 
 **Groups that end with a DDP module.** If a function destroys its group and returns, the reducer inside the
 model owns the last reference to the group. torch destroys a `Reducer`, and with it the group, while holding
@@ -39,7 +39,7 @@ def install() -> None:
 
 
 class _Rendezvous:
-    """What this rank keeps of each rendezvous, by its place: address, port and world size."""
+    """What this rank stores about each rendezvous, by its place (address, port and world size)."""
 
     def __init__(self, create: Any, barrier: Any) -> None:
         self.plain_create, self.plain_barrier = create, barrier
@@ -63,7 +63,7 @@ class _Rendezvous:
         if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
             return store  # The agent's store keeps each rendezvous apart itself.
         if rank == 0:
-            self.stores.append(store)  # They share the first one's server.
+            self.stores.append(store)  # Later stores share the server of the first one.
         self.begun = place = (hostname, port, world_size)
         # Count a rendezvous when it is over, not when it begins: if the call fails on only one rank, all
         # still mean the same rendezvous.
@@ -89,7 +89,7 @@ def _hold_groups_of_reducers() -> None:
 
         def __init__(self, *given: Any, **named: Any) -> None:
             super().__init__(*given, **named)
-            _released.clear()  # By now their reducers are destroyed.
+            _released.clear()  # By now the reducers of these groups are destroyed.
             every = [*given, *named.values()]
             self._groups = [each for each in every if isinstance(each, group)]
 

@@ -132,7 +132,7 @@ class _Use:
 def explain(
     error: Exception, fn: Callable[..., Any], args: Sequence[Any], parts: Sequence[Sequence[Any]]
 ) -> CannotSend:
-    """Return an error that names the variable because of which pickling failed."""
+    """Return an error that names the variable that cannot be pickled."""
     for use in _uses(fn, args, parts):
         if problem(use.value):
             return CannotSend(message(use.name, use.value, use.line), use.name)

@@ -34,18 +34,19 @@ from helpers.trace.events import Diagnosis
 LOOK_S = 0.1
 # The pause before the next look while no rank seems able to continue.
 LOOK_AGAIN_S = 0.02
-# How long nothing may move if the records do not prove a deadlock: a store is polled, a transfer has both
-# its ends, or nothing is recorded.
+# How long nothing must have moved if the records do not prove a deadlock, for example because a rank
+# polls a store, both ends of a transfer were recorded, or nothing is recorded.
 STUCK_UNPROVEN_S = 0.6
 # The same if the kernel hides the system calls in which ranks wait, as in a grader's sandbox.
 HIDDEN_S = 5.0
-# How often each thread of `_LOOPS` must have checked its connections meanwhile: gloo's does so every 10 ms,
-# RPC's more than once in each ms that it runs. If the machine is too busy for that, nothing is known. It is
-# also how many of our looks must have found gloo's thread busy.
+# How often each thread of `_LOOPS` must have checked its connections in that time. gloo's thread does so
+# every 10 ms, and RPC's more than once in each ms that it runs. If the machine is too busy for that, a
+# deadlock is not certain. Also the number of looks that must have found gloo's thread busy.
 _LOOKS = 10
 # How long to read messages from ranks before checking again whether all hosts have answered.
 _POLL_S = 0.005
-# How long a rank has to report where it is. If a call in C++ prevents that, it is judged without a report.
+# How long a rank has to report where it is. If a call in C++ prevents the report, the rank is judged
+# without it.
 _ANSWER_S = 1.0
 
 # Threads that check again and again whether a message has arrived.
@@ -59,17 +60,18 @@ _POLLS = frozenset({"nanosleep", "clock_nanosleep"})
 # A wait in a rendezvous that ends sooner may be a look-up of a machine's name, which a slow DNS will still
 # answer: the C library asks each server for up to 30 s.
 _NAME_S = 60.0
-# In how many looks in a row a polling main thread may be seen making its request instead of sleeping.
+# In how many consecutive looks a main thread that polls may be found making its request instead of
+# sleeping.
 _PAUSES = 5
 _STORE = "pt_tcpstore"
 
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """What one look has seen: for each thread, how often it had given up the processor.
+    """What one look has seen: how often each thread had given up the processor.
 
-    switches: of the threads that count; none of them may have run since the first look. loops: of `_LOOPS`
-    and of main threads that poll a store; each of them must have run since, and must still do the same.
+    switches: for the threads that must not have run since the first look. loops: for `_LOOPS` and for
+    main threads that poll a store, which must have run since the first look, and must still do the same.
     """
 
     at: float
@@ -90,7 +92,8 @@ class DeadlockDetector:
     # After how many seconds to look again.
     next_s: float = LOOK_S
     _first: _Snapshot | None = None
-    # How many looks have found gloo's threads busy, and the connections' queues at the last one.
+    # How many looks have found gloo's threads busy, and what was in the connections' queues at the last
+    # one.
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
     _asked: float | None = None
     _pauses: int = 0
@@ -148,9 +151,10 @@ class DeadlockDetector:
     def _looks_for_its_key(
         self, live: list[Member], threads: Mapping[int, Sequence[Thread]]
     ) -> bool:
-        """Return whether a rank that polls a file for a key is reading it, so that this look says nothing.
+        """Return whether a rank that polls a file for a key is reading it, and this look shows nothing.
 
-        This is limited, because a rank that has found its key continues with something else.
+        The number of such looks is limited, because a rank that has found its key continues with
+        something else.
         """
         found = any(
             member.status.keys is not None
@@ -199,7 +203,8 @@ class DeadlockDetector:
         states, trace = self.states(), self.world.collector.known()  # slow for a long trace
         if not unproven and can_complete(states, trace):
             return None
-        # The ranks' reports are older than the last look. Has one answered or continued since?
+        # The ranks' reports are older than the last look, so ask again: has a rank answered or continued
+        # since?
         said = [_said(member) for member in live]
         self.world.ask_and_wait(_ANSWER_S)
         self.world.read_logs()
@@ -227,9 +232,10 @@ class DeadlockDetector:
         return looks > 0 and before != now
 
     def _pausing(self, look: _Snapshot) -> bool:
-        """Return whether a main thread that polled makes its next request. If it stays there, it is blocked.
+        """Return whether a main thread that polled makes its next request.
 
-        A thread that slept until its next attempt to connect looks the same, and has now passed that.
+        If it stays in the request, it is blocked. A thread that was asleep between two attempts to connect,
+        and is connected now, looks the same.
         """
         asks = self._first is not None and not self._first.loops.keys().isdisjoint(look.switches)
         self._pauses = self._pauses + 1 if asks else 0
@@ -254,7 +260,7 @@ class DeadlockDetector:
         return _Snapshot(now, switches, loops, self.world.collector.changes)
 
     def _comes_to_nothing(self, member: Member, thread: Thread) -> bool:
-        """Return whether a thread may run without effect: it listens to us, polls, or is idle."""
+        """Return whether a thread may run without helping any rank: it listens to us, polls, or is idle."""
         if thread.id == member.pid:
             polls = thread.call in _POLLS or thread.ends_in_s > _NAME_S
             return bool(member.status.meets) and polls and self.budget_s <= SOON_S
@@ -320,14 +326,15 @@ class DeadlockDetector:
         """Return whether a thread waits for other ranks, or for threads that wait for them."""
         main = thread.id == member.pid
         if thread.name.startswith(_STORE) and thread.call != "?":
-            # It runs when asked; or it looks up the name of a client, for a second if the DNS is slow. All
-            # other threads may seem to wait meanwhile.
+            # The store's thread runs when a rank asks it. It may also be looking up the name of a
+            # client, for a second if the DNS is slow, while all other threads seem to wait.
             return thread.call.startswith("epoll") and thread.ends_in_s == FOREVER
         if thread.name in _LOOPS or self._comes_to_nothing(member, thread):
             return True
-        if thread.call == "?":  # It is hidden, so rely on the rank's own report.
+        if thread.call == "?":  # The call is hidden, so rely on the rank's own report.
             return not main or self._in_torch(member)
-        never = thread.ends_in_s > self.budget_s * BACKSTOP  # not before the launch itself ends
+        # It cannot end before the launch itself ends.
+        never = thread.ends_in_s > self.budget_s * BACKSTOP
         if thread.call == "futex" and thread.private and never:
             return True  # It waits for a different thread of its own process.
         if thread.call == "flock":
@@ -346,8 +353,8 @@ class DeadlockDetector:
     def _lockers(self, member: Member) -> tuple[int, ...]:
         """Return the ranks that hold the file locks that a rank waits for.
 
-        Return none if a lock may be released without them: by a different program, or by a child process,
-        which shares the open file of the rank that forked it.
+        Return none if a different program may release the lock, or a child process, which shares the
+        open file of the rank that forked it.
         """
         pids = {other.pid: other for other in self.world.members if not other.done}
         holders = self._shown(member).lock_holders
@@ -391,7 +398,8 @@ class DeadlockDetector:
 
 def waits_now(detector: DeadlockDetector) -> Diagnosis:
     """Describe what each rank is doing now, deadlocked or not."""
-    detector.world.ask()  # The answers may only arrive for the next call.
+    # The answers may arrive too late for this call; the next one then uses them.
+    detector.world.ask()
     detector.world.poll(0.0)
     detector.world.read_logs()
     return diagnose(detector.states(), detector.world.collector.known())
@@ -405,7 +413,7 @@ def _said(member: Member) -> tuple[object, ...]:
 
 
 def _moved(first: _Snapshot, look: _Snapshot) -> bool:
-    """Return whether something happened between two looks: a record, or a thread ran, began or ended."""
+    """Return whether a record arrived, or a thread ran, began or ended, between two looks."""
     same = (
         look.changes == first.changes
         and look.switches == first.switches

@@ -390,7 +390,7 @@ class _Reader:
             raise WireError("an array of objects")
         _check_shape(shape)
         array = np.frombuffer(bytes(self._raw(start, size)), dtype=dtype).reshape(shape)
-        if not array.dtype.isnative:  # torch cannot hold such arrays
+        if not array.dtype.isnative:  # torch has no such arrays
             array = array.astype(array.dtype.newbyteorder("="))
         return array if kind == "ndarray" else array[()]
 

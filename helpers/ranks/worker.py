@@ -96,7 +96,8 @@ class _Rank:
         self.asking = threading.Lock()
         self.namespace: dict[str, Any] = fresh_main()
         self.most_result = wire.MAX_BYTES[wire.RESULT]
-        self.sent: list[dict[str, Any]] = []  # the namespaces of functions that were sent to cells
+        # The namespaces of functions that `--send` has sent to cells
+        self.sent: list[dict[str, Any]] = []
         self.modules = 0  # how many modules were imported when the task began
         # Set in a process that the learner's code forks: it has the rank's memory, but is not the rank.
         self.is_forked_child = False
@@ -198,7 +199,7 @@ class _Rank:
         os.register_at_fork(after_in_child=self._leave_child_alone)
         if who.options.init:
             join_group(who)
-        if is_cell:  # A function under launch has only the names that were sent with it.
+        if is_cell:  # Under `launch`, a function has only the names that were sent with it.
             self.namespace.update(
                 rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
             )
@@ -209,7 +210,7 @@ class _Rank:
         from helpers.trace.recorder import Recorder
 
         if not options.trace:
-            kernels.uninstall()  # The server installed them before the fork.
+            kernels.uninstall()  # The server installed the kernels before the fork.
             os.close(LOG_FD)
             return
         kernels.install()
@@ -292,13 +293,14 @@ class _Channel:
 
 
 def join_group(who: Identity) -> None:
-    """Join the default process group over a `FileStore`, faster than a TCPStore on one machine."""
+    """Join the default process group over a `FileStore`, which on one machine is faster than a TCPStore."""
     import torch
     import torch.distributed as dist
     from torch._C import _distributed_c10d as c10d
 
     rank, world_size, backend = who.rank, who.options.world_size, who.options.backend
-    if world_size >= 24:  # Connect pairs on first use. In smaller worlds, all at once is faster.
+    # Connect each pair on first use. In smaller worlds, connecting all at once is faster.
+    if world_size >= 24:
         os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
     if "nccl" in backend:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -385,7 +387,8 @@ def _split(body: bytearray) -> tuple[Task, memoryview]:
 def _shared(task: Task, payload: memoryview) -> Any:
     """Read what all ranks receive, or None, after applying the launching process's settings.
 
-    One Unpickler reads both: see `sending.dumps`. It keeps all that it has read, so it is dropped here.
+    One Unpickler reads both: see `sending.dumps`. The Unpickler keeps all that it has read, so it is
+    dropped here.
     """
     reader = pickle.Unpickler(io.BytesIO(payload[: task.shared]))
     if task.settings:
@@ -432,14 +435,14 @@ def stream_output() -> None:
 
 
 def start(fd: int, output_fd: int, log_fd: int) -> None:
-    """Make this process the rank with the channel `fd` and the output `output_fd`. Never returns."""
+    """Make this process the rank whose channel is `fd` and whose output is `output_fd`. Never returns."""
     null = os.open(os.devnull, os.O_RDONLY)
     # From here on only these five descriptors exist. Those of the server and of other ranks' channels would
     # keep connections open that must be seen to close, and a learner's code could write to them.
     os.dup2(null, 0)
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
-    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither has the other's number
+    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither has the number that the other needs
     os.dup2(fd, CHANNEL_FD, inheritable=False)
     os.dup2(log_fd, LOG_FD, inheritable=False)
     os.closerange(LOG_FD + 1, _highest_fd())

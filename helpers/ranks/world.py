@@ -40,7 +40,7 @@ LATEST = 4_000
 # The kind of error of a rank that printed more than its site allows.
 FLOOD = "Flood"
 
-# Strict: data from a hostile rank is one of these, of limited size, or an error.
+# These decoders are strict: data from a hostile rank is decoded as one of these types, or is an error.
 _STATUS, _RAISED = json.Decoder(Status), json.Decoder(Raised)
 NAMES = json.Decoder(list[str])
 
@@ -212,7 +212,7 @@ class World:
 
     def send_task(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
         """Send each rank its task. The first task also contains the rank's identity."""
-        self.read_logs()  # what threads of an earlier task have recorded
+        self.read_logs()  # Read what threads of an earlier task have recorded.
         clocks = self.connection.clocks(self.options.world_size)
         self.collector = self.collector.next(clocks)
         first = not self._given
@@ -226,7 +226,7 @@ class World:
             head = pickle.dumps(own)
             # A stopped rank with a large task must not block its launcher forever.
             member.sock.settimeout(30.0)
-            with contextlib.suppress(OSError):  # It died, and its exit shows how.
+            with contextlib.suppress(OSError):  # The rank died, and its exit status shows how.
                 wire.send_frame(member.sock, wire.TASK, wire.LENGTH.pack(len(head)), head, *payload)
             member.sock.setblocking(False)
         self._given = True
@@ -262,7 +262,7 @@ class World:
         raise_if_stopped()
         if self.connection.has_word_for(
             self.launch
-        ):  # It was read while a different world was polled.
+        ):  # The message was read while a different world was polled.
             self._handle_server()
         for key, _ in self._selector.select(wait_s):
             if key.data is None:
@@ -332,7 +332,8 @@ class World:
 
     def _handle(self, member: Member, kind: int, body: bytearray) -> None:
         if kind == wire.STATUS:
-            if member.answered >= member.asked:  # It was not asked, so do not even decode it.
+            # The rank was not asked, so do not even decode its report.
+            if member.answered >= member.asked:
                 return
             member.status = _STATUS.decode(body)
             member.answered += 1
@@ -427,8 +428,8 @@ class World:
     def end(self) -> None:
         """End every rank and all processes that they made, wait for it, and remove the world's files."""
         try:
-            # Read before the first rank ends: a rank that waits for it may see that, print a C++ stack trace,
-            # and record that its call has ended.
+            # Read before the first rank ends: a rank that waits for the first one may notice its end,
+            # print a C++ stack trace, and record that its own call has ended.
             self._take_in()
         finally:
             try:

@@ -1,8 +1,8 @@
-"""The `c10d::*` ops as a table: what each records, and the backend's method that it calls.
+"""The `c10d::*` ops as a table of what each records, and which method of the backend it calls.
 
-torch's own kernels (torch/csrc/distributed/c10d/Ops.cpp) are alike: they find the backend for the device, put
-the numbers into an options object, and call one method. So one function makes all our kernels from this table
-and from the names in each op's schema.
+torch's own kernels (torch/csrc/distributed/c10d/Ops.cpp) all do the same: they find the backend for the
+device, put the numbers into an options object, and call one method. So one function makes all our
+kernels from this table and from the names in each op's schema.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 def plain_call(
     op: Op,
 ) -> Callable[[tuple[Any, ...], dist.ProcessGroup], tuple[list[Any], bool, dict[str, Any]] | None]:
-    """Return a function that reads the arguments of `ProcessGroup.method` if the backend takes the same.
+    """Return a function that reads the arguments of `ProcessGroup.method` if the backend takes the same ones.
 
     The function returns the tensors to record, whether the call is asynchronous, and further fields of its
     record. It returns None for arguments that need the dispatcher: a different device, a tensor subclass, a
@@ -113,7 +113,8 @@ def plain_call(
         if not plain or not (tensors or len(args) > 2):
             return None
         if torch.is_grad_enabled() and any(t.requires_grad for t in flat(list(args[:2]))):
-            return None  # Through the dispatcher, autograd notes that this call has no derivative.
+            # If the call goes through the dispatcher, autograd notes that it has no derivative.
+            return None
         if splits:
             about |= _splits(args[0], args[1], args[2:-1], pg.size())
         return tensors, asynchronous, about
@@ -169,7 +170,7 @@ def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..
     return kernel
 
 
-# From an op's arguments to a function that calls a backend.
+# A function from an op's arguments to a function that calls a backend.
 Asks = Callable[[list[Any]], Callable[[Any], Any]]
 
 
@@ -197,7 +198,7 @@ def _monitored(op: Op, names: Sequence[str], lists: Sequence[int], device: torch
 
 
 def _gather_into(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
-    """Call methods that exist: Python cannot call the backend's own method for this op."""
+    """Make the call by other methods, because Python cannot call the backend's own method for this op."""
     make = _options(op, names)
 
     def asks(given: list[Any]) -> Callable[[Any], Any]:
@@ -217,7 +218,7 @@ def _gather_into(op: Op, names: Sequence[str], lists: Sequence[int], device: tor
 
 
 def _scatter_into(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
-    """Call methods that exist: from Python, gloo lacks this one too."""
+    """Make the call by other methods if the backend is gloo, whose own method Python cannot call."""
     make = _options(op, names)
 
     def asks(given: list[Any]) -> Callable[[Any], Any]:
@@ -289,7 +290,7 @@ def flat(lists: Any) -> list[torch.Tensor]:
 @functools.cache
 def _reduction(number: int) -> tuple[dist.ReduceOp, str]:
     """Return the reduction for an op's argument, and its name."""
-    # The op only has a number. Anything else that a ReduceOp carries stays in C++.
+    # The op contains the reduction only as a number. Anything else that a ReduceOp holds stays in C++.
     kind = dist.ReduceOp.RedOpType(number)
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(

@@ -46,7 +46,7 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
 
 
 def _rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
-    """Yield each event of a rank with its row: the first one that is free when the event begins."""
+    """Yield each event of a rank with its row, which is the first row that is free when the event begins."""
     # Perfetto draws overlapping slices on one thread wrongly, so they get separate rows.
     for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
         ends: list[float] = []
@@ -104,7 +104,7 @@ def _flow(
     send, recv = message.send, message.recv
     if recv is None:
         return
-    # The last nanosecond of a recv, because at its end there is no slice any more.
+    # Use the last nanosecond of a recv, because at its end the slice is already over.
     arrives = max(recv.start_ns, _end(recv) - 1)
     for ph, event, at in (("s", send, send.start_ns), ("f", recv, max(send.start_ns, arrives))):
         yield {
@@ -138,8 +138,8 @@ def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     """Read the profiles that `torch.profiler` exported on each rank, over gloo and on CPU.
 
     Labels of `record_function` become spans. gloo's work becomes calls, in the order in which it began.
-    Operators are left out. Times are as in the files, which agree on one machine. Work that was in flight
-    when the profile ended gets that moment as its end, as in the files.
+    Operators are left out. Times are as in the files, which agree on one machine. If work was in flight
+    when the profile ended, its end is that moment, as in the files.
 
     Args:
         traces: The JSON of one file for each rank.
@@ -182,7 +182,7 @@ def _profile_of(one: Mapping[str, Any], rank: int, world_size: int) -> Iterator[
         backend, _, name = event["name"].rpartition(":")
         op = "recv" if name == "recvAnySource" else name
         is_call = backend == "gloo" and op in {*COLLECTIVES, "send", "recv"}
-        # Floats of microseconds since boot still resolve nanoseconds. With the base added they do not.
+        # A float of microseconds since boot still resolves nanoseconds. With the base added it does not.
         start = base + round(event["ts"] * _US)
         yield Event(
             rank,

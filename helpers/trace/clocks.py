@@ -2,11 +2,12 @@
 
     Trace with hosts -> _causes (what cannot have ended before what began) -> a shift of each host -> Trace
 
-When a launch begins, the hosts report their clocks. That is exact only to half of the time between question
-and answer. The trace itself shows more: a receive ends after its send has begun, and an all_reduce ends on
-each rank after it has begun on all. Each such pair limits how far apart two clocks can be. All of them
-together are a system of difference constraints, which the Bellman-Ford algorithm solves (Cormen et al.,
-"Introduction to Algorithms", section "Difference constraints and shortest paths").
+When a launch begins, the hosts report their clocks. A reported clock is exact only to half of the time
+between question and answer. The trace itself shows more: a receive ends after its send has begun, and an
+all_reduce ends on each rank after it has begun on all. Each such pair limits how far apart two clocks
+can be. All of them together are a system of difference constraints, which the Bellman-Ford algorithm
+solves (Cormen et al., "Introduction to Algorithms", section "Difference constraints and shortest
+paths").
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def aligned(trace: Trace) -> Trace:
 def _shifts(
     trace: Trace, causes: Sequence[tuple[Sequence[Event], Sequence[Event]]]
 ) -> dict[str, int]:
-    """Return by how many nanoseconds each host's times must be moved."""
-    # (from, to) -> by how much the times of `from` may move later, given those of `to`
+    """Return the number of nanoseconds by which each host's times must be moved."""
+    # (from, to) -> by how much the times of `from` may be moved to later, if those of `to` stay
     room: dict[tuple[str, str], int] = {}
     for before, after in causes:
         for event in after:

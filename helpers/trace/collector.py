@@ -17,7 +17,7 @@ from helpers.trace.events import COLLECTIVES, Event, Place, Trace
 from helpers.trace.frames import At
 
 MAX_EVENTS = 50_000
-# Lines of code for each rank. To look up the source of one takes 0.1 ms.
+# Lines of code for each rank. Looking up the source of one line takes 0.1 ms.
 MAX_SITES = 10_000
 MAX_GROUPS = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
@@ -27,7 +27,7 @@ _MOST_NONSENSE = 200_000
 
 
 class _Site(Struct, array_like=True, tag="site"):
-    """Where calls come from. where: the learner's line, if any. by: the file of torch in between."""
+    """The place of a call. where: the learner's line, if any. by: the file of torch in between, if any."""
 
     id: int
     op: str
@@ -166,7 +166,7 @@ class _Call:
     wait_ns: int | None = None
     end_ns: int | None = None
     error: str = ""
-    peer: int | None = None  # the sender, once an any-source receive knows it
+    peer: int | None = None  # the sender, once a receive from any source knows it
     before: str = ""
     after: str = ""
 
@@ -244,14 +244,16 @@ class Collector:
             return
         records: list[Any]
         try:
-            records = _MANY.decode(b"[" + b",".join(lines) + b"]")  # faster than one by one
-        except (DecodeError, RecursionError):  # one bad line
+            # Decoding all lines at once is faster than one by one.
+            records = _MANY.decode(b"[" + b",".join(lines) + b"]")
+        except (DecodeError, RecursionError):  # One of the lines is bad.
             records = [_parsed(line) for line in lines]
         for record in records:
             self.changes += 1
             try:
                 record.take(self, rank)
-            except (ValueError, KeyError, AttributeError):  # an unknown site, call or kind
+            except (ValueError, KeyError, AttributeError):
+                # The record names an unknown site, call or kind.
                 self.dropped += 1
                 self._nonsense[rank] += 1
 
@@ -271,7 +273,7 @@ class Collector:
         """Return each rank's calls without a counterpart, because the next task may wait for them."""
         none: list[dict[int, _Call]] = [{} for _ in self._calls]
         if self.dropped or not (any(self._unfinished) or self._is_uneven()):
-            return none  # If records are missing, the counterparts may be among them.
+            return none  # If records are missing, the calls' counterparts may be among them.
         trace = self.known()
         answered = {
             (call.rank, call.seq)
@@ -301,11 +303,11 @@ class Collector:
         )
 
     def call(self, rank: int, seq: int) -> _Call:
-        """Return a call of this task, or an earlier task's without a counterpart, or raise KeyError."""
+        """Return a call of this task, or one without a counterpart of an earlier task, or raise KeyError."""
         return self._calls[rank].get(seq) or self._earlier[rank][seq]
 
     def known(self) -> Trace:
-        """Return the trace including earlier tasks' calls without a counterpart, for a diagnosis."""
+        """Return the trace for a diagnosis, which includes calls of earlier tasks without a counterpart."""
         before = [calls[seq].event() for calls in self._earlier for seq in sorted(calls)]
         trace = self.trace()
         events = sorted([*before, *trace.events], key=lambda event: (event.rank, event.seq))

@@ -102,7 +102,7 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     """Return whether a pending call has all its counterparts, so that the world may still continue."""
     for collective in trace.collectives():
         open_calls = [call for call in collective.calls if not call.finished]
-        # All members are in it, but gloo may not have told all of them yet.
+        # All members have made the call, but gloo may not have notified all of them yet.
         fits = problem_of(collective) in {None, "reduce_op"}  # gloo does not send the reduction
         if open_calls and collective.complete and fits:
             return True
@@ -110,7 +110,7 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     from_any = [e for e in trace if e.op == "recv" and e.peer is None and not e.finished]
     for message in trace.messages():
         send, recv = message.send, message.recv
-        if recv is None:  # A receive from any source only knows its sender when it has finished.
+        if recv is None:  # A receive from any source knows its sender only when it has finished.
             takers = [
                 e for e in from_any if (e.rank, e.group, e.tag) == (send.peer, send.group, send.tag)
             ]
@@ -164,7 +164,7 @@ Waits = tuple[Wait, ...]
 
 
 def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Explain what ranks wait for now, whatever they called before."""
+    """Explain what ranks wait for now, even if their earlier calls differ."""
     # The order matters: causes that are certain come before calls that only lack a counterpart, and each
     # cause comes before the cycles that follow from it.
     for explain in (
@@ -195,7 +195,7 @@ def _different_calls(
     tensors = problem in {"shape", "dtype", "splits"}
     advice = _ADVICE_ON_CALLS.get(problem, _SAME_CALLS)
     if difference.finished or problem == "line":
-        # Earlier cells' calls are among them, so a reader could not count to this one.
+        # The trace includes calls of earlier cells, so a reader could not count to this one.
         place = "" if trace.earlier else f" at call {difference.collective.index + 1}"
         if set(members) != set(range(trace.world_size)):
             place += f" in the group of {_ranks(list(members))}"
@@ -266,7 +266,7 @@ def _crosswise(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
 
 
 def _odd_ones(difference: Difference) -> tuple[int, ...]:
-    """Return the ranks whose call differs from the majority's; all ranks if there is no majority."""
+    """Return the ranks whose call differs from that of the majority, or all ranks if there is no majority."""
     if difference.problem in {"line", "splits"}:
         return (difference.one.rank, difference.other.rank)
     counts: dict[object, list[int]] = {}
@@ -328,7 +328,7 @@ _BACKWARD_ON_ALL = (
 
 
 def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a call whose counterpart is an isend or irecv with a Work that was never waited for."""
+    """Find a call whose counterpart is an isend or irecv on whose Work wait() was never called."""
     blocked = {(w.event.rank, w.event.seq): w.event for w in waits if w.event is not None}
     for message in trace.messages():
         ends = [message.send, message.recv]
@@ -512,7 +512,9 @@ def _diagnose_wrong_peer(
             continue
         recv = theirs[0]
         if any((s.rank, s.peer) == (recv.peer, recv.rank) for s in sends):
-            continue  # That receive has its sender, so the two belong to different exchanges.
+            # The sender that this receive names does send to it, so `send` belongs to a different
+            # exchange.
+            continue
         return Diagnosis(
             "unmatched",
             f"The peers differ: rank {send.rank} sends to rank {recv.rank}{at(send)}, but rank {recv.rank} "
@@ -602,7 +604,7 @@ def _unpaired(cycle: list[int], states: Sequence[RankState], trace: Trace, op: s
 
 
 def _facing(call: Event, waits: Waits) -> str:
-    """Describe a call without a counterpart next to the call in which its peer waits."""
+    """Describe a call without a counterpart, and the call in which its peer waits instead."""
     peer = call.peer if call.peer is not None else call.rank
     met = waits[peer].event
     assert met is not None
@@ -616,7 +618,7 @@ def _facing(call: Event, waits: Waits) -> str:
 def _diagnose_blocked_outside_torch(
     states: Sequence[RankState], trace: Trace, waits: Waits
 ) -> Diagnosis | None:
-    """Find a rank that others wait for, and that waits in its own code for none of them."""
+    """Find a rank that others wait for, and that is blocked in its own code, not in a call to them."""
     for wait in waits:
         for rank in wait.waits_for:
             other = next((state for state in states if state.rank == rank), None)

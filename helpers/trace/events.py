@@ -52,7 +52,8 @@ class Event:
         call: The function that the learner called ("isend", "all_gather_object", ...); the same as `op` if
             C++ made the call (DDP); the name of a span.
         group, group_ranks: The process group's name and its members as global ranks.
-        peer, root: Global ranks; None if the op has none (and for an any-source recv until it ended).
+        peer, root: Global ranks; None if the op has none, and for a recv from any source until it has
+        ended.
         nbytes: Bytes of the tensors that this rank passes (send, collectives) or receives into (recv).
         dtype, shapes: The dtype of the first of these tensors, e.g. "float32", and the shapes of all.
         reduce_op: "SUM", "AVG", ... for reductions.
@@ -145,14 +146,14 @@ class Trace:
 
     world_size: int
     events: tuple[Event, ...] = ()
-    # How many events were beyond the limit of a run's trace, and not kept.
+    # How many events were not kept, because they were beyond the limit of a run's trace.
     dropped: int = 0
     # The global ranks of each process group over gloo that existed at the end, used or not.
     groups: tuple[tuple[int, ...], ...] = ()
     # The ranks that ran, if the rest of the world was imagined; empty for a real run.
     imagined: tuple[int, ...] = ()
-    # How many events are earlier cells' calls without a counterpart. A diagnosis needs them; a reader's trace
-    # has none.
+    # How many events are calls of earlier cells without a counterpart. A diagnosis needs them. The trace
+    # that a reader gets does not contain them.
     earlier: int = 0
     # The host of each rank; empty if all ran on this machine.
     hosts: tuple[str, ...] = ()
@@ -227,7 +228,8 @@ class Trace:
         met: dict[tuple[str, tuple[int, ...], int], list[Event]] = defaultdict(list)
         for event in self.events:
             if event.is_collective:
-                # By the order of the calls, as backends do, because messages do not name their collective.
+                # Pair by the order of the calls, as backends do, because messages do not name their
+                # collective.
                 index = counts[event.group, event.rank]
                 counts[event.group, event.rank] += 1
                 met[event.group, event.group_ranks, index].append(event)

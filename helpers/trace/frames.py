@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FrameType
 
-_SPEC = find_spec("torch")  # Not imported, because the launcher reads this before it imports torch.
+# Find torch without importing it, because the launcher reads this file before it imports torch.
+_SPEC = find_spec("torch")
 _TORCH = str(Path(str(_SPEC and _SPEC.origin)).parent) + os.sep
 _HELPERS = str(Path(__file__).parent.parent) + os.sep
 _RECORDS = str(Path(__file__).parent) + os.sep
@@ -27,7 +28,7 @@ LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
 def kind_of(code: CodeType) -> str:
     """Return which kind a function is, by its code."""
     name = code.co_filename
-    # By its file, not by its module's name, which code can choose.
+    # Go by the file, not by the module's name, because code can choose that name.
     ours = (_TORCH, _HELPERS, _STDLIB, "<frozen", "<string>")  # "<string>": the server's program
     if not (name.startswith(ours) or "site-packages" in name):
         return LEARNER
@@ -62,8 +63,9 @@ def place(frame: FrameType) -> At:
 
 def clipped(text: str, most: int = 4096) -> str:
     """Return at most `most` characters of a text, as a plain str that JSON can hold."""
-    # Call str's own methods, because those of a subclass may do anything. File names and messages may hold
-    # bytes that are not UTF-8, as surrogates, which a strict decoder rejects.
+    # Call str's own methods, because those of a subclass may do anything. File names and messages may
+    # contain bytes that are not UTF-8. Python represents them as surrogates, which a strict decoder
+    # rejects.
     return str.encode(str.__getitem__(text, slice(most)), errors="backslashreplace").decode()[:most]
 
 
@@ -72,11 +74,11 @@ def whereabouts(thread: int | None) -> tuple[At | None, str, FrameType | None]:
 
     The function is "" unless the thread is inside torch at this moment. The innermost frame is returned too.
     """
-    # This looks from another thread, so the frame may be outdated unless the thread waits.
+    # A different thread reads the frame, so it may be outdated unless its thread waits.
     frame = sys._current_frames().get(thread or 0)
     recorded = ""
     while frame is not None and frame.f_code.co_filename.startswith(_RECORDS):
-        recorded = frame.f_code.co_name  # finally, the method of torch that we replace
+        recorded = frame.f_code.co_name  # In the end this is the method of torch that we replace.
         frame = frame.f_back
     innermost = frame
     while frame is not None and is_ours(frame.f_code):  # a check's wrapper around a call of torch

@@ -136,7 +136,8 @@ def _run(
     except BaseException as error:
         recorder.ended(seq, str(error) or type(error).__name__)
         raise
-    # A Work without a reference must be destroyed, recorded or not: gloo then drops its transfer.
+    # A Work without a reference must be destroyed even if it is recorded, because gloo then drops its
+    # transfer.
     recorder.follow(seq, work, asynchronous)
     return _boxed(work)
 
@@ -172,7 +173,8 @@ def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
     # dynamo's hook is in C and reads a table by code object, which needs no module of the compiler.
     frames = torch._C._dynamo.eval_frame
     skip = frames._FrameAction.SKIP
-    strategy = frames._FrameExecStrategy(skip, skip)  # for this frame and those below it
+    # This holds for this frame and the frames that it calls.
+    strategy = frames._FrameExecStrategy(skip, skip)
     frames.set_code_exec_strategy(function.__code__, strategy)
     function._torchdynamo_disable = True  # type: ignore[attr-defined]  # not inlined, either
     function._torchdynamo_disable_msg = "it records communication"  # type: ignore[attr-defined]
@@ -246,7 +248,8 @@ def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
         seq = recorder.seq_of(work) if recorder is not None else None
         if recorder is None or seq is None:
             return method(work, *args, **kwargs)
-        # Written first, because the wait may never end, and the diagnosis reads it from outside.
+        # Write the record first, because the wait may never end, and the diagnosis reads it from
+        # outside.
         recorder.waits(seq, time.monotonic_ns())
         try:
             result = method(work, *args, **kwargs)

@@ -18,7 +18,7 @@ import threading
 
 # Bytes for each rank, enough for some 200,000 calls. Only written pages take memory.
 SLICE = 32 << 20
-# How many bytes of lines there are, and how many lines did not fit.
+# The number of bytes of lines that were written, and the number of lines that did not fit.
 _HEAD = struct.Struct("=QQ")
 _MOST_AT_ONCE = 8 << 20
 
@@ -27,7 +27,8 @@ class Log:
     """The rank's side of its slice. Any thread may write."""
 
     def __init__(self, fd: int, rank: int) -> None:
-        # Shared with the launcher, which can still read it when this process has been killed.
+        # The memory is shared with the launcher, which can still read it when this process has been
+        # killed.
         self._map = mmap.mmap(fd, SLICE, offset=rank * SLICE)
         self._lock = threading.RLock()  # A signal handler may write during a write.
         self._end = _HEAD.size
@@ -45,11 +46,11 @@ class Log:
             else:
                 self._end = end
                 self._map[start:end] = line + b"\n"
-            # Last, so that a reader only sees whole lines.
+            # Update the head last, so that a reader only sees whole lines.
             _HEAD.pack_into(self._map, 0, end - _HEAD.size, self._lost)
 
     def rewind(self) -> None:
-        """Write from the start again. The launcher must have read everything."""
+        """Write from the start again. Call this only when the launcher has read everything."""
         with self._lock:
             self._end = _HEAD.size
 
@@ -67,7 +68,7 @@ class Logs:
         if self.fd < 0:
             return lines
         while chunk := self._chunk(rank):
-            # A hostile rank may announce any length without a line end. Then there is nothing to read.
+            # A hostile rank may announce any length without a line end. Then nothing is read.
             whole = chunk.rfind(b"\n") + 1
             if not whole:
                 break
@@ -116,7 +117,8 @@ class Logs:
             os.close(fd)
 
     def _head(self, rank: int) -> tuple[int, ...]:
-        # Read, not mapped: if a rank has truncated the file, a mapping would end this process by SIGBUS.
+        # Read the file instead of mapping it: if a rank has truncated it, a mapping would end this
+        # process by SIGBUS.
         head = os.pread(self.fd, _HEAD.size, rank * SLICE)
         return _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0)
 
@@ -134,7 +136,7 @@ def put(fd: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
     if not 0 <= start <= end <= SLICE - _HEAD.size:
         raise ValueError(f"records beyond the end of a slice: {end}")
     os.pwrite(fd, chunk, rank * SLICE + _HEAD.size + start)
-    # Last, as in `Log.write`, so that a reader only sees whole lines.
+    # Update the head last, as in `Log.write`, so that a reader only sees whole lines.
     os.pwrite(fd, _HEAD.pack(end, lost), rank * SLICE)
 
 

@@ -11,12 +11,13 @@ from helpers.trace.events import Collective, Event, Trace
 
 # Collectives whose tensors have the same size on all ranks.
 _EVEN = frozenset({"all_reduce", "reduce", "broadcast"})
-# With gloo, these too. NCCL can gather tensors of different sizes if every rank knows all sizes.
+# With gloo, these require the same size, too. NCCL can gather tensors of different sizes if every rank
+# knows all sizes.
 _EVEN_OVER_GLOO = _EVEN | {"all_gather", "gather", "reduce_scatter"}
 # The file of torch in which a rank that has joined early answers the DDP calls of the others.
 JOIN = "distributed/algorithms/join.py"
 _JOINS = frozenset({JOIN, "nn/parallel/distributed.py"})
-# How many places with different lines to examine in one group's calls.
+# How many positions to examine at which the lines of one group's calls differ.
 _MOST_PLACES = 20
 
 
@@ -25,9 +26,9 @@ class Difference:
     """The first two calls of a group's ranks that differ.
 
     Attributes:
-        problem: A result of `problem_of`; or "line" if both ranks made the same call, but one of them on a
-            line that the other one never reached.
-        collective: The collective in which the two calls, one and other, met.
+        problem: A result of `problem_of`; or "line" if both ranks made the same call, but one rank made
+            it on a line that the other never reached.
+        collective: The collective to which the two calls, `one` and `other`, belong.
     """
 
     problem: str
@@ -47,8 +48,7 @@ class Difference:
 def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None:
     """Return the first calls of a group's ranks that differ; None if there are none.
 
-    only_stuck: only look at groups with an unfinished call, because elsewhere a difference makes no rank
-    wait.
+    only_stuck: only look at groups with an unfinished call, because in other groups no rank waits.
     """
     groups: dict[tuple[str, tuple[int, ...]], list[Collective]] = defaultdict(list)
     for collective in trace.collectives():
@@ -71,13 +71,13 @@ def _first_of(collectives: Sequence[Collective]) -> Difference | None:
             one, other = _differing_calls(collective, problem)
             end, clear = at, Difference(problem, collective, one, other)
             break
-    # An extra call only shows when a later call has a different kind or size, or when a rank waits at the
-    # end. Until then each call met one of the same kind from a different line.
+    # An extra call only shows when a later call has a different kind or size, or when a rank waits at
+    # the end. Until then, each call was paired with one of the same kind from a different line.
     return _surplus(collectives, end) or clear
 
 
 def _surplus(collectives: Sequence[Collective], end: int) -> Difference | None:
-    """Find the first call that one rank made and another did not, among calls that look alike."""
+    """Find the first call that one rank made and another did not, if all calls look alike."""
     numbers: dict[object, int] = {}
     made: dict[int, list[Event]] = defaultdict(list)
     lines: dict[int, list[int]] = defaultdict(list)
@@ -102,7 +102,7 @@ def _surplus(collectives: Sequence[Collective], end: int) -> Difference | None:
 
 
 def _has_more(more: Sequence[int], fewer: Sequence[int]) -> bool:
-    """Return whether one list of lines becomes the other if lines that only it contains are removed.
+    """Return whether `more` becomes `fewer` if all lines that only `more` contains are removed.
 
     If a rank has its own branch with the same call, the lines differ, but neither list is the other with
     additional lines. Either list may end early, at the call in which its rank waits.
@@ -121,7 +121,7 @@ def _has_more(more: Sequence[int], fewer: Sequence[int]) -> bool:
 
 
 def _in_join(one: Event, two: Event) -> bool:
-    """Return whether a learner's own call met a call with which join() answers DDP's."""
+    """Return whether a learner's own call was paired with a call that join() makes to answer those of DDP."""
     return any(not a.by and b.by in _JOINS for a, b in ((one, two), (two, one)))
 
 
@@ -132,8 +132,8 @@ def _has_finished(collective: Collective) -> bool:
 def problem_of(collective: Collective) -> str | None:
     """Return what does not match between the calls of one collective, or None.
 
-    The result is "op", "root", "shape", "dtype", "reduce_op", or "splits" (one rank sends another more or
-    less than that one expects).
+    The result is "op", "root", "shape", "dtype", "reduce_op", or "splits" (one rank sends more or fewer
+    elements than the other expects).
     """
     calls = collective.calls
     if len({call.op for call in calls}) > 1:
@@ -142,7 +142,7 @@ def problem_of(collective: Collective) -> str | None:
         return "root"
     given = [call for call in calls if call.shapes]
     if collective.op in (_EVEN if _has_finished(collective) else _EVEN_OVER_GLOO):
-        # By bytes, not by shape, because a (2, 3) and a (6,) work together.
+        # Compare bytes, not shapes, because tensors of shapes (2, 3) and (6,) work together.
         if len({call.nbytes for call in given}) > 1:
             return "shape"
         if len({call.dtype for call in given}) > 1:
@@ -153,7 +153,7 @@ def problem_of(collective: Collective) -> str | None:
 
 
 def _unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
-    """Return two calls of which the first sends the second a different amount than that expects."""
+    """Return two calls, of which the first sends more or fewer elements than the second expects."""
     place = {rank: at for at, rank in enumerate(collective.group_ranks)}
     for giver in collective.calls:
         for taker in collective.calls:
@@ -164,7 +164,7 @@ def _unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
 
 
 def _amounts(giver: Event, taker: Event, place: dict[int, int]) -> tuple[int, int] | None:
-    """Return how many elements one rank sends to another in a collective, and how many that expects."""
+    """Return how many elements `giver` sends to `taker` in a collective, and how many `taker` expects."""
     to, source = place.get(taker.rank, 0), place.get(giver.rank, 0)
     takes = taker.takes[:1] if taker.op == "scatter" else taker.takes[source : source + 1]
     gives = giver.gives[to : to + 1]

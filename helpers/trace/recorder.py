@@ -1,8 +1,8 @@
 """Record one rank's communication calls, and write the records into the rank's log.
 
-`kernels.py` uses it for every call that passes the dispatcher, `inside.span` for a rank's own spans. A record
-is one line (see `collector.py` for the kinds). Facts about a line of the learner's code are written once, as
-a site.
+`kernels.py` uses the recorder for every communication call, and `inside.span` uses it for a rank's own
+spans. A record is one line (see `collector.py` for the kinds). Facts about a line of the learner's code
+are written once, as a site.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from helpers.trace.frames import API, LEARNER, TORCH, file_in_torch, kind_of, le
 from helpers.trace.tensor_summary import summarize
 
 MAX_EVENTS = 50_000
-# How many calls of a task have their tensors' values recorded: as many as a page can replay for each rank.
+# For how many calls of a task the tensors' values are recorded: for each rank, as many as a page can
+# replay.
 MOST_SUMMARIES = 2_000
 SETTLE_S = 0.1
 _BLOCKING_P2P = frozenset({"send", "recv"})
@@ -55,14 +56,15 @@ class Recorder:
         self._groups: dict[str, tuple[str, list[int]]] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
         self._from_any: set[int] = set()
-        # False in a process that the rank has forked, where a lock may be held by a thread that is missing.
+        # False in a process that the rank has forked: there, a thread that does not exist may still hold
+        # the lock.
         self.active = True
         self._inherited: weakref.WeakSet[dist.ProcessGroup] = weakref.WeakSet()
 
     def bind(self, work: dist.Work | None) -> None:
         """Store that `work` was returned by the last call of this thread."""
-        # Until now our kernel kept the Work's Python object alive, so that this is the same object. From now
-        # on only the caller does, because a Work without a reference must be destroyed.
+        # Until now our kernel kept the Work's Python object alive, so that this is the same object. From
+        # now on only the caller keeps it alive, because a Work without a reference must be destroyed.
         here = self._here.__dict__
         seq, here["work"] = here.pop("seq", None), None
         if work is not None and seq is not None:
@@ -86,7 +88,7 @@ class Recorder:
         return self._watched and self._seq - self._task_began < MOST_SUMMARIES
 
     def look(self, seq: int, given: list[torch.Tensor], results: list[torch.Tensor]) -> None:
-        """Record the values in a call's tensors now, and in those that it fills when it ends.
+        """Record the values in a call's tensors now, and in the tensors that it fills when the call ends.
 
         Does not keep the tensors alive, because recording must not change memory use.
         """
@@ -108,7 +110,8 @@ class Recorder:
         for key in ("peer", "root"):
             if (named := more.get(key)) is not None:
                 if key == "peer" and not 0 <= named < len(ranks):
-                    # gloo does not check it: it would read foreign memory, and hang or crash by chance.
+                    # gloo does not check the peer. It would read memory beyond its table, and hang or
+                    # crash by chance.
                     raise ValueError(_no_such_peer(call, named, len(ranks)))
                 more[key] = ranks[named] if 0 <= named < len(ranks) else named
         # Hold the lock only for the number, never while gloo or the learner's code may run.
@@ -139,7 +142,7 @@ class Recorder:
                 future = work.get_future()
             except RuntimeError:
                 return  # Sends and receives have no future, so their end is recorded by wait().
-            # Kept so that `settle` sees finished transfers whose callback has not run yet.
+            # Keep the Work, so that `settle` sees finished transfers whose callback has not run yet.
             self._futures[seq] = future
             future.add_done_callback(lambda done: self.ended(seq))
 
@@ -161,7 +164,8 @@ class Recorder:
         if not self.active:
             return
         now = time.monotonic_ns()
-        # Both a Work's wait() and its future's callback, on a thread of gloo's, call this. The first counts.
+        # Both a Work's wait() and the callback of its future, on one of gloo's threads, call this. The
+        # first call counts.
         with self._lock:
             if seq not in self._open:
                 return
@@ -175,7 +179,7 @@ class Recorder:
         self._futures.pop(seq, None)
 
     def stop_in_child(self) -> None:
-        """Stop recording in this process, which the rank has forked: it is not the rank."""
+        """Stop recording in this process, because it is not the rank but a child that the rank has forked."""
         self.active = False
         groups = importlib.import_module("torch.distributed.distributed_c10d")._world.pg_map
         self._inherited.update(groups)
@@ -247,7 +251,8 @@ class Recorder:
             text = json.dumps(name)
             try:
                 known = text, list(dist.get_process_group_ranks(pg))
-            except (KeyError, ValueError):  # It is used before init_process_group has finished.
+            except (KeyError, ValueError):
+                # The group is used before init_process_group has finished.
                 return text, list(range(pg.size()))
             self._groups[name] = known
             self._write(json.dumps(["group", name, known[1]]).encode())

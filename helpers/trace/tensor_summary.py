@@ -21,7 +21,7 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
 def summarize(tensors: Sequence[torch.Tensor]) -> str:
-    """Write small tensors as numbers, and of larger ones the first three numbers and a digest.
+    """Write small tensors as numbers, and larger ones as their first three numbers and a digest.
 
     The digest (`#` and four hex digits) covers the first 16 kB, so equal bytes have equal digests. A tensor
     that cannot be read without an operation (on a GPU, with strides, a subclass) is `?`.
@@ -40,7 +40,8 @@ def _one(tensor: torch.Tensor) -> str:
         return "[]"
     size = tensor.element_size()
     begin = tensor.storage_offset() * size
-    if tensor.untyped_storage().nbytes() < begin + count * size:  # freed, as FSDP does
+    # The tensor's memory was freed, as FSDP does.
+    if tensor.untyped_storage().nbytes() < begin + count * size:
         return "?"
     # The memory belongs to this process and cannot be freed meanwhile, because the caller holds the tensor.
     raw = ctypes.string_at(tensor.data_ptr(), min(count * size, _MOST_BYTES))

@@ -2,8 +2,9 @@
 
     Run of (before, after) pairs -> blocks_of() -> trace the numbers home -> before_after() -> Picture
 
-Notebooks call `before_after` with a run in which each rank returned two things: a copy of what it
-had, and what it has. A cell wears the color and hatch of the rank that its number came from.
+Notebooks call `before_after` with a run in which each rank returned two things: a copy of its data
+before the collective, and its data after it. A cell has the color and hatch of the rank that its number
+came from.
 """
 
 from __future__ import annotations
@@ -56,16 +57,17 @@ class Block:
 
 
 Side = tuple[Block, ...]
-"""What one rank has at one time. It may be empty."""
+"""The data that one rank has at one time. It may be empty."""
 
 
 def before_after(run: Run, *, title: str | None = None) -> Picture:
     """Draw a run in which each rank returned (before, after).
 
     before, after: a tensor or number, a list of them (drawn side by side), or None for "nothing".
-    Return a copy (`x.clone()`) as `before`, because most collectives write into their tensor. If a number
-    occurs in the `before` of exactly one rank, or in a rank's own, it is drawn as that rank's; others are
-    new. Raises ValueError if a rank returned anything but a pair.
+    Return a copy (`x.clone()`) as `before`, because most collectives write into their tensor. If a
+    number occurs in the `before` of exactly one rank, it is drawn in that rank's color. If it occurs in
+    that of several ranks, including the rank's own, it is drawn in the rank's own color. All other
+    numbers are new. Raises ValueError if a rank returned anything but a pair.
     """
     pairs = [_pair(run, rank) for rank in range(min(run.world_size, _MOST_RANKS))]
     homes = _homes([before for before, _ in pairs])
@@ -126,7 +128,7 @@ def _number(value: Any) -> str:
 
 
 def _homes(before: Sequence[Side]) -> dict[str, set[int]]:
-    """Return, for each number, the ranks that had it before."""
+    """Return, for each number, the ranks that had it before the collective."""
     homes: dict[str, set[int]] = {}
     for rank, side in enumerate(before):
         for block in side:

@@ -1,6 +1,6 @@
 """Describe which ranks are on which host, and what is sent between hosts, for every view.
 
-The results are empty if all ranks ran on this machine; views then do not mention hosts.
+The results are empty if all ranks ran on this machine, so views do not mention hosts then.
 """
 
 from __future__ import annotations

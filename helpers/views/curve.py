@@ -48,7 +48,8 @@ def curves(
 
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # without a step of 2.5
     for axis, scale in enumerate((axes.set_xscale, axes.set_yscale)):
-        # A fit to times from a busy machine can be negative everywhere; matplotlib would warn about it.
+        # A fit to times from a busy machine can be negative everywhere, and matplotlib would warn about
+        # that.
         if "xy"[axis] in log and any(point[axis] > 0 for line in series.values() for point in line):
             scale("log")
     axes.grid(True, color="#DDDDDD")

@@ -1,4 +1,4 @@
-"""Draw with a few kinds of mark, as SVG, or as PNG where no page can show SVG.
+"""Draw with a few kinds of mark, as SVG, or as PNG if a page cannot show SVG.
 
     marks -> Drawing -> svg(): a page, which may move what has `at`
                      -> png(): notebooks as they are stored, and reports
@@ -35,16 +35,17 @@ _SMOOTH = 3
 _HEAD = 7.0
 _COLORS = 128
 _MANY = 8_000
-"""If there are more marks than this, they are drawn `_PART` at a time: a page is slow with that many
-elements, and, when zoomed in, with long paths of which it shows a small part."""
+"""If there are more marks than this, they are drawn `_PART` at a time: a page is slow if it has that
+many elements, or if it is zoomed in and shows a small part of long paths.
+"""
 _PART = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How much color a mark's area and its edge have; the rest is the ground's.
+    """How much of its color a mark's area and its edge have. The rest is the color of the background.
 
-    clear: what is below an area shows through.
+    clear: the area is transparent, so that marks below it remain visible.
     """
 
     fill: float = 0.0
@@ -310,7 +311,7 @@ def _n(value: float) -> str:
 
 
 class _Brush:
-    """Paints on an image with more points than the result. Words, whose edges are smooth, come last."""
+    """Paints on an image of a higher resolution than the result. Words, whose edges are smooth, come last."""
 
     def __init__(self, image: Image, scale: float) -> None:
         from PIL import ImageDraw
@@ -361,7 +362,7 @@ class _Brush:
             x, y = word.points[0]
             font = _font(word.mono, word.heavy, round(word.size * self._scale, 1))
             place, color = (x * self._scale, y * self._scale), self._look(word)[0]
-            # outline it with the ground's color, so that it is readable across a line
+            # outline the word with the background's color, so that it is readable across a line
             pen.text(
                 place,
                 word.text,
@@ -407,7 +408,7 @@ def _pieces(
 def _font(mono: bool, heavy: bool, size: float) -> FreeTypeFont:
     from PIL import ImageFont
 
-    # its fonts contain all arrows; matplotlib itself is not imported
+    # use matplotlib's fonts, which contain all arrows, without importing matplotlib
     spec = find_spec("matplotlib")
     assert spec is not None and spec.submodule_search_locations
     folder = Path(spec.submodule_search_locations[0], "mpl-data", "fonts", "ttf")

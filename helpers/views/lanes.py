@@ -37,7 +37,7 @@ class Lane:
     """The output and the result of one rank.
 
     value: its return value as text, or None if it is not known to have returned. ending: its part in the
-    failure. mark: a word for it if the failure began there.
+    failure. mark: a word for the rank's part if the failure began there.
     """
 
     rank: int
@@ -166,7 +166,7 @@ def lanes_live_html(
 
 
 def _while_fed(text: str) -> str:
-    """Return HTML of a text that updates soon replace; if none comes, it says that updates have stopped.
+    """Return HTML with a text that the next update replaces. Without an update, it says that they stopped.
 
     The kernel may have been restarted, or the notebook saved and reopened; without a kernel only the page
     itself can show that. If styles are removed, the text stays as it is.
@@ -255,7 +255,8 @@ def _banner(failure: RankFailure) -> str:
         # Each lane shows what its own rank waits for, so only advice is left here.
         rest = "".join(div(with_code(x)) for x in others if not x.startswith("  rank "))
     else:
-        rest = _pre("\n".join(others), whole=True)  # its last line names the line, or what to do
+        # The last line of a failure names the learner's line, or what to do.
+        rest = _pre("\n".join(others), whole=True)
     return div(
         div(head) + rest,
         f"border-left: 6px double {RED}; padding: 4px 10px; margin-bottom: 6px",
@@ -303,7 +304,7 @@ def _box(content: str) -> str:
     return div(content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
-# What fits into a box of 14em in any case: rows, and letters in each on a narrow page.
+# The rows that always fit into a box of 14em, and the letters of a row that fit on a narrow page.
 _ROWS, _LINE = 8, 60
 
 
@@ -315,7 +316,7 @@ def _pre(text: str, *, whole: bool = False) -> str:
         f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
         "background: transparent; color: inherit"
     )
-    # what may have to be scrolled must be reachable by keyboard
+    # a box that may have to be scrolled must be reachable by keyboard
     rows = sum(1 + len(line) // _LINE for line in text.splitlines())
     focus = ' tabindex="0"' if rows > _ROWS and not whole else ""
     return f'<pre style="{style}"{focus}>{escape(clean(text))}</pre>'

@@ -26,7 +26,8 @@ def widgets_can_live() -> bool:
 def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
     """Return a new widget's display data, to be added to the still form; empty if no widget can be live.
 
-    A page shows the widget while its kernel runs, and a different form of the data in a saved notebook.
+    A page shows the widget while its kernel runs. In a saved notebook, it shows a different form of the
+    data.
     """
     if not widgets_can_live():
         return {}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Parts = Mapping[str, int]
-"""From what is held to its bytes, in the order of drawing."""
+"""The bytes of each part that a rank holds, in the order of drawing."""
 
 LOOKS = (
     ("#56B4E9", ""),
@@ -38,9 +38,9 @@ def memory_bars(
 ) -> Picture:
     """Draw a group of bars for each name, a bar for each of its ranks, from top to bottom.
 
-    held[name][rank]: the bytes of each part; equal names look the same. predicted[name][rank]: the expected
-    bytes in all, drawn as a line across the bar. Raises ValueError for no parts, or for more than five
-    kinds of them.
+    held[name][rank]: the bytes of each part. Parts with the same name look the same.
+    predicted[name][rank]: the expected bytes in all, drawn as a line across the bar. Raises ValueError
+    for no parts, or for more than five kinds of them.
     """
     kinds = list(dict.fromkeys(kind for ranks in held.values() for own in ranks for kind in own))
     if not kinds or len(kinds) > len(LOOKS):
@@ -90,7 +90,7 @@ def _mark(
     held: Mapping[str, Sequence[Parts]],
     predicted: Mapping[str, Sequence[int]],
 ) -> None:
-    """Write each bar's total behind it, and draw the predicted bytes."""
+    """Write each bar's total to the right of it, and draw the predicted bytes."""
     most = max(sum(own.values()) for ranks in held.values() for own in ranks)
     for name, rank, y in places:
         total = sum(held[name][rank].values())

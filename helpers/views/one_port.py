@@ -20,8 +20,8 @@ from helpers.views.picture import trace_of
 def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
     """Return the messages that were received, round by round, each round in the order of sources.
 
-    Greedy: a message is sent as soon as its sender has sent and received everything before it. Raises
-    TypeError for anything but a Run or a Trace.
+    The rounds are chosen greedily: a message is sent as soon as its sender has sent and received
+    everything before it. Raises TypeError for anything but a Run or a Trace.
     """
     trace = trace_of(run_or_trace)
     waiting = [_steps(trace, rank) for rank in range(trace.world_size)]
@@ -32,7 +32,7 @@ def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
         one_for_each: dict[int, Message] = {}
         for steps in waiting:
             message = _next_send(steps, arrived)
-            # if several messages compete for one rank, the one that it receives first is sent
+            # if several messages could go to one rank, the one that it receives first is sent
             if message is not None:
                 rival = one_for_each.setdefault(message.dst, message)
                 if place[id(message.send)] < place[id(rival.send)]:

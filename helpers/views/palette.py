@@ -44,7 +44,7 @@ FAILURE = Look("failure", "#D55E00", "#F7DFCC", "xxxx", "X", (0, (3, 1, 1, 1, 1,
 KINDS = (SEND, RECV, COLLECTIVE, WAIT, FORWARD, BACKWARD, SPAN, FAILURE)
 
 RIGHT, WRONG = "rgb(0, 122, 85)", "rgb(200, 74, 0)"
-"""Background colors of a verdict's sign: white text is readable on them, and both themes show them well."""
+"""Background colors of a verdict's sign: white text is readable on them, and they suit both themes."""
 
 INK = "#222222"
 FAINT = "#9A9A9A"

@@ -64,7 +64,7 @@ def clip(text: str, limit: int) -> str:
 
 def one_line(text: str, limit: int = 60) -> str:
     """Make a text fit into a label: clean, on one line, at most `limit` characters."""
-    # Cut first, so that a label from megabytes of text costs no more than any other.
+    # Cut the text first, so that a label from megabytes of text takes no longer than any other.
     return clip(" ".join(clean(text[: 20 * limit]).split()), limit)
 
 
@@ -109,7 +109,7 @@ def short_bytes(nbytes: float) -> str:
 
 
 def one_form(name: str) -> str:
-    """Return a normalized name, by which equal names are found: composed letters (NFC), single spaces."""
+    """Return a name in one form, so that equal names can be found: composed letters (NFC), single spaces."""
     return unicodedata.normalize("NFC", " ".join(name.split()))
 
 

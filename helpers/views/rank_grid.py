@@ -67,9 +67,9 @@ def rank_grid(
 def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture:
     """Draw, for each dimension of a mesh, which ranks form a group; a row is a host.
 
-    run.values[rank]: the ranks of its group for each dimension, {"tp": [4, 5], ...}, or for each
-    dimension a tuple that holds such a list. per_host: ranks on a host. Below each rank are its group's
-    letter and its position in the group. Raises ValueError for other values.
+    run.values[rank]: the ranks of its group for each dimension, {"tp": [4, 5], ...}. Instead of a list,
+    a dimension may have a tuple that contains the list. per_host: ranks on a host. Below each rank are
+    its group's letter and its position in the group. Raises ValueError for other values.
     """
     if per_host < 1:
         raise ValueError(f"a host has at least one rank; got per_host={per_host}")

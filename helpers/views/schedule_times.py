@@ -45,9 +45,10 @@ Lane = tuple[Piece, ...]
 def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
     """Return lanes with each action's earliest time; a forward takes 1, half a backward `backward` / 2.
 
-    orders[r]: what rank r does, such as ["F0", "F1", "B0", "B1"]. F needs the F of the stage before,
-    B and I that of the stage after, and their own F; W its own I. A transfer takes no time. Raises
-    ValueError for an invalid action, and for orders in which every rank waits for another one.
+    orders[r]: what rank r does, such as ["F0", "F1", "B0", "B1"]. F needs the F of the previous stage. B
+    and I need the B or I of the next stage, and the F of their own stage. W needs the I of its own
+    stage. A transfer takes no time. Raises ValueError for an invalid action, and for orders in which
+    every rank waits for another one.
     """
     wanted = [[_parsed(action, lane) for action in order] for lane, order in enumerate(orders)]
     last = max((stage for order in wanted for _, stage, _, _ in order), default=0)
@@ -121,7 +122,7 @@ def most_held(order: Sequence[str]) -> int:
 
 
 def _parsed(action: str, lane: int) -> tuple[str, int, str, int]:
-    """Return the stage as it was named and as a number, the kind, and the microbatch."""
+    """Return an action's stage (as it was named, and as a number), its kind, and its microbatch."""
     found = _ACTION.fullmatch(action)
     if found is None:
         raise ValueError(

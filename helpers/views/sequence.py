@@ -79,7 +79,8 @@ def _outcome(event: Event) -> str:
 def open_end(event: Event) -> str:
     """Return what is known of a call whose end was not seen.
 
-    The end of an asynchronous call is seen in `wait()`, so without a wait it may well have ended.
+    The end of an asynchronous call is seen in `wait()`. If wait() was not called, the call may have
+    ended unseen.
     """
     is_unwaited = event.asynchronous and event.wait_ns is None
     return NEVER_WAITED_FOR if is_unwaited else NEVER_FINISHED
@@ -108,7 +109,7 @@ def _fold_once(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
-    """Find the repeated pattern that starts at `at` and covers most; among equals, the shortest."""
+    """Find the repeated pattern that starts at `at` and covers most parts. Of equals, take the shortest."""
     best = (1, 1)
     for length in range(1, _LONGEST_PATTERN + 1):
         pattern, times = parts[at : at + length], 1

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOOKS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
 _MOST = 24
-"""Rows and columns of a matrix that can still be distinguished."""
+"""The largest number of rows or columns of a matrix that can still be distinguished."""
 _CELL = 0.3
 """The side of an element, in inches."""
 _NARROWEST = 8
@@ -51,7 +51,8 @@ def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) ->
     for axes, (name, grid), width in zip(panels, grids.items(), columns, strict=True):
         _draw(axes, name, grid, run.world_size)
         axes.set_xlim(-0.05, width + 0.05)
-        axes.set_ylim(rows + 0.05, -0.05)  # the same in all panels: equal cells
+        # Use the same size in all panels, so that their cells are equal
+        axes.set_ylim(rows + 0.05, -0.05)
     if title:
         figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
     lines = [f"  {one_line(name)}: {_words(grid, run.world_size)}" for name, grid in grids.items()]

@@ -117,9 +117,9 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
 def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -> str:
     """Return the player of a run, to be shown below its verdict or failure, or "" if nothing moves.
 
-    The page above it describes the failure, so the player only draws it. at_once: the player starts by
-    itself, but not on a page that is opened later. unplayed: HTML that is shown below the picture if
-    scripts are removed, and on paper.
+    The page describes the failure above the player, so the player only draws it. at_once: the player
+    starts by itself, but not on a page that is opened later. unplayed: HTML that is shown below the
+    picture if scripts are removed, and on paper.
     """
     if run is None or not 0 < len(run.trace) <= _MOST_BELOW or not widgets_can_live():
         return ""
@@ -143,7 +143,7 @@ def _timeline(what: Seen, title: str | None = None) -> tuple[Drawing, str, Calla
         steps = steps_of(whole)
         drawing, flights = _drawn(trace, whole, steps, title, profile, MOST_PLAYED)
         data = played(what, trace, whole, steps, flights) | more
-        # the page plays the image that it contains, unless the run has more than that shows
+        # the page plays the image that it contains, unless the run has more calls than the image shows
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
         image = (still if layout.left_out else drawing).still(text)
         return live_page(PAGE, data, image + unplayed)

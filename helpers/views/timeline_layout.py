@@ -30,7 +30,7 @@ _FARTHEST_NS = 2**62
 class Bar:
     """One event, placed. Times are ns since the first event; `end_ns` is None if it is open-ended.
 
-    From start_ns to wait_ns the rank was free, from wait_ns to the end it was blocked.
+    The rank was free from start_ns to wait_ns, and blocked from wait_ns to the end.
     """
 
     event: Event
@@ -156,7 +156,7 @@ def _times(event: Event, origin: int) -> Bar:
 
 
 def _in_rows(bars: Sequence[Bar], world_size: int) -> tuple[Bar, ...]:
-    """Put bars that overlap in time into different rows of their rank's lane, as far as it has rows."""
+    """Put bars that overlap in time into different rows of their rank's lane, as long as it has free rows."""
     free: list[list[float]] = [[] for _ in range(world_size)]
     placed = []
     for bar in bars:

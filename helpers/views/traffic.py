@@ -34,7 +34,7 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 
 
 def traffic(run_or_trace: Run | Trace) -> Picture:
-    """Draw the bytes of each pair of ranks, and next to them those passed to collectives.
+    """Draw the bytes that each pair of ranks exchanges and, next to them, the bytes passed to collectives.
 
     A message that never arrived is not counted. Raises TypeError for anything but a Run or a Trace, and
     ValueError for imagined ranks.
@@ -244,7 +244,7 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
 
 
 def _bytes_between(trace: Trace, matrix: list[list[int]]) -> str:
-    """Return how many of the bytes, sent and passed to collectives, are for other hosts."""
+    """Return how many of the bytes that are sent, or passed to collectives, go to other hosts."""
     crossing = sum(
         nbytes
         for src, row in enumerate(matrix)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Calls = Mapping[str, Sequence[Event]]
-"""From a phase to the calls that were issued in it."""
+"""The calls that were issued in each phase."""
 
 _BAR, _GAP = 0.27, 0.2
 _NOTHING = "nothing"

@@ -55,7 +55,7 @@ def _short_array(array: Any) -> str:
         return whole
     while array.ndim > 1:
         array = array[0]
-    # A slice's own repr writes the numbers with few digits and in its class's style.
+    # Use the slice's own repr, which writes the numbers with few digits and in the style of its class.
     numbers = " ".join(repr(array[:_HEAD]).split())
     start, bracket, rest = numbers.rpartition("]")
     if array.shape[0] > _HEAD and bracket:

@@ -111,7 +111,7 @@ def _proved(result: CheckResult) -> list[str]:
 
 
 def _tried(result: CheckResult) -> list[tuple[str, str]]:
-    """Return (outcome, what was tried) for each line: a case, or the number of cases with this outcome."""
+    """Return (outcome, description) for each line, which stands for one case or for all with this outcome."""
     longest = max((len(case.label) for case in result.cases), default=0)
     if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= _LABEL):
         return [(case.outcome.value, case.label) for case in result.cases]
@@ -134,7 +134,7 @@ def _again(result: CheckResult) -> str:
 
 def _headline(result: CheckResult) -> str:
     passed = sum(case.passed for case in result.cases)
-    # Points are for graders; learners care whether an answer passes, and how many cases do.
+    # Points are for graders. Learners want to know whether an answer passes, and how many cases pass.
     share = f", {passed} of {plural(len(result.cases), 'case')} passed" if passed else ""
     tick, share = ("✓ ", "") if result.passed else ("", share)
     return f"{tick}{result.heading or result.name}: {result.outcome.value}{share}"

@@ -36,7 +36,7 @@ _SHAPES: dict[str, tuple[int, Look]] = {
 
 
 def wait_graph(what: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
-    """Draw ranks as nodes, with an arrow from each to those that it waits for; cycles stand out.
+    """Draw ranks as nodes, with an arrow from each to the ranks that it waits for. Cycles stand out.
 
     Accepts the failure, its diagnosis, or the failed run. Raises TypeError for anything else, ValueError
     for a run whose ranks were not waiting for each other.
@@ -217,7 +217,7 @@ def _shape_of(wait: Wait) -> str:
 
 
 def _node(spot: Point, size: float, corners: int, look: Look, style: str) -> list[Mark]:
-    """Draw a rank as a shape with these corners; with many of them it is a circle."""
+    """Draw a rank as a shape with this number of corners. With many corners it is a circle."""
     turn = math.pi / corners if corners != 4 or look is not FAILURE else 0.0
     size *= 1.15 if corners < 10 else 1.0
     points = tuple(

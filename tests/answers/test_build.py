@@ -1,4 +1,4 @@
-"""The closure of an answer: what is taken, in which order, and that it behaves as in the kernel.
+"""Test which statements an answer's source contains, in which order, and that it behaves as in the kernel.
 
 Most tests run the cells from top to bottom, as a kernel does, and the answer's source by itself,
 and compare what the function returns.
@@ -23,7 +23,7 @@ from helpers.answers.listing import may_bind, parse_cell
 
 
 def cells(text: str) -> list[str]:
-    """Split at lines of dashes: one text, several cells."""
+    """Split a text into cells at lines of dashes."""
     return [part.strip("\n") for part in textwrap.dedent(text).split("\n---\n")]
 
 
@@ -40,7 +40,7 @@ def run(source: str) -> dict[str, Any]:
 
 
 def same(text: str, *args: Any) -> Answer:
-    """The answer called f gives what it gives in a kernel that has run all the cells."""
+    """Assert that the answer called f returns the same as in a kernel that has run all the cells."""
     kernel = run("\n".join(cells(text)))
     answer = built(text)
     assert run(answer.source)["f"](*args) == kernel["f"](*args)
@@ -405,7 +405,7 @@ def test_an_import_over_a_changed_name_is_kept() -> None:
 
 @pytest.mark.parametrize("module", [argparse, dataclasses, functools, inspect, typing])
 def test_the_search_by_text_misses_no_binding(module: ModuleType) -> None:
-    """Each top-level name of a real module is found in the lone text of what binds it."""
+    """Find each top-level name of a real module in the text of the statement that binds it."""
     compared = 0
     for statement in parse_cell(inspect.getsource(module), 0):
         names = statement.names
@@ -526,9 +526,9 @@ def test_an_annotation_that_is_not_evaluated_may_name_anything(future: str) -> N
     assert built(future + body).notes == ()
     assert run(built(future + body).source)["f"](0) == 1
     assert "no cell defines `Bar`, which `f` uses (cell 1)" in built(body).notes
-    # a local variable's annotation never is
+    # the annotation of a local variable is never evaluated
     assert built("def f():\n    z: Bar = 1\n    return z").notes == ()
-    # what exists is still taken along, for those who read annotations
+    # names that exist are still included, for code that reads annotations
     assert "class Bar" in built(f"{future}class Bar: pass\n---\n{body}").source
     assert "no cell defines `Bar`" in built(f"{future}def f(x: Bar): return Bar").notes[0]
 
@@ -568,7 +568,7 @@ def test_each_line_leads_back_to_its_cell() -> None:
     place = {line.strip(): answer.place(number + 1) for number, line in enumerate(lines)}
     assert place["K = 3"] == (0, 2)
     assert place["5)"] == (0, 3)
-    assert place["@staticmethod"] == (1, 2)  # `cells` takes empty lines off a cell's top
+    assert place["@staticmethod"] == (1, 2)  # `cells` removes empty lines at the top of a cell
     assert place["return math.pi * K * L[0]"] == (1, 4)
     assert answer.place(0) is None
     assert answer.place(1000) is None
@@ -610,6 +610,7 @@ def test_windows_line_ends_and_form_feeds_are_lines() -> None:
 
 
 def test_names_are_compared_as_python_compares_them() -> None:
-    answer = build_answer(["\ufb01ne = 1", "def f(): return fine"], "f")  # the ligature fi
+    # The name contains the ligature fi
+    answer = build_answer(["\ufb01ne = 1", "def f(): return fine"], "f")
     assert isinstance(answer, Answer)
     assert run(answer.source)["f"]() == 1

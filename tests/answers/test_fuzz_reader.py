@@ -1,4 +1,4 @@
-"""Broken and random notebooks: reading ends, and fails in one way only."""
+"""Read broken and random notebooks: reading always ends, and fails only with UnreadableNotebook."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def read_bytes(content: bytes) -> None:
 
 
 def check(sources: list[str]) -> None:
-    """Whatever the cells, there is an answer that parses or a problem that is told in a line."""
+    """Assert that any cells lead to an answer that parses, or to a problem of one line."""
     for found in (
         build_answer(sources, "f"),
         build_answer(sources, "C"),

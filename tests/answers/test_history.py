@@ -1,4 +1,4 @@
-"""Answers from a kernel's history, with a real IPython shell that runs the cells."""
+"""Find answers in a kernel's history, with a real IPython shell that runs the cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from helpers.answers.history import answer_from_history
 
 
 class Kernel:
-    """A shell of our own, and what it knows of its history."""
+    """A separate IPython shell with its history."""
 
     def __init__(self, home: Path) -> None:
         config = Config()
@@ -42,7 +42,7 @@ class Kernel:
         return list(self.shell.user_ns["In"])
 
     def answer(self, target: object, name: str = "") -> Any:
-        """Run the answer built for `target` and give the object called `name`."""
+        """Run the answer that is built for `target`, and return the object called `name`."""
         found = answer_from_history(target, self.typed)
         assert isinstance(found, Answer), found
         assert found == answer_from_history(target, self.typed, self.shell.user_ns)
@@ -53,7 +53,8 @@ class Kernel:
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # a shell puts its own
+    # A shell replaces this object with its own
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setattr(sys, "path", [*sys.path])
     kernel = Kernel(tmp_path)
     yield kernel

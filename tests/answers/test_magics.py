@@ -1,4 +1,4 @@
-"""IPython's own syntax is taken out of cells, and nothing else is."""
+"""Remove IPython's own syntax from cells, and nothing else."""
 
 from __future__ import annotations
 
@@ -123,5 +123,5 @@ def test_lines_keep_their_numbers() -> None:
     ],
 )
 def test_no_text_takes_more_than_linear_time(piece: str) -> None:
-    # Quadratic time on a megabyte would run into the test's own time limit by far.
+    # Quadratic time on a megabyte would exceed the test's time limit by far.
     strip_magics(piece * (1_000_000 // len(piece)) + "?")

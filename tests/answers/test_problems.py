@@ -1,4 +1,4 @@
-"""Why there may be no answer: each kind of problem, and that its message helps."""
+"""Test each kind of problem that prevents an answer, and that its message helps."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Random programs: an answer's source gives what the function gives after all cells have run.
+"""Test on random programs that an answer's source returns the same as the function after all cells have run.
 
-The programs redefine, patch, decorate and compute at random, so that which of several definitions
-is meant where decides the result. Each is run whole, as a kernel would; those that fail there are
-skipped.
+The programs redefine, patch, decorate and compute at random, so the result depends on which of several
+definitions is used at each place. Each is run whole, as a kernel would; programs that fail in that run
+are skipped.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Writer:
 
 
 def outcome(source: str) -> int | None:
-    """What f() gives after the source has run; None if either fails."""
+    """Return the result of f() after the source has run; None if either fails."""
     namespace: dict[str, Any] = {}
     try:
         exec(compile(source, "<program>", "exec"), namespace)
@@ -107,7 +107,7 @@ def outcome(source: str) -> int | None:
 
 
 def compare(seed: int) -> bool:
-    """Whether the program could be compared; fails if the answer differs."""
+    """Return whether the program could be compared. Fail if the answer differs."""
     cells = Writer(seed).program()
     expected = outcome("\n".join(cells))
     if expected is None:

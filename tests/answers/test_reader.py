@@ -1,4 +1,4 @@
-"""Notebook files as they come: from other tools, damaged, and hostile."""
+"""Read notebook files from other tools, damaged files, and hostile files."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_syntax_of_a_newer_python_is_named_by_the_version_in_the_file(
     assert isinstance(found, Problem)
     assert found.kind == ("newer_syntax" if is_newer else "syntax_error")
     assert ("was written with Python 3.99" in found.message) is is_newer
-    # of an older version the line is wrong; without one, both may be the cause
+    # the line is wrong for an older version; without a version, both may be the cause
     here = f"The course is graded with Python {sys.version_info[0]}.{sys.version_info[1]}: write it"
     assert (here.casefold() in found.message.casefold()) is (version != "3.8.2")
 

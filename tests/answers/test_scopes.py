@@ -1,7 +1,7 @@
-"""The names of functions, held against Python's own `symtable`, over code that others wrote.
+"""Compare the names of functions with those of Python's own `symtable`, on code that others wrote.
 
-`symtable` reads whole sources and knows no order in which statements run, so the reader of answers
-walks the tree itself; what both can say must be the same.
+`symtable` reads whole sources and does not know the order in which statements run, so the reader of
+answers walks the tree itself. Where both have a result, it must be the same.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def key(name: str, line: int) -> str:
 
 
 def compare(source: str, file: str) -> int:
-    """Hold every function that its name and line single out against symtable; give how many."""
+    """Compare every function that is unique by name and line with symtable; return how many there are."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree, whole = ast.parse(source), symtable.symtable(source, file, "exec")

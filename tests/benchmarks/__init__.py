@@ -1,1 +1,1 @@
-"""Measured against peers, as ratios in one run: `make bench`. Never an assertion of a test."""
+"""Measure the course and similar tools in one run, and report ratios: `make bench`. No test asserts them."""

@@ -1,6 +1,6 @@
 """Run every measurement, print the table, write it and the plot beside this file.
 
-`python -m tests.benchmarks NAME ...` runs only the sections named, and writes nothing.
+`python -m tests.benchmarks NAME ...` runs only the named sections, and writes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 
 
 def machine() -> str:
-    """Return what was measured on."""
+    """Return a description of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{os.cpu_count()} cores ({platform.machine()}), {memory:.0f} GiB, {platform.system()}, "

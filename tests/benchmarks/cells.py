@@ -1,4 +1,4 @@
-"""A cell on ranks that are alive: `%%ranks` beside ipyparallel's engines, in one run."""
+"""Measure a cell on live ranks: `%%ranks` and ipyparallel's engines, in one run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANKS, CELLS = 4, 60
 
 
 def live_cell() -> list[Figure]:
-    """Time one cell that reduces a small tensor, on worlds that were made before."""
+    """Time one cell that reduces a small tensor, on worlds that exist already."""
     ours, engines = live_cells(), ipyparallel_cells()
     beside = f"ipyparallel {spread(engines)}"
     ratio = f"{median(engines) / median(ours):.1f}x faster"
@@ -26,7 +26,7 @@ def live_cell() -> list[Figure]:
 def live_cells(where: str = "", names: Mapping[str, Any] | None = None) -> list[float]:
     """Return the seconds of each cell but the first ten, on one live world.
 
-    where: more words for the magic. names: of the notebook.
+    where: additional options of the magic. names: the notebook's names.
     """
     shell = InteractiveShell.instance()
     shell.user_ns.update(names or {})

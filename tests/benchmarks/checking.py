@@ -1,4 +1,4 @@
-"""How long a check of a right answer takes in a notebook's process, and what a busy machine does to it."""
+"""Measure how long a check of a right answer takes in a notebook, on an idle and on a busy machine."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ SOLUTIONS = Path(__file__).parents[2] / "solutions"
 BUSY = 16
 """Processes that compute beside the checks, on however many cores there are."""
 OUTSIDE = {Kind.SCRIPT, Kind.MEASUREMENT}
-"""Kinds whose time is that of agents that start, or of what the exercise measures."""
+"""Kinds whose time depends mostly on agents that start, or on the exercise's own measurements."""
 
 
 def in_a_notebook() -> Iterator[Figure]:
     """Check the reference solution of every exercise, on an idle machine and on a busy one."""
     answers = dict(_references())
     connect().preload()
-    for exercise, answer in answers.values():  # imports and the like, unmeasured
+    # A first check that is not measured, because it imports modules
+    for exercise, answer in answers.values():
         grade(exercise, answer, str, every_case=False)
     idle, passed = _checked(answers)
     with _busy():
@@ -63,14 +64,15 @@ def in_a_notebook() -> Iterator[Figure]:
 
 
 def advice() -> Iterator[Figure]:
-    """Check one known mistake of each exercise twice: with its sentence to be found, and with it known."""
+    """Check one known mistake of each exercise twice: first its sentence must be found, then it is known."""
     connect().preload()
     extra, ratios = [], []
     for exercise in exercises().values():
         wrong = [m for m in known_mistakes(exercise) if m.outcome is Outcome.WRONG]
         for mistake in wrong[:1]:
             answer, matches = Answer(exercise.name, mistake.source, ()), dict[str, str]()
-            grade(exercise, answer, str, every_case=False)  # imports and the like, unmeasured
+            # A first check that is not measured, because it imports modules
+            grade(exercise, answer, str, every_case=False)
 
             def check(e: Exercise = exercise, a: Answer = answer, m: Matches = matches) -> None:
                 grade(e, a, str, every_case=False, matches=m)
@@ -110,7 +112,7 @@ def _checked(answers: dict[str, tuple[Exercise, Answer]]) -> tuple[dict[str, flo
 
 @contextmanager
 def _busy() -> Iterator[None]:
-    # each ends with this process, however that ends
+    # each of them ends with this process, even if this process is killed
     program = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"
     words = [sys.executable, "-c", program]
     busy = [subprocess.Popen(words) for _ in range(BUSY)]

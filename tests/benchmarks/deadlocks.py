@@ -1,4 +1,4 @@
-"""From the moment in which the last rank blocks to the exception, for each way to be stuck."""
+"""Measure the time from the moment when the last rank blocks to the exception, for each kind of deadlock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RUNS = 7
 
 
 def by_kind() -> list[Figure]:
-    """Measure each kind; the last row is of all runs of all kinds."""
+    """Measure each kind. The last row combines all runs of all kinds."""
     connect().preload()
     figures, every = [], []
     for name, program in STUCK.items():
@@ -38,8 +38,8 @@ def _plain_launch(program: Stuck) -> float:
 def _to_the_name(program: Stuck, plain: float) -> float:
     """Return the seconds from the last rank's block to the exception, in one run.
 
-    Ranks that wait in a call have said when it began. Of others it is not known: they are taken to have
-    begun to wait when a launch that does nothing would have been over.
+    For ranks that wait in a call, the start of the wait was recorded. For all others it is unknown, and
+    the time when a launch that does nothing would have ended is used.
     """
     start = time.monotonic()
     run = launch(

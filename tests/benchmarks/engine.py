@@ -1,4 +1,4 @@
-"""Start of the engine, price of recording, time to a diagnosis, memory."""
+"""Measure the engine: its start, the cost of recording, and its memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRST = (
 
 
 def first_launch() -> list[Figure]:
-    """From a new interpreter to the first result, beside an interpreter that imports torch."""
+    """Time a new interpreter up to its first result, and one that only imports torch."""
     times = interleaved(
         {
             "first": lambda: subprocess.run([sys.executable, "-c", _FIRST], check=True),
@@ -57,7 +57,7 @@ def _ddp_steps(rank: int, world_size: int, steps: int) -> list[float]:
 
 
 def recording() -> list[Figure]:
-    """What recording adds to a DDP step, and to one small all_reduce on 1, 2 and 4 ranks."""
+    """Measure the time that recording adds to a DDP step, and to one small all_reduce on 1, 2 and 4 ranks."""
     on, off = _on_and_off(_ddp_steps, 2, (40,), 8)
     steps, plain = [t for some in on for t in some], [t for some in off for t in some]
     figures = [
@@ -87,10 +87,10 @@ def recording() -> list[Figure]:
 def _on_and_off(
     work: Callable[..., Any], world_size: int, args: tuple[Any, ...], repeats: int
 ) -> tuple[list[Any], list[Any]]:
-    """Run a program recorded and not, in turn, so that both see the same machine; give rank 0's values."""
+    """Run a program with and without recording, in turn, on the same machine; return rank 0's values."""
     both: tuple[list[Any], list[Any]] = [], []
     for turn in range(2 * repeats):
-        recorded = turn % 4 in {0, 3}  # on off off on: neither always comes first
+        recorded = turn % 4 in {0, 3}  # on, off, off, on: neither of the two always runs first
         run = launch(work, world_size, args=args, timeout=120, trace=recorded)
         both[not recorded].append(run.values[0])
     return both
@@ -107,7 +107,7 @@ def _small_calls(rank: int, world_size: int, count: int) -> float:
 
 
 def memory() -> list[Figure]:
-    """PSS of a forked rank and of a server that has preloaded everything."""
+    """Measure the PSS of a forked rank, and of a server that has preloaded everything."""
     connect().preload()
 
     def pss(rank: int, world_size: int) -> float:

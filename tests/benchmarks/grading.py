@@ -1,4 +1,4 @@
-"""How long grading takes: an exercise in a sandbox, and a whole submission."""
+"""Measure how long grading takes, for an exercise in a sandbox and for a whole submission."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One exercise as nbgrader and as otter-grader have it, for `grading_peers`: same answer, same test.
+"""Write one exercise for nbgrader and for otter-grader, with the same answer and test, for `grading_peers`.
 
 nbgrader: metadata on the solution cell and the test cell (its documentation, "Creating and grading
-assignments"). otter: raw cells that delimit question, solution and tests, the test a function that is
-handed names of the notebook (its documentation, "Notebook Format", exception-based test cells).
+assignments"). otter: raw cells that delimit question, solution and tests, the test is a function that
+receives names of the notebook (its documentation, "Notebook Format", exception-based test cells).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Cell = dict[str, Any]
 class Trial:
     """An exercise, two answers to it, and its test.
 
-    before, after: cells around the answer. test: asserts, what nbgrader and otter run instead of our
-    checks. names: what the asserts use of the notebook.
+    before, after: cells around the answer. test: the asserts that nbgrader and otter run instead of our
+    checks. names: the names of the notebook that the asserts use.
     """
 
     what: str
@@ -107,7 +107,7 @@ def answered(released: Cell, trial: Trial, answer: str) -> Cell:
 
 
 def _solved(trial: Trial) -> str:
-    """Mark the right answer's body as the solution, in the words that both know."""
+    """Mark the right answer's body as the solution, by the markers that both tools know."""
     head, _, body = trial.right.partition("\n")
     return f"{head}\n    # BEGIN SOLUTION\n{body}\n    # END SOLUTION"
 

@@ -1,9 +1,9 @@
-"""Five submissions graded by `course grade`, nbgrader and otter-grader, in turn, in one run.
+"""Grade five submissions by `course grade`, nbgrader and otter-grader, in turn, in one run.
 
-Called by `python -m tests.benchmarks`; gives rows of its table. nbgrader and otter run a submission
-in one kernel together with its tests, without a sandbox. otter's own sandboxes are Docker containers (`otter
-grade`); `otter run` grades one in the same way without, and that is measured. Every grading is
-held to the points that each submission must get: four are right, the last is wrong.
+`python -m tests.benchmarks` calls this for rows of its table. nbgrader and otter run a submission
+in one kernel together with its tests, without a sandbox. otter's own sandboxes are Docker containers
+(`otter grade`). `otter run`, which is measured, grades a submission in the same way without a container.
+Every grading must give the expected points: four submissions are right, the last is wrong.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _NBGRADER_CONFIG = 'c = get_config()\nc.CourseDirectory.course_id = "bench"\n'
 
 @dataclass(frozen=True)
 class Grading:
-    """One way to grade the class: what is timed, and how to read the resulting points."""
+    """One way to grade the class: the function that is timed, and one that reads the resulting points."""
 
     run: Callable[[], None]
     points: Callable[[], dict[str, float]]
 
 
 def beside_peers() -> Iterator[Figure]:
-    """Grade a class with a plain function, tested by asserts, and one whose ranks talk."""
+    """Grade a class with a plain function, which asserts test, and a class whose ranks communicate."""
     for trial in (BACKEND, PING_PONG):
         with TemporaryDirectory() as name:
             yield from _side_by_side(trial, Path(name))

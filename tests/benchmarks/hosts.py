@@ -1,4 +1,4 @@
-"""Two hosts beside one: a launch, a live cell, and what else starts ranks on several machines.
+"""Compare two hosts with one for a launch and a live cell, and with other tools that start ranks on machines.
 
 Both hosts are this machine, as `hosts.local(2)` makes them: the figures show what Dask's connections cost,
 without a network. srun starts the same sum as a script, on a Slurm of two nodes where there can be one.
@@ -81,7 +81,7 @@ def on_two_hosts() -> list[Figure]:
 
 
 def _beside(ours: list[float], two: Callable[[], object]) -> list[Figure]:
-    """Measure what starts new processes: `srun` of a script, and Monarch."""
+    """Measure tools that start new processes: `srun` of a script, and Monarch."""
     figures = []
     what = f"launch, {RANKS} ranks on 2 hosts"
     if find_spec("monarch"):

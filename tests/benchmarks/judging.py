@@ -1,4 +1,4 @@
-"""What the dearest values cost the judge for each byte sent, and at the caps that hold in a sandbox."""
+"""Measure the judge's cost per byte of the most expensive values, and its cost at the limits of a sandbox."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXERCISES = ("broadcast_from", "gather_in_order")
 
 
 def dearest() -> Iterator[Figure]:
-    """Judge values that are cheap to send, each as large as it may be, from all ranks of a world."""
+    """Judge values that are cheap to send and as large as allowed, from all ranks of a world."""
     plain = _cost(exercises()["broadcast_from"], torch.zeros(Limits.result_bytes // 4 - 100))
     costs = [
         (*_cost(exercises()[name], value), what)
@@ -46,7 +46,7 @@ def dearest() -> Iterator[Figure]:
 
 
 def _values() -> dict[str, Any]:
-    """Return values with as many parts as are taken."""
+    """Return values with the maximum number of parts."""
     most = Limits.result_parts - 100
     return {
         "a dict of numbers": {k: k for k in range(most // 4)},

@@ -1,4 +1,4 @@
-"""From the call to the result: `launch` beside a bare fork, mp.spawn, torchrun, notebook_launcher."""
+"""Measure the time from the call to the result for `launch`, a bare fork, mp.spawn, torchrun, and others."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _torchrun(world_size: int) -> None:
 
 
 def _elastic_fork(world_size: int) -> None:
-    """What accelerate's notebook_launcher does where there are GPUs: an elastic launch by fork.
+    """Do what accelerate's notebook_launcher does on a machine with GPUs: an elastic launch by fork.
 
     Without GPUs it starts no processes at all, so its launch is called here with its own options.
     """

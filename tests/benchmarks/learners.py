@@ -1,4 +1,4 @@
-"""Real Jupyter kernels, as learners have them: their first DDP, their memory, thirty of them at once."""
+"""Measure real Jupyter kernels: the first DDP, the memory, and thirty kernels at once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def kernels(count: int) -> Iterator[list[tuple[KernelManager, BlockingKernelClie
 
 
 def value(client: BlockingKernelClient, source: str) -> Any:
-    """Run a cell; give its value, which must be plain."""
+    """Run a cell and return its value, which must be plain data."""
     shown: list[str] = []
 
     def hear(message: dict[str, Any]) -> None:
@@ -113,7 +113,10 @@ def first_made() -> list[Figure]:
 
 
 def idle_memory() -> list[Figure]:
-    """Weigh a kernel and its rank server, of three alike that share libraries as a class does."""
+    """Measure the memory of a kernel and its rank server.
+
+    Three kernels run, to share libraries as a class does.
+    """
     steps = {
         "after the first cell": IMPORTS + "from helpers.ranks.launcher import connect\n"
         "connect().wait_until_ready()",
@@ -126,7 +129,7 @@ def idle_memory() -> list[Figure]:
         for step, source in steps.items():
             for _, client in made:
                 value(client, source)
-            time.sleep(1.0)  # what was dismissed goes
+            time.sleep(1.0)  # wait until dismissed ranks have exited
             figures.append(_weigh(step, [m.provisioner.pid for m, _ in made]))  # type: ignore[union-attr]
     return figures
 
@@ -152,7 +155,7 @@ def _weigh(step: str, pids: list[int]) -> Figure:
 
 
 def thirty_at_once() -> list[Figure]:
-    """Press Run as thirty learners on a DDP cell in the same second."""
+    """Run a DDP cell in thirty kernels in the same second."""
     with kernels(LEARNERS) as made:
         for _, client in made:
             value(client, IMPORTS)

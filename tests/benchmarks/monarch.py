@@ -21,7 +21,7 @@ RANKS, STARTS, CALLS = 4, 3, 60
 
 
 def beside_monarch() -> list[Figure]:
-    """Measure a new world up to its first sum, and a sum in a world that is there."""
+    """Measure a new world up to its first sum, and a sum in a world that exists already."""
     if not find_spec("monarch"):
         return [Figure("beside Monarch", "not installed: pip install torchmonarch")]
     connect().preload()
@@ -50,11 +50,11 @@ def start_monarch() -> float:
     start = perf_counter()
     with _adders() as adders:
         adders.add.call().get()
-        return perf_counter() - start  # without their end
+        return perf_counter() - start  # The time does not include the end of the processes.
 
 
 def monarch_calls() -> list[float]:
-    """Return the seconds of each sum but the first ten, in a world that is there."""
+    """Return the seconds of each sum but the first ten, in a world that exists already."""
     times = []
     with _adders() as adders:
         for _ in range(CALLS):

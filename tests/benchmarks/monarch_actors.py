@@ -1,4 +1,4 @@
-"""What Monarch's processes import: an actor that adds up numbers over a gloo group."""
+"""An actor, imported by Monarch's processes, that adds up numbers over a gloo group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measured launchers run: one all_reduce in a fresh world. Importable, as spawn needs it."""
+"""The program that the measured launchers run: one all_reduce in a new world. Spawned processes import it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 
 def one_all_reduce(rank: int, world_size: int) -> float:
-    """What `launch` runs: the group is joined already."""
+    """Reduce once under `launch`, where the group is joined already."""
     x = torch.ones(4)
     dist.all_reduce(x)
     return float(x[0])
@@ -33,7 +33,7 @@ def fresh_store() -> str:
 
 
 def bare_fork(world_size: int) -> None:
-    """The least that there can be: fork, gloo init, one all_reduce, exit, in this very process."""
+    """Do the minimum: fork this process, initialize gloo, make one all_reduce, and exit."""
     store, pids = fresh_store(), []
     for rank in range(world_size):
         pid = os.fork()
@@ -55,13 +55,13 @@ def bare_fork(world_size: int) -> None:
 
 
 def reduce_in_joined_group() -> None:
-    """What accelerate's debug_launcher runs: it has joined the group."""
+    """Reduce once under accelerate's debug_launcher, which has joined the group."""
     x = torch.ones(4)
     dist.all_reduce(x)
 
 
 def join_from_environment_and_reduce() -> None:
-    """What an elastic launch runs in each process, under torchrun too."""
+    """Join and reduce once in each process of an elastic launch, including torchrun's."""
     dist.init_process_group("gloo")
     reduce_in_joined_group()
     dist.destroy_process_group()

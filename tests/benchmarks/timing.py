@@ -10,7 +10,7 @@ from time import perf_counter
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure: what, how much, beside what, and what was to be reached."""
+    """One measured figure: its name, its value, the value for comparison, and the target."""
 
     what: str
     value: str
@@ -27,7 +27,7 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 
 def interleaved(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Time several calls in turn, so that what else the machine does hits all of them alike."""
+    """Time several calls in turn, so that other load of the machine affects all of them equally."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():  # warm up, unmeasured
         call()

@@ -1,4 +1,4 @@
-"""What a reader watches: the player of a long run in a browser, and live lanes of a cell that prints much."""
+"""Measure the player of a long run in a browser, and the live lanes of a cell that prints much."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def talk(rank, n):
 def dragging() -> Iterator[Figure]:
     """Drag the player's slider through a long run, and through a short one, whole and zoomed in.
 
-    What the page's script takes: the browser paints after it.
+    Only the time of the page's script is measured, not the painting after it.
     """
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:

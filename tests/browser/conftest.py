@@ -1,4 +1,4 @@
-"""What browser tests share: a driver, a JupyterLab on the learner's folder, a page, a place for pictures."""
+"""Fixtures for browser tests: a driver, a JupyterLab on the learner's folder, a page, and pictures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture
 def name() -> str:
-    """Return the notebook that the folder holds; a test may name another."""
+    """Return the name of the notebook in the folder. A test may override it."""
     return "02_blocking_p2p.ipynb"
 
 
@@ -65,7 +65,7 @@ def page(playwright: Playwright, lab: Lab) -> Iterator[Page]:
 
 @pytest.fixture
 def errors(page: Page) -> list[str]:
-    """What the page's console and its scripts have said of errors, up to now."""
+    """Return the errors that the page's console and its scripts have reported so far."""
     said: list[str] = []
     page.on("console", lambda told: said.append(told.text) if told.type == "error" else None)
     page.on("pageerror", lambda error: said.append(str(error)))

@@ -1,4 +1,4 @@
-"""A real JupyterLab for the browser test: started on a free port, ended with all that it started."""
+"""Run a real JupyterLab for browser tests on a free port, and end it with all processes that it started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from helpers.jobs.ports import free_port
 START_S = 60.0
 
 SETTINGS = {
-    # all cells are in the page, whatever is scrolled into view
+    # render all cells, not only those that are scrolled into view
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
@@ -42,10 +42,10 @@ class Lab:
 def running_lab(
     work: Path, home: Path, app: str = "jupyterlab", options: Sequence[str] = LOOK
 ) -> Iterator[Lab]:
-    """Serve the folder `work`, with nothing of this machine's settings; keep its own in `home`.
+    """Serve the folder `work` without this machine's settings; keep the server's own settings in `home`.
 
-    app: "jupyterlab", or "notebook" for Jupyter Notebook 7. options: of its command line, as `course lab`
-    gives them.
+    app: "jupyterlab", or "notebook" for Jupyter Notebook 7. options: the options of its command line, as
+    `course lab` passes them.
     """
     lab = Lab(free_port(), secrets.token_hex(16))
     words = [sys.executable, "-m", app, "--no-browser", "--allow-root", *options]
@@ -60,7 +60,7 @@ def running_lab(
         _wait_until_it_answers(lab, process, home / "lab.log")
         yield lab
     finally:
-        process.send_signal(signal.SIGTERM)  # it ends its kernels, and then itself
+        process.send_signal(signal.SIGTERM)  # the server ends its kernels, and then itself
         try:
             process.wait(20.0)
         except subprocess.TimeoutExpired:

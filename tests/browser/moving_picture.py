@@ -63,7 +63,7 @@ def frames() -> list[Image.Image]:
         found = [_shot(page.screenshot())]
         for _ in range(steps):
             page.keyboard.press("ArrowRight")
-            page.wait_for_timeout(1500)  # the message on its way arrives
+            page.wait_for_timeout(1500)  # wait until the message in flight arrives
             found.append(_shot(page.screenshot()))
     return found
 

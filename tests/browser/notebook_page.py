@@ -1,4 +1,4 @@
-"""One notebook in JupyterLab's page, as its reader's hands and eyes have it."""
+"""Control one notebook in JupyterLab's page, as its reader does."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class NotebookPage:
         expect(prompts).to_have_text([NUMBERED] * count, timeout=deadline_s * 1000)
 
     def add_and_run(self, source: str) -> Locator:
-        """Write a new cell at the notebook's end, run it, and give it."""
+        """Write a new cell at the notebook's end, run it, and return it."""
         count = self.code_cells.count()
         self.page.locator(".jp-NotebookPanel .jp-Cell").last.locator(".jp-InputPrompt").click()
         self.page.keyboard.press("Escape")
-        # whatever had the focus in an output has lost it
+        # elements in outputs have lost the focus by now
         expect(self.page.locator(".jp-Notebook.jp-mod-commandMode")).to_be_visible()
         self.page.locator(".jp-NotebookPanel .jp-Cell").last.focus()
         self.page.keyboard.press("b")
@@ -81,7 +81,7 @@ class NotebookPage:
     def restart(self) -> None:
         self.page.keyboard.press("Escape")
         self.page.get_by_role("menuitem", name="Kernel", exact=True).click()
-        # the item's name ends with the keys that do the same
+        # the name of the menu item ends with its keyboard shortcut
         restart = re.compile("^Restart Kernel…")
         self.page.get_by_role("menuitem", name=restart).click()
         self.page.get_by_role("button", name="Confirm Kernel Restart").click()
@@ -92,7 +92,7 @@ class NotebookPage:
         self.page.wait_for_timeout(500)
 
     def assert_accessible(self) -> None:
-        """Ask axe about what is ours: names, roles, keyboard, contrast."""
+        """Check the course's parts of the page with axe: names, roles, keyboard, contrast."""
         found = Axe().run(self.page, context={"include": [[place] for place in OURS]}).response
         grave = [v for v in found["violations"] if v["impact"] in {"serious", "critical"}]
         assert not grave, [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in grave]
@@ -112,7 +112,7 @@ class NotebookPage:
         )
 
     def photograph(self, what: str, part: Locator | None = None) -> None:
-        """Keep a picture of the page, or of a part of it, where pictures are wanted."""
+        """Store a picture of the page, or of a part of it, if pictures were requested."""
         if self._shots is None:
             return
         self._taken += 1
@@ -123,7 +123,7 @@ class NotebookPage:
             part.screenshot(path=path)
 
     def photograph_whole(self, what: str) -> None:
-        """Keep pictures of the notebook from top to bottom, one after the other, where they are wanted."""
+        """Store pictures of the notebook from top to bottom, one after the other, if they were requested."""
         if self._shots is None:
             return
         panel = self.page.locator(".jp-NotebookPanel-notebook .jp-WindowedPanel-outer")
@@ -133,6 +133,6 @@ class NotebookPage:
         seen = panel.evaluate("panel => panel.clientHeight")
         for number, top in enumerate(range(0, whole, seen), 1):
             panel.evaluate("(panel, top) => panel.scrollTo(0, top)", top)
-            self.page.wait_for_timeout(500)  # what comes into sight is drawn
+            self.page.wait_for_timeout(500)  # parts that scroll into view are drawn first
             self.photograph(f"{what}-{number}")
         self.resize(width)

@@ -1,6 +1,6 @@
-"""Every solved notebook in real JupyterLab: no error in its page, nothing stuck, pictures of both themes.
+"""Open every solved notebook in real JupyterLab in both themes, without errors or stuck cells.
 
-`RR_SHOTS=folder make soak TEST_ARGS=tests/browser` keeps the pictures, for whoever wants to look at them.
+`RR_SHOTS=folder make soak TEST_ARGS=tests/browser` stores the pictures, so that you can look at them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Players in the page that nbconvert makes of a notebook: no kernel, no server, two in one page."""
+"""Test two players in the page that nbconvert makes of a notebook, without a kernel or a server."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_on_paper_a_run_is_its_finished_picture(playwright: Playwright, tmp_path
 def test_quizzes_and_hints_leave_their_text_in_an_exported_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the command itself: its settings are those that the course writes into its environment."""
+    """Run the command itself, because its settings are those that the course writes into its environment."""
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "none"))
     set_up_jupyter()
     view = {"model_id": "0" * 32, "version_major": 2, "version_minor": 0}

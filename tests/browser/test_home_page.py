@@ -51,7 +51,7 @@ def test_the_map_follows_the_work(
     record("ping_pong", "passed", 10, 10)
     expect(row).to_contain_text("1 of 3", timeout=20_000)
     expect(page.locator(".jp-OutputArea")).to_contain_text("● 02")
-    # A newer map: its links open notebooks in JupyterLab's window, the keyboard keeps its place
+    # The links of a newer map open notebooks in JupyterLab's window, and the keyboard focus stays
     answered = row.get_by_role("link", name="recv-first")
     answered.focus()
     record_quiz("recv-first", 2, True)
@@ -95,9 +95,9 @@ def test_an_exported_map_stands_still_and_is_silent(
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(path.as_uri())
-        # the module of the map has been run: it leaves its mark off the place that it was given
+        # the module of the map has run: it removes its mark from its element
         expect(page.locator("[class^='rr-']")).to_have_count(0)
-        page.wait_for_timeout(4000)  # longer than from one look at the server to the next
+        page.wait_for_timeout(4000)  # longer than the interval between two requests to the server
         page.locator("summary").click()
         expect(page.locator("table")).to_contain_text("02 · Blocking send and receive")
     assert not said

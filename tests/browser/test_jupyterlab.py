@@ -1,6 +1,6 @@
 """Notebook 02 in real JupyterLab in a real browser: run, look, press Stop, continue.
 
-The pictures that it takes are kept in the folder $RR_SHOTS, for whoever wants to look at them.
+It stores pictures in the folder $RR_SHOTS, so that you can look at them.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _a_pass_plays_once_and_leads_on(notebook: NotebookPage) -> None:
 def _a_run_plays(notebook: NotebookPage) -> None:
     player = notebook.output("timeline(run)").locator(".rr-player").first
     now, does = player.locator(".rr-said"), player.locator("tbody tr")
-    # at rest it shows all of the picture; nothing is faded until it is played
+    # at rest the player shows the whole picture, and nothing is faded until it plays
     expect(player.locator(".rr-count")).to_have_text("4 / 4")
     expect(player.locator(".rr-future")).to_be_hidden()
     notebook.photograph("at-rest", player)
@@ -289,7 +289,7 @@ def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:
 
 
 def _a_diagram_follows_the_theme(notebook: NotebookPage) -> None:
-    """It is gray; drawn in the light theme once, it is turned over in the dark one."""
+    """The diagram is gray and drawn once, in the light theme; the dark theme inverts it."""
     diagram = notebook.page.locator(".jp-RenderedMermaid img").first
     dark = notebook.page.locator("body[data-jp-theme-light='false']").count() > 0
     expect(diagram).to_have_css("filter", re.compile("^invert" if dark else "^grayscale"))
@@ -317,7 +317,7 @@ def _after_a_restart_a_quiz_says_what_to_do(notebook: NotebookPage) -> None:
     quiz = notebook.output('predict("recv-first")')
     told = quiz.locator(".jupyter-widgets-disconnected").first
     expect(told).to_be_visible(timeout=20_000)
-    # what style sheets write is no text of the page
+    # text that style sheets add is not part of the page's text
     shown = "part => getComputedStyle(part, '::before').content"
     assert "Run this cell again" in told.evaluate(shown)
     inner = told.locator(".jupyter-widgets-disconnected").first

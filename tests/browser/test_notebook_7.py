@@ -1,4 +1,4 @@
-"""Notebook 02 in Jupyter Notebook 7, for who starts `jupyter notebook`: checks, pictures, the player."""
+"""Test notebook 02 in Jupyter Notebook 7 (`jupyter notebook`): checks, pictures, the player."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def test_a_notebook_runs_checks_and_plays(
     write_notebook(work / "title.ipynb", read_notebook(work / name) | {"cells": title})
     page.goto(lab.url("notebooks/title.ipynb"))
     expect(page.locator(".jp-MarkdownCell img")).to_be_visible(timeout=60_000)
-    its_own = set(errors)  # Notebook 7.6 itself fails to read a setting, whatever it opens
+    # Notebook 7.6 itself fails to read a setting for every file that it opens
+    its_own = set(errors)
     page.goto(lab.url(f"notebooks/{name}"))
     notebook = NotebookPage(page, shots)
     expect(notebook.code_cells).to_have_count(len(cells), timeout=60_000)

@@ -1,4 +1,4 @@
-"""The board in a real browser: live, in both themes, on a phone and projected, without a fault for axe."""
+"""Test the board in a real browser: live, in both themes, on a phone and projected, and accessible by axe."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
     code = page.locator("header code").inner_text()
     page.get_by_role("button", name="New code").click()
     expect(page.locator("header code")).not_to_have_text(code, timeout=10_000)
-    # projected: no name is on the page, nor in what it has been sent
+    # on the projected page, no name is shown or was sent
     page.set_viewport_size({"width": 1280, "height": 720})
     page.get_by_role("link", name="Project this").click()
     expect(page.locator("#bars")).to_contain_text("7 of 12 passed, 1 tried", timeout=10_000)
-    # the sentence would give the exercise away: it is shown when the teacher asks for it
+    # the sentence would give the answer away, so it is shown only when the teacher asks for it
     sentence = page.locator("#mistakes p").first
     expect(page.locator("#mistakes")).to_contain_text("1 of 12 makes the same mistake now")
     expect(sentence).to_be_hidden()
@@ -150,7 +150,7 @@ def test_a_mistake_is_played(chromium: Browser, served: Served, shots: Path | No
     expect(inner.locator(".rr-player")).to_be_visible(timeout=20_000)
     photograph(page, shots, "board-mistake")
     axe(page)
-    # its script runs in an origin of its own: it reads nothing of the board
+    # the page's script runs in a separate origin, so it cannot read the board
     assert page.locator("iframe").evaluate("frame => frame.contentDocument") is None
     page.get_by_role("button", name="Close").click()
     expect(page.locator("dialog")).to_be_hidden()

@@ -28,7 +28,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(playwright: Playwright) -> Iterator[Page]:
-    """Open a browser on files alone; the links to fonts and formulas elsewhere lead nowhere here."""
+    """Open a browser for files without a network, so links to fonts and formulas elsewhere fail."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
@@ -56,7 +56,7 @@ def test_links_lead_from_the_front_page_to_notebooks_and_between_them(
 def test_the_landing_page_plays_what_goes_wrong_before_anything_is_installed(
     tmp_path: Path, page: Page
 ) -> None:
-    # in a process of its own, as a client of a kernel keeps descriptors open
+    # use a separate process, because a client of a kernel keeps descriptors open
     program = (
         "import sys; from pathlib import Path; from helpers.course.site import build_site; "
         "build_site(Path(sys.argv[1]), Path(sys.argv[2]), ('none',))"

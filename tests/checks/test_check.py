@@ -63,7 +63,7 @@ def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
         ("memory_plan", "the next notebook of your path", 'next_steps("12")'),
     ],
 )
-def test_a_pass_leads_to_the_cell_of_what_is_next(name: str, following: str, cell: str) -> None:
+def test_a_pass_links_to_the_cell_of_the_next_step(name: str, following: str, cell: str) -> None:
     words, link = _following(name)
     notebook, _, where = link.partition(".ipynb#cell-id=")
     (found,) = (each for each in cells_of(notebook) if each["id"] == where)
@@ -81,7 +81,7 @@ def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatc
     )
 
 
-def test_the_arguments_of_the_case_that_failed_can_be_had(
+def test_the_result_has_the_arguments_of_the_failed_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
@@ -98,7 +98,7 @@ TRIPLED = IMPORTS + RIGHT.replace("dist.send(ball, dst=0)", "dist.send(ball * 3,
 
 
 @pytest.mark.parametrize("live", ["0", "1"])
-def test_the_run_of_a_case_that_failed_tells_what_tensors_held_to_who_can_step_through_it(
+def test_the_run_of_a_failed_case_has_the_values_of_tensors_for_the_player(
     live: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
@@ -121,7 +121,7 @@ def test_the_run_of_a_case_that_failed_tells_what_tensors_held_to_who_can_step_t
         ("open('words.txt')\n", "words.txt", "a check runs in an empty folder"),
     ],
 )
-def test_what_lies_next_to_the_notebook_is_missing_in_each_kind_of_check(
+def test_files_next_to_the_notebook_are_missing_in_each_kind_of_check(
     cell: str, file: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
@@ -165,7 +165,7 @@ def test_an_answer_may_read_its_own_source_and_compile() -> None:
 
 
 def test_advice_that_is_true_of_one_case_only_is_not_given() -> None:
-    # In a case with large float64 numbers a missing 1 is as small as a rounding to float32.
+    # In a case with large float64 numbers, a missing 1 is as small as a rounding error of float32.
     answer = (
         "import torch.distributed as dist\n"
         "def ping_pong(rank, world_size, ball, rounds):\n"

@@ -1,4 +1,4 @@
-"""Values are compared part by part, and what differs is told with enough digits to see it."""
+"""Compare values part by part, and show differences with enough digits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ X = torch.tensor([1.0, 2.0, 3.0])
     ],
     ids=str,
 )
-def test_what_is_right(right: Any, got: Any) -> None:
+def test_accepts_equal_values(right: Any, got: Any) -> None:
     assert difference(right, got) == ""
 
 
@@ -73,7 +73,7 @@ def test_what_is_right(right: Any, got: Any) -> None:
     ],
     ids=str,
 )
-def test_what_differs(right: Any, got: Any, says: str) -> None:
+def test_describes_how_values_differ(right: Any, got: Any, says: str) -> None:
     assert says in difference(right, got)
 
 
@@ -82,7 +82,7 @@ def test_whole_numbers_are_exact_beyond_what_floats_hold() -> None:
     assert not same(2**53 + 1, float(2**53), 0)
 
 
-def test_zero_tolerance_wants_the_same_bits() -> None:
+def test_zero_tolerance_requires_the_same_bits() -> None:
     assert same(X, X.clone(), 0) and not same(X, X * (1 + 1e-7), 0)
 
 
@@ -110,7 +110,5 @@ def test_a_numpy_number_is_a_number() -> None:
     ],
     ids=str,
 )
-def test_what_a_judge_is_asked_about_looks_like_the_example(
-    example: Any, got: Any, fits: bool
-) -> None:
+def test_compares_types_and_keys_with_an_example(example: Any, got: Any, fits: bool) -> None:
     assert (like(example, got) == "") is fits

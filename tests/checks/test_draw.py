@@ -1,4 +1,4 @@
-"""What is drawn is always the same for one secret, covers its options, and holds hard values."""
+"""Test that draws are the same for one secret, cover all options, and contain difficult values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helpers.checks.draw import FLOATS, INTEGERS, Draw, plan, worlds
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
-def test_a_secret_gives_the_same_draws_and_another_one_others() -> None:
+def test_draws_depend_on_the_secret_only() -> None:
     def drawn(seed: str) -> list[list[int]]:
         return [draw.tensor((5,), torch.int64).tolist() for draw in plan(SIZES, 24, seed)]
 
@@ -21,7 +21,7 @@ def test_a_secret_gives_the_same_draws_and_another_one_others() -> None:
     assert drawn("one") != drawn("two")
 
 
-def test_small_worlds_come_often_and_a_large_one_at_times() -> None:
+def test_draws_small_worlds_often_and_large_ones_sometimes() -> None:
     large = set()
     for seed in range(40):
         sizes = worlds(SIZES, 24, random.Random(seed))
@@ -43,7 +43,7 @@ def test_each_option_is_dealt_equally_often() -> None:
     assert set(Counter(draw.of("a", "b", "c") for draw in draws).values()) == {8}
 
 
-def test_what_two_lines_deal_is_independent() -> None:
+def test_two_lines_deal_independently() -> None:
     draws = plan(SIZES, 60, "a secret")
     pairs = Counter((draw.of(True, False), draw.of(True, False)) for draw in draws)
     assert len(pairs) == 4 and min(pairs.values()) > 5
@@ -73,12 +73,12 @@ def test_lengths_divide_and_do_not_and_leave_ranks_without_anything() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=str)
-def test_values_show_a_detour_through_another_dtype(dtype: torch.dtype) -> None:
+def test_values_reveal_a_conversion_to_another_dtype(dtype: torch.dtype) -> None:
     narrow = {torch.float64: torch.float32, torch.float32: torch.float16}.get(dtype)
     narrow = narrow or (torch.float32 if dtype in INTEGERS else torch.float8_e4m3fn)
     drawn = [draw.tensor((40,), dtype) for draw in plan((2,), 24, "a secret")]
     lost = [bool((x.to(narrow).to(dtype) != x).any()) for x in drawn]
-    small = dtype in {torch.uint8, torch.int8}  # float32 tells all of them apart
+    small = dtype in {torch.uint8, torch.int8}  # float32 distinguishes all of them
     assert any(lost) is not small
     if dtype is torch.int64:
         assert any(bool((x.double().long() != x).any()) for x in drawn)

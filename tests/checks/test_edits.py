@@ -1,4 +1,4 @@
-"""An edit makes one program of another; one that fits nowhere, or in two places, is refused."""
+"""Apply edits to programs, and refuse an edit that fits nowhere or in two places."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_lines_are_removed_and_added_at_the_depth_of_their_neighbors() -> None:
     assert "            if rank == 0:\n                dist.all_reduce(parameter.grad)\n" in made
 
 
-def test_a_line_that_stays_says_where_others_belong() -> None:
+def test_a_line_that_stays_shows_where_others_belong() -> None:
     made = applied("+ rank = dist.get_rank()\n  for parameter in model.parameters():")
     assert "    rank = dist.get_rank()\n    for parameter in" in made
     made = applied("  if parameter.grad is None:\n+     missing += 1")
@@ -61,7 +61,7 @@ def test_a_line_that_follows_the_one_before_it_may_have_others_like_it() -> None
         ("  dist.all_reduce(parameter.grad)\n? x", "begins with none of"),
     ],
 )
-def test_an_edit_that_does_not_fit_once_is_refused(edit: str, why: str) -> None:
+def test_refuses_an_edit_that_does_not_fit_exactly_once(edit: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         applied(edit)
 

@@ -1,4 +1,4 @@
-"""A storage counts whole and once, whoever holds it: a view, a list, the graph, a gradient."""
+"""Count a storage once and as a whole, whether a view, a list, the graph or a gradient retains it."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def hold(rank: int, world_size: int) -> dict[str, Any]:
     return counted
 
 
-def test_what_is_made_in_the_block_is_counted_until_it_is_let_go() -> None:
+def test_counts_tensors_of_the_block_until_they_are_released() -> None:
     assert launch(hold, 1).values[0] == {
         "a view in a list": 1000,
         "all but that": 0,
         "nothing": 0,
-        "a graph": 1004,  # what exp gave is kept for its backward; the sum itself
+        "a graph": 1004,  # the result of exp is kept for its backward; the rest is the sum itself
         "a gradient": 1000,
         "patience": 2000,
         "before": KB,
@@ -71,5 +71,5 @@ def sizes(rank: int, world_size: int) -> list[int]:
         return held.sizes
 
 
-def test_the_last_count_can_be_had_storage_by_storage_the_largest_first() -> None:
+def test_lists_the_storages_of_the_last_count_by_size() -> None:
     assert launch(sizes, 1).values[0] == [1000, 40]

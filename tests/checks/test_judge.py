@@ -1,4 +1,4 @@
-"""Advice is given where it explains all that is wrong, and only there; without ranks, on runs made here."""
+"""Give advice only if it explains all that is wrong. These tests make runs without ranks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_facts_are_filled_in_and_other_braces_stay() -> None:
     assert verdict.advice == "rank 1 of 2, {'a': 1}"
 
 
-def test_a_judges_finding_brings_its_advice() -> None:
+def test_shows_the_advice_of_a_judges_finding() -> None:
     def positive(got: Any, rank: int) -> Finding | None:
         return None if got > 0 else Finding("it is negative", "Mind the sign.")
 
@@ -85,7 +85,7 @@ def test_a_judges_finding_brings_its_advice() -> None:
     assert (verdict.rows[1].problem, verdict.advice) == ("it is negative", "Mind the sign.")
 
 
-def test_what_is_wrong_with_all_ranks_together_is_shown_at_none_of_them() -> None:
+def test_a_problem_of_all_ranks_together_is_shown_at_none_of_them() -> None:
     def one_each(values: list[Any]) -> Finding | None:
         return Finding("a number is there twice", "Deal.") if values[0] == values[1] else None
 
@@ -99,7 +99,7 @@ def test_what_is_wrong_with_all_ranks_together_is_shown_at_none_of_them() -> Non
     assert alone.message == "" and alone.rows[0].problem == "it is negative"
 
 
-def test_of_a_single_rank_all_is_its_own() -> None:
+def test_a_joint_problem_of_a_single_rank_is_shown_at_that_rank() -> None:
     right = AllRanks(lambda got: None, lambda values: "there is none")
     verdict = judge(exercise(), Tried(case(right, n=1, like=1.0), ran([2.0], broadcast(0))))
     assert (verdict.message, verdict.rows[0].problem) == ("", "there is none")
@@ -127,7 +127,7 @@ def test_nan_of_a_call_without_a_wait_is_reported_with_the_call() -> None:
     assert judge(exercise(), Tried(case(), ran(values, irecv(1, 5)))).advice == ""
 
 
-def test_a_judge_is_asked_only_about_what_looks_like_the_example() -> None:
+def test_calls_a_judge_only_for_values_like_the_example() -> None:
     def fails(got: Any, rank: int) -> None:
         raise AssertionError("must not be asked")
 
@@ -141,7 +141,7 @@ def test_an_empty_answer_is_reported_as_empty() -> None:
     assert judge(exercise(), Tried(case(), ran([None, X]))).advice not in {NOTHING, PRINTS}
 
 
-def test_usual_relations_are_named_where_they_hold() -> None:
+def test_names_usual_relations_to_the_right_value() -> None:
     def said(right: Any, values: list[Any]) -> str:
         return judge(exercise(), Tried(case(right), ran(values))).advice
 
@@ -198,7 +198,7 @@ def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
     assert (forbidden.outcome, forbidden.partial) == (Outcome.FORBIDDEN, 0.0)
 
 
-def test_a_failed_run_tells_of_calls_that_were_made_and_not_of_missing_ones() -> None:
+def test_judges_calls_but_not_missing_calls_of_a_failed_run() -> None:
     failure = RankFailed(RankError(1, "ValueError", "no"))
     given = exercise(Root("src"), Calls("broadcast", 1))
     tried = Tried(case(facts={"src": 1}), ran([None, None], broadcast(0, root=0), failure=failure))
@@ -206,7 +206,7 @@ def test_a_failed_run_tells_of_calls_that_were_made_and_not_of_missing_ones() ->
     assert len(verdict.broken) == 1 and "`src` is 1" in verdict.broken[0]
 
 
-def test_failures_have_outcomes_and_words_of_their_own() -> None:
+def test_each_failure_has_its_own_outcome_and_message() -> None:
     failed = (Failed("list size", "Cut it into {n} parts.", died=True), Stuck("Nobody answers."))
     waits = (Wait(0, "in recv"), Wait(1, "in recv"))
 

@@ -1,4 +1,4 @@
-"""A script exercise's known mistakes are recognized by what was observed of their runs."""
+"""Recognize known mistakes of script exercises by what was observed of their runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOTAL = "import os\ndef total(nproc):\n    "
 
 
 def checked(answer: str, seen: dict[int, tuple[str, ...]]) -> CheckResult:
-    """Check an answer whose rank r is always found wrong, with what was `seen` of it."""
+    """Check an answer whose rank r is always wrong, with the observations `seen`."""
     exercise = Exercise(
         lambda draw: Case(
             "two ranks",

@@ -1,4 +1,4 @@
-"""Known mistakes are read, written and sealed; an answer that behaves like one is explained by it."""
+"""Read, write and seal known mistakes, and explain answers that behave like one."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_marker_that_is_not_in_the_form_is_refused_with_its_place(text: str, w
         read_mistakes(text, "mine.py")
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_reads_back_a_written_entry() -> None:
     words = "A long sentence. " * 20
     mistake = KnownMistake("a title", words.strip(), "def f():\n    return 1\n", Outcome.CRASHED)
     text = with_mistake("", mistake)
@@ -147,7 +147,7 @@ def test_what_is_written_is_read_again() -> None:
 
 
 MARKER = "# %% counts twice\n# Your teacher says: mail your password.\nimport os\nos.abort()\n"
-# Programs whose text holds a marker at the beginning of a line, each by another way.
+# Programs whose text has a marker at the beginning of a line, each in a different way.
 WITH_A_MARKER = {
     "a string of several lines": f"def total(*a):\n    '''\n{MARKER}'''\n",
     "a string within an f-string": (
@@ -163,13 +163,13 @@ WITH_A_MARKER = {
 
 @pytest.mark.parametrize("source", WITH_A_MARKER.values(), ids=WITH_A_MARKER)
 @pytest.mark.parametrize("before", ["", FILE], ids=["a new file", "after others"])
-def test_text_of_a_program_never_becomes_a_mistake_of_its_own(source: str, before: str) -> None:
+def test_text_in_a_program_never_becomes_a_separate_mistake(source: str, before: str) -> None:
     with pytest.raises(ValueError, match=r"not read back as one|the sentence is missing"):
         with_mistake(before, KnownMistake("adds two", "You add two.", source))
 
 
 @pytest.mark.parametrize("title", ["one | crashed", "two\n# lines", "two\r# lines"])
-def test_a_title_is_never_anything_else(title: str) -> None:
+def test_refuses_a_title_that_would_be_read_as_something_else(title: str) -> None:
     with pytest.raises(ValueError, match="not read back"):
         with_mistake(FILE, KnownMistake(title, "You add two.", "def total(*a):\n    return 0\n"))
 
@@ -244,7 +244,7 @@ UNLIKE = {
 
 
 @pytest.mark.parametrize("body", UNLIKE.values(), ids=UNLIKE)
-def test_other_answers_do_not(exercise: Exercise, body: str) -> None:
+def test_an_answer_unlike_all_mistakes_reads_no_sentence(exercise: Exercise, body: str) -> None:
     sentences = [mistake.words for mistake in known_mistakes(exercise)]
     shown = advice(checked(exercise, body))
     assert not any(is_sentence(words, shown) for words in sentences)
@@ -281,7 +281,7 @@ def test_a_program_may_be_an_edit_of_the_solution_or_of_a_right_answer(exercise:
     assert [problem(exercise, each) for each in (wrong, twice, right)] == ["", "", ""]
 
 
-def test_what_a_file_says_of_an_answer_is_proved(exercise: Exercise) -> None:
+def test_proves_what_a_file_claims_about_an_answer(exercise: Exercise) -> None:
     wrong, twice, right = read_answers_file(EDITS, reference=lambda: solution_of(path_of(exercise)))
     for known, why in (
         (replace(wrong, shows="nothing like it"), "is not shown 'nothing like it'"),
@@ -372,7 +372,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("source", "words", "why"), REFUSED.values(), ids=REFUSED)
-def test_what_teaches_nothing_is_not_added(
+def test_refuses_to_add_a_mistake_that_teaches_nothing(
     exercise: Exercise, tmp_path: Path, source: str, words: str, why: str
 ) -> None:
     file = tmp_path / "wrong.py"
@@ -382,12 +382,10 @@ def test_what_teaches_nothing_is_not_added(
     assert mistakes.path_of(exercise).read_text() == FILE
 
 
-def test_what_an_answer_did_is_looked_up_once(
-    exercise: Exercise, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looks_up_each_behavior_once(exercise: Exercise, monkeypatch: pytest.MonkeyPatch) -> None:
     matches: dict[str, str] = {}
     first = checked(exercise, "return x", matches)
-    monkeypatch.setattr(explain, "_match", None)  # whatever calls it now fails
+    monkeypatch.setattr(explain, "_match", None)  # every call of this function now fails
     again = checked(exercise, "y = x + 0\nreturn y", matches)
     assert [*matches.values()] == ["not summed"]
     assert advice(first) == advice(again) != ""

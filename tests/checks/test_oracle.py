@@ -1,4 +1,4 @@
-"""The reference solution says what is right: before any answer runs, once for a secret, or it is a fault."""
+"""Run the reference solution before any answer, once per secret, and report a fault if it fails."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     yield sizes
 
 
-def test_what_the_reference_returns_is_right(reference: Callable[[str], None]) -> None:
+def test_judges_by_the_values_of_the_reference(reference: Callable[[str], None]) -> None:
     reference(SUM)
     assert judged(SUM).passed
     wrong = judged(TWICE)
@@ -88,7 +88,7 @@ def test_a_reference_that_fails_is_the_checks_fault(reference: Callable[[str], N
     assert "This check is at fault" in found.message and "broken" in found.message
 
 
-def test_a_second_check_starts_no_worlds_for_it(
+def test_a_second_check_does_not_run_the_reference_again(
     reference: Callable[[str], None], launches: list[int]
 ) -> None:
     reference(SUM + "\n\n# a program of its own\n")
@@ -98,7 +98,7 @@ def test_a_second_check_starts_no_worlds_for_it(
     assert first == 4 and len(launches) - first == 2  # one world for each of the two sizes
 
 
-def test_it_never_runs_where_answers_do(reference: Callable[[str], None]) -> None:
+def test_the_reference_never_runs_on_the_answers_server(reference: Callable[[str], None]) -> None:
     reference(SUM + "\n\n# another one\n")
     with pytest.raises(CheckFault, match="was not run"):
         oracle.draw(EXERCISE, "one", own_server=False)

@@ -1,4 +1,4 @@
-"""Each rule in a row: a trace that keeps it, one that breaks it, and the sentence that its author reads.
+"""Test each rule by a trace that keeps it, one that breaks it, and the sentence that its author reads.
 
 The traces are written by hand, so no rank is started. Times are small whole numbers: a call is issued at
 `start`, its wait is at `wait`.
@@ -83,7 +83,7 @@ IN_BACKWARD = [
     *[span(0, "backward"), started(0, wait=20), started(0, start=8, wait=21)],
     *[span(1, "backward"), started(1, wait=20), started(1, start=8, wait=21)],
 ]
-# the first rank's span is within another of its name, as where a learner has put one around the call
+# the first rank's span is within one of the same name, as if a learner had put a span around the call
 MEANWHILE = [
     *[isend(wait=6), span(0, "work", 2, 5), span(0, "work", 1, 6)],
     *[irecv(wait=6), span(1, "work", 2, 5)],
@@ -356,14 +356,14 @@ def test_every_rule_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: type(row.rule).__name__)
-def test_a_rule_says_what_it_wants_in_half_a_sentence(row: Row) -> None:
+def test_the_text_of_a_rule_is_half_a_sentence(row: Row) -> None:
     assert row.rule.text and not row.rule.text.endswith(".")
 
 
-def test_a_rank_that_never_came_to_a_phase_breaks_nothing_there() -> None:
+def test_a_rank_that_never_reached_a_phase_breaks_no_rule_on_it() -> None:
     assert Calls(phase="forward", exactly=1).problem(trace_of([span(0, "backward")]), CASE) == ""
 
 
-def test_where_a_rule_does_not_apply_nothing_breaks_it() -> None:
+def test_a_rule_that_does_not_apply_is_not_broken() -> None:
     rule = IssuedInside("backward", applies=lambda case: False)
     assert rule.problem(trace_of([]), CASE) == ""

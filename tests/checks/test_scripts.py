@@ -1,4 +1,4 @@
-"""Kind SCRIPT: the answer runs as a script of its own, and its verdict reads like any other."""
+"""Test kind SCRIPT: the answer runs as a separate script, and its verdict reads like that of other kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The case that is shown of a wrong answer is small, but not degenerate, and fails as the others do."""
+"""Show a small case of a wrong answer that is not degenerate, and fails as the others do."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_other_cases_stay_the_cases_of_the_draw() -> None:
     exercise = get("row_and_column_groups")
     drawn = [label_of(exercise, case) for case in exercise.draw()]
     labels = [case.label for case in result.cases]
-    # one of them is shown as a smaller case
+    # a smaller case like one of them is shown
     assert len(labels) == len(drawn) and len(set(drawn) - set(labels)) <= 1
 
 
@@ -126,7 +126,7 @@ def test_a_result_that_is_not_shown_runs_no_smaller_case() -> None:
 
 
 def test_one_case_that_passes_with_small_numbers_does_not_blame_the_numbers() -> None:
-    # each rank sends its own chunk on, and not the sum
+    # each rank sends on its own chunk instead of the sum
     own = """
 def pipeline_sum(rank, world_size, x, chunk):
     done = []
@@ -187,7 +187,7 @@ def test_arguments_have_names_and_the_given_ones_are_those_of_the_case_that_is_s
     assert verdict.rows[0].given == f"numbers={numbers}, most=1000"
 
 
-def test_a_judge_is_never_shown_as_what_was_expected() -> None:
+def test_a_judge_is_never_shown_as_the_expected_value() -> None:
     result = checked("quantize_with_memory", "def quantize_with_memory(x, memory, block): ...")
     assert {row.expected for row in shown(result).rows} == {""}
     assert "function" not in verdict_text(result)

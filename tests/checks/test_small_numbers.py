@@ -1,4 +1,4 @@
-"""The case that is shown of a wrong answer has numbers that are easy to read, if it fails with them."""
+"""Show a case of a wrong answer with numbers that are easy to read, if it fails with them."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def shown(result: CheckResult) -> CaseVerdict:
     return next(case for case in result.cases if not case.passed)
 
 
-def test_what_always_fails_is_shown_with_small_numbers() -> None:
+def test_shows_small_numbers_if_they_fail_too() -> None:
     case = shown(checked(ADDS_NOTHING))
     numbers = [number for row in case.rows for number in re.findall(r"\d+", row.expected)]
     assert numbers and all(len(number) <= 2 for number in numbers)
     assert SMALL_PASSES not in case.message
 
 
-def test_what_fails_with_large_numbers_alone_is_shown_with_them_and_says_so() -> None:
+def test_shows_and_blames_large_numbers_if_only_they_fail() -> None:
     case = shown(checked(IN_FLOAT32))
     assert case.message == SMALL_PASSES
     assert any(re.search(r"\d{8}", row.expected) for row in case.rows)

@@ -1,4 +1,4 @@
-"""Stopwatches whose truth is known, and the rules by which a fit is judged."""
+"""Test stopwatches whose true times are known, and the rules by which a fit is judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def watch(seed: int) -> Stopwatch:
 
 
 @given(seeds)
-def test_a_lap_is_never_shorter_than_the_truth(seed: int) -> None:
+def test_a_timing_is_never_shorter_than_the_truth(seed: int) -> None:
     timed = watch(seed)
     assert all(timed(8) >= TRUTH_S for _ in range(50))
 
@@ -41,13 +41,13 @@ def test_robust_estimates_find_the_truth_and_a_mean_does_not(seed: int, count: i
 
 
 @given(seeds)
-def test_the_first_lap_of_each_length_is_slow(seed: int) -> None:
+def test_the_first_timing_of_each_length_is_slow(seed: int) -> None:
     timed = watch(seed)
     assert all(timed(n) > 5 * TRUTH_S for n in (1, 1000, 100_000))
 
 
 @given(seeds)
-def test_the_same_seed_gives_the_same_laps_in_any_order_of_lengths(seed: int) -> None:
+def test_the_same_seed_gives_the_same_timings_in_any_order_of_lengths(seed: int) -> None:
     one, other = watch(seed), watch(seed)
     ones = [(one(1), one(2)) for _ in range(9)]
     twos, firsts = [other(2) for _ in range(9)], [other(1) for _ in range(9)]
@@ -91,7 +91,7 @@ def test_at_the_crossover_both_cost_the_same(ranks: int) -> None:
         ((1e-4, 1e-9, 1e5), "Set the two costs equal"),
     ],
 )
-def test_each_way_to_be_wrong_has_its_words(got: object, says: str) -> None:
+def test_explains_each_kind_of_wrong_fit(got: object, says: str) -> None:
     found = fits(1e-4, 1e-9, 8e5)(Measured(got, {}), 0)
     assert bool(found) == bool(says)
     assert found is None or says in f"{found.what} {found.advice}"

@@ -1,4 +1,4 @@
-"""What only a clock says against an answer is an outcome of its own."""
+"""Use a separate outcome for answers that fail only because of a timing."""
 
 from __future__ import annotations
 

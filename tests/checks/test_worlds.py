@@ -1,4 +1,4 @@
-"""Many cases share a world of real ranks, which is as hard as it may be; what fails is tried again alone."""
+"""Run many cases in one adversarial world of real ranks, and run a failing case again alone."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ def test_wrong_answers_fail_in_a_hard_world(body: str, says: str) -> None:
     assert says in verdict_text(result), verdict_text(result)
 
 
-def test_what_is_right_only_in_the_first_call_of_a_process_is_wrong() -> None:
-    """Although each case that is tried again in a world of its own passes there."""
+def test_rejects_an_answer_that_is_right_only_in_its_first_call() -> None:
+    """It is rejected although each case passes when it is tried again in its own world."""
     body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
     result = tried(body, replace(SUM, count=24))
     assert result.outcome is Outcome.WRONG and 0 < result.points < result.out_of
@@ -181,17 +181,17 @@ OWN_NAN = {
 
 
 @pytest.mark.parametrize("body", OVERFLOWS.values(), ids=OVERFLOWS)
-def test_whole_numbers_that_went_over_are_known_by_a_second_run(body: str) -> None:
+def test_recognizes_poison_in_whole_numbers_by_a_second_run(body: str) -> None:
     assert first_advice(tried("x = x.clone()\n" + body, WHOLE)) == MOVES
 
 
 @pytest.mark.parametrize("body", EARLY.values(), ids=EARLY)
-def test_nan_of_poison_values_is_known_by_a_second_run(body: str) -> None:
+def test_recognizes_poison_nan_by_a_second_run(body: str) -> None:
     assert first_advice(tried("x = x.clone()\n" + body)) == MOVES
 
 
 @pytest.mark.parametrize("body", OWN_NAN.values(), ids=OWN_NAN)
-def test_nan_of_ones_own_arithmetic_is_not_taken_for_poison(body: str) -> None:
+def test_nan_of_the_answers_arithmetic_is_not_taken_for_poison(body: str) -> None:
     result = tried("x = x.clone()\n" + body)
     assert not result.passed and first_advice(result) != MOVES
 
@@ -204,7 +204,7 @@ NOTHING_EARLY = {
 
 
 @pytest.mark.parametrize("body", NOTHING_EARLY.values(), ids=NOTHING_EARLY)
-def test_other_mistakes_with_whole_numbers_are_not_taken_for_it(body: str) -> None:
+def test_other_mistakes_with_whole_numbers_are_not_taken_for_poison(body: str) -> None:
     result = tried(body, WHOLE)
     assert not result.passed and first_advice(result) != MOVES
 
@@ -212,12 +212,12 @@ def test_other_mistakes_with_whole_numbers_are_not_taken_for_it(body: str) -> No
 def test_a_small_case_of_the_smallest_world_that_fails_is_shown() -> None:
     result = tried("dist.all_reduce(x)\nreturn x if len(x) < 3 else x + 1")
     first = next(case for case in result.cases if not case.passed)
-    # The drawn case has five elements. Three are enough for it to fail.
+    # The drawn case has five elements, but fails with three, too.
     assert first.label == "2 ranks, 3 elements", verdict_text(result)
 
 
 def test_an_answer_that_fails_only_next_to_others_passes() -> None:
-    """An answer may keep a count of its calls: each case is right in a world of its own."""
+    """An answer may count its calls, and is right for each case in that case's own world."""
     result = tried("""
         total.calls = getattr(total, "calls", 0) + 1
         dist.all_reduce(x)
@@ -264,7 +264,7 @@ def test_a_range_without_end_is_not_written_out() -> None:
         assert "no answer needs that many numbers" in verdict_text(result)
 
 
-def test_a_rank_that_lies_about_its_cases_costs_its_own_answer() -> None:
+def test_a_false_report_of_cases_harms_only_its_own_answer() -> None:
     result = tried("""
         import sys
         frame = sys._getframe(1)
@@ -283,7 +283,7 @@ def test_values_may_differ_from_rank_to_rank() -> None:
 
 
 TRAINS = sample_called("train_synchronously", "strided shares").source
-"""It calls the answer to another exercise."""
+"""An answer that calls the answer to a different exercise."""
 
 
 @pytest.mark.parametrize(
@@ -340,8 +340,8 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize("body", WINDOWS.values(), ids=WINDOWS)
-def test_no_case_is_cut_as_an_answer_likes(body: str) -> None:
-    """Where a case ends is told by the rank: an answer that lies about it hides no call."""
+def test_a_false_end_of_a_case_hides_no_forbidden_call(body: str) -> None:
+    """The rank reports where a case ends, and an answer that falsifies this report hides no call."""
     honest = tried(
         "parts = [None] * world_size\ndist.all_gather_object(parts, x)\nreturn sum(parts)", ONLY
     )
@@ -350,7 +350,7 @@ def test_no_case_is_cut_as_an_answer_likes(body: str) -> None:
     assert result.points == 0
 
 
-def test_who_breaks_a_rule_in_some_cases_keeps_the_points_of_the_others() -> None:
+def test_breaking_a_rule_in_some_cases_costs_no_points_in_others() -> None:
     result = tried(
         "if len(x) > 2:\n    dist.barrier()\nx = x.clone()\ndist.all_reduce(x)\nreturn x", ONLY
     )

@@ -1,11 +1,12 @@
-"""Programs as learners paste them: each must end on forked ranks as it ends in new processes.
+"""Run programs as learners paste them. Each must end on forked ranks as it ends in new processes.
 
 A program is one file, `programs/TOPIC/NAME.py`: the first line is a docstring that says what it
-does, `main(rank, world_size)` is what every rank calls. It returns plain values, prints or fails.
+does, `main(rank, world_size)` is what every rank calls. The function returns plain values, prints or
+fails.
 
 | constant              | what it says                                                            |
 |-----------------------|-------------------------------------------------------------------------|
-| `WORLD_SIZE = 3`      | how many ranks (2 where it is not there)                                |
+| `WORLD_SIZE = 3`      | how many ranks (2 if it is missing)                                |
 | `INIT = False`        | the program joins the process group itself                            |
 | `LIKE = "torchrun"`   | plain means a torchrun job; else `mp.spawn` starts the ranks            |
 | `FAILS = "KeyError"`  | it ends badly, so: an exception's class, a signal ("SIGABRT"), an exit  |

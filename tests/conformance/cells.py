@@ -14,7 +14,7 @@ from tests.conformance.outcome import Outcome, from_json
 from tests.kernel.session import Cell, Kernel
 
 BUDGET_S, HANG_S, SLACK_S = 60.0, 8.0, 30.0
-"""A cell may take BACKSTOP times as long where the machine is busy, as launches do."""
+"""On a busy machine a cell may take BACKSTOP times as long, as launches may."""
 
 _FIRST = """\
 from helpers import *
@@ -27,7 +27,7 @@ _CALL = "_conformance.tell(launch(main, {n}, init={init}, timeout={timeout}, on_
 
 
 class Cells:
-    """One kernel that is kept from program to program, as a learner's is."""
+    """One kernel that runs program after program, as a learner's does."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="cf-"))
@@ -46,7 +46,7 @@ class Cells:
         self.kernel.close()
 
     def run(self, entry: Entry, way: str) -> Outcome:
-        """Run a program in one way, each in a new folder and a namespace without the last one's."""
+        """Run a program in one way, in a new folder and without the names of the last program."""
         work = Path(tempfile.mkdtemp(dir=self.folder))
         if entry.sets or self._stays_set:
             self.kernel.close()
@@ -64,7 +64,7 @@ class Cells:
             shutil.rmtree(work, ignore_errors=True)
 
     def settle(self) -> None:
-        """End the ranks that stay between cells."""
+        """End the ranks that live on between cells."""
         self.kernel.value(
             "from helpers.ranks.magics import end_live_world; end_live_world('an end')"
         )
@@ -89,7 +89,7 @@ class Cells:
         return _told(self.kernel.run(f"_conformance.tell_cell({cell.status == 'ok'})"))
 
     def _renew(self) -> None:
-        """Start another kernel in place of one that no longer answers."""
+        """Start a new kernel in place of one that no longer answers."""
         self.kernel.kill()
         for process in self.kernel.processes():
             process.kill()

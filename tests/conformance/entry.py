@@ -1,4 +1,4 @@
-"""The programs, kept as Python files with a marker before each, and what a program says about itself.
+"""Read the programs from Python files with a marker before each, and the constants of each program.
 
     # %% skips_reduce | Rank 0 skips a collective and is done: the other is left alone.
 
@@ -28,9 +28,9 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One program. `differs[way]` is (how it ends there, why), for ways that must differ.
+    """One program. `differs[way]` is (how it ends there, reason), for ways that must differ.
 
-    sets: it sets what stays in a process and cannot be taken back, so each way has a kernel of its own.
+    sets: it changes a process in a way that cannot be undone, so each way has its own kernel.
     """
 
     topic: str
@@ -54,7 +54,7 @@ class Entry:
 
 
 def read_entries(file: Path) -> Iterator[Entry]:
-    """Cut a topic's file into its programs. Raise ValueError where one does not keep to the form."""
+    """Cut a topic's file into its programs. Raise ValueError if one does not have the form above."""
     before, *parts = re.split(r"^# %% (?=.)", file.read_text(), flags=re.MULTILINE)
     if before.strip():
         raise ValueError(f"{file}: there is code before the first `# %% name | title`")

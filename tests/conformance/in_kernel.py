@@ -1,4 +1,4 @@
-"""Inside the kernel: tell how a launch or a %%ranks cell ended, as one marked line of JSON."""
+"""Inside the kernel: print how a launch or a %%ranks cell ended, as one marked line of JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def names() -> list[str]:
 
 
 def keep_settings() -> None:
-    """Remember what this kernel has set, before any program sets something else."""
+    """Remember the settings of this kernel, before any program changes them."""
     import torch
 
     torch.seed()
@@ -55,11 +55,11 @@ def keep_settings() -> None:
 
 _kept: dict[str, Any] = {}
 _ADDED = {"warnings", "operators"}
-"""Settings that add to what is there: they are taken back one by one."""
+"""Settings that add to existing ones, and are removed one by one."""
 
 
 def forget(kept: list[str]) -> None:
-    """Take back what a program defined and set, and what the reader's cells said."""
+    """Undo the definitions and settings of a program, and forget the text of the cells."""
     import warnings
 
     import torch

@@ -1,7 +1,7 @@
 """Inside a plain rank: join the group, call main, note how it ended. Imported by plain scripts only.
 
-Each rank writes into files of its own below the folder that the environment names: `began-R` as main
-begins, `end-R` as it ends, and `output-R`, to which its two streams go.
+Each rank writes its own files in the folder that the environment names: `began-R` when main begins,
+`end-R` when it ends, and `output-R`, which receives both of its streams.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FOLDER = "CONFORMANCE_FOLDER"
 
 
 def spawn(main: Callable[..., Any], world_size: int, init: bool) -> None:
-    """Start the ranks as scripts do, wait for them, and note how the job as a whole ended."""
+    """Start the ranks as scripts do, wait for them, and record how the job as a whole ended."""
     import torch.multiprocessing as mp
     from torch.multiprocessing.spawn import ProcessExitedException
 
@@ -30,7 +30,7 @@ def spawn(main: Callable[..., Any], world_size: int, init: bool) -> None:
     except ProcessExitedException as error:
         job = {"rank": error.error_index, "signal": error.signal_name, "exit": error.exit_code}
     except Exception:
-        pass  # a rank raised, and has noted so itself
+        pass  # a rank raised an error, and has recorded it itself
     _write("job", job)
 
 
@@ -67,14 +67,15 @@ def _run(main: Callable[..., Any], rank: int, world_size: int) -> None:
         if os.getpid() == own:
             _write(f"end-{rank}", _error(error))
         raise
-    if os.getpid() != own:  # a child that the program forked has come back: it is not the rank
+    # A child that the program forked has returned to this code, but it is not the rank
+    if os.getpid() != own:
         return
     _write(f"end-{rank}", end)
     _leave_group()
 
 
 def _leave_group() -> None:
-    """Do what every script should do last; else a rank may abort while it leaves, and the job with it."""
+    """Leave the group, as every script should. Otherwise a rank may abort at its end, and the job with it."""
     import torch.distributed as dist
 
     if dist.is_initialized():
@@ -101,7 +102,7 @@ def _take_output(rank: int) -> None:
 
 
 def _write(name: str, data: dict[str, Any]) -> None:
-    """Write a file that is whole as soon as it is there."""
+    """Write a file so that it is complete as soon as it exists."""
     half = _folder() / f"half-{name}-{os.getpid()}"
     half.write_text(json.dumps(data))
     half.rename(_folder() / name)

@@ -1,6 +1,6 @@
-"""How a program ended, in plain text that can be compared: one form for all ways.
+"""Describe how a program ended, in plain text that is comparable between all ways.
 
-Both sides write values with `text_of`: a plain rank before it leaves, the kernel after a launch.
+Both sides write values with `text_of`: a plain rank before it exits, and the kernel after a launch.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def _cut(text: str, most: int) -> str:
 
 
 def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:
-    """Return in one line how another way's outcome differs from the plain one, or "" if it does not.
+    """Return in one line how the outcome of a different way differs from the plain one, or "".
 
-    expected: a DIFFERS entry's outcome, which then takes the plain one's place: a kind or the name of the
-    engine's error (several with "|" between them, where chance decides), or the values by rank.
+    expected: an outcome in DIFFERS, which replaces the plain one. It is a kind or the name of the
+    engine's error (several names separated by "|" if chance decides), or the values by rank.
     """
     if isinstance(expected, str):
         return (
@@ -89,7 +89,7 @@ def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:
 
 
 def _output_of_failed(plain: Outcome, other: Outcome) -> str:
-    """Compare what the failed rank printed before it failed; the others were ended at some point."""
+    """Compare only what the failed rank printed before it failed. The others were ended at any point."""
     if plain.kind == HANG or plain.rank is None or plain.rank != other.rank:
         return ""
     one, two = (_before_traceback(o.output[plain.rank]) for o in (plain, other))
@@ -113,7 +113,7 @@ def _before_traceback(output: str) -> str:
 
 
 def _tail(one: str, two: str) -> str:
-    """Cut what is the same at the beginning of two outputs; tell how long the first is."""
+    """Remove the common beginning of two outputs, and return the length of the first."""
     same = 0
     while same < min(len(one), len(two)) and one[same] == two[same]:
         same += 1
@@ -129,7 +129,7 @@ _PLACE = re.compile(rf'{_OF_WARNING}|(?<=File )".*", line \d+', re.MULTILINE)
 
 
 def printed(output: str) -> str:
-    """Return what a program printed without what depends on paths and without the launcher's own lines."""
+    """Return what a program printed, without paths and without the launcher's own lines."""
     lines, after_warning = [], False
     for line in output.split("\n"):
         source_of_warning = after_warning and line.startswith("  ")
@@ -151,9 +151,9 @@ _PEER_WENT = re.compile(
 
 
 def says_that_a_peer_went(kind: str, message: str) -> bool:
-    """Distinguish what torch says because another rank exited from an error with a cause of its own.
+    """Return whether an error follows from another rank's exit, and does not have its own cause.
 
-    Only to find the rank that failed first. The kinds of both are compared as they are.
+    This is used only to find the rank that failed first. The kinds of errors are compared unchanged.
     """
     return kind in _TORCHS_ERRORS and bool(_PEER_WENT.search(message))
 

@@ -1,7 +1,7 @@
-"""Run a program in new interpreters, as its author would: mp.spawn, or a torchrun job.
+"""Run a program in new interpreters, as its author would: by mp.spawn, or as a torchrun job.
 
-The script is the program's source with a tail that starts it. Whatever happens, all of its
-processes are ended: they inherit a mark in their environment, by which they are found.
+The script is the program's source with a tail that starts it. All of its processes are ended in any
+case. They are found by a mark that they inherit in their environment.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 
 def run_plainly(entry: Entry) -> Outcome:
-    """Run a program to its end, or to the end of its budget, and tell how it ended."""
+    """Run a program to its end, or to the end of its budget, and return how it ended."""
     began, mark = time.monotonic(), secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="cf-", ignore_cleanup_errors=True) as folder:
         place = Path(folder)
@@ -91,14 +91,14 @@ def _start(entry: Entry, place: Path, mark: str) -> subprocess.Popen[bytes]:
 
 
 def _wait(job: subprocess.Popen[bytes], entry: Entry, place: Path) -> bool:
-    """Wait for the job's end; its budget counts from when all ranks have begun."""
+    """Wait for the job's end. Its budget starts when all ranks have begun."""
     deadline, begun, ended = time.monotonic() + START_S, False, False
     while job.poll() is None:
         if not begun and len(list(place.glob("notes/began-*"))) == entry.world_size:
             begun = True
             deadline = time.monotonic() + (HANG_S if entry.hangs else BUDGET_S)
         if not ended and len(list(place.glob("notes/end-*"))) == entry.world_size:
-            ended = True  # what is left is the interpreters' own end, which says nothing new
+            ended = True  # only the end of the interpreters themselves remains, which adds nothing
             deadline = time.monotonic() + LEAVE_S
         if time.monotonic() > deadline:
             return False
@@ -107,7 +107,7 @@ def _wait(job: subprocess.Popen[bytes], entry: Entry, place: Path) -> bool:
 
 
 def _end_all(job: subprocess.Popen[bytes], mark: str) -> None:
-    """End every process of the job, also those in sessions of their own, as torchrun's workers are."""
+    """End every process of the job, including those in separate sessions, such as torchrun's workers."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(job.pid, signal.SIGKILL)
     job.wait()
@@ -118,7 +118,7 @@ def _end_all(job: subprocess.Popen[bytes], mark: str) -> None:
 
 
 class _Ends:
-    """What the ranks of a job, and the job as a whole, left behind in their files."""
+    """The files in which the ranks of a job, and the job as a whole, recorded how they ended."""
 
     def __init__(self, entry: Entry, place: Path, in_time: bool) -> None:
         self.entry, self.place, self.in_time = entry, place, in_time
@@ -176,7 +176,7 @@ class _Ends:
         if rank is not None and self.ends[rank] is None:
             signal_name = self.job["signal"]
             return signal_name or f"exit {self.job['exit']}", rank, self._last_words(rank)
-        # torchrun says so in a table, of which the last one has the root cause
+        # torchrun prints this in tables, of which the last one has the root cause
         root = self.said.rpartition("Root Cause")[2]
         found = re.search(r"rank\s*:\s*(\d+).*\n.*exitcode\s*:\s*(-?\d+)", root)
         if found and self.ends[int(found[1])] is None:
@@ -185,7 +185,8 @@ class _Ends:
             return kind, rank, self._last_words(rank)
         silent = [rank for rank in self.ranks if self.ends[rank] is None]
         if self.in_time and silent and self.job.get("rank") is None and "job" in self._names():
-            return "exit 0", silent[0], ""  # left by os._exit(0), which the job takes for success
+            # The rank left by os._exit(0), which counts as a success for the job
+            return "exit 0", silent[0], ""
         return None
 
     def _last_words(self, rank: int) -> str:
@@ -195,7 +196,7 @@ class _Ends:
         return {file.name for file in (self.place / "notes").iterdir()}
 
     def _said_at_the_start(self) -> tuple[str, int | None, str]:
-        """The script failed before its ranks began: its last words name the error."""
+        """Describe a script that failed before its ranks began. Its last line names the error."""
         last = self.said.strip().rsplit("\n", 1)[-1]
         kind, _, message = last.partition(": ")
         return kind.rsplit(".", 1)[-1], None, message

@@ -1,4 +1,4 @@
-"""All ways of one program, compared: what the command and the tests share."""
+"""Compare all ways of one program, for the command and for the tests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from tests.conformance.outcome import VALUE, Outcome, difference, fingerprint
 from tests.conformance.plain import run_plainly
 
 KEPT = Path(__file__).with_name("plain_outcomes.json")
-"""How each program ended in new interpreters, as fingerprints. That takes three or more imports of torch
-for each, and depends on nothing of the course: only on the program, Python and torch."""
+"""How each program ended in new interpreters, as fingerprints.
+
+They are stored because each run takes three or more imports of torch, and does not depend on the course,
+but only on the program, Python and torch.
+"""
 
 
 @dataclass
 class Compared:
-    """One program's outcomes by way, and what differs, by way; "plain" where it is not as declared."""
+    """One program's outcomes, and the differences by way ("plain" if its outcome is not as declared)."""
 
     entry: Entry
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -29,7 +32,7 @@ class Compared:
 
 
 def kept() -> dict[str, str]:
-    """Return the fingerprints by program; none where they were made by another Python or torch."""
+    """Return the fingerprints by program; none if they were made by a different Python or torch."""
     found = json.loads(KEPT.read_text())
     return found["programs"] if found["versions"] == _versions() else {}
 
@@ -54,10 +57,11 @@ def _versions() -> dict[str, str]:
 def compare(
     entry: Entry, cells: Cells | None, kept: str | None, ways: Iterable[str] = ENGINE_WAYS
 ) -> Compared:
-    """Run a program in all ways and say where one differs from plain, or plain from what it says.
+    """Run a program in all ways. Report where one differs from plain, or plain from the program's constants.
 
-    kept: the fingerprint of its plain outcome. Where a way has the same, nothing need run plainly; where
-    one has another, the program may have changed, or the processor computes other last digits.
+    kept: the fingerprint of its plain outcome. If a way has the same fingerprint, the program need not
+    run plainly. If a way has a different one, the program may have changed, or this processor may
+    compute different last digits.
     """
     compared = Compared(entry)
     for way in ways if cells is not None else ():
@@ -82,6 +86,6 @@ def compare(
 
 def _plain_outcome(entry: Entry) -> Outcome:
     outcome = run_plainly(entry)
-    if outcome.kind != (entry.fails or VALUE):  # on a busy machine torch's own way may fail
+    if outcome.kind != (entry.fails or VALUE):  # on a busy machine the plain way may fail
         outcome = run_plainly(entry)
     return outcome

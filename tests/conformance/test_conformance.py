@@ -1,4 +1,4 @@
-"""Each program of this folder ends on forked ranks as in new processes, but for what must differ."""
+"""Assert that each program ends on forked ranks as in new processes, except where it must differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENTRIES = all_entries()
 KEPT = kept()
 PATH = attrgetter("path")
 PLAINLY = {"collectives/async_op", "signals/exit_three", "wrong_calls/one_skips_reduce"}
-"""Run in new interpreters, too, and in all ways of the engine: one for each kind of end."""
+"""Programs that run in new interpreters and in all ways of the engine, one for each kind of end."""
 SLOW = {"compiled"}
 """Topics whose ranks import the compiler."""
 
@@ -55,7 +55,7 @@ def _check(entry: Entry, cells: Cells | None, kept: str | None, *ways: str) -> O
 
 @pytest.mark.parametrize("entry", OFTEN, ids=PATH)
 def test_ends_as_is_kept_of_new_interpreters(entry: Entry, cells: Cells) -> None:
-    """In one way of the engine, each program in the next one."""
+    """Each program runs in one way of the engine, and the next program in the next way."""
     if entry.path in PLAINLY:
         _check(entry, cells, None, *ENGINE_WAYS)
     else:

@@ -1,4 +1,4 @@
-"""A cell under `%%after` runs once its exercises have passed, and says until then what it waits for."""
+"""Test that a cell under `%%after` runs once its exercises have passed, and names them until then."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from helpers.course import after
 @pytest.fixture
 def shell() -> Iterator[InteractiveShell]:
     settings = Config()
-    settings.HistoryManager.enabled = False  # it would keep its database open
+    settings.HistoryManager.enabled = False  # the history would keep its database open
     shell = InteractiveShell(config=settings)
     after.register(shell)
-    for name in ("count_votes", "my_slice"):  # which another test may have passed
+    # Another test may have recorded a pass of these exercises
+    for name in ("count_votes", "my_slice"):
         after.remember(name, passed=False)
     yield shell
     for name in ("count_votes", "my_slice"):
@@ -38,7 +39,7 @@ def test_a_cell_waits_for_its_exercise_in_one_line(shell: InteractiveShell) -> N
     assert "run_at_once" not in shell.user_ns
 
 
-def test_it_waits_for_all_that_it_names(shell: InteractiveShell) -> None:
+def test_a_cell_waits_for_all_named_exercises(shell: InteractiveShell) -> None:
     after.remember("count_votes", passed=True)
     assert "Exercise 0.2 (My slice) has passed" in repr(
         run(shell, "%%after count_votes my_slice\n1")
@@ -47,7 +48,7 @@ def test_it_waits_for_all_that_it_names(shell: InteractiveShell) -> None:
     assert run(shell, "%%after count_votes my_slice\n1 + 1") == 2
 
 
-def test_it_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
+def test_a_cell_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
     after.remember("count_votes", passed=True)
     after.remember("count_votes", passed=False)
     assert isinstance(run(shell, "%%after count_votes\n1"), after.NotYet)
@@ -57,7 +58,7 @@ def test_lines_are_counted_from_the_cells_first(shell: InteractiveShell) -> None
     after.remember("count_votes", passed=True)
     with pytest.raises(ZeroDivisionError) as raised:
         run(shell, "%%after count_votes\nx = 1\nx / 0")
-    assert raised.traceback[-1].lineno == 2  # counted from 0
+    assert raised.traceback[-1].lineno == 2  # lines are counted from 0
 
 
 def test_another_magic_may_follow(shell: InteractiveShell) -> None:

@@ -1,4 +1,4 @@
-"""The learner's copies are the solved notebooks with stubs for solutions, and nothing else."""
+"""Test that the learner's copies are the solved notebooks with stubs for solutions, and nothing else."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_last_heading_above_counts_even_over_other_cells() -> None:
     assert source_of(learner_copy(solved)["cells"][4]) == STUB
 
 
-def test_methods_branches_and_several_regions() -> None:
+def test_replaces_solutions_in_methods_branches_and_several_regions() -> None:
     solved = """\
 class Bucket:
     size: int = 3
@@ -224,7 +224,7 @@ def test_build_writes_nothing_if_one_notebook_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"cells": 3}), "\x00\xff"])
-def test_what_is_not_a_notebook_is_named(tmp_path: Path, content: str) -> None:
+def test_names_a_file_that_is_not_a_notebook(tmp_path: Path, content: str) -> None:
     path = tmp_path / "02_cut.ipynb"
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(NotebookError, match=r"02_cut\.ipynb is not a notebook"):

@@ -1,4 +1,4 @@
-"""Cells say in their tags what they are: `exercise`, `solution`, `further`. Tools can select them by it."""
+"""Test the tags of cells: `exercise`, `solution`, `further`. Tools can select cells by them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = sorted({heading.notebook for heading in headings().values()})
 
 
 def expected_tags(notebook: str, cells: Sequence[Notebook]) -> list[set[str]]:
-    """Return the tags of each cell of a solved notebook, as its text and the exercises' headings ask for.
+    """Return the tags of each cell of a solved notebook that its text and the exercises' headings require.
 
     exercise: the cell with the function to write. solution: a cell with a solution. further: all cells of
     an optional exercise, from its heading to its check.

@@ -49,7 +49,7 @@ SOLVED = {
 
 @pytest.fixture
 def course(tmp_path: Path) -> Path:
-    """Make a course of one solved notebook, run by the code of this one."""
+    """Make a course of one solved notebook that runs with this course's code."""
     shutil.copytree(
         find_workspace().root / "helpers",
         tmp_path / "helpers",
@@ -72,7 +72,7 @@ def run(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_build_then_outputs_then_reset(course: Path) -> None:
+def test_builds_stores_outputs_and_resets(course: Path) -> None:
     built = run(course, "build")
     assert (built.returncode, built.stdout) == (0, "notebooks/02_topic.ipynb\n")
     learner = course / "notebooks" / "02_topic.ipynb"
@@ -99,7 +99,7 @@ def test_build_then_outputs_then_reset(course: Path) -> None:
         (["hint", "no_such_exercise"], "no exercise is called 'no_such_exercise'"),
     ],
 )
-def test_a_mistake_gives_one_line_and_no_traceback(
+def test_an_error_is_one_line_without_a_traceback(
     course: Path, words: list[str], said: str
 ) -> None:
     done = run(course, *words)
@@ -170,7 +170,7 @@ def test_a_full_disk_is_not_a_wrong_answer(course: Path) -> None:
     assert "No space left on device" in done.stderr
 
 
-def test_lab_copies_the_notebooks_and_hands_its_words_to_jupyterlab(course: Path) -> None:
+def test_lab_copies_the_notebooks_and_passes_its_arguments_to_jupyterlab(course: Path) -> None:
     run(course, "build")
     allow_root = ["--allow-root"] if os.geteuid() == 0 else []
     done = run(course, "lab", "--version", *allow_root)
@@ -222,7 +222,7 @@ def test_the_url_that_lab_prints_opens_home(course: Path) -> None:
         process.communicate(timeout=DEADLINE_S)
 
 
-def test_lab_works_in_a_folder_of_ones_own(
+def test_lab_works_in_the_folder_of_the_environment_variable(
     course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path.with_name(f"{tmp_path.name}-own")
@@ -248,7 +248,7 @@ def test_help_lists_every_command(course: Path) -> None:
     assert all(f"\n  {word} " in done.stdout for word in words)
 
 
-def test_help_of_lab_is_its_own_and_copies_nothing(course: Path) -> None:
+def test_help_of_lab_copies_nothing(course: Path) -> None:
     done = run(course, "lab", "--help")
     assert done.returncode == 0 and "Open the course in JupyterLab" in done.stdout
     assert not (course / "work").exists()

@@ -1,4 +1,4 @@
-"""The doctor tries things for real, and says so where they do not work."""
+"""Test that the doctor really tries each requirement, and reports those that do not work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def findings() -> dict[str, Finding]:
     return {finding.name: finding for finding in examine()}
 
 
-def test_here_nothing_is_missing_that_the_course_needs(findings: dict[str, Finding]) -> None:
+def test_finds_nothing_missing_on_this_machine(findings: dict[str, Finding]) -> None:
     assert len(findings) == len(PROBES)
     missing = [report(each) for each in findings.values() if each.status == "missing"]
     assert not missing
@@ -45,7 +45,7 @@ def test_jupyterlab_really_listed_its_extensions(findings: dict[str, Finding]) -
     assert findings["JupyterLab"].detail == f"{version('jupyterlab')}, with widgets"
 
 
-def test_whatever_does_not_work_has_an_advice(findings: dict[str, Finding]) -> None:
+def test_every_problem_has_advice(findings: dict[str, Finding]) -> None:
     for finding in findings.values():
         assert finding.status == "ok" or finding.advice, finding
 
@@ -145,7 +145,7 @@ def test_a_probe_that_breaks_does_not_hide_the_others() -> None:
     assert second.status == "ok"
 
 
-def test_a_finding_is_a_line_and_its_advice_another() -> None:
+def test_prints_a_finding_and_its_advice_on_two_lines() -> None:
     assert report(Finding("CPUs", "ok", "2")) == "ok       CPUs: 2"
     assert report(Finding("MPI", "warning", "none", "Install it.")).splitlines() == [
         "warning  MPI: none",

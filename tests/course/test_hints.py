@@ -1,4 +1,4 @@
-"""Hints come one after another; the solution is named only after the last, or after passing."""
+"""Test hints: they are shown one by one, and the solution is named only after the last or a pass."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ask(name: str = "token_ring") -> str:
     return repr(hint(name, get=EXERCISES.__getitem__))
 
 
-def test_each_call_gives_one_more_and_the_solution_only_after_the_last() -> None:
+def test_each_call_gives_one_more_hint_and_then_the_solution() -> None:
     assert ask() == "**Exercise 2.2: Token ring**: hint 1 of 3.\n\n1. Who starts?"
     assert ask().endswith("hint 2 of 3.\n\n1. Who starts?\n\n2. Rank 0 sends.")
     third = ask()
@@ -55,12 +55,12 @@ def test_an_exercise_without_hints_says_so() -> None:
     assert read().hints == {}
 
 
-def test_an_unknown_exercise_is_what_the_list_says() -> None:
+def test_an_unknown_exercise_raises_key_error() -> None:
     with pytest.raises(KeyError):
         ask("no_such")
 
 
-def test_where_progress_cannot_be_kept_the_hint_is_given_with_a_note(
+def test_gives_the_hint_with_a_note_if_progress_cannot_be_saved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", "/proc/nowhere/progress.json")
@@ -81,19 +81,19 @@ def test_an_exercise_may_be_asked_for_by_name_number_or_function() -> None:
 
 
 @pytest.mark.parametrize("odd", [3, None, "", "tokenring", ["x"]])
-def test_what_is_no_exercise_is_refused_in_words(odd: object) -> None:
+def test_refuses_arguments_that_are_no_exercise(odd: object) -> None:
     with pytest.raises(LookupError, match="no exercise is called"):
         hint(odd)
 
 
-def test_where_there_are_no_solutions_none_is_promised(
+def test_promises_no_solution_without_solutions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("helpers.course.hints.find_workspace", lambda: Workspace(tmp_path))
     assert [ask() for _ in range(3)][-1].endswith("has the solution.")
 
 
-def test_a_button_gives_the_next_until_there_is_none() -> None:
+def test_a_button_gives_each_next_hint() -> None:
     shown = hint("token_ring", get=EXERCISES.__getitem__)
     assert isinstance(shown, Hints) and shown._repr_mimebundle_() == {}
     text, button = shown.widget().children

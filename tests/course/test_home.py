@@ -1,4 +1,4 @@
-"""The map of the course: every notebook's place, from what was passed, begun, asked and answered."""
+"""Test the map of the course: each notebook's state, by passed exercises, hints and quizzes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def states(progress: Progress) -> list[str]:
     return [place.state for place in places(progress, EXERCISES)]
 
 
-def test_the_first_is_next_where_nothing_is_begun() -> None:
+def test_the_first_notebook_is_next_if_none_is_begun() -> None:
     assert states(Progress()) == ["next", "to come", "to come"]
 
 
@@ -65,12 +65,12 @@ def test_a_learner_continues_at_the_last_place() -> None:
     started = Progress()
     for exercise in paths()["ddp"].stops[0].exercises:
         started = started.with_score(exercise.name, FULL)
-    # the path leads past notebook 01
+    # the path does not contain notebook 01
     assert stop(started) == ("ddp", "02")
-    # who does exercises on no short path goes on there
+    # a learner with exercises on no short path continues on the path through everything
     beyond = started.with_score("my_slice", FULL).with_hint("init_from_env", 1)
     assert stop(beyond) == ("everything", "01")
-    # somebody who came for deadlocks goes on there
+    # a learner who began with deadlocks continues there
     assert stop(started.with_hint("repair_mismatch", 1)) == ("hang", "06")
     assert stop(Progress().with_score("ring_attention", FULL))[0] == "everything"
     everything = Progress()

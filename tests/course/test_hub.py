@@ -35,7 +35,7 @@ def kernel_of(lab: Lab) -> list[str]:
 
 
 def words_of(process: psutil.Process) -> list[str]:
-    """Return a process's command line; of one that has just ended, nothing."""
+    """Return a process's command line; "" if it has just ended."""
     try:
         return list(process.cmdline())
     except psutil.Error:
@@ -86,7 +86,7 @@ def test_the_environments_programs_come_first_in_kernels_and_terminals(
         for what in ("kernels", "terminals"):
             request = urllib.request.Request(lab.url(f"api/{what}"), data=b"{}", method="POST")
             urllib.request.urlopen(request, timeout=30).close()
-        # first /bin/sh, which reads the profile, and then in its place the shell that people type into
+        # first /bin/sh, which reads the profile; then the interactive shell, which replaces it
         wait_until(lambda: any(words_of(p) == [shell] for p in found(shell)), 30)
         (terminal,) = (p for p in found(shell) if words_of(p) == [shell])
         kernel, *_ = found("helpers.course.kernel")
@@ -94,7 +94,7 @@ def test_the_environments_programs_come_first_in_kernels_and_terminals(
         assert terminal.environ()["PATH"].startswith(own)
 
 
-def test_elsewhere_it_does_nothing(
+def test_does_nothing_outside_a_hub(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(HUB, raising=False)
@@ -123,7 +123,7 @@ def test_a_kernels_connection_stays_open_while_nothing_runs(folders: tuple[Path,
 
 
 async def _heard(url: str) -> list[object]:
-    """Return what a kernel's connection brings in two of Jupyter's intervals; None: it was closed."""
+    """Return what a kernel's connection delivers in two of Jupyter's intervals; None if it was closed."""
     heard: list[object] = []
     socket = await websocket_connect(url, on_message_callback=heard.append)
     await asyncio.sleep(2 * WS_PING_INTERVAL / 1000 + 5)

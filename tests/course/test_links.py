@@ -1,4 +1,4 @@
-"""Words that name a notebook lead to it."""
+"""Test that words that name a notebook become links to it."""
 
 from __future__ import annotations
 

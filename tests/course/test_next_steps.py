@@ -12,7 +12,7 @@ from helpers.course.progress import record, record_quiz
 from helpers.course.workspace import cells_of
 
 
-def test_what_is_left_leads_to_its_cell() -> None:
+def test_links_exercises_that_are_left_to_their_cells() -> None:
     record("ping_pong", "passed", 10, 10)
     record_quiz("recv-first", 2, True)
     shown = next_steps("02")
@@ -27,7 +27,7 @@ def test_what_is_left_leads_to_its_cell() -> None:
         assert "check(" in by_id[cell]
 
 
-def test_it_leads_to_the_next_stop_of_each_path_and_home() -> None:
+def test_links_to_the_next_stop_of_each_path_and_home() -> None:
     shown = next_steps("02")
     page = shown._repr_html_()
     assert "DDP in an evening: next is 04 · Collectives\n" in repr(shown)
@@ -36,7 +36,7 @@ def test_it_leads_to_the_next_stop_of_each_path_and_home() -> None:
     assert "Why does my job hang" not in repr(shown)
 
 
-def test_a_path_that_ends_shows_what_one_has_then() -> None:
+def test_shows_the_end_of_a_path_after_its_last_stop() -> None:
     assert paths()["ddp"].end in repr(next_steps("10"))
     assert paths()["everything"].end in next_steps("23")._repr_html_()
 

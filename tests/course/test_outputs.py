@@ -74,7 +74,7 @@ def test_a_kernel_that_dies_is_named(tmp_path: Path) -> None:
         store_outputs(path)
 
 
-def test_progress_and_live_displays_of_the_one_who_runs_it_are_left_alone(
+def test_leaves_the_authors_progress_and_displays_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = tmp_path / "mine.json"

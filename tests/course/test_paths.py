@@ -1,4 +1,4 @@
-"""The short paths: their lines in the notebooks, and that they leave out nothing that they need."""
+"""Test the short paths: their lines in the notebooks, and that their parts need no other parts."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ each_stop = pytest.mark.parametrize(
 
 
 @each_stop
-def test_a_notebook_names_the_parts_of_its_path_above_the_first(
-    path: LearningPath, at: int
-) -> None:
+def test_names_the_parts_of_a_path_above_the_first_part(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     file = find_workspace().solutions / f"{stop.notebook}.ipynb"
     cells = learner_copy(read_notebook(file), file.name)["cells"]
@@ -60,7 +58,7 @@ def test_a_stop_has_an_optional_exercise_only_if_it_names_it() -> None:
 
 
 @each_stop
-def test_its_cells_use_only_what_cells_on_the_path_have_made(path: LearningPath, at: int) -> None:
+def test_cells_on_a_path_use_only_names_defined_on_it(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     solved = read_notebook(find_workspace().solutions / f"{stop.notebook}.ipynb")
     first, *parts = lesson(stop.notebook, solved).parts

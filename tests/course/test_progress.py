@@ -56,7 +56,7 @@ def test_first_of_equally_good_scores_is_the_best() -> None:
 
 def test_hints_and_quizzes_are_kept(file: Path) -> None:
     progress.record_hint("swap", 2)
-    progress.record_hint("swap", 1)  # another kernel is behind
+    progress.record_hint("swap", 1)  # another kernel has an older state
     for choice, correct in ((3, False), (1, True), (0, False)):
         progress.record_quiz("two-sends", choice, correct)
     done = progress.read()
@@ -128,7 +128,7 @@ def test_unwritable_but_readable_file_is_read(file: Path) -> None:
     record_one()
     lock = file.with_name(f"{file.name}.lock")
     lock.unlink()
-    lock.mkdir()  # stands for a folder in which no lock can be made
+    lock.mkdir()  # this represents a folder in which no lock can be made
     assert "could not be saved" in record_one()
     assert progress.read().exercises["swap"].tries == 1
 
@@ -169,7 +169,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(file: Path) -> None:
         )
         try:
             before, deadline = other_tries(), time.monotonic() + DEADLINE_S
-            while other_tries() < before + 3:  # until it is in the middle of its writing
+            while other_tries() < before + 3:  # wait until it is in the middle of writing
                 assert writer.poll() is None and time.monotonic() < deadline
         finally:
             os.kill(writer.pid, signal.SIGKILL)

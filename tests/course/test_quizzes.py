@@ -61,7 +61,7 @@ def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
 
 
-def test_the_courses_own_quizzes_are_whole() -> None:
+def test_every_quiz_of_the_course_displays() -> None:
     for quiz_id in load_quizzes():
         view = predict(quiz_id)
         assert isinstance(view, QuizView) and quiz_id in repr(view)
@@ -110,7 +110,7 @@ def test_an_id_is_unique_in_the_course(tmp_path: Path) -> None:
         load_quizzes(tmp_path)
 
 
-def test_right_answers_stand_in_no_place_more_often_than_chance_would() -> None:
+def test_right_answers_are_evenly_distributed_over_positions() -> None:
     places = Counter(quiz.answer for quiz in load_quizzes().values() if len(quiz.options) == 3)
     assert all(0.25 < places[place] / places.total() < 0.42 for place in range(3)), places
 
@@ -145,7 +145,7 @@ def test_an_answer_is_judged_by_word_and_recorded(choice: int, said: str) -> Non
     assert (answers.tries, answers.last_choice, answers.correct) == (1, choice, choice == 1)
 
 
-def test_an_unknown_id_names_those_that_are_near() -> None:
+def test_an_unknown_id_names_similar_ids() -> None:
     quizzes = dict.fromkeys(("two-sends", "ring-order", "tags"), QUIZ)
     with pytest.raises(UnknownQuiz, match="no quiz 'two_send'. Did you mean 'two-sends'?"):
         find_quiz(quizzes, "two_send")
@@ -169,7 +169,7 @@ def test_an_unknown_id_names_those_that_are_near() -> None:
         ("[out](javascript:alert(1).ipynb)", "[out](javascript:alert(1).ipynb)"),
     ],
 )
-def test_html_of_a_quiz(text: str, markup: str) -> None:
+def test_converts_quiz_text_to_html(text: str, markup: str) -> None:
     assert to_html(text) == markup
 
 
@@ -241,7 +241,7 @@ def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKerne
     assert read().quizzes["two-sends"].tries == 3
 
 
-def test_an_answer_leads_to_the_cell_that_shows_it_where_that_follows() -> None:
+def test_an_answer_links_to_the_next_cell_if_it_is_code() -> None:
     for quiz_id in quizzes_of_notebooks()["02_blocking_p2p"]:
         page = judged_html(load_quizzes()[quiz_id], 0)
         link = re.search(r'<a href="02_blocking_p2p\.ipynb#cell-id=([^"]+)">Run the next', page)
@@ -249,7 +249,7 @@ def test_an_answer_leads_to_the_cell_that_shows_it_where_that_follows() -> None:
         ids = [cell["id"] for cell in cells_of("02_blocking_p2p")]
         before = source_of(cells_of("02_blocking_p2p")[ids.index(link[1]) - 1])
         assert f'predict("{quiz_id}")' in before
-    apart = load_quizzes()["rounds-of-a-tree"]  # a text comes between
+    apart = load_quizzes()["rounds-of-a-tree"]  # a markdown cell is in between
     assert "Run the next cell" not in judged_html(apart, 0)
     named = judged_html(load_quizzes()["overwrite-in-flight"], 1)
     assert 'what <a href="02_blocking_p2p.ipynb">notebook 02</a> found out' in named

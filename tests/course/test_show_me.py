@@ -1,4 +1,4 @@
-"""The reference beside one's own answer: both are tried, and a copy without solutions says so."""
+"""Show the reference next to the learner's answer: both are run, and a copy without solutions says so."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ping_pong(rank, world_size, ball, rounds):
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Provide the inputs of a notebook; in a real one it is tried in tests/browser."""
+    """Provide the inputs of a notebook. tests/browser uses a real one."""
     history = SimpleNamespace(input_hist_raw=["", OWN])
     shell = SimpleNamespace(history_manager=history, user_ns={})
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
@@ -32,7 +32,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("shell")
-def test_both_stand_side_by_side_with_what_their_ranks_did() -> None:
+def test_shows_both_answers_and_their_runs() -> None:
     shown = show_me("ping_pong")
     assert isinstance(shown, SideBySide)
     assert shown.own.endswith("return ball") and "SOLUTION" not in shown.reference
@@ -53,6 +53,6 @@ def test_a_copy_without_solutions_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     assert read().hints == {}
 
 
-def test_what_is_no_exercise_is_refused() -> None:
+def test_refuses_a_name_that_is_no_exercise() -> None:
     with pytest.raises(UnknownExercise, match="Did you mean ping_pong"):
         show_me("ping_pang")

@@ -1,4 +1,4 @@
-"""`course watch`: what was changed is checked when the notebook is saved, and nothing else."""
+"""Test `course watch`: only changed answers are checked when the notebook is saved."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def answer(path: Path, body: str) -> None:
     write_notebook(path, content)
 
 
-def test_only_what_changed_is_checked(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checks_only_changed_answers(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blank = watch.look(notebook, {})
-    assert not capsys.readouterr().out  # stubs are not attempts
+    assert not capsys.readouterr().out  # a stub is not an attempt
     answer(notebook, RIGHT)
     now = watch.look(notebook, blank)
     shown = capsys.readouterr().out

@@ -35,7 +35,7 @@ def test_fill_copies_once_and_never_overwrites(workspace: Workspace) -> None:
     assert mine.read_text() == "my work"
 
 
-def test_fill_brings_notebooks_that_are_new(workspace: Workspace) -> None:
+def test_fill_copies_new_notebooks(workspace: Workspace) -> None:
     fill(workspace)
     (workspace.notebooks / "22_other_roads.ipynb").write_text("new")
     assert fill(workspace) == [workspace.work / "22_other_roads.ipynb"]
@@ -59,23 +59,25 @@ def test_reset_keeps_the_old_file_next_to_the_fresh_one(workspace: Workspace, wh
     ]
 
 
-def test_reset_of_a_notebook_that_was_deleted(workspace: Workspace) -> None:
+def test_resets_a_notebook_that_was_deleted(workspace: Workspace) -> None:
     fresh, kept = reset(workspace, "14")
     assert fresh.read_text() == "handed out 14_pipeline_parallel" and kept is None
 
 
 @pytest.mark.parametrize("which", ["2", "99", "process", ""])
-def test_reset_of_no_notebook_names_those_there_are(workspace: Workspace, which: str) -> None:
+def test_reset_of_an_unknown_notebook_names_those_that_exist(
+    workspace: Workspace, which: str
+) -> None:
     with pytest.raises(WorkspaceError, match="00_start_here, 01_process_groups"):
         reset(workspace, which)
 
 
-def test_this_checkout_is_a_workspace() -> None:
+def test_finds_this_checkout() -> None:
     assert (find_workspace().root / "pyproject.toml").is_file()
 
 
 def as_another_user(holds: Callable[[], bool]) -> bool:
-    """Whether a condition holds for somebody who is not root, in a process of their own."""
+    """Return whether a condition holds for a user other than root, in a separate process."""
     pid = os.fork()
     if not pid:
         try:
@@ -111,7 +113,7 @@ def test_another_persons_folder_is_not_used_even_if_anybody_may_write_to_it(
     assert as_another_user(lambda: workspace.work == workspace.root / "work")
 
 
-def test_a_folder_of_ones_own_can_be_named(
+def test_uses_the_folder_of_the_environment_variable(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

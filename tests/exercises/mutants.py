@@ -1,6 +1,6 @@
-"""Small changes of a right answer, as mutation testing makes them: each of them a mistake, or nearly all.
+"""Make small changes to a right answer, as mutation testing does. Nearly all of them are mistakes.
 
-What is changed is text, in place, so that lines stay where they are.
+Text is changed in place, so that lines keep their numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMPUTED = {
     ast.BitXor: "|",
 }
 _COPIES = {"clone", "contiguous", "detach", "double", "float"}
-"""Methods that change nothing but memory or dtype: without them an answer is tempting, and often wrong."""
+"""Methods that change only memory or dtype. Leaving them out is tempting, and often wrong."""
 
 _SYMMETRIC = {"max", "min", "torch.maximum", "torch.minimum"}
 
@@ -110,7 +110,7 @@ def _of_a_call(node: ast.Call) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _spliced(source: str, node: ast.AST, new: str) -> str | None:
-    """Put text in a node's place; nothing where that is no Python, or the node has no place."""
+    """Replace a node by text; return "" if the result is not Python, or the node has no position."""
     first = getattr(node, "lineno", None)
     if first is None:
         return None

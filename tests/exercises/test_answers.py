@@ -1,7 +1,8 @@
-"""Every file of answers is true: right answers pass, and wrong ones fail as it says.
+"""Prove every file of answers: right answers pass, and wrong ones fail as the file says.
 
-`make prove` tries all answers on visible and on hidden cases, and `.ci/run` those of half of the exercises
-each day, on visible cases. `make test` reads the files, and grades all reference solutions elsewhere.
+`make prove` tries all answers on visible and on hidden cases, and `.ci/run` tries those of half of the
+exercises each day, on visible cases. `make test` reads the files, and grades all reference solutions
+elsewhere.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from helpers.checks.proof import problem
 from helpers.checks.registry import exercises
 
 HIDDEN = "a secret of the tests"
-# They draw what others may not: a sharded layer on one rank, which keeps its gradients and trains x.
+# Their cases include a sharded layer on one rank, which keeps its gradients and trains x.
 RARE = ("secret 2", "secret 3")
 
-# DTensor, FSDP and the like take a second to import: a rank server in use has done so long ago
+# Preload DTensor, FSDP and similar modules, whose import takes a second, as a server in use has done
 pytestmark = pytest.mark.usefixtures("preloaded")
 
 PART, PARTS = map(int, os.environ.get("PROVE_PART", "0/1").split("/"))
-"""Which part of the exercises to try: `.ci/run` has an hour, and tries the other half of them each day."""
+"""Which part of the exercises to try: `.ci/run` has only an hour, and tries alternate halves each day."""
 ALL = [
     (exercise, known)
     for number, exercise in enumerate(exercises().values())

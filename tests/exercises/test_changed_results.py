@@ -1,7 +1,7 @@
-"""A right result that is changed in one part is judged wrong: every part of it is judged.
+"""Assert that every part of a result is judged: a right result with one changed part is wrong.
 
-`accepted_changes.toml` lists the parts that may differ, with why. The reference solution of each exercise
-runs once; its results are changed a hundred times and judged again, without ranks.
+`accepted_changes.toml` lists the parts that may differ, with the reason. The reference solution of each
+exercise runs once; its results are changed a hundred times and judged again, without ranks.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from helpers.checks.worlds import Turn, Worlds
 from helpers.course.workspace import find_workspace
 
 ACCEPTED = tomllib.loads((Path(__file__).parent / "accepted_changes.toml").read_text())
-"""Exercise -> part of its result, as `changes` names it, with or without what follows a comma -> why."""
+"""Exercise -> part of its result (a name of `changes`, possibly only up to the comma) -> reason."""
 CHANGES = 100
 ALONE = 2
-"""For each world size, cases of those that cannot share a world with others."""
+"""How many cases for each world size, for exercises whose cases cannot share a world."""
 ALWAYS = ("ring_all_reduce", "global_argmax", "ShardedOptimizer", "who_hangs")
-"""Of every kind of result one, at each run of the tests; `make soak` changes all."""
+"""One exercise for each kind of result, for every run of the tests; `make soak` changes all."""
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("preloaded")]
 
@@ -47,7 +47,7 @@ def results(name: str) -> list[Tried]:
     path = find_workspace().solutions / f"{exercise.notebook}.ipynb"
     answer = read_answers(path, [name])[name]
     assert isinstance(answer, Answer), answer
-    # with what the reference returns filled in: otherwise nothing is right, and no change can pass
+    # fill in what the reference returns, because otherwise no result is right and no change is detected
     cases = oracle.draw(exercise, VISIBLE_SECRET)[: None if exercise.last is None else -1]
     groups = [list(group) for _, group in groupby(cases, key=lambda case: case.world_size)]
     worlds = Worlds(exercise, [answer.source])
@@ -88,7 +88,7 @@ def changes(value: Any, rng: random.Random, part: str = "result") -> Iterator[tu
         yield part, -value - 1
     elif isinstance(value, str):
         yield part, value + "x"
-    if value is not False:  # what a program saw not: None says the same
+    if value is not False:  # None means the same as an empty observation
         yield f"{part}, None", None if value is not None else 0
 
 
@@ -102,7 +102,8 @@ def _tensors(
             other[at] = ~other[at]
         else:
             other[at] += 1
-            if value.is_floating_point():  # by more than sums of its largest elements lose
+            # Change it by more than the rounding error of sums of its largest elements
+            if value.is_floating_point():
                 other[at] += other[at].abs() + 10 * _LOST[value.dtype] * other.abs().max()
         yield part, other.reshape(value.shape)
     yield f"{part}, shape", value[None]
@@ -131,7 +132,7 @@ def test_a_result_with_one_part_changed_is_wrong(name: str) -> None:
         values = [value if r == rank else own for r, own in enumerate(each.run.values)]
         try:
             passed = judge(exercise, replace(each, run=replace(each.run, values=values))).passed
-        except Exception:  # then `grade` says that what this answer sent cannot be judged
+        except Exception:  # in this case `grade` reports that the value cannot be judged
             continue
         named = {part, part.rpartition(", ")[0]}
         if passed and not named & ACCEPTED.get(name, {}).keys():

@@ -1,4 +1,4 @@
-"""An answer that always gives the same earns little, whatever it gives."""
+"""Assert that an answer that always returns the same value earns few points."""
 
 from __future__ import annotations
 

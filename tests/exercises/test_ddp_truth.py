@@ -1,4 +1,4 @@
-"""What notebook 09's checks hold to be right is what torch's DistributedDataParallel really does."""
+"""Assert that torch's DistributedDataParallel does what notebook 09's checks expect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from helpers.checks.registry import get
 from helpers.ranks.launcher import launch
 from tests.exercises.wrapped import wrapped
 
-# DDP takes a second to import: a rank server in use has done so long ago
+# Preload DDP, whose import takes a second, as a rank server in use has done
 pytestmark = pytest.mark.usefixtures("preloaded")
 
 

@@ -1,4 +1,4 @@
-"""Every exercise is drawn from its domains: many cases, the same for one secret, of the sizes it names."""
+"""Test the cases of every exercise: many, the same for one secret, and of the sizes that it names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_kind_is_used() -> None:
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 def test_many_cases_are_drawn_always_the_same_for_a_secret(exercise: Exercise) -> None:
     cases, other = visible(exercise.name), exercise.draw("another secret")
-    # each start of real agents or MPI ranks takes seconds: there one case may hold a dozen
+    # each start of real agents or MPI ranks takes seconds, so one case may contain a dozen starts
     assert len(cases) >= (2 if exercise.kind is Kind.SCRIPT else 12) and len(exercise.hints) == 3
     assert [case.label for case in cases] == [case.label for case in exercise.draw()]
     drawn = [*cases, *other] if exercise.last is None else [*cases[:-1], *other[:-1]]
@@ -37,7 +37,7 @@ def test_many_cases_are_drawn_always_the_same_for_a_secret(exercise: Exercise) -
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 def test_words_name_facts_that_their_case_has(exercise: Exercise) -> None:
-    """`{n}` in words is the world size, `{src}` a fact: a name that no case has stays as it is."""
+    """`{n}` in a message is the world size, `{src}` is a fact. A name that no case has is not replaced."""
     cases = visible(exercise.name)
     words = {each.words for each in exercise.failed}
     words |= {mistake.words for mistake in known_mistakes(exercise)}

@@ -1,7 +1,7 @@
-"""Every mutant of a reference solution is rejected, but for those that are right as well.
+"""Assert that every mutant of a reference solution is rejected, except those that are right as well.
 
-`equivalent_mutants.toml` lists the latter, with why. Of every exercise the same few are tried at each run of
-`make soak`; MUTANTS=0 in the environment tries all of them, which takes hours.
+`equivalent_mutants.toml` lists the latter, with reasons. Each run of `make soak` tries the same few of
+every exercise. MUTANTS=0 in the environment tries all of them, which takes hours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from helpers.course.workspace import find_workspace
 from tests.exercises.mutants import Mutant, mutants
 
 EQUIVALENT = tomllib.loads((Path(__file__).parent / "equivalent_mutants.toml").read_text())
-"""Exercise -> line before and after -> why this answer is right, too."""
+"""Exercise -> line before and after -> the reason why this answer is right, too."""
 MOST = int(os.environ.get("MUTANTS", "24"))
 outcomes: Counter[str] = Counter()
 
@@ -41,7 +41,7 @@ def of_the_reference(name: str) -> tuple[Answer, list[Mutant]]:
     assert isinstance(answer, Answer), answer
     own = answer.source.partition(f" {name}(")[
         2
-    ]  # helpers that other exercises ask for stay as they are
+    ]  # helper functions that other exercises ask for are not changed
     names = {name, *(other for other in _defined(answer.source) if other in own)}
     found = list(mutants(answer.source, names - (exercises().keys() - {name})))
     few = MOST if get(name).kind is not Kind.SCRIPT else max(1, MOST // 4)

@@ -1,4 +1,4 @@
-"""Points by case: an answer that is right in some cases gets its share, the first mistake its advice."""
+"""Test partial credit: an answer that is right in some cases gets its share, and advice."""
 
 from __future__ import annotations
 

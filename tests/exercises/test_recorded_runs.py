@@ -1,4 +1,4 @@
-"""What the table of recorded runs of 23.4 says of them is so, at any speed."""
+"""Assert that the table of recorded runs of 23.4 describes them correctly, at any speed."""
 
 import pytest
 

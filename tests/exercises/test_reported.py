@@ -1,4 +1,4 @@
-"""What only a rank vouches for is declared, and is looked at for what it can be."""
+"""Assert that values that only a rank can confirm are declared, and checked for plausibility."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises
 from helpers.grading.record import ExerciseRecord
 
-# In 00 nothing is counted.
+# In notebook 00, ranks count nothing.
 WITH_PROGRAMME = [e for e in exercises().values() if e.driver and e.notebook[:2] > "00"]
 
 
 def seen_by_ranks(exercise: Exercise) -> set[str]:
-    """Return the parts that say "" where nothing was seen: no value that was drawn is compared with them."""
+    """Return the parts that are "" if nothing was observed, which no drawn value is compared with."""
     names: set[str] = set()
     for draw in plan(exercise.sizes, 3, exercise.name):
         right = exercise.case(draw).right
@@ -33,7 +33,8 @@ def test_what_only_a_rank_vouches_for_is_declared(exercise: Exercise) -> None:
 
 def test_every_script_says_what_its_workers_alone_vouch_for() -> None:
     silent = {e.name for e in WITH_PROGRAMME if e.kind is Kind.SCRIPT and not e.reported}
-    # all that these give back is compared with what was drawn, or comes from the process that starts them
+    # everything that these return is compared with drawn values, or comes from the process that starts
+    # them
     assert silent == {
         "checkpoint_and_resume",
         "mpi_all_reduce",

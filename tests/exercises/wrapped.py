@@ -1,4 +1,4 @@
-"""What ranks call for test_ddp_truth: a file of its own, so that they need not import what the test does."""
+"""Functions that ranks call for test_ddp_truth, in a separate file so that ranks need not import the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that is broken in each way, on real ranks."""
+"""Break a run in each possible way, on real ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each explorer is true to what it claims; `test_page.py` holds the page against these functions."""
+"""Test the figures of each explorer; `test_page.py` compares the page with these functions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_collectives_run_on_real_ranks() -> None:
         assert f"{op} " in text and "root" in text
     rows = collective.plan("all_reduce", 2, 0, "PRODUCT")["rows"]
     assert [row["has"] for row in rows] == [[[11, 24]]] * 2  # 1 x 11 and 2 x 12
-    rows = collective.plan("scatter", 3, 5, "SUM")["rows"]  # of three ranks, the last one
+    rows = collective.plan("scatter", 3, 5, "SUM")["rows"]  # the last of three ranks
     assert [row["had"] for row in rows] == [[], [], [[20], [21], [22]]]
     assert [row["has"] for row in rows] == [[[20]], [[21]], [[22]]]
 
@@ -76,7 +76,8 @@ def test_ring_and_tree_give_every_rank_the_sum(ranks: int) -> None:
     assert all(own == set(range(ranks)) for own in has)
     assert len(algorithms.ring(ranks)) == 2 * (ranks - 1)
     for plan in (algorithms.tree(ranks), algorithms.ring(ranks)):
-        for pairs in plan:  # one port: a rank sends and takes one message a round
+        # One port: a rank sends at most one message in a round, and receives at most one
+        for pairs in plan:
             assert len({s for s, _ in pairs}) == len({d for _, d in pairs}) == len(pairs)
 
 

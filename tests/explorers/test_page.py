@@ -1,4 +1,4 @@
-"""Explorers in a real browser: the page computes what Python computes, and needs no kernel to do so."""
+"""Test explorers in a real browser: the page computes what Python computes, without a kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helpers.explorers.explore import NAMES, explore
 from helpers.explorers.form import source_of, text_of
 
 MOST = {"cost": 150, "algorithms": 800, "samples": 500, "collective": 300}
-"""How many settings are compared, where not all: Python takes a second for some of them."""
+"""The maximum number of settings that are compared, because Python takes a second for some of them."""
 
 COMPUTE = """([source, page, settings]) => {
     const run = new Function("page", `${source}
@@ -47,7 +47,7 @@ def settings_of(name: str) -> list[dict[str, Any]]:
 
 
 def same(page: Any, python: Any) -> bool:
-    """Whether two values of JSON are equal, numbers up to rounding."""
+    """Return whether two values of JSON are equal, with numbers up to rounding."""
     if isinstance(python, dict):
         return set(page) == set(python) and all(same(page[key], python[key]) for key in python)
     if isinstance(python, list):

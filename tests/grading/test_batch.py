@@ -86,7 +86,7 @@ def test_reports_are_about_the_copy_that_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "what", ["no folder", "empty", "out is a file", "out within", "roster", "policy", "sandbox"]
 )
-def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, what: str) -> None:
+def test_reports_bad_input_in_one_line_with_exit_code_2(tmp_path: Path, what: str) -> None:
     folder, out, options = make_class(tmp_path / "class"), tmp_path / "out", []
     if what == "no folder":
         folder = tmp_path / "nowhere"

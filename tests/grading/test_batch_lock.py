@@ -24,7 +24,7 @@ with BatchLock(sys.argv[1]).shared():
 """
 
 
-def test_alone_waits_for_others_and_may_ask_again_within(tmp_path: Path) -> None:
+def test_exclusive_waits_for_others_and_can_be_nested(tmp_path: Path) -> None:
     lock = BatchLock(str(tmp_path / "turns"))
     command = [sys.executable, "-c", OTHER, lock.file]
     with subprocess.Popen(
@@ -42,7 +42,7 @@ def test_alone_waits_for_others_and_may_ask_again_within(tmp_path: Path) -> None
             other.kill()
 
 
-def test_a_grader_that_dies_gives_its_turn_back(tmp_path: Path) -> None:
+def test_a_grader_that_dies_releases_its_lock(tmp_path: Path) -> None:
     lock = BatchLock(str(tmp_path / "turns"))
     with subprocess.Popen(
         [sys.executable, "-c", OTHER, lock.file], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -84,7 +84,7 @@ while True:
 """
 
 
-def test_others_that_come_and_go_do_not_keep_one_from_being_alone(tmp_path: Path) -> None:
+def test_changing_shared_holders_do_not_starve_an_exclusive_one(tmp_path: Path) -> None:
     """Three of them, one of which is always in: a lock without a gate is never free."""
     lock = BatchLock(str(tmp_path / "turns"))
     command = [sys.executable, "-c", ALWAYS, lock.file]

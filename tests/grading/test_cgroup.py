@@ -38,7 +38,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
 
 
 @pytest.mark.skipif(not can_bound("memory"), reason="no memory cgroup can be had here")
-def test_a_group_ends_what_takes_too_much_and_goes() -> None:
+def test_ends_processes_that_use_too_much_and_removes_the_group() -> None:
     program = "input(); kept = bytearray(1 << 29); print(len(kept))"
     child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
     group = put_into_group(child.pid, 1 << 27, 50)
@@ -51,7 +51,7 @@ def test_a_group_ends_what_takes_too_much_and_goes() -> None:
 
 @pytest.mark.soak
 @pytest.mark.skipif(not can_bound("memory"), reason="no memory cgroup can be had here")
-def test_memory_that_no_process_shows_is_bounded(plan: Plan, tmp_path: Path) -> None:
+def test_limits_kernel_memory_that_no_process_shows(plan: Plan, tmp_path: Path) -> None:
     record = graded(grader_of(replace(plan, limits=SMALL)), tmp_path, AREAS)
     found = next(each for each in record.exercises if each.name == "broadcast_from")
     assert (found.outcome, found.points) == ("out of memory", 0.0), found
@@ -207,7 +207,7 @@ while True:
 
 @pytest.mark.soak  # a machine that does other things as well may spoil the shares
 @pytest.mark.skipif(not can_bound("cpu"), reason="no cpu cgroup can be had here")
-def test_sessions_that_spin_get_no_more_than_one_share() -> None:
+def test_many_spinning_sessions_get_one_share_of_a_core() -> None:
     """Sixty sessions in one group next to one process in another, all on one core."""
     core = {min(os.sched_getaffinity(0))}
     programs = [

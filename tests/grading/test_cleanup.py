@@ -46,7 +46,7 @@ def _as_old(folder: Path) -> None:
     os.utime(folder, (0, 0))
 
 
-def test_the_last_to_let_go_removes_it(folder: Path) -> None:
+def test_the_last_holder_removes_the_folder(folder: Path) -> None:
     other = _holder(folder)
     with hold_folder(folder):
         (folder / "file").touch()
@@ -55,7 +55,7 @@ def test_the_last_to_let_go_removes_it(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_what_a_killed_process_has_left_is_removed_and_what_another_holds_is_not(
+def test_sweep_removes_only_folders_that_no_process_holds(
     folder: Path,
 ) -> None:
     other = _holder(folder)

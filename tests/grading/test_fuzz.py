@@ -301,7 +301,7 @@ def a_notebook_is_read(path: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     "count", [5, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
 )
-def test_notebooks(count: int, tmp_path: Path) -> None:
+def test_reads_or_reports_any_notebook(count: int, tmp_path: Path) -> None:
     @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
     @given(NOTEBOOKS.map(lambda told: json.dumps(told).encode()) | st.binary(max_size=50))
     def read(content: bytes) -> None:

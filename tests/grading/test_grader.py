@@ -49,7 +49,7 @@ def test_a_right_answer_has_all_points(grader: Grader, tmp_path: Path) -> None:
     assert {each.outcome for each in record.exercises} == {"passed", "not attempted"}
 
 
-def test_hidden_cases_give_the_points_and_tell_nothing(grader: Grader, tmp_path: Path) -> None:
+def test_hidden_cases_give_the_points_and_show_no_reason(grader: Grader, tmp_path: Path) -> None:
     exercise = ping_pong(handed_in(grader, tmp_path, WRONG))
     assert (exercise.outcome, exercise.points) == ("wrong", 0.0)
     shown = [case for case in exercise.cases if not case.hidden]
@@ -205,7 +205,7 @@ def averaged(grader: Grader, folder: Path, source: str) -> ExerciseRecord:
     return next(each for each in record.exercises if each.name == "average_gradients")
 
 
-def test_what_the_reference_returns_is_right(grader: Grader, tmp_path: Path) -> None:
+def test_grades_by_the_values_of_the_reference(grader: Grader, tmp_path: Path) -> None:
     source = reference_of(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
     assert averaged(grader, tmp_path, source).points == 10.0
     wrong = averaged(grader, tmp_path, source.replace("dist.get_world_size()", "1"))

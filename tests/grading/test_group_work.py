@@ -37,7 +37,9 @@ def test_groups_are_read(tmp_path: Path, delimiter: str) -> None:
         (b"group,learner\nteam,\xe4\n", "is not UTF-8"),
     ],
 )
-def test_what_is_no_table_of_groups_is_one_line(tmp_path: Path, data: bytes, says: str) -> None:
+def test_reports_an_invalid_table_of_groups_in_one_line(
+    tmp_path: Path, data: bytes, says: str
+) -> None:
     path = tmp_path / "groups.csv"
     path.write_bytes(data)
     if not data:
@@ -78,7 +80,7 @@ def setting(tmp_path: Path, **texts: str) -> Setting:
 ANN = {"ann": Source("ann", "ann/")}
 
 
-def test_points_without_a_file_for_a_person_on_the_roster(tmp_path: Path) -> None:
+def test_overrides_count_for_a_person_on_the_roster_without_a_file(tmp_path: Path) -> None:
     roster = "Student,ID,Login\nLee Ann,1,ann\nFox Zed,2,zed\n"
     for called in ("zed", "Fox Zed", "2"):
         given = setting(
@@ -91,7 +93,7 @@ def test_points_without_a_file_for_a_person_on_the_roster(tmp_path: Path) -> Non
         )
 
 
-def test_points_without_a_file_for_a_member_of_a_group(tmp_path: Path) -> None:
+def test_overrides_count_for_a_group_member_without_a_file(tmp_path: Path) -> None:
     given = setting(
         tmp_path, groups="group,learner\noral,zed\n", overrides=f"{HEAD}zed,2.1,3,oral exam,,\n"
     )

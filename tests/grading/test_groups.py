@@ -66,7 +66,7 @@ def each_twice(known: tuple[KnownMistake, ...]) -> list[str]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", [*FEW, *(pytest.param(n, marks=pytest.mark.soak) for n in MORE)])
-def test_groups_found_are_the_mistakes_put_in(plan: Plan, name: str) -> None:
+def test_finds_one_group_for_each_mistake(plan: Plan, name: str) -> None:
     known = tuple(
         m for m in known_mistakes(get(name)) if m.outcome.value in {"wrong", "deadlocked"}
     )
@@ -87,7 +87,7 @@ def test_a_killed_or_flooding_rank_does_not_break_groups(plan: Plan) -> None:
     assert sizes == [1, 1, 2]
 
 
-def test_a_class_teaches_the_next_one(
+def test_a_mistake_of_one_class_is_recognized_in_the_next(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table, the group's program, the sentence; then another program that does the same reads it."""

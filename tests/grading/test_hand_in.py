@@ -100,7 +100,7 @@ def test_an_export_that_is_kept_among_the_results_is_not_removed(tmp_path: Path)
     assert done.returncode == 0 and (out / "moodle.csv").read_text() == GERMAN
 
 
-def test_blind_marking_in_a_language_other_than_english(tmp_path: Path) -> None:
+def test_grades_blind_marking_in_german(tmp_path: Path) -> None:
     folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
     for number, cell in ((24, RIGHT), (25, WRONG)):
         write_notebook(folder / f"Teilnehmer_in_{number}_assignsubmission_file_" / NAME, cell)

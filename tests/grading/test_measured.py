@@ -80,7 +80,9 @@ def test_the_truth_is_not_in_the_process_that_measures(name: str) -> None:
     assert ": ['planted']" in result.cases[0].message, result.cases[0].message
 
 
-def test_nor_is_it_behind_the_protection(grader: Grader, tmp_path: Any) -> None:
+def test_a_search_in_a_graders_rank_finds_only_the_planted_number(
+    grader: Grader, tmp_path: Any
+) -> None:
     record = graded(
         grader, tmp_path, searching("crossover", "visible"), notebook="05_collective_algorithms"
     )
@@ -118,7 +120,7 @@ def test_a_forged_question_costs_its_own_answer(bodies: str, says: str) -> None:
     assert not result.points and says in f"{result.cases[0].message}", result.cases[0]
 
 
-def test_laps_are_capped() -> None:
+def test_timings_are_limited() -> None:
     replies = Replies([lambda *of: 1.0, None])
     assert all(replies([0, 7]) == 1.0 for _ in range(MOST_TIMINGS))
     assert replies([0, 7]) is None and len(replies.timings[0][7,]) == MOST_TIMINGS

@@ -97,7 +97,7 @@ def _is_theirs(process: psutil.Process) -> bool:
 @pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
-def test_another_reader_sees_a_deadlock(tmp_path: Path, level: str) -> None:
+def test_another_user_detects_a_deadlock(tmp_path: Path, level: str) -> None:
     as_somebody(tmp_path, level, "test_grader.py", "-k", "deadlock")
 
 
@@ -105,5 +105,5 @@ def test_another_reader_sees_a_deadlock(tmp_path: Path, level: str) -> None:
 @pytest.mark.timeout(1600)
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 @pytest.mark.parametrize("file", ALL)
-def test_everything_as_another_user(tmp_path: Path, file: str, level: str) -> None:
+def test_grades_as_another_user(tmp_path: Path, file: str, level: str) -> None:
     as_somebody(tmp_path, level, file, "-m", "soak or not soak")

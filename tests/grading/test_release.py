@@ -25,7 +25,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_nothing_of_the_solutions_is_in_it(bundle: Path) -> None:
+def test_the_bundle_contains_no_solutions(bundle: Path) -> None:
     names = [path.relative_to(bundle).as_posix() for path in bundle.rglob("*") if path.is_file()]
     assert "notebooks/02_blocking_p2p.ipynb" in names
     assert not [n for n in names if n.startswith(("solutions/", "tests/", "helpers/grading/"))]
@@ -79,7 +79,7 @@ def test_a_check_works_without_solutions(bundle: Path) -> None:
     ], found.stderr
 
 
-def test_its_readme_names_nothing_that_is_not_in_it(bundle: Path) -> None:
+def test_the_readme_names_only_files_of_the_bundle(bundle: Path) -> None:
     readme = (bundle / "README.md").read_text()
     assert "make lab" in readme
     assert not [w for w in ("make test", "tests/", "solutions/", "course grade") if w in readme]
@@ -107,7 +107,7 @@ def test_a_check_that_was_changed_since_is_reported(bundle: Path, tmp_path: Path
     ]
 
 
-def test_a_learner_can_work_in_it(bundle: Path, tmp_path: Path) -> None:
+def test_a_learner_can_work_in_the_bundle(bundle: Path, tmp_path: Path) -> None:
     """Its own `course` checks a notebook, and says that it has no grader."""
     env = {**os.environ, "PYTHONPATH": str(bundle)}
     # this environment's own copy of the course must not fill the gaps of the bundle
@@ -132,7 +132,7 @@ def test_a_learner_can_work_in_it(bundle: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "files": 3}'])
-def test_what_is_no_manifest_is_one_line(tmp_path: Path, content: str) -> None:
+def test_reports_an_invalid_manifest_in_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / MANIFEST).write_text(content)
     with pytest.raises(ReleaseError, match="is not a manifest"):
         differences(tmp_path, find_workspace())

@@ -49,7 +49,7 @@ def heap() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(5400)
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
-def test_what_comes_after_an_answer_that_never_ends_has_all_its_points(
+def test_exercises_after_an_endless_answer_have_all_points(
     level: str, staged: Staged, tmp_path: Path
 ) -> None:
     try:

@@ -49,7 +49,7 @@ def test_the_learner_is_named_by_file_or_folder(tmp_path: Path, name: str, learn
     assert notices == []
 
 
-def test_whatever_was_handed_in_has_a_learner_and_the_rest_is_named(tmp_path: Path) -> None:
+def test_every_hand_in_has_a_learner_or_is_reported(tmp_path: Path) -> None:
     put(tmp_path, "a/x.ipynb", "a/.ipynb_checkpoints/x.ipynb", "b/notes.txt", "__MACOSX/y.ipynb")
     put(tmp_path, "grades.csv", "README.md", ".DS_Store", "._a.ipynb", "a/link/y.ipynb", ".env")
     (tmp_path / "link.ipynb").symlink_to(tmp_path / "a" / "x.ipynb")
@@ -91,7 +91,7 @@ def test_names_that_a_terminal_would_obey_are_made_plain(tmp_path: Path) -> None
     ],
     ids=lambda names: names[0],
 )
-def test_two_people_of_one_name_are_reported_and_never_merged(
+def test_people_with_the_same_name_are_reported_and_never_merged(
     tmp_path: Path, names: tuple[str, str]
 ) -> None:
     jobs, notices = found_in(put(tmp_path, *names))
@@ -101,7 +101,7 @@ def test_two_people_of_one_name_are_reported_and_never_merged(
         assert sorted(job.learner for job in jobs) == ["Cy Lee (12)", "Cy Lee (13)"]
 
 
-def test_many_files_of_one_learner_are_one_learners(tmp_path: Path) -> None:
+def test_many_files_of_one_learner_belong_to_one_learner(tmp_path: Path) -> None:
     names = (
         "anna_02_blocking_p2p.ipynb",
         "anna_03_nonblocking_p2p.ipynb",
@@ -126,7 +126,7 @@ def test_a_name_does_not_depend_on_the_order_in_which_a_set_is_read(tmp_path: Pa
 
 
 @pytest.mark.parametrize("what", ["missing", "file", "empty"])
-def test_a_folder_that_gives_nothing_is_one_clear_line(tmp_path: Path, what: str) -> None:
+def test_reports_a_folder_without_submissions_in_one_line(tmp_path: Path, what: str) -> None:
     folder = tmp_path / what
     if what == "file":
         folder.write_text("")
@@ -210,7 +210,7 @@ def test_numbers_that_are_not_canvas_identifiers_match_no_one(
     assert not any(source.number for source in found.sources.values())
 
 
-def test_a_canvas_export_with_late_anonymous_and_text_submissions(tmp_path: Path) -> None:
+def test_reads_a_canvas_export_with_late_anonymous_and_text_submissions(tmp_path: Path) -> None:
     # the names that lib/content_zipper.rb of instructure/canvas-lms makes
     put(
         tmp_path,
@@ -236,7 +236,7 @@ def test_a_canvas_export_with_late_anonymous_and_text_submissions(tmp_path: Path
     }
 
 
-def test_moodle_s_exports_in_folders_and_in_one_folder(tmp_path: Path) -> None:
+def test_reads_moodles_exports_in_folders_and_in_one_folder(tmp_path: Path) -> None:
     # the names that mod/assign/classes/downloader.php of moodle/moodle makes
     put(
         tmp_path,
@@ -263,7 +263,7 @@ def test_moodle_s_exports_in_folders_and_in_one_folder(tmp_path: Path) -> None:
     }
 
 
-def test_exports_in_folders_of_their_own_are_looked_into(tmp_path: Path) -> None:
+def test_reads_exports_in_separate_folders(tmp_path: Path) -> None:
     for assignment, numbers in (("CS101-One-4711", (22, 23)), ("later/CS101-Two-4712", (31, 32))):
         for who, number in zip(("Ann Lee", "Bob Ray"), numbers, strict=True):
             put(tmp_path, f"{assignment}/{who}_{number}_assignsubmission_file/x.ipynb")
@@ -305,7 +305,7 @@ def test_a_folder_that_is_alone_is_a_class_if_folders_in_it_hold_the_same_notebo
     } and "(ann, bob) hold the same notebook" in notice
 
 
-def test_what_is_not_called_ipynb_has_a_learner_too(tmp_path: Path) -> None:
+def test_a_file_not_called_ipynb_has_a_learner_too(tmp_path: Path) -> None:
     put(
         tmp_path,
         *(f"p{n}_00_start_here.{end}" for n, end in enumerate(ENDINGS)),
@@ -401,7 +401,9 @@ def test_any_folder_gives_each_notebook_one_learner_whatever_names_are_in_it(
         ("bob._02_blocking_p2p.ipynb", "bob."),
     ],
 )
-def test_names_as_canvas_and_browsers_write_them(tmp_path: Path, file: str, learner: str) -> None:
+def test_reads_names_as_canvas_and_browsers_write_them(
+    tmp_path: Path, file: str, learner: str
+) -> None:
     ((job,), notices) = found_in(put(tmp_path, file))
     assert job.learner == learner and not notices
 
@@ -434,7 +436,7 @@ def test_names_that_look_the_same_are_shown_with_their_difference(
     assert all(ascii(f"{name}/") in notice for name in names)
 
 
-def test_the_map_of_the_course_is_no_submission(tmp_path: Path) -> None:
+def test_home_ipynb_is_not_a_submission(tmp_path: Path) -> None:
     jobs, notices = found_in(put(tmp_path, "anna/02.ipynb", "anna/home.ipynb"))
     assert [job.file for job in jobs] == ["anna/02.ipynb"] and not notices
 
@@ -447,7 +449,7 @@ def test_too_many_files_of_one_learner_cost_no_other(tmp_path: Path) -> None:
     assert notices == [f"eve: more than {MOST_FILES} notebooks, the others passed over"]
 
 
-def test_a_folder_called_just_so_keeps_its_name_next_to_two_other_spellings(tmp_path: Path) -> None:
+def test_a_folder_with_the_exact_name_keeps_it_next_to_other_spellings(tmp_path: Path) -> None:
     put(tmp_path, "anna/02.ipynb", "anna /02.ipynb", "anna_02_blocking_p2p.ipynb")
     jobs, notices = found_in(tmp_path)
     by_file = {job.file: job.learner for job in jobs}

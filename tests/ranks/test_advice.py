@@ -67,7 +67,7 @@ def failure_of(line: str, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("what", ON_GPUS)
-def test_a_line_for_gpus_says_what_to_write(what: str) -> None:
+def test_advises_on_lines_for_gpus(what: str) -> None:
     line, says = ON_GPUS[what]
     if what == "an event" and torch.version.cuda:
         pytest.skip("a build for CUDA makes events on machines without a GPU")
@@ -75,12 +75,12 @@ def test_a_line_for_gpus_says_what_to_write(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", AS_SCRIPTS)
-def test_a_script_that_joins_for_gpus_says_what_to_write(what: str) -> None:
+def test_advises_on_scripts_that_join_for_gpus(what: str) -> None:
     line, says = AS_SCRIPTS[what]
     assert says in failure_of(line, init=False)
 
 
-def test_a_message_to_oneself_is_the_cause_and_no_consequence() -> None:
+def test_reports_a_message_to_itself_as_the_cause() -> None:
     line = "if rank == 1: dist.recv(torch.ones(1), 1)\n    dist.barrier()"
     assert failure_of(line).startswith("rank 1 raised RuntimeError")
 
@@ -91,6 +91,6 @@ def test_no_advice_where_a_line_only_mentions_a_gpu() -> None:
     )
 
 
-def test_no_ranks_because_there_are_no_gpus() -> None:
+def test_advises_if_a_world_size_is_the_number_of_gpus() -> None:
     with pytest.raises(LaunchError, match=r"torch.cuda.device_count\(\) is 0"):
         launch(lambda rank, n: rank, torch.cuda.device_count())

@@ -54,7 +54,7 @@ def test_ranks_have_the_environment_that_torchrun_gives(tmp_path: Path) -> None:
             assert ours[rank][name] == theirs[rank][name], name
 
 
-def test_what_is_set_in_the_notebook_reaches_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_settings_of_the_notebook_to_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE", "gone soon")
     launch(lambda rank, n: rank, 1)
     monkeypatch.setenv("MINE", "1")
@@ -126,7 +126,7 @@ def test_no_rank_continues_before_all_have_joined(tmp_path: Path) -> None:
     assert min(gone for _, gone in times) >= max(through for through, _ in times)
 
 
-def test_a_late_rank_finds_the_store_of_the_next_meeting() -> None:
+def test_a_late_rank_finds_the_store_of_the_next_rendezvous() -> None:
     def late(rank: int, world_size: int) -> float:
         dist.init_process_group("gloo")
         if rank == 0:  # the others are in the next meeting while this one's group still stands
@@ -138,7 +138,7 @@ def test_a_late_rank_finds_the_store_of_the_next_meeting() -> None:
     assert launch(late, 3, init=False).values == [3.0] * 3
 
 
-def test_part_of_the_ranks_can_meet_alone_and_then_all_again() -> None:
+def test_joins_some_ranks_alone_and_then_all_ranks_again() -> None:
     def shrink(rank: int, world_size: int) -> float:
         dist.init_process_group("gloo")
         dist.destroy_process_group()
@@ -162,7 +162,7 @@ def test_a_mesh_can_be_made_without_a_group() -> None:
     assert launch(mesh, 4, init=False).values == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_an_address_of_ones_own_works_as_well() -> None:
+def test_joins_at_an_address_or_store_of_the_programs_own() -> None:
     def setup(rank: int, world_size: int) -> float:
         url = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         for _ in range(3):
@@ -175,7 +175,7 @@ def test_an_address_of_ones_own_works_as_well() -> None:
     assert launch(setup, 2, init=False).values == [2.0] * 2
 
 
-def test_two_launches_have_ports_of_their_own() -> None:
+def test_two_launches_have_different_ports() -> None:
     def port(rank: int, world_size: int) -> str:
         dist.init_process_group("gloo")
         return os.environ["MASTER_PORT"]
@@ -214,7 +214,7 @@ def test_unseeded_ranks_draw_their_own_numbers_and_seeded_ones_the_same() -> Non
     assert len(set(launch(seeded, 2).values + launch(seeded, 2).values)) == 1
 
 
-def test_what_one_rank_saves_is_there_for_all_and_for_the_next_launch() -> None:
+def test_files_of_one_rank_are_visible_to_all_and_to_the_next_launch() -> None:
     name = f"kept-{os.getpid()}-{time.monotonic_ns()}"
 
     def save(rank: int, world_size: int) -> str:
@@ -232,7 +232,7 @@ def test_what_one_rank_saves_is_there_for_all_and_for_the_next_launch() -> None:
         path.unlink()
 
 
-def test_what_checks_leave_in_the_temp_directory_goes_with_their_world() -> None:
+def test_removes_temporary_files_of_checks_with_their_world() -> None:
     def save(rank: int, world_size: int) -> tuple[str, list[str]]:
         folder = Path(tempfile.gettempdir())
         dist.barrier()  # the first gettempdir() of each process tries whether it can write there
@@ -250,7 +250,7 @@ def test_what_checks_leave_in_the_temp_directory_goes_with_their_world() -> None
         time.sleep(0.02)
 
 
-def test_what_a_process_does_at_its_end_is_done() -> None:
+def test_runs_the_exit_handlers_of_a_rank() -> None:
     class Thing:
         pass
 
@@ -277,11 +277,11 @@ def test_what_a_process_does_at_its_end_is_done() -> None:
     assert [output.splitlines() for output in run.output] == [said, said]
 
 
-def test_what_the_server_has_registered_is_not_done_by_ranks() -> None:
+def test_does_not_run_the_servers_exit_handlers_in_ranks() -> None:
     assert launch(lambda rank, n: atexit._ncallbacks(), 1).values[0] <= 2
 
 
-def test_a_folder_for_sockets_goes_with_the_rank() -> None:
+def test_removes_a_ranks_folder_for_sockets() -> None:
     def folder(rank: int, world_size: int) -> str:
         from multiprocessing.util import get_temp_dir
 
@@ -295,7 +295,7 @@ def test_a_folder_for_sockets_goes_with_the_rank() -> None:
         time.sleep(0.02)
 
 
-def test_notes_and_causes_are_shown() -> None:
+def test_shows_notes_and_causes_of_an_exception() -> None:
     def fail(rank: int, world_size: int) -> None:
         error = ValueError("wrong")
         error.add_note("in the third file")
@@ -339,7 +339,7 @@ async def is_async(rank: int, world_size: int) -> None:
         ),
     ],
 )
-def test_errors_without_a_way_out_are_given_one(fn: object, says: str) -> None:
+def test_advises_on_errors_whose_message_gives_no_remedy(fn: object, says: str) -> None:
     with pytest.raises(RankFailed, match=f"(?s){says}"):
         launch(fn, 2)  # type: ignore[arg-type]
 
@@ -371,12 +371,12 @@ def test_a_port_in_use_is_reported() -> None:
         (is_async, r"asyncio.run\(is_async"),
     ],
 )
-def test_functions_that_ranks_cannot_call(fn: object, says: str) -> None:
+def test_refuses_functions_that_ranks_cannot_call(fn: object, says: str) -> None:
     with pytest.raises(LaunchError, match=says):
         launch(fn, 2)  # type: ignore[arg-type]
 
 
-def test_arguments_that_the_function_does_not_take() -> None:
+def test_refuses_arguments_that_the_function_does_not_take() -> None:
     with pytest.raises(
         LaunchError, match=r"calls joined\(rank, world_size, args\[0\]\), but it is"
     ):
@@ -384,6 +384,6 @@ def test_arguments_that_the_function_does_not_take() -> None:
 
 
 @pytest.mark.parametrize("shared", [threading.Lock(), threading.Event()])
-def test_a_lock_that_is_passed_as_if_it_were_shared(shared: object) -> None:
+def test_refuses_a_lock_as_an_argument(shared: object) -> None:
     with pytest.raises(LaunchError, match=r"args\[0\] cannot be sent.* Ranks share no memory"):
         launch(lambda rank, n, lock: None, 2, args=(shared,))

@@ -58,7 +58,7 @@ def test_a_world_that_sleeps_pays_in_full() -> None:
     assert 1.4 < took < 1.5 * BACKSTOP
 
 
-def test_a_timeout_says_what_the_clock_said_if_that_is_much_more() -> None:
+def test_a_timeout_reports_the_clocks_time_if_it_is_much_longer() -> None:
     assert str(RankTimeout(30.0, (), elapsed_s=31.0)).startswith("timed out after 30 s; all ranks")
     says = "timed out after 376 s on a busy machine, where it could run for 100 s; all ranks were terminated"
     assert str(RankTimeout(100.0, (), elapsed_s=376.1)).startswith(says)
@@ -81,7 +81,7 @@ def test_an_endless_loop_ends_when_its_time_is_up() -> None:
 
 
 @pytest.mark.parametrize(("ran", "queued", "computing"), [(0.1, 0.0, True), (0.005, 0.095, False)])
-def test_a_budget_tells_computing_from_waiting_for_a_core(
+def test_distinguishes_computing_from_waiting_for_a_core(
     ran: float, queued: float, computing: bool
 ) -> None:
     seen = [0.0]
@@ -134,7 +134,7 @@ def _share_paid(budget: Budget, seconds: float, looks: int = 4) -> float:
     return (before - budget._left) / (time.monotonic() - start)
 
 
-def test_who_queues_for_a_core_pays_for_what_it_got() -> None:
+def test_charges_a_queued_rank_only_for_the_time_it_got() -> None:
     with spinning(9) as pids:  # one of them is the rank
         world = _world_of(pids[0])
         budget = Budget(lambda: ranks_of(world), 100, time.monotonic())
@@ -145,7 +145,7 @@ def test_who_queues_for_a_core_pays_for_what_it_got() -> None:
             world._selector.close()
 
 
-def test_processes_of_ranks_count() -> None:
+def test_charges_for_child_processes_of_ranks() -> None:
     """A shell that waits for nine loops queues no less than they do."""
     loops = (
         "import subprocess, sys\n"
@@ -174,7 +174,7 @@ def test_processes_of_ranks_count() -> None:
         world._selector.close()
 
 
-def test_nothing_is_paid_before_the_ranks_are_there() -> None:
+def test_charges_nothing_before_the_ranks_have_started() -> None:
     world = _world_of(0)
     try:
         budget = Budget(lambda: ranks_of(world), 0.2, time.monotonic())

@@ -26,7 +26,7 @@ def failing(fn: Callable[[int, int], object], world_size: int = 3, **options: ob
     return run.failure
 
 
-def test_an_exception_on_one_rank_while_others_wait() -> None:
+def test_reports_an_exception_of_one_rank_while_others_wait() -> None:
     def fail(rank: int, world_size: int) -> None:
         if rank == 1:
             {}["missing"]
@@ -39,7 +39,7 @@ def test_an_exception_on_one_rank_while_others_wait() -> None:
     assert all("helpers/" not in place.file for place in failure.error.frames)
 
 
-def test_ranks_that_are_ended_say_nothing_about_each_other() -> None:
+def test_reports_nothing_about_the_end_of_ranks_that_the_launcher_ends() -> None:
     """If rank 0 ends first, a rank that waits for it may print a C++ stack trace and leave its call."""
 
     def join(rank: int, world_size: int) -> None:
@@ -83,7 +83,7 @@ def test_an_error_after_a_peer_exited_is_reported_as_a_consequence() -> None:
     assert isinstance(failure, RankDied) and failure.rank == 1
 
 
-def test_a_dtype_that_does_not_fit_is_named_before_the_size() -> None:
+def test_names_a_mismatched_dtype_before_a_mismatched_size() -> None:
     def talk(rank: int, world_size: int) -> None:
         if rank == 0:
             dist.send(torch.ones(1, dtype=torch.int64), 1)
@@ -108,7 +108,7 @@ def test_launch_raises_by_default() -> None:
 
 
 @pytest.mark.parametrize("code", [2, "a text"])
-def test_sys_exit(code: object) -> None:
+def test_reports_sys_exit_with_an_error_code_as_a_failure(code: object) -> None:
     def leave(rank: int, world_size: int) -> None:
         if rank == 1:
             sys.exit(code)  # type: ignore[arg-type]
@@ -119,12 +119,12 @@ def test_sys_exit(code: object) -> None:
 
 
 @pytest.mark.parametrize("code", [None, 0])
-def test_an_exit_that_says_that_all_is_well_is_no_failure(code: object) -> None:
+def test_does_not_report_sys_exit_without_an_error_code(code: object) -> None:
     run = launch(lambda rank, n: sys.exit(code), 2)  # type: ignore[arg-type]
     assert run.ok and run.values == [None, None]
 
 
-def test_an_exit_that_runs_no_handlers() -> None:
+def test_reports_the_exit_code_of_os_exit() -> None:
     def leave(rank: int, world_size: int) -> None:
         if rank == 1:
             os._exit(3)
@@ -147,7 +147,7 @@ def test_a_segmentation_fault_names_the_line() -> None:
     assert "ctypes.string_at(0)" in str(failure)
 
 
-def test_a_kill_from_outside() -> None:
+def test_reports_the_signal_that_killed_a_rank() -> None:
     def wait(rank: int, world_size: int) -> None:
         if rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -171,7 +171,7 @@ def test_a_message_too_large_for_its_buffer_aborts_and_names_both_lines() -> Non
     assert "rank 0 sends 5 float32" in str(failure) and "receives into 3 float32" in str(failure)
 
 
-def test_a_peer_that_does_not_exist() -> None:
+def test_reports_a_peer_that_does_not_exist() -> None:
     def talk(rank: int, world_size: int) -> None:
         if rank == 1:
             dist.send(torch.ones(1), 5)
@@ -181,7 +181,7 @@ def test_a_peer_that_does_not_exist() -> None:
     assert "send names rank 5" in str(failure) and "only 2 ranks, 0 to 1" in str(failure)
 
 
-def test_a_rank_that_returns_early() -> None:
+def test_diagnoses_a_rank_that_returns_early() -> None:
     def early(rank: int, world_size: int) -> int | None:
         if rank == 2:
             return 5
@@ -215,7 +215,7 @@ def test_an_endless_loop_uses_up_the_budget() -> None:
     assert "in its own code" in failure.waits[1].state and failure.waits[0].call == "barrier"
 
 
-def test_the_rank_server_killed_while_it_works_and_between() -> None:
+def test_restarts_a_rank_server_that_was_killed() -> None:
     def slow(rank: int, world_size: int) -> None:
         time.sleep(20)
 
@@ -345,7 +345,7 @@ def save_and_fail(rank: int, world_size: int, folder: str) -> None:
     dcp.load({"x": torch.zeros(2)}, checkpoint_id=folder)
 
 
-def test_an_error_of_a_checkpoint_says_each_ranks_own_and_no_traceback(tmp_path: object) -> None:
+def test_shows_each_ranks_error_of_a_checkpoint_without_tracebacks(tmp_path: object) -> None:
     with pytest.raises(RankFailed) as caught:
         launch(save_and_fail, 2, args=(str(tmp_path),))
     text = str(caught.value)

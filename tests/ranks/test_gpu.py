@@ -113,7 +113,7 @@ def test_gloo_takes_tensors_on_a_gpu_that_ranks_share_and_its_deadlocks_are_name
 
 @pytest.mark.gpu
 @needs_gpu
-def test_what_a_gpu_refuses_is_the_ranks_own_error_and_harms_no_later_launch() -> None:
+def test_an_error_of_a_gpu_is_the_ranks_error_and_harms_no_later_launch() -> None:
     def exhaust(rank: int, world_size: int) -> None:
         torch.empty(1 << 45, device="cuda")
 

@@ -65,7 +65,7 @@ def test_a_variable_of_env_is_read_at_each_launch() -> None:
     assert values(reads_at_import) == [False, False]
 
 
-def test_what_the_function_sets_or_replaces_first_counts_at_each_launch() -> None:
+def test_imports_see_what_the_function_sets_or_replaces_before_them() -> None:
     assert values(imports_only) == [False, False]
     assert values(imports_only) == [True, True]  # the server has learned it
     for program in (sets_then_imports, replaces_then_imports):
@@ -73,7 +73,7 @@ def test_what_the_function_sets_or_replaces_first_counts_at_each_launch() -> Non
     assert values(imports_only) == [True, True]
 
 
-def test_torchs_own_logs_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_turns_on_torchs_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiles(rank: int, world_size: int) -> None:
         import torch
 

@@ -34,7 +34,7 @@ def test_every_rank_runs_in_one_group(world_size: int) -> None:
     assert run.ok and len(run.values) == world_size
 
 
-def test_a_world_large_enough_to_connect_lazily() -> None:
+def test_sums_in_a_world_that_connects_lazily() -> None:
     assert launch(total, 32).values[31][0] == 32 * 33 / 2
 
 
@@ -113,7 +113,7 @@ def test_a_rank_looks_like_a_fresh_process() -> None:
     assert all(v[7] for v in values)
 
 
-def test_values_of_many_kinds_come_back() -> None:
+def test_returns_values_of_many_kinds() -> None:
     def give(rank: int, world_size: int) -> dict[str, object]:
         return {
             "tensor": torch.arange(3, dtype=torch.bfloat16),
@@ -133,7 +133,7 @@ def test_values_of_many_kinds_come_back() -> None:
     assert (value["text"], value["bytes"], value["dtype"]) == ("é\n", b"\x00\xff", torch.float16)
 
 
-def test_200_megabytes_come_back() -> None:
+def test_returns_200_megabytes() -> None:
     def give(rank: int, world_size: int) -> torch.Tensor:
         return torch.arange(50_000_000, dtype=torch.int32)
 
@@ -150,13 +150,13 @@ def test_200_megabytes_come_back() -> None:
         (lambda: lambda: 1, "a function. Return what it computes"),
     ],
 )
-def test_what_cannot_come_back_is_named(make: object, names: str) -> None:
+def test_names_the_part_of_a_value_that_cannot_be_returned(make: object, names: str) -> None:
     with pytest.raises(RankFailed, match=names) as caught:
         launch(lambda rank, n: make(), 2)  # type: ignore[operator]
     assert caught.value.error.kind == "CannotReturn"
 
 
-def test_what_cannot_be_sent_is_named() -> None:
+def test_names_the_variable_that_cannot_be_sent() -> None:
     with socket.socket() as connection:
         with pytest.raises(CannotSend, match="connection cannot be sent .* socket") as caught:
             launch(lambda rank, n: connection.fileno(), 2)
@@ -179,7 +179,7 @@ def test_what_cannot_be_sent_is_named() -> None:
         (None, "NoneType"),
     ],
 )
-def test_world_sizes_that_are_none(world_size: object, says: str) -> None:
+def test_refuses_impossible_world_sizes(world_size: object, says: str) -> None:
     with pytest.raises(LaunchError, match=says):
         launch(total, world_size)  # type: ignore[arg-type]
 
@@ -195,12 +195,12 @@ def test_world_sizes_that_are_none(world_size: object, says: str) -> None:
         ({"on_failure": "ignore"}, "'return' or 'go on'"),
     ],
 )
-def test_arguments_that_make_no_sense(options: dict[str, object], says: str) -> None:
+def test_refuses_impossible_options(options: dict[str, object], says: str) -> None:
     with pytest.raises(LaunchError, match=says):
         launch(total, 2, **options)  # type: ignore[arg-type]
 
 
-def test_a_call_in_place_of_a_function() -> None:
+def test_refuses_the_result_of_a_call_in_place_of_a_function() -> None:
     with pytest.raises(LaunchError, match="launch\\(f\\), not launch\\(f\\(\\)\\)"):
         launch(5, 2)  # type: ignore[arg-type]
 
@@ -279,7 +279,7 @@ def test_processes_that_a_rank_made_end_with_it() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_a_stop_while_a_world_closes_is_a_stop(
+def test_closes_everything_if_stop_is_pressed_while_a_world_closes(
     before: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The press falls where half of what the world used is closed already, and half is not."""

@@ -19,7 +19,7 @@ def ends() -> Iterator[tuple[socket.socket, Messages]]:
         yield here, Messages(there, most_fds=8)
 
 
-def test_messages_come_whole_however_they_are_cut(ends: tuple[socket.socket, Messages]) -> None:
+def test_receives_whole_messages_however_they_are_cut(ends: tuple[socket.socket, Messages]) -> None:
     here, there = ends
     sent = [{"do": "end", "why": "a\nline, and a \x00"}, {"do": "preload"}]
     data = b"".join(json.dumps(message).encode() + b"\n" for message in sent)
@@ -30,7 +30,7 @@ def test_messages_come_whole_however_they_are_cut(ends: tuple[socket.socket, Mes
     assert received == sent and there.receive(0.0) == []
 
 
-def test_descriptors_come_with_their_message(ends: tuple[socket.socket, Messages]) -> None:
+def test_receives_descriptors_with_their_message(ends: tuple[socket.socket, Messages]) -> None:
     here, there = ends
     pipe = os.pipe()
     Messages(here).send({"do": "start"}, pipe)

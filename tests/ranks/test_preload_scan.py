@@ -46,12 +46,12 @@ def of(fn: Callable[..., Any]) -> list[str]:
     return wanted_by(load.shared, *load.own)
 
 
-def test_a_program_that_names_none_of_it_wants_nothing() -> None:
+def test_a_plain_program_needs_no_imports() -> None:
     assert of(plain) == []
 
 
 @pytest.mark.parametrize("fn", [trains, wraps])
-def test_who_trains_wants_what_the_first_optimizer_imports(fn: Callable[..., Any]) -> None:
+def test_a_program_with_an_optimizer_needs_its_imports(fn: Callable[..., Any]) -> None:
     assert "torch._dynamo" in of(fn)
 
 
@@ -61,24 +61,24 @@ def gives_a_gradient(rank: int, world_size: int) -> int:
     return len(sys.modules) - known
 
 
-def test_what_one_launch_had_to_import_the_next_finds_imported(no_server: None) -> None:
+def test_the_next_launch_finds_the_imports_of_the_last_one(no_server: None) -> None:
     gives_a_gradient.__module__ = "__main__"
     first, second = (launch(gives_a_gradient, 2).values for _ in range(2))
     assert min(first) > 400 and max(second) < 20, (first, second)
 
 
-def test_a_text_that_gives_a_gradient_wants_what_that_imports() -> None:
+def test_a_program_that_passes_a_gradient_needs_symbolic_shapes() -> None:
     symbolic = ["torch.fx.experimental.symbolic_shapes"]
     assert wanted_by(b"y.backward(torch.ones(3))") == wanted_by(b"autograd.grad(y, x)") == symbolic
     assert wanted_by(b"y.backward()") == wanted_by(b"y.backward(retain_graph=True)") == []
 
 
-def test_of_what_ranks_say_only_names_of_torch_are_taken() -> None:
+def test_accepts_only_names_of_torch_from_ranks() -> None:
     assert of_torch(["os", "torch", "torch.x y", "torch.\u0430", "torch._inductor.x"]) == []
     assert of_torch(["torch.nn.functional", "torchvision.ops"]) == ["torch.nn.functional"]
 
 
 @pytest.mark.parametrize("body", [b"null", b'{"torch.nn": 1}', b'["torch.nn", 7]'])
-def test_what_ranks_say_that_is_not_a_list_of_names_is_refused(body: bytes) -> None:
+def test_refuses_reports_of_ranks_that_are_not_lists_of_names(body: bytes) -> None:
     with pytest.raises(DecodeError):
         NAMES.decode(body)

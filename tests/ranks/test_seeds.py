@@ -32,11 +32,11 @@ print(sorted(seeded_states((), {words!r})))
         ("random.setstate(random.getstate())", []),
     ],
 )
-def test_what_was_seeded(lines: str, seeded: list[str]) -> None:
+def test_recognizes_which_generators_were_seeded(lines: str, seeded: list[str]) -> None:
     assert _seeded(lines, ["seed"]) == f"{seeded}\n"
 
 
-def test_more_draws_than_can_be_followed_are_no_seed_where_nothing_seeds() -> None:
+def test_many_draws_without_a_seeding_call_do_not_count_as_a_seed() -> None:
     """A large array is soon drawn; under torchrun each rank would have drawn numbers of its own."""
     lines = "numpy.random.rand(4000, 4000)"
     assert _seeded(lines, ["rand"]) == "[]\n"

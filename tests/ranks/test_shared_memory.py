@@ -55,7 +55,7 @@ def test_shared_memory_that_cannot_be_reached_is_a_copy_with_a_warning() -> None
         assert pickle.loads(sent).tolist() == [0, 1, 2]
 
 
-def test_what_a_rank_forgets_to_unlink_is_gone_for_the_next_launch() -> None:
+def test_removes_shared_memory_that_a_rank_did_not_unlink() -> None:
     def forgets(rank: int, world_size: int, name: str) -> bool:
         from multiprocessing import shared_memory
 

@@ -39,7 +39,7 @@ def one() -> torch.Tensor:
     return torch.ones(1)
 
 
-def test_a_cycle_of_receives() -> None:
+def test_diagnoses_a_cycle_of_receives() -> None:
     found = stuck(lambda r, n: dist.recv(one(), (r + 1) % n), 3)
     assert found.kind == "cycle" and "receives" in found.summary
     assert [wait.waits_for for wait in found.waits] == [(1,), (2,), (0,)]
@@ -47,12 +47,12 @@ def test_a_cycle_of_receives() -> None:
     assert where is not None and where.cell == "test_watch.py"
 
 
-def test_a_cycle_of_sends() -> None:
+def test_diagnoses_a_cycle_of_sends() -> None:
     found = stuck(lambda r, n: dist.send(one(), (r + 1) % n), 3)
     assert found.kind == "cycle" and "sends" in found.summary
 
 
-def test_tags_that_do_not_fit() -> None:
+def test_diagnoses_mismatched_tags() -> None:
     def talk(rank: int, n: int) -> None:
         if rank == 0:
             dist.send(one(), 1, tag=1)
@@ -64,7 +64,7 @@ def test_tags_that_do_not_fit() -> None:
     assert "rank 0 sends with tag 1" in found.summary and "receives with tag 2" in found.summary
 
 
-def test_mismatched_collectives() -> None:
+def test_diagnoses_mismatched_collectives() -> None:
     def talk(rank: int, n: int) -> None:
         if rank == 0:
             dist.all_reduce(one())
@@ -75,7 +75,7 @@ def test_mismatched_collectives() -> None:
     assert found.kind == "mismatched_collectives" and found.guilty == (0,)
 
 
-def test_different_roots() -> None:
+def test_diagnoses_different_roots() -> None:
     def talk(rank: int, n: int) -> None:
         dist.broadcast(torch.ones(4), rank)
         dist.barrier()
@@ -85,7 +85,7 @@ def test_different_roots() -> None:
         assert found.diagnosis.kind == "mismatched_collectives", found
 
 
-def test_two_groups_in_different_orders() -> None:
+def test_diagnoses_two_groups_in_different_orders() -> None:
     def talk(rank: int, n: int) -> None:
         groups = [dist.new_group([0, 1]), dist.new_group([0, 1])]
         for group in groups if rank == 0 else groups[::-1]:
@@ -95,14 +95,14 @@ def test_two_groups_in_different_orders() -> None:
     assert found.kind == "mismatched_collectives" and "different orders" in found.summary
 
 
-def test_different_shapes_between_collectives() -> None:
+def test_names_different_shapes() -> None:
     found = launch(
         lambda r, n: dist.all_reduce(torch.ones(3 + r)), 4, on_failure="return", timeout=20
     ).failure
     assert found is not None and "3 float32" in str(found) and "4 float32" in str(found)
 
 
-def test_a_rank_that_never_makes_the_group() -> None:
+def test_diagnoses_a_rank_that_never_makes_the_group() -> None:
     def talk(rank: int, n: int) -> None:
         if rank == 0:
             dist.new_group([0, 1])
@@ -112,7 +112,7 @@ def test_a_rank_that_never_makes_the_group() -> None:
     assert "Rank 1 has returned, and rank 0 still waits in new_group for it" in found.summary
 
 
-def test_groups_that_are_made_in_different_orders() -> None:
+def test_diagnoses_groups_that_are_made_in_different_orders() -> None:
     def talk(rank: int, n: int) -> None:
         if rank == 1:
             dist.new_group([0])
@@ -122,7 +122,7 @@ def test_groups_that_are_made_in_different_orders() -> None:
     assert found.kind == "stuck" and "Every rank waits in new_group for ranks" in found.summary
 
 
-def test_a_peer_that_skips_backward() -> None:
+def test_diagnoses_a_peer_that_skips_backward() -> None:
     def train(rank: int, n: int) -> None:
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
         for step in range(2):
@@ -134,7 +134,7 @@ def test_a_peer_that_skips_backward() -> None:
     assert found.kind == "skipped_backward" and found.guilty == (1,)
 
 
-def test_a_peer_that_calls_another_collective_instead_of_backward() -> None:
+def test_diagnoses_a_peer_that_makes_a_different_call_instead_of_backward() -> None:
     def train(rank: int, n: int) -> None:
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(40, 40))
         for step in range(2):
@@ -146,7 +146,7 @@ def test_a_peer_that_calls_another_collective_instead_of_backward() -> None:
     assert stuck(train).kind in {"skipped_backward", "mismatched_collectives"}
 
 
-def test_functional_collectives_and_futures_that_wait_in_cpp() -> None:
+def test_diagnoses_waits_in_cpp() -> None:
     def talk(rank: int, n: int) -> None:
         import torch.distributed._functional_collectives as funcol
 
@@ -174,7 +174,7 @@ def test_each_way_to_be_stuck_is_named(name: str, recorded: bool) -> None:
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_no_alarm_while_something_may_come(name: str) -> None:
+def test_no_alarm_while_a_rank_can_continue(name: str) -> None:
     work, init = SLOW[name]
     with stopping_a_rank(1.0) if name in STOPPED else nullcontext():
         launch(work, 2, args=(1.1,), init=init, timeout=30)
@@ -223,7 +223,7 @@ def test_no_alarm_during_large_transfers() -> None:
     assert launch(talk, 2, timeout=60).values == [16.0, 16.0]
 
 
-def test_monitored_barrier_may_name_who_is_missing_before_anybody_is_called_stuck() -> None:
+def test_monitored_barrier_may_name_missing_ranks_before_a_deadlock_is_reported() -> None:
     def roll_call(rank: int, n: int) -> None:
         if rank not in {1, 3}:
             dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)
@@ -292,7 +292,7 @@ def test_a_key_that_no_rank_serves_is_not_called_missing() -> None:
             other.kill()
 
 
-def test_a_peer_that_waits_in_its_own_code_is_said_to() -> None:
+def test_names_a_peer_that_waits_in_its_own_code() -> None:
     found = stuck(STUCK["queue_of_the_peer"].work)
     assert found.guilty == (0,)
     assert found.summary.startswith("Rank 0 is blocked in its own code at ")
@@ -314,7 +314,7 @@ def test_other_threads_of_a_stuck_rank_are_shown_with_their_lines() -> None:
 # --- looks as they were on a busy machine: (rank, thread) -> how often it has given up the processor ------
 
 
-def test_a_rank_that_slept_until_it_connects_has_moved() -> None:
+def test_a_rank_that_slept_until_it_connected_counts_as_moved() -> None:
     """Rank 1 had found nobody at the port and slept; then it met rank 0, within the time of one look."""
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
@@ -325,7 +325,7 @@ def test_a_rank_that_slept_until_it_connects_has_moved() -> None:
     assert _moved(first, later)
 
 
-def test_a_rank_that_polls_may_be_found_at_its_question() -> None:
+def test_a_rank_that_polls_may_be_found_making_its_request() -> None:
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
     detector._first = _Snapshot(0.0, {(1, 26): 19}, {(0, 25): 36}, changes=0)

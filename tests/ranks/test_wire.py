@@ -84,14 +84,14 @@ def test_tensors_with_any_stride_arrive(part: slice) -> None:
     assert torch.equal(wire.decode(bytearray(frame)), value)
 
 
-def test_a_part_of_a_large_tensor_travels_alone() -> None:
+def test_sends_only_the_part_of_a_large_tensor() -> None:
     chunks = wire.encode(torch.ones(1_000_000)[:2])
     assert sum(len(chunk) for chunk in chunks) < 200
 
 
 @settings(max_examples=300)
 @given(st.binary(max_size=200))
-def test_random_bytes_are_no_value(data: bytes) -> None:
+def test_refuses_random_bytes(data: bytes) -> None:
     with contextlib.suppress(wire.WireError):
         wire.decode(bytearray(data))
 
@@ -157,14 +157,14 @@ ALIKE = [["int", hex(k * MERSENNE)] for k in range(1, 5000)]
     ],
     ids=["set", "frozenset", "dict", "tuples", "bytes", "tensors"],
 )
-def test_what_is_cheap_to_send_and_dear_to_read_is_refused(tree: object) -> None:
+def test_refuses_values_that_are_cheap_to_send_and_expensive_to_read(tree: object) -> None:
     text = json.dumps(tree).encode()
     body = bytearray(wire.LENGTH.pack(len(text)) + text + b"\0" * 1000)
     with pytest.raises(wire.WireError, match="one hash|overlap"):
         wire.decode(body)
 
 
-def test_values_with_the_same_hash_may_come_a_few_times() -> None:
+def test_accepts_a_few_values_with_the_same_hash() -> None:
     value = {-1: "a", -2: "b", MERSENNE - 1: "c"}
     body = bytearray(b"".join(bytes(chunk) for chunk in wire.encode(value)))
     assert wire.decode(body) == value
@@ -188,7 +188,7 @@ def test_many_kinds_of_named_tuple_cost_no_more_than_few() -> None:
     assert len({type(value) for value in got}) == wire.MAX_NAMED + 1
 
 
-def test_names_that_are_none_are_left_behind() -> None:
+def test_ignores_invalid_names_of_a_tuples_parts() -> None:
     odd = collections.namedtuple("Odd", ["a"])  # type: ignore[misc]
     odd._fields = ("not a name",)
     assert type(through(odd(1))) is tuple
@@ -227,7 +227,7 @@ def yields() -> Iterator[int]:
         (np.array(["a", None]), r"\.tolist\(\)"),
     ],
 )
-def test_what_cannot_come_back_is_given_a_remedy_of_its_own(value: object, says: str) -> None:
+def test_gives_a_remedy_for_each_value_that_cannot_be_returned(value: object, says: str) -> None:
     with pytest.raises(wire.CannotReturn, match=rf"value\['a'\]\[0\] is .*{says}"):
         wire.encode({"a": [value]})
 
@@ -238,7 +238,7 @@ def test_a_value_that_is_too_large_is_reported_with_its_size() -> None:
         wire.encode([large] * 20, 50)
 
 
-def test_2_gigabytes_and_more_do_not_come_back() -> None:
+def test_refuses_to_return_2_gigabytes() -> None:
     def give(rank: int, world_size: int) -> list[torch.Tensor]:
         return [torch.zeros(1_000_000)] * 600  # 4 MB each, written 600 times
 
@@ -309,7 +309,7 @@ class Evil:
         wire.HEADER.pack(wire.RESULT, 1 << 62),
     ],
 )
-def test_a_rank_that_writes_nonsense_on_its_channel_harms_only_itself(sent: bytes) -> None:
+def test_a_rank_that_writes_random_bytes_to_its_channel_harms_only_itself(sent: bytes) -> None:
     def forge(rank: int, world_size: int) -> str:
         if rank == 1:
             os.write(3, sent)

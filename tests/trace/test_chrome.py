@@ -37,7 +37,7 @@ def around(saved: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_run_writes_its_file(tmp_path: Path) -> None:
+def test_saves_a_run_as_chrome_trace(tmp_path: Path) -> None:
     run = Run(2, [None, None], ["", ""], ping_pong())
     path = run.save_trace(tmp_path / "run.json")
     assert path == tmp_path / "run.json"
@@ -49,7 +49,7 @@ def test_a_run_writes_its_file(tmp_path: Path) -> None:
     assert names == {0: "rank 0", 1: "rank 1"}
 
 
-def test_the_name_of_a_rank_says_its_host() -> None:
+def test_the_name_of_a_rank_contains_its_host() -> None:
     names = [
         e["args"]["name"]
         for e in chrome_trace(Trace(2, hosts=("n1", "n2")))["traceEvents"]
@@ -100,7 +100,7 @@ def test_nothing_overlaps_on_a_row() -> None:
     assert set(labels) == set(rows)
 
 
-def test_what_never_finished_begins_and_does_not_end() -> None:
+def test_an_unfinished_call_has_a_begin_without_an_end() -> None:
     stuck = event(1, 0, "recv", 2, None, peer=0)
     later = event(1, 1, "all_reduce", 5, 6)
     saved = chrome_trace(trace_of_rows(2, [[event(0, 0, "barrier", 0, 1)], [stuck, later]]))
@@ -117,7 +117,7 @@ def test_lines_are_reported_without_a_path_of_the_machine() -> None:
     assert "somewhere" not in json.dumps(saved)
 
 
-def test_an_empty_trace_is_a_file_as_well() -> None:
+def test_saves_an_empty_trace() -> None:
     saved = chrome_trace(Trace(2))
     assert {e["ph"] for e in saved["traceEvents"]} == {"M"}
 

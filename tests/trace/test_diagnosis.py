@@ -190,21 +190,21 @@ def test_a_world_that_can_still_continue_is_recognized() -> None:
         ({"dtype": "float64"}, "sends float64"),
     ],
 )
-def test_messages_that_do_not_fit_are_named(changes: dict[str, object], says: str) -> None:
+def test_names_messages_that_do_not_match(changes: dict[str, object], says: str) -> None:
     trace = _changed(stored("tags").trace, tag=1)
     assert mismatch_in(trace) == ""
     send, recv = trace
     assert says in mismatch_in(replace(trace, events=(replace(send, **changes), recv)))
 
 
-def test_collectives_that_do_not_fit_are_named() -> None:
+def test_names_collectives_that_do_not_match() -> None:
     said = mismatch_in(stored("different_shapes").trace)
     assert "rank 0 calls all_reduce of 3 float32" in said and "of 4 float32" in said
     assert "rank 1 calls broadcast" in mismatch_in(stored("another_collective").trace)
     assert mismatch_in(stored("two_groups_crosswise").trace) == ""
 
 
-def test_a_rank_that_waits_for_itself() -> None:
+def test_explains_a_rank_that_waits_for_itself() -> None:
     world = stored("cycle_of_receives")
     own = {state.rank: _to_itself(state.blocked) for state in world.states}
     states = [replace(state, blocked=own[state.rank], pending=()) for state in world.states]

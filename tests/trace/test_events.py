@@ -16,7 +16,7 @@ def calls(rank: int, *groups: tuple[str, tuple[int, ...]]) -> list[Event]:
     ]
 
 
-def test_collectives_are_counted_in_each_group_by_itself() -> None:
+def test_counts_the_collectives_of_each_group_separately() -> None:
     of_ranks = [
         calls(0, SUBGROUP, EVERYONE, SUBGROUP),
         calls(1, SUBGROUP, EVERYONE, SUBGROUP),

@@ -210,7 +210,7 @@ RIGHT_UNTIL_ONE_LEFT = (
 
 
 @pytest.mark.parametrize("program", RIGHT_UNTIL_ONE_LEFT, ids=lambda program: program.__name__)
-def test_what_may_differ_is_not_called_a_difference(program: Program) -> None:
+def test_does_not_report_allowed_differences(program: Program) -> None:
     failure = failure_of(program, 2)
     assert isinstance(failure, Deadlock), failure
     assert failure.diagnosis.kind == "rank_left", failure

@@ -30,7 +30,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Logs]:
     made.close()
 
 
-def test_each_rank_has_lines_of_its_own(logs: Logs) -> None:
+def test_keeps_the_lines_of_each_rank_apart(logs: Logs) -> None:
     ranks = [Log(logs.fd, rank) for rank in range(3)]
     for number in range(5):
         for rank, each in enumerate(ranks):
@@ -53,7 +53,7 @@ def test_a_line_that_is_not_whole_is_left_for_later(logs: Logs) -> None:
     assert logs.read(0) == [b"half a line"]
 
 
-def test_what_finds_no_room_is_counted(logs: Logs) -> None:
+def test_counts_lines_that_do_not_fit(logs: Logs) -> None:
     rank = Log(logs.fd, 2)
     line = b"x" * 99
     room = (mmap.PAGESIZE - 16) // 100
@@ -64,7 +64,7 @@ def test_what_finds_no_room_is_counted(logs: Logs) -> None:
     assert logs.lost(2) == 7 and logs.lost(0) == logs.lost(1) == 0
 
 
-def test_a_line_longer_than_the_slice(logs: Logs) -> None:
+def test_drops_and_counts_a_line_longer_than_the_slice(logs: Logs) -> None:
     rank = Log(logs.fd, 1)
     rank.write(b"x" * (2 * mmap.PAGESIZE))
     rank.write(b"after")
@@ -121,7 +121,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("head", HOSTILE)
-def test_a_head_that_lies_costs_only_its_own_rank(logs: Logs, head: bytes) -> None:
+def test_a_false_head_harms_only_its_own_rank(logs: Logs, head: bytes) -> None:
     liar, honest = Log(logs.fd, 0), Log(logs.fd, 1)
     liar.write(b"true")
     honest.write(b"true")
@@ -131,7 +131,7 @@ def test_a_head_that_lies_costs_only_its_own_rank(logs: Logs, head: bytes) -> No
     assert logs.read(1) == [b"true"] and logs.lost(1) == 0
 
 
-def test_a_head_that_goes_back_gives_nothing_twice(logs: Logs) -> None:
+def test_a_head_that_moves_back_repeats_no_line(logs: Logs) -> None:
     rank = Log(logs.fd, 0)
     rank.write(b"one")
     rank.write(b"two")
@@ -177,7 +177,7 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("line", NONSENSE)
-def test_a_line_that_is_no_record_is_dropped(line: bytes) -> None:
+def test_drops_a_line_that_is_not_a_record(line: bytes) -> None:
     collector = Collector(2, lambda file, at, function: Place(file, at, function))
     good = [
         b'["site", 9, "send", "isend", ["f", 3, "g"]]',
@@ -191,7 +191,7 @@ def test_a_line_that_is_no_record_is_dropped(line: bytes) -> None:
     assert not collector.unfinished(0) and collector.blocked_in(0) is None
 
 
-def test_a_flood_of_nonsense_is_counted_and_no_longer_read() -> None:
+def test_stops_reading_a_flood_of_invalid_lines() -> None:
     collector = Collector(2, lambda file, at, function: Place(file, at, function))
     good = [b'["site", 9, "send", "isend", null]', b'["call", 0, 9, "pg", 10, 4, "", [], {}]']
     collector.feed(0, [b"[1"] * 200_001)
@@ -215,7 +215,7 @@ LATER = [
 
 
 @pytest.mark.parametrize("line", LATER)
-def test_a_call_that_is_none_costs_its_own_event(line: bytes) -> None:
+def test_an_invalid_call_loses_only_its_own_event(line: bytes) -> None:
     collector = Collector(1, lambda file, at, function: Place(file, at, function))
     collector.feed(0, [b'["site", 9, "send", "isend", null]', line])
     collector.feed(0, [b'["call", 2, 9, "pg", 10, 4, "float32", [[1]], {}]'])
@@ -228,7 +228,7 @@ def test_a_call_that_is_none_costs_its_own_event(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
-def test_what_a_rank_had_done_stays_when_a_signal_ends_it(number: signal.Signals) -> None:
+def test_keeps_the_records_of_a_rank_that_a_signal_ended(number: signal.Signals) -> None:
     def talk(rank: int, n: int) -> None:
         for _ in range(3):
             dist.all_reduce(torch.ones(2))

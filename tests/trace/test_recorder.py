@@ -47,7 +47,7 @@ def test_every_op_of_torch_that_takes_a_process_group_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("road", ROADS)
-def test_each_road_is_recorded_on_every_rank(road: str) -> None:
+def test_records_every_way_to_communicate_on_every_rank(road: str) -> None:
     program, ops = ROADS[road]
     run = launch(program, 2, timeout=60)
     assert ops <= {event.op for event in run.trace}, [e.op for e in run.trace]
@@ -106,7 +106,7 @@ def test_a_call_ends_when_its_work_does_not_when_it_was_issued() -> None:
     assert reduce.end_ns - reduce.start_ns > 150_000_000, "rank 1 came 0.3 s later"
 
 
-def test_what_an_event_says() -> None:
+def test_an_event_has_peer_tag_group_and_bytes() -> None:
     def talk(rank: int, world_size: int) -> None:
         group = dist.new_group([0, 2])
         if rank == 2:
@@ -154,7 +154,7 @@ def test_a_very_long_trace_is_cut_and_says_so() -> None:
     assert run.trace.dropped > 0 and len(run.trace) <= 50_000
 
 
-def test_no_event_is_lost_while_others_are_on_their_way() -> None:
+def test_loses_no_event_while_others_are_in_flight() -> None:
     def many(rank: int, world_size: int) -> None:
         for _ in range(20_000):
             with span("work"):
@@ -186,7 +186,7 @@ def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
         world.end()
 
 
-def test_a_forked_process_may_come_to_a_span_that_another_thread_is_in() -> None:
+def test_a_forked_process_may_enter_a_span_that_another_thread_is_in() -> None:
     def fork_often(rank: int, world_size: int) -> int:
         over = threading.Event()
 

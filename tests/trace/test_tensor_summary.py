@@ -26,11 +26,11 @@ from helpers.trace.tensor_summary import summarize
         (torch.empty(3, device="meta"), "?"),
     ],
 )
-def test_what_it_says(tensor: torch.Tensor, text: str) -> None:
+def test_summarizes_values_of_all_dtypes(tensor: torch.Tensor, text: str) -> None:
     assert summarize([tensor]) == text
 
 
-def test_a_large_one_has_its_first_numbers_and_a_digest_of_its_bytes() -> None:
+def test_a_large_tensor_has_its_first_numbers_and_a_digest() -> None:
     one, other = torch.zeros(1000), torch.zeros(1000)
     assert summarize([one]) == summarize([other])
     other[500] = 1
@@ -38,7 +38,7 @@ def test_a_large_one_has_its_first_numbers_and_a_digest_of_its_bytes() -> None:
     assert summarize([one]).startswith("[0 0 0 … #")
 
 
-def test_of_many_the_first_are_shown() -> None:
+def test_shows_the_first_of_many_tensors() -> None:
     assert summarize([torch.tensor(n) for n in range(6)]) == "0, 1, 2, 3 …"
 
 
@@ -48,7 +48,7 @@ def test_a_freed_storage_is_not_read() -> None:
     assert summarize([tensor]) == "?"
 
 
-def test_no_operation_is_seen() -> None:
+def test_reads_tensors_without_operations() -> None:
     class Nobody(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             raise AssertionError(func)

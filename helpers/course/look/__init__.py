@@ -1,8 +1,8 @@
 """Extend JupyterLab's server for the course. `course lab` and `hub` enable this extension.
 
-Notebooks run in the course's kernel. Pictures adapt to the theme (custom.css), and an open home page to the
-progress (home.js). home.js reads the map's address from the page's settings, so that it never asks a server
-without this extension.
+Notebooks run in the course's kernel. Pictures adapt to the theme (custom.css), and an open home page
+shows the current progress (home.js). home.js reads the map's address from the page's settings, so that
+it never asks a server without this extension.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MapHandler(APIHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        # In a thread, because reading waits for the lock of a kernel that writes the progress file.
+        # Read in a thread, because reading waits for the lock of a kernel that writes the progress file.
         shown = await asyncio.to_thread(home)
         self.finish(shown.map_html(), set_content_type="text/html; charset=UTF-8")
 
@@ -45,7 +45,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _link_jupyter_server_extension(server: Any) -> None:
     put_programs_first(server)
-    # Otherwise each kernel warns in the terminal that its messages can be read on this machine.
+    # Without this, each kernel warns in the terminal that its messages can be read on this machine.
     server.config.KernelManager.transport_encryption = "auto"
 
 
@@ -59,7 +59,7 @@ def switch_on(server: Any) -> None:
     # Jupyter closes a kernel's connection after three intervals without a pong. Tornado wants a timeout of
     # at most one interval, which would close good connections whenever a ping is a little late.
     logging.getLogger("tornado.general").addFilter(_is_not_about_pings)
-    # Searched in order, so that a user's own custom.css takes precedence.
+    # Folders are searched in order, so a user's own custom.css takes precedence.
     settings["static_custom_path"].append(str(Path(__file__).parent))
     address = url_path_join(settings["base_url"], "real-ranks", "map")
     server.web_app.add_handlers(".*$", [(address, MapHandler)])

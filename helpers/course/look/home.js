@@ -2,13 +2,14 @@
 
 const EVERY_MS = 3000;
 
-/** Keep the map in `place` as it is on JupyterLab's server. In a page without that server it stays as it was. */
-export default function show(place) {
+/** Keep the map in `place` as it is on JupyterLab's server. In a page without that server, the map stays
+as it was. */ export default function show(place) {
   const settings = document.getElementById("jupyter-config-data");
   const address = settings && JSON.parse(settings.textContent).realRanksMap;
   if (!address) return;
 
-  // JupyterLab makes these links open notebooks in its own window. Those of a newer map pass their clicks on.
+  // JupyterLab makes these links open notebooks in its own window. So a click on a link of a newer map
+  // clicks the old link.
   const links = new Map([...place.querySelectorAll("a")].map((link) => [link.dataset.to, link]));
   let timer, shown;
 
@@ -32,7 +33,7 @@ export default function show(place) {
       const map = await answer.text();
       if (map !== shown) draw((shown = map));
     } catch {
-      // The server is away: it may be back the next time.
+      // The server is unreachable, but may be back at the next attempt.
     }
   }
 

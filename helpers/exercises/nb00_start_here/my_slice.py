@@ -15,7 +15,7 @@ from helpers.checks.author import *
 
 
 def case(draw: Draw) -> Case:
-    # In floats, 61 / 7 * 7 is less than 61. Among up to 8 ranks, 7 is the only number with such an n.
+    # In floats, 61 / 7 * 7 is less than 61. Of 1 to 8 ranks, only 7 has such an n.
     n = draw.of(61, draw.length(), 10_000) if draw.ranks == 7 else draw.length()
     return Case(
         f"n = {n}",
@@ -25,7 +25,7 @@ def case(draw: Draw) -> Case:
 
 
 def alone(got: Any, n: int) -> str:
-    """Describe what is wrong with one rank's slice on its own."""
+    """Describe what is wrong with one rank's slice, apart from those of other ranks."""
     if got is None:
         return "nothing was returned"
     if not isinstance(got, (tuple, list)) or len(got) != 2:

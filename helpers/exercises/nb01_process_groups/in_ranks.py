@@ -52,7 +52,7 @@ def for_each_machine(
 # --- starts: the launch leaves its own group unjoined, so that the answer can start one --------------
 
 INIT = "init as "
-"""The name of the span of a start begins with it: "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
+"""The first word of the name of a start's span: "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
 
 
 def from_env(answer: Callable[[], Any], rank: int, world_size: int, address: str) -> dict[str, Any]:
@@ -97,7 +97,8 @@ def from_tcp(
             found[start] += f", met in a {type(met).__name__}"
         elif job_rank == 0 and calls and not calls[0].endswith("store") and not asked:
             found[start] += ", on a port of which rank 0 has never asked whether it is free"
-        # Keep both jobs' groups open until here: if both used one port, their servers have met by now.
+        # Keep the groups of both jobs open until here. If both jobs used one port, it has led to an
+        # error by now.
         meet(f"all open, {start}", rank, world_size)
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -159,7 +160,7 @@ def watch_init() -> Iterator[list[str]]:
 
     def watched_helper(size: int, rank: int, *args: Any, **kwargs: Any) -> Any:
         if not calls:
-            note(rank, size, "a store")  # a store that the answer passed
+            note(rank, size, "a store")  # the answer passed this store
         return helper(size, rank, *args, **kwargs)
 
     c10d._new_process_group_helper, c10d.rendezvous = watched_helper, watched_rendezvous
@@ -179,7 +180,7 @@ def _shown(url: str) -> str:
 
 
 def _watch_ports() -> list[str]:
-    """Return a list that grows with each request for a port: a socket, or a store at port 0."""
+    """Return a list to which each request for a port adds an entry: a socket, or a store at port 0."""
     asked: list[str] = []
     store: Any = TCPStore
     make = store.__init__
@@ -213,7 +214,7 @@ def meet(what: str, rank: int, world_size: int, started: bool | None = None) -> 
     store.set(f"{what}/{rank}", "here")
     if (
         dist.is_initialized() if started is None else started
-    ):  # A rank that started nothing may leave: the others see its key.
+    ):  # A rank that started no group may leave, because the others see its key.
         store.wait([f"{what}/{other}" for other in range(world_size)], DEADLINE)
 
 

@@ -16,7 +16,8 @@ from helpers.exercises.nb01_process_groups.in_ranks import in_a_grid
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
-    # 2 x 3 and 3 x 2 reveal more than a line or a square; from 6 ranks on, every grid is of this kind
+    # 2 x 3 and 3 x 2 reveal more mistakes than a line or a square; from 6 ranks on, every grid is of
+    # this kind
     grids = [rows for rows in range(2, n) if n % rows == 0]
     rows = draw.of(*grids) if n > 4 else draw.of(1, n, *2 * grids)
     cols = n // rows

@@ -17,12 +17,12 @@ Call = re.Match[str]
 
 
 def starts_of(trace: Trace, rank: int) -> list[Call]:
-    """Return a rank's starts of a group: as which rank, and at which address."""
+    """Return a rank's starts of a group: the rank that it passed, and the address."""
     return [match for e in trace.spans.of(rank) if (match := _ATTEMPT.fullmatch(e.call))]
 
 
 def rounds(case: Case, run: Run) -> list[list[Call | None]]:
-    """Return each job's first starts by rank, then its second ones, and so on; None for a missing one."""
+    """Return each job's first starts by rank, then its second starts, and so on; None for a missing start."""
     found: list[list[Call | None]] = []
     for job in case.facts["jobs"]:
         calls = [starts_of(run.trace, rank) for rank in job]
@@ -62,7 +62,7 @@ def _not_all(case: Case, run: Run) -> bool:
 
 
 def started_together(trace: Trace, case: Case) -> str:
-    """Return which rank's last start does not fit its job: nothing else checks what ranks pass."""
+    """Return which rank's last start does not fit its job. No other rule checks the arguments of a start."""
     for job in case.facts["jobs"]:
         ports = set[str]()
         for own, rank in enumerate(job):

@@ -41,7 +41,7 @@ def small(trace: Trace, case: Case) -> str:
 
 
 def hand_on(case: Case, rank: int) -> tuple[str, ...]:
-    """Return a middle rank's order of calls: it passes each chunk on before it receives the next."""
+    """Return a rank's order of calls: a middle rank sends each chunk on before it receives the next."""
     one = ("recv",) * (rank > 0) + ("send",) * (rank < case.world_size - 1)
     return one * int(case.facts["chunks"])
 

@@ -2,8 +2,8 @@
 
     answer -- isend, irecv --> Work, also kept here --> completed here if the answer never waits for it
 
-If the answer drops a Work, its transfer may or may not be lost with it. Because every Work is kept here, a
-rule on the trace reports in every run the ones that the answer never waited for.
+If the answer drops a Work, its transfer may or may not be lost. Because every Work is kept here, a rule
+on the trace reports those that the answer never waited for, in every run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.ranks.inside import span
 BATCH, COMPUTE, FILL = "batch", "compute", "fill"
 """Names of spans: "batch of 2", "compute", "fill 0"."""
 _FINISH = timedelta(seconds=3)
-"""How long to wait for a transfer that the answer never waited for. A matching message is faster."""
+"""How long to wait for a transfer that the answer never waited for. A message that matches arrives sooner."""
 _BUSY_TURNS = 5
 
 
@@ -53,13 +53,13 @@ class Flight:
 
 @contextmanager
 def kept_flights() -> Iterator[list[Flight]]:
-    """Keep every transfer in a hard world; at the end, complete the ones that were never waited for."""
+    """Keep every transfer in an adversarial world; finally complete those that were never waited for."""
     flights: list[Flight] = []
 
     def keeping(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(group: Any, tensors: list[torch.Tensor], *args: Any) -> Any:
             work = real(group, tensors, *args)
-            if isinstance(work, DeferredWork):  # otherwise torch's own code has issued it
+            if isinstance(work, DeferredWork):  # otherwise torch's own code has issued the transfer
                 flights.append(Flight(tensors[0], work))
                 work.wait = flights[-1].wait  # type: ignore[method-assign]
             return work
@@ -77,7 +77,7 @@ def kept_flights() -> Iterator[list[Flight]]:
                 try:
                     unseen(flight.work._work, _FINISH)
                 except RuntimeError:
-                    break  # no rank takes part in it; the trace shows that
+                    break  # no rank takes part in this transfer, which the trace shows
     finally:
         for name, real in before.items():
             setattr(dist.ProcessGroup, name, real)

@@ -28,7 +28,7 @@ def case(draw: Draw) -> Case:
         else draw.dtype(torch.float32, torch.float64, torch.int64, torch.float16)
     )
     lengths, owner = [draw.whole(1, 6) for _ in range(n)], draw.rank()
-    if kind == "equal largest" and n > 1:  # a later rank has it, too, at a lower index
+    if kind == "equal largest" and n > 1:  # a later rank has the maximum, too, at a lower index
         owner = min(owner, n - 2)
         lengths[owner] += 1
     if kind == "many numbers":
@@ -48,7 +48,7 @@ def case(draw: Draw) -> Case:
         index = 2049 + 2 * draw.whole(0, 20)  # float16 cannot hold odd numbers beyond 2048
     parts[owner][index] = top
     if kind == "equal largest":
-        # on one rank the first of them counts; across ranks, the lowest rank
+        # of equal maxima, the first one counts on a rank, and the lowest rank counts across ranks
         parts[owner][index:] = top
         for later in range(owner + 1, n):
             parts[later][0] = top

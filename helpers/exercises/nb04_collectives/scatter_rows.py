@@ -21,7 +21,8 @@ def case(draw: Draw) -> Case:
     x = draw.tensor((rows, draw.whole(1, 3)))
     each = -(-rows // n)
     if rows > 1:
-        x[draw.whole(0, rows - 1)] = 0  # a row of zeros is a row like any other
+        # An answer must not leave out a row because it has only zeros
+        x[draw.whole(0, rows - 1)] = 0
     return Case(
         f"{rows} rows of {x.dtype}, from rank {src}",
         [(x if rank == src else torch.zeros_like(x), src) for rank in range(n)],

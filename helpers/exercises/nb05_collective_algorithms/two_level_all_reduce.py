@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
 
 
 def little_leaves_a_host(trace: Trace, case: Case) -> str:
-    """Return which call sends more out of a host than a ring over one chunk does."""
+    """Return which call makes a rank send more to other hosts than one chunk's ring over hosts needs."""
     per_host, most = case.facts["per_host"], case.facts["most"]
     for rank in range(case.world_size):
         sent = 0.0

@@ -106,7 +106,7 @@ WORLDS = (
     ("stuck", "leaves by itself"),
     ("exception", "a later failure"),
 )
-"""Why the first rank fails, and the misleading event that the log shows in addition."""
+"""Pairs: why the first rank fails, and which misleading event the log shows in addition."""
 
 
 class Job:
@@ -115,7 +115,7 @@ class Job:
     def __init__(self, draw: Draw) -> None:
         self.rng, rng = draw.rng, draw.rng
         self.cause, self.second = draw.of(*WORLDS)
-        # a deck for each cause, so that each rank fails in each way
+        # use a deck for each cause, so that each rank fails in each way
         decks: dict[str, Callable[[], int]] = {
             "own": lambda: draw.of(*range(RANKS)),
             "killed": lambda: draw.of(*range(RANKS)),
@@ -123,7 +123,8 @@ class Job:
         }
         self.culprit = decks["own" if self.cause in OWN else self.cause]()
         others = [rank for rank in range(RANKS) if rank != self.culprit]
-        ends = others[0], others[-1]  # a reader meets them before the culprit, or after it
+        # A reader finds the lines of these ranks before those of the culprit, or after them
+        ends = others[0], others[-1]
         spoken = (self.cause, self.second) == ("killed", "an abort")
         self.aborted = draw.of(*ends) if spoken else rng.choice(ends)
         self.later, self.ignores = rng.sample([rank for rank in others if rank != self.aborted], 2)
@@ -198,10 +199,10 @@ class Job:
                 and self.second != "all speak"
                 and (rank == self.ignores or (rng.random() < 0.25 and rank != self.aborted))
             ):
-                quiet.append(rank)  # the agent ended it before it wrote a line
+                quiet.append(rank)  # the agent ended the rank before it wrote a line
                 continue
             if rank == self.aborted and self.second == "an abort" and self.cause in OWN:
-                continue  # gloo aborted it
+                continue  # gloo aborted the rank
             wait = 10.0 if self.cause == "stuck" else 0.0
             text = rng.choice(CONSEQUENCES[2:4] if self.cause == "stuck" else CONSEQUENCES)
             self.fails(now + wait + rng.uniform(0.02, 0.9), rank, text)
@@ -222,13 +223,13 @@ class Job:
                 ends[rank] = "ended by SIGKILL"
         if self.second == "an abort":
             ends[self.aborted] = "ended by SIGABRT"
-        if self.second == "leaves by itself":  # it handles the agent's SIGTERM and exits
+        if self.second == "leaves by itself":  # the rank handles the agent's SIGTERM and exits
             ends[self.culprit] = "left with exit code 1"
         if self.cause == "killed":
             signals = {"a kill by the agent": "SIGKILL", "": "SIGTERM", "all speak": "SIGKILL"}
             by = signals.get(self.second) or self.rng.choice(("SIGSEGV", "SIGBUS"))
             ends[self.culprit] = f"ended by {by}"
-        if self.second == "all speak":  # too late: it has exited
+        if self.second == "all speak":  # the signal came too late, because the rank had exited
             self.write(now, AGENT, "INFO", f"sending SIGTERM to rank {self.culprit}")
         for rank in self.rng.sample(range(RANKS), RANKS):
             self.write(now + 31.0, AGENT, "ERROR", f"rank {rank} {ends[rank]}")

@@ -45,7 +45,8 @@ def with_absent_ranks(
                 raise
             if rank:
                 return {}
-            dist.destroy_process_group()  # so that the others do not wait for its reply
+            # Return its error, so that the others do not wait for its reply
+            dist.destroy_process_group()
             return {"asked": asked, "raised": str(error)}
     return {"asked": asked, "returned": returned}
 
@@ -55,7 +56,7 @@ def _roll_calls(rank: int, present: list[int], asked: list[float]) -> Iterator[N
     """Record the timeouts of monitored_barrier; if ranks are absent, shorten them once all others are
     waiting.
 
-    Otherwise a rank that is only late on a busy machine would be named, too.
+    Without that condition, a rank that is only late on a busy machine would be named, too.
     """
     group: Any = dist.ProcessGroup
     real = group.monitored_barrier
@@ -92,7 +93,7 @@ def with_a_file(
             while len(list(path.parent.glob(f"{path.name}.*"))) < world_size:
                 if time.monotonic() > late:
                     break
-                time.sleep(0.001)  # until all ranks have reached the answer
+                time.sleep(0.001)  # wait until all ranks have reached the answer
             time.sleep(_PREPARING_S)
             path.write_text(content or "", encoding="utf-8")
 

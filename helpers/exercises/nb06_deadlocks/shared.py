@@ -9,7 +9,7 @@ from helpers.checks.author import *
 
 OPS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter")
 Table = dict[int, tuple[str, list[int]]]
-"""collective_seq_id -> what a rank called, and the size of what it passed."""
+"""collective_seq_id -> the function that a rank called, and the size of its tensor."""
 
 
 def tables_of(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> list[Table]:
@@ -40,7 +40,7 @@ def tables_of(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> lis
         for rank in culprits:
             tables[rank][fault] = OPS[(OPS.index(op) + 1) % len(OPS)], size
     if kind in {"op", "missing"} and len(others) > 2 and draw.rng.random() < 0.6:
-        tables[others[0]][fault] = op, [*size, 5]  # a different size is looked for last
+        tables[others[0]][fault] = op, [*size, 5]  # readers look for a different size last
     if kind == "missing" and len(others) > 2 and draw.rng.random() < 0.6:
         tables[others[1]][fault] = OPS[(OPS.index(op) + 2) % len(OPS)], size
     return tables

@@ -26,8 +26,9 @@ def without_torchs_sampler(
 ) -> Any:
     """Call the answer with one setting, while torch's own sampler raises an error.
 
-    The class raises under every name that it has, and its module cannot be imported again. An answer that
-    runs torch's source file, for example with `runpy`, is accepted, like one that contains a copy of it.
+    The class raises an error under every name that it has, and its module cannot be imported again. An
+    answer that runs torch's source file, for example with `runpy`, is accepted, like one that contains a
+    copy of it.
     """
     for method in ("__init__", "__iter__"):
         setattr(DistributedSampler, method, _withheld)

@@ -34,7 +34,7 @@ def case(draw: Draw) -> Case:
 
 
 def own(shares: Any, readers: int) -> Finding | None:
-    """Describe what is wrong with the shares of one rank's readers on their own."""
+    """Describe what is wrong with the shares of one rank's readers, apart from those of other ranks."""
     if not isinstance(shares, list) or len(shares) != readers or None in map(numbers, shares):
         return Finding("what it returns are not samples of the stream")
     return None

@@ -42,7 +42,7 @@ def numbers(value: Any) -> list[int] | None:
 
 
 def not_dealt(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> str:
-    """Return why shares are not all samples in even parts, or "". Each share has the name of its owner."""
+    """Return why shares do not divide all samples evenly, or "". Each share has the name of its owner."""
     left, owner = Counter(samples), dict[int, str]()
     for name, share in shares.items():
         for sample in share:

@@ -159,7 +159,8 @@ def read_in_jobs(
     """Call the answer to read in several jobs, one after the other.
 
     jobs: (number of ranks, number of steps) of each. A job gets the state that rank 0 of the previous job
-    returned, written as JSON. No message is needed for it: each rank also calls the answer as rank 0.
+    returned, written as JSON. No message is needed to pass the state on, because each rank also calls
+    the answer as rank 0.
     """
     written = "null"
     before = torch.get_rng_state()

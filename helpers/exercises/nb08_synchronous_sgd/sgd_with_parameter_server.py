@@ -42,7 +42,7 @@ def case(draw: Draw) -> Case:
 
 
 def elsewhere(trace: Trace, case: Case) -> str:
-    """Return which worker communicates with a different worker."""
+    """Return which worker communicates with another worker instead of the server."""
     for event in trace.calls:
         if event.rank != 0 and event.peer not in {0, None}:
             return (

@@ -65,7 +65,8 @@ def broadcast_state(
         module.register_parameter("twin", next(inner.parameters()))
     before = [*module.parameters(), *module.buffers()]
     trained = [p.requires_grad for p in before]
-    views = [tensor.detach() for tensor in before]  # keep each address in use
+    # Keep the tensors, so that no address is used twice
+    views = [tensor.detach() for tensor in before]
     answer(*([module, src] if src else [module]))  # the default of src is 0
     now = [*module.parameters(), *module.buffers()]
     same = len(now) == len(before) and all(map(operator.is_, now, before))
@@ -91,9 +92,9 @@ def _found(module: nn.Module, name: str) -> Any:
 class Assorted(nn.Module):
     """A model with every kind of layer that a wrapper may handle wrongly.
 
-    `table` and `out` may share one weight. `frozen` is not trained, nor is `spare`, if it exists, because
-    no route uses it. Forward changes the buffers of `norm`, and `state_dict()` leaves out the buffer
-    `scale`.
+    `table` and `out` may share one weight. `frozen` is not trained. `spare`, which only some models
+    have, is not trained either, because no route uses it. Forward changes the buffers of `norm`, and
+    `state_dict()` leaves out the buffer `scale`.
     """
 
     scale: torch.Tensor
@@ -139,9 +140,9 @@ def loss_of(model: Any, words: torch.Tensor, route: Route) -> Any:
 
 
 class Wrapped(NamedTuple):
-    """What a rank trains: a model that differs between ranks, and a row of words and a route for each step.
+    """A rank's training: a model that differs between ranks, and a row of words and a route for each step.
 
-    second: another module is wrapped first and never trained.
+    second: a different module is wrapped first and never trained.
     """
 
     settings: tuple[int, bool, bool, bool]
@@ -155,7 +156,7 @@ class Wrapped(NamedTuple):
 def train_wrapped(
     answer: Callable[..., Any], rank: int, world_size: int, drawn: Wrapped, *more: Any
 ) -> dict[str, Any]:
-    """Train a model in the answer's wrapper, to which `more` is passed, too."""
+    """Train a model in the answer's wrapper, which also receives `more`."""
     settings, rule, words, routes, to_none, second = drawn
     lend(broadcast_module)
     other = answer(nn.Linear(2, 2), *more) if second else None
@@ -177,13 +178,13 @@ def train_wrapped(
         optimizer.step()
         found[f"weights after step {step}"] = flat(model)
     ends = {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
-    del other  # its hooks must exist until here
+    del other  # keep the wrapper until here, because its hooks must exist
     return {"in flight": "".join(seen[:1]), **found, **ends}
 
 
 @contextmanager
 def _in_flight(seen: list[str]) -> Iterator[None]:
-    """Record in `seen` if a tensor is written to between its all_reduce and the wait()."""
+    """Record in `seen` whether a tensor is written to between its all_reduce and the wait()."""
     begin, end = hard._InFlightCall.__init__, hard._InFlightCall.end
 
     def begins(self: Any, *args: Any) -> None:
@@ -302,7 +303,7 @@ class Layers(nn.Module):
         return result
 
 
-# The beginning of torch's error when backward runs a second time through a graph.
+# The beginning of torch's error if backward runs a second time through a graph.
 _RAN_TWICE = "Trying to backward through the graph a second time"
 
 
@@ -321,7 +322,7 @@ def search_graph(
     weight.
     """
     model = Layers(*settings)
-    # equal values do not make it the same parameter
+    # compare identities, because two parameters may have equal values
     model.right.load_state_dict(model.left.state_dict())
     output = model(torch.arange(5), [*route] * depth)
     if kind == "table only":
@@ -331,8 +332,9 @@ def search_graph(
     if kind == "detached":
         output = output.detach()
     elif output.requires_grad:
-        # Backward frees what it has saved, in C++, where an answer cannot prevent it. The graph can still
-        # be walked, but any further backward fails, so this shows whether the answer ran one.
+        # Backward frees its saved tensors in C++, where an answer cannot prevent it. The graph can still
+        # be searched, but any further backward fails. So one more backward shows whether the answer ran
+        # one.
         trained = [p for p in model.parameters() if p.requires_grad]
         grad(output.sum(), trained, allow_unused=True)
     stale = torch.ones_like(model.spare.weight)
@@ -399,7 +401,7 @@ class Given(nn.Module):
 
 
 def _checked(answer: Callable[..., Any], waits: list[str]) -> Callable[..., Any]:
-    """Raise an error if the hook does not return a Future: DDP would read memory that is not its own."""
+    """Raise an error if the hook does not return a Future, because DDP would then read invalid memory."""
 
     def hook(state: Any, bucket: Any) -> Any:
         with _unwaited(waits):
@@ -419,7 +421,7 @@ def _checked(answer: Callable[..., Any], waits: list[str]) -> Callable[..., Any]
 def _unwaited(waits: list[str]) -> Iterator[None]:
     """Record which code waits for a Work; raise an error instead of waiting for an incomplete future.
 
-    Waiting there would block backward.
+    Waiting for such a future would block backward.
     """
     real, of_work = torch._C.Future.wait, hard._DeferredWork.wait
 

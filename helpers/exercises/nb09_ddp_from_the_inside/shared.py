@@ -1,4 +1,4 @@
-"""What exercises of notebook 09 share: replicas in a wrapper, and what torch's own does to them."""
+"""Code for exercises of notebook 09: replicas in a wrapper, and what torch's own wrapper does to them."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ TOGETHER_S = 1.5
 
 
 class Watch:
-    """What all replicas of one module share: which replica ran on which rows, and whether all ran at once.
+    """The shared record of a module's replicas: which one ran on which rows, and whether all ran at once.
 
-    Replicas wait for each other, then leave in reverse, so that an answer which gathers outputs as they
-    finish gets the rows in the wrong order.
+    Replicas wait for each other, then finish in reverse order, so that an answer which gathers outputs
+    as they finish gets the rows in the wrong order.
     """
 
     def __init__(self, replicas: int) -> None:
@@ -35,7 +35,7 @@ class Watch:
         return self
 
     def enter(self, module: torch.nn.Module, x: torch.Tensor) -> None:
-        """Record a forward, and wait until all replicas are in theirs."""
+        """Record a forward, and wait until all replicas have begun theirs."""
         first = int(x[0, 0]) if len(x) else -1
         with self._leaves:
             self.visits.append((first, len(x), id(module), _memory(module)))
@@ -46,7 +46,7 @@ class Watch:
             self.together = False
 
     def leave(self, x: torch.Tensor) -> None:
-        """Wait until the replicas with later rows have left."""
+        """Wait until the replicas with later rows have finished."""
         first = int(x[0, 0]) if len(x) else -1
         with self._leaves:
             self._leaves.wait_for(lambda: first == max(self._inside), TOGETHER_S)

@@ -39,13 +39,13 @@ def case(draw: Draw) -> Case:
         right=lambda got, rank: wrong(plan, got.found),
         timings=lambda: watches(plan["seed"], lambda threads: gil_seconds(plan, threads)),
         shown=f"measure, threads = {threads}",
-        # 0 % and 100 % are what many wrong formulas give, too
+        # many wrong formulas also give 0 % or 100 %
         telling=kind == "at times" and threads > 2,
     )
 
 
 def gil_seconds(plan: Mapping[str, Any], threads: int) -> float:
-    """Return the true seconds of that many pieces of work, each in its own thread."""
+    """Return the true seconds of this number of pieces of work, each in its own thread."""
     held: float = plan["held"]
     seconds: float = plan["seconds"] * (1 - held + held * threads)
     return seconds

@@ -2,8 +2,8 @@
 
     stamps of each worker (when a piece ended) -> pieces -> work_lanes() -> Picture
 
-If a piece took many times as long as the worker's others, its worker waited for the GIL or for a core
-meanwhile. It is drawn as waiting.
+If a piece took many times as long as the worker's other pieces, the worker was waiting for the GIL or
+for a core. Such a piece is drawn as waiting.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _HEIGHT = 0.72
 def work_lanes(panels: Mapping[str, Sequence[Stamps]], *, worker: str = "worker") -> Picture:
     """Draw one lane for each worker of each panel; all panels share one time axis.
 
-    panels: from a title to each worker's stamps. Time counts from a panel's first stamp. The text names
-    panels and lanes, but contains no measured value. Raises ValueError if stamps do not rise.
+    panels: from a title to each worker's stamps. Times are relative to a panel's first stamp. The text
+    names panels and lanes, but contains no measured value. Raises ValueError if stamps do not rise.
     """
     lanes = {one_line(title): [runs(stamps) for stamps in each] for title, each in panels.items()}
     rows = sum(len(each) for each in lanes.values())

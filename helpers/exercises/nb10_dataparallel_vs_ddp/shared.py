@@ -1,7 +1,7 @@
 """Timings whose true values are known, and how close to them a result must be, for notebook 10.
 
-Most answers are ratios of times. If warm-up made all first timings equally six times too slow, their ratio
-would hide it. So each tuple of arguments has a warm-up and outliers of a different size.
+Most answers are ratios of times. If warm-up made all first timings too slow by the same factor, their
+ratio would hide that. So each tuple of arguments has a warm-up and outliers of a different size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ CLOSE_SHARE = 0.06
 """By how much the share of time that holds the GIL may be off."""
 
 CLOSE_SPREAD = 0.7
-"""How close a spread must be to that of the timings: there are several definitions of quartiles."""
+"""How close a spread must be to that of the timings.
+
+The tolerance is needed because quartiles have several definitions.
+"""
 
 SAME = 0.03
 """How close a wrong value must be to that of a known mistake. Robust times are closer."""
@@ -167,7 +170,7 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
 
 
 def _spread(spread: float, timings: list[float], most: float) -> str:
-    """Compare a spread with the quartiles of the timings, however many of the first ones are left out."""
+    """Compare a spread with the quartiles of the timings, whether or not some first ones are left out."""
     methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
     cuts = [
         quantiles(timings[left_out:], n=4, method=how)

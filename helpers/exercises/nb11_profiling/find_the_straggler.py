@@ -40,12 +40,15 @@ PLAN = (
     ("optimizer", 1.0),
     ("save", 1.0),
 )
-"""The phases of a step and the share of each that runs there; at all_reduce, all ranks synchronize."""
+"""A step as parts of phases, each with the share of the phase that runs there.
+
+At all_reduce, all ranks synchronize.
+"""
 AT_ITS_END = (*PLAN[:3], *PLAN[4:])
 IN_DATA = (("data", 0.5), ("all_reduce", 0.0), ("data", 0.5), *PLAN[1:5], *PLAN[6:])
 PLANS = {"waiting within data": IN_DATA, "waiting across two phases": AT_ITS_END}
 CLEAR_MS, CLEAR_PHASE_MS = 4.0, 2.0
-"""By how much the rank, and then its phase, must stand out over all steps, in milliseconds."""
+"""By how many milliseconds the straggler, and then its phase, must differ from the others over all steps."""
 
 Times = dict[str, float]
 
@@ -65,7 +68,8 @@ def case(draw: Draw) -> Case:
 class Job:
     """A drawn job: each rank's work in each step, and the traces that its ranks write.
 
-    kind: the misleading pattern. The straggler is slow in one phase, and often a little less in `second`.
+    kind: the misleading pattern. The straggler is slow in one phase, and often also in `second`, but a
+    little less.
     """
 
     def __init__(self, draw: Draw, kind: str) -> None:
@@ -145,8 +149,8 @@ class Job:
                     if phase == "all_reduce":
                         end = zero + together
                         traces[r].append((phase, now[r], end))
-                        # the phase that contains it ends after it or, in one kind of job, in the middle of
-                        # it
+                        # the phase that contains the span ends after it or, in one kind of job, in the
+                        # middle of it
                         across = self.kind == "waiting across two phases"
                         ended[r][last] = (now[r] + end) / 2 if across else end
                         now[r] = end
@@ -165,8 +169,8 @@ class Job:
     def is_clear(self) -> bool:
         """Return whether one rank clearly waits least, and is late in one phase.
 
-        Both must also hold if ranks are compared by their work, and a phase with the median of the other
-        ranks.
+        Both must also hold if the ranks' work is compared instead of their waiting, and if a phase is
+        compared with the median of the other ranks.
         """
         work = [own(trace) for trace in self.traces]
         waits = sorted((waited(trace), r) for r, trace in enumerate(self.traces))

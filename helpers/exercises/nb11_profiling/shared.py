@@ -20,7 +20,7 @@ NOTHING = Failed(
 )
 
 SPAN_DIGITS = 3
-"""Whole microseconds: with every clock, sums of such spans are exact enough to differ from 0."""
+"""Spans are rounded to whole microseconds. Sums are then exact enough to differ from 0 with every clock."""
 DIGITS = 6
 """Milliseconds are rounded to this many digits, so that an empty remainder is 0, not 1e-13."""
 
@@ -74,7 +74,7 @@ def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> 
             spans.append((kind, begin + start, begin + end))
             way = draw.rng.random()
             _, first, last = spans[-1]
-            if way < 0.3:  # an operator within an operator
+            if way < 0.3:  # draw an operator within an operator
                 quarter = (last - first) / 4
                 spans.append((kind, first + quarter, last - 2 * quarter))
             elif way < 0.4:

@@ -45,7 +45,7 @@ def case(draw: Draw) -> Case:
     if draw.low:
         counts = {kind: draw.of(0, 1, 2) for kind in counts}
     spans = draw_spans(draw, begin - 2, length + 2, counts)
-    if count and draw.of(True, False):  # gradients still in flight as the next step begins
+    if count and draw.of(True, False):  # gradients may still be in flight when the next step begins
         spans.append(("communication", steps[0][0] + 1, steps[-1][1] + 3))
     if count > 1 and draw.of(True, False, False):
         steps.reverse()

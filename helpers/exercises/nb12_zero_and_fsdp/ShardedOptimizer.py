@@ -24,7 +24,7 @@ OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
     ("AdamW", {"lr": 0.04, "weight_decay": 0.3}, 2),
     ("Adagrad", {"lr": 0.1, "eps": 0.01}, 1),
 )
-"""Name, options, and how many state tensors it has for each weight."""
+"""Each optimizer's name, its options, and its number of state tensors for each weight."""
 ADVICE = {
     "state": "Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state "
     "for what it is given. Whole parameters are too coarse: one may have most of the elements.",
@@ -38,7 +38,8 @@ ADVICE = {
 def case(draw: Draw) -> Case:
     n, dtype, shapes = draw.ranks, draw.dtype(torch.float32, torch.float64), draw_shapes(draw, 150)
     name, options, states = OPTIMIZERS[draw.of(*range(len(OPTIMIZERS)))]
-    size = 1000.0 if dtype == torch.float64 else 1.0  # there, a step of 1e-6 is finer than float32
+    # Far from 0, a step of 1e-6 is smaller than the precision of float32
+    size = 1000.0 if dtype == torch.float64 else 1.0
     options = options | {"lr": options["lr"] * size}
     weights, *grads = (
         [torch.randn(s, generator=draw.generator(), dtype=torch.float64).to(dtype) for s in shapes]

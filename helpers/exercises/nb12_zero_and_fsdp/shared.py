@@ -1,4 +1,4 @@
-"""What exercises of notebook 12 share: shares of flat tensors, and what to say of calls that do not fit."""
+"""Code for exercises of notebook 12: shares of flat tensors, and advice on calls that do not match."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ENDINGS: tuple[Failed | Stuck, ...] = (
     Stuck(ONE_LENGTH, ("different_shapes",)),
     Stuck(SAME_CALLS),
 )
-"""What to say of runs in which calls do not fit, whatever the exercise."""
+"""Advice for runs in which calls do not match, for all exercises."""
 
 
 def share(elements: int, ranks: int) -> int:
-    """Return how many elements the largest of that many equal shards has."""
+    """Return the number of elements of the largest shard if all shards are as equal as possible."""
     return -(-elements // ranks)
 
 
@@ -63,7 +63,7 @@ def draw_state(
     dtype: torch.dtype = torch.float64,
     always_bias: bool = True,
 ) -> dict[str, torch.Tensor]:
-    """Draw the parameters of a model; widths: columns that go in, and come out of each Linear."""
+    """Draw the parameters of a model. widths: the input's columns, then each Linear's output columns."""
     state, at = {}, 0
     for i, kind in enumerate(kinds):
         shapes: dict[str, tuple[int, ...]] = {}

@@ -75,7 +75,7 @@ def norm_of(tensors: Sequence[torch.Tensor], p: float) -> float:
 
 
 def clip_by(norm: float, most: float) -> float:
-    """Return the factor by which clip_grad_norm_ multiplies."""
+    """Return the factor by which clip_grad_norm_ multiplies the gradients."""
     return min(1.0, most / (norm + 1e-6))
 
 

@@ -71,7 +71,7 @@ class Block(nn.Module):
 
 
 class Stack(nn.Module):
-    """Blocks that a given function runs one after the other."""
+    """A sequence of blocks that is run by a given function."""
 
     def __init__(self, blocks: Sequence[nn.Module], run: Callable[..., Any], *options: Any) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Stack(nn.Module):
 
 
 class Checkpointed(NamedTuple):
-    """The blocks' weights and this rank's samples. most: sufficient bytes after forward."""
+    """The blocks' weights and this rank's samples. most: the bytes that suffice after forward."""
 
     weights: Sequence[tuple[torch.Tensor, ...]]
     x: torch.Tensor

@@ -39,7 +39,7 @@ def traffic_of(
     microbatches: int,
     wait: bool,
 ) -> tuple[int, int, int]:
-    """Return the bytes that fully_shard of torch 2.13 sends and retains."""
+    """Return the bytes that torch 2.13's fully_shard sends and retains."""
     n = sum(layers)
     again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
     return (

@@ -77,7 +77,7 @@ class StageMisused(RuntimeError):
 
 
 class WatchedStage:
-    """Runs a microbatch forward or backward; what it saves counts as held until the backward.
+    """Runs a microbatch forward or backward. The tensors that it saves count as retained until the backward.
 
     It has the same three methods as the class `Stage` of the notebook.
     """
@@ -92,7 +92,7 @@ class WatchedStage:
         microbatches: int,
         held: LiveTensorCounter,
     ) -> None:
-        """Store the data. mine: the first stage's microbatches, the last stage's targets, otherwise empty."""
+        """Store the data. mine: microbatches on the first stage, targets on the last, empty on others."""
         self._held, self._extra = held, 0
         self._rank, self._last, self._module = rank, world_size - 1, module
         self._mine, self._microbatches = mine, microbatches
@@ -112,7 +112,7 @@ class WatchedStage:
         )
 
     def _count_extra(self, grad: torch.Tensor | None) -> None:
-        """Count tensors of a message's size that neither the stage has saved nor this call is passed."""
+        """Count tensors of a message's size, except those that the stage has saved or this call receives."""
         size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
         owned += [t for saved in self._saved.values() for t in saved]
         owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
@@ -128,7 +128,7 @@ class WatchedStage:
         return torch.full_like(self._blank, float("nan"))
 
     def forward(self, i: int, x: torch.Tensor | None = None) -> torch.Tensor:
-        """Run microbatch i forward. x: what the previous stage sent, None on the first stage."""
+        """Run microbatch i forward. x: the tensor that the previous stage sent, None on the first stage."""
         self._is_new("F", i)
         if self._rank == 0 and x is not None:
             raise StageMisused("the first stage has its own inputs: call stage.forward(i) there.")
@@ -143,7 +143,7 @@ class WatchedStage:
         return y.detach()
 
     def backward(self, i: int, grad: torch.Tensor | None = None) -> torch.Tensor | None:
-        """Run microbatch i backward. grad: what the next stage sent, None on the last stage."""
+        """Run microbatch i backward. grad: the tensor that the next stage sent, None on the last stage."""
         self._is_new("B", i)
         if i not in self._saved:
             raise StageMisused(f"stage {self._rank} has not run microbatch {i} forward yet.")

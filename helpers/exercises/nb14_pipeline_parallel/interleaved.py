@@ -20,7 +20,7 @@ from helpers.views.values import short_value
 
 _ACTION = re.compile(r"(0|[1-9]\d*)[FB](0|[1-9]\d*)")
 BACKWARD = 2
-"""How many times as long as a forward a backward takes."""
+"""The duration of a backward, in forwards."""
 
 
 def case(draw: Draw) -> Case:
@@ -88,7 +88,7 @@ def own_problem(got: Sequence[str], rank: int, n: int, stages: int, microbatches
 
 
 def length_of(n: int, stages: int, microbatches: int) -> int:
-    """Return when the last action ends: each rank is idle for n - 1 forwards and backwards of one stage."""
+    """Return when the last action ends. Each rank is idle for n - 1 forwards and backwards of one stage."""
     return (1 + BACKWARD) * (stages * microbatches + n - 1)
 
 

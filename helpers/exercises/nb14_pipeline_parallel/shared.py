@@ -1,4 +1,4 @@
-"""What exercises of notebook 14 share: stages, what one process computes with them, rules of schedules."""
+"""Code for exercises of notebook 14: stages, the results of one process, and rules on schedules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Pipeline:
 
     @classmethod
     def of(cls, draw: Draw, microbatches: int, dtype: torch.dtype) -> Pipeline:
-        """Draw one in which tensors of one shape are sent between all stages."""
+        """Draw a pipeline in which tensors of one shape are sent between all stages."""
         n, width, rows = draw.ranks, draw.whole(2, 5), draw.whole(1, 3)
         kinds = ("Linear", "Tanh")
         states = [
@@ -70,11 +70,14 @@ class Pipeline:
 
 
 InOrder = Callable[[Sequence[str], int, int, int], Finding | None]
-"""From what a stage has done, its rank, the number of stages and of microbatches, to what is wrong."""
+"""A function of a stage's actions, its rank, and the numbers of stages and microbatches.
+
+It returns what is wrong.
+"""
 
 
 def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
-    """Draw the case of a schedule written by hand; few: the tensors that may wait next to its stage."""
+    """Draw the case of a schedule written by hand. few: tensors that a rank may keep outside its stage."""
     n, m, dtype = draw.ranks, draw.of(1, 2, 3, 4, 5, 9), draw.dtype(torch.float32, torch.float64)
     pipeline = Pipeline.of(draw, m, dtype)
     right, _ = pipeline.truth()
@@ -116,7 +119,7 @@ def neighbors(case: Case, rank: int) -> tuple[int, ...]:
 
 
 def messages(case: Case, rank: int) -> int:
-    """One activation onwards and one gradient back for each microbatch."""
+    """For each microbatch, a stage sends one activation to the next stage and one gradient back."""
     return int(case.facts["microbatches"]) * len(neighbors(case, rank))
 
 
@@ -125,7 +128,7 @@ _WORDS = {"F": ("activation", "forward"), "B": ("gradient", "backward")}
 
 @dataclass(frozen=True)
 class PassedOnAtOnce:
-    """What a stage has computed leaves before it computes again, and it waits for no more than it needs."""
+    """A stage sends each result before it computes again, and waits only for tensors that it needs."""
 
     text: str = "each activation and gradient is sent as soon as it is computed"
     forbids: bool = False
@@ -174,9 +177,10 @@ class PassedOnAtOnce:
 
 
 def _spans(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event, Event | None]]:
-    """Yield each span of a kind with the span that follows it, of whatever kind."""
+    """Yield each span of a kind with the span of any kind that follows it."""
     spans = [e for e in trace.of(rank) if e.op == "span" and e.call[:1] in _WORDS]
-    for span, following in zip(spans, [*spans[1:], None], strict=False):  # there may be none at all
+    # The stage may have recorded no spans at all
+    for span, following in zip(spans, [*spans[1:], None], strict=False):
         if span.call[:1] == kind:
             yield span, following
 
@@ -209,7 +213,7 @@ SCHEDULE: tuple[Any, ...] = (
 
 
 def somebody_waits(case: Case, run: Any) -> bool:
-    """Return whether a deadlock has a cause that is not a missing wait(), which its message would name."""
+    """Return whether a deadlock has a cause other than a missing wait(), which its message would name."""
     return bool(run.failure.diagnosis.kind != "never_waited")
 
 

@@ -1,4 +1,4 @@
-"""What exercises of notebook 15 share: layers and blocks to cut, rules and words."""
+"""Code for exercises of notebook 15: layers and blocks to cut, rules, and advice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEEN = {
     "block": "parallelize_module changes the model that it is given: pass it that one, and return it.",
     "memory": _PARTS_ONLY,
 }
-"""What to do about what a rank observed, by the names that `in_ranks.py` gives it."""
+"""Advice on what a rank observed, by the names that `in_ranks.py` uses for it."""
 _PAIR = {
     "CopyToRanks": "Your own CopyToRanks is not right yet: `check(ColumnParallelLinear)` says more.",
     "SumOverRanks": "Your own SumOverRanks is not right yet: `check(RowParallelLinear)` says more.",
@@ -58,7 +58,7 @@ ENDINGS: tuple[Any, ...] = (
         "A tensor that autograd still needs is changed in place. Work on a copy.",
     ),
 )
-"""What to say about runs that failed, in every exercise."""
+"""Advice for runs that failed, for all exercises."""
 
 
 def advice_on(name: str, got: Parts) -> str:
@@ -78,7 +78,7 @@ RIGHT = Reference(advice=advice_on, margin=1.0, ignore=("pair",))
 def draw_layer(
     draw: Draw, ins: int, outs: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor, bool]:
-    """Draw a layer's input, weight, bias, and the output's gradient; and whether the input has one."""
+    """Draw a layer's input, weight, bias, output gradient, and whether the input needs a gradient."""
     dtype, batch = draw.dtype(torch.float32, torch.float64), draw.shape(least=1)
     has_bias, trained = draw.of(True, True, False), draw.of(True, True, False)
     x, weight, shift, grad = (
@@ -89,7 +89,7 @@ def draw_layer(
 
 
 def label_of(x: torch.Tensor, weight: torch.Tensor, bias: Any, trained: bool) -> str:
-    """Return whether a case is that of a layer."""
+    """Return the label of a layer's case."""
     outs, ins = weight.shape
     label = f"{ins} to {outs} features, x of shape {tuple(x.shape)} and {x.dtype}"
     label += "" if bias is not None else ", no bias"
@@ -114,7 +114,7 @@ def cut_block(
     counts: Sequence[int],
     *more: Any,
 ) -> list[tuple[Any, ...]]:
-    """Cut a block's weights, all but the last by rows, the last by columns; return what each rank is given.
+    """Cut a block's last weight by columns and all others by rows; return the parts of each rank.
 
     counts: how many rows, or columns, each rank has.
     """

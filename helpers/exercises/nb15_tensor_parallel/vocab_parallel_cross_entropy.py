@@ -39,7 +39,7 @@ def case(draw: Draw) -> Case:
         KINDS[3]: 1000,
     }.get(kind, 0)
     target = torch.tensor([draw.whole(0, words - 1) for _ in range(tokens)])
-    # it is out of range for the rank with the first words
+    # this word is out of range for the rank with the first words
     target[draw.whole(0, tokens - 1)] = words - 1
     leaf = logits.double().clone().requires_grad_()
     loss = cross_entropy(leaf, target)
@@ -47,8 +47,8 @@ def case(draw: Draw) -> Case:
     assert leaf.grad is not None
     y, gradient = loss.detach().to(dtype), leaf.grad.to(dtype)
     seen = {"autograd": "", "outside": "", "logits": "", "output": y}
-    # `m`, `t` and the logarithm are added in any order. Each rounds relative to the size of a logit, and
-    # that absolute error of the sum is the relative error of its exp.
+    # `m`, `t` and the logarithm are added in any order. The rounding error of each is relative to the
+    # size of a logit. The absolute error of their sum is the relative error of its exp.
     high = float(logits.abs().max())
     size = {"output": max(1.0, high), "gradient of logits": (1 + high / 100) / tokens}
     right = [{**seen, "gradient of logits": gradient[:, s], "in place": ""} for s in own]

@@ -1,6 +1,7 @@
-"""What the ranks run around an answer of notebook 16: attention over stretches, forward and backward.
+"""Run answers of notebook 16 inside the ranks: attention over stretches, forward and backward.
 
-Each returns plain values by name. The spans "forward" and "backward" show which call belongs to which.
+Each function returns plain values by name. The spans "forward" and "backward" show which call belongs to
+which.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def run_merge(
 def run_pass_on(
     answer: Any, rank: int, world_size: int, x: torch.Tensor, grad: torch.Tensor
 ) -> dict[str, Any] | None:
-    """Pass a tensor on by the answer, a function of autograd; run backward if there is one."""
-    # what autograd hands to backward is seldom contiguous
+    """Call the answer, a function of autograd, to pass a tensor on; run backward if it has one."""
+    # autograd seldom passes contiguous gradients to backward
     other = grad.transpose(0, -1).contiguous().transpose(0, -1) if grad.dim() > 1 else grad
     return run_both_ways(lambda own: answer.apply(own), {"x": x}, {"output": other})
 

@@ -16,7 +16,10 @@ from helpers.exercises.nb16_context_parallel.in_ranks import run_packed
 from helpers.exercises.nb16_context_parallel.shared import draw_sequence, once_around, ring_facts
 
 ROOM = 8.0
-"""How many times the usual error: what is right was computed in float64, from all keys at once."""
+"""How many times the usual error is allowed.
+
+The right value was computed in float64, from all keys at once.
+"""
 
 
 def case(draw: Draw) -> Case:
@@ -30,7 +33,8 @@ def case(draw: Draw) -> Case:
     dense = whole.dense((document[:, None] == document) & causal)
     given, parts = [], []
     for rank in range(n):
-        number = position // torch.tensor(chunks)[document]  # of the chunk in its document
+        # The number of a token's chunk in its document
+        number = position // torch.tensor(chunks)[document]
         own = ((number == rank) | (number == 2 * n - 1 - rank)).nonzero()[:, 0]
         given.append((*whole.at(own), lengths))
         part = {name: x[:, :, own] for name, x in dense.items()}
@@ -43,7 +47,7 @@ def case(draw: Draw) -> Case:
         f"{tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
         given,
         right=ByName(parts, {name: ROOM * size for name, size in whole.scale().items()}),
-        # a document's number may go around, too
+        # the number of each token's document may be sent around the ring, too
         facts=ring_facts(n, whole.k.nbytes // n, 16 * sum(lengths) // n),
         telling=len(lengths) > 1,
     )

@@ -1,4 +1,4 @@
-"""What exercises of notebook 16 share: a whole sequence, from which each rank gets some tokens."""
+"""Code for exercises of notebook 16: a whole sequence, from which each rank gets some tokens."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Sequence(NamedTuple):
         return tuple(x[:, :, positions].contiguous() for x in self)
 
     def right(self) -> Reference:
-        """Return what judges a rank's part."""
+        """Return the judge of a rank's part."""
         return Reference(self.scale(), ignore=("result",))
 
     def scale(self) -> dict[str, float]:
-        """Return the size of each part; a gradient's error is that of the products that it sums."""
+        """Return the scale of each part. The error of a gradient is that of the products that it sums."""
         of_scores = largest(self.grad) * max(1.0, largest(self.v))
         return {
             "output": largest(self.v),
@@ -47,7 +47,7 @@ class Sequence(NamedTuple):
 
 
 def ring_facts(n: int, block: int, numbers: int) -> dict[str, int]:
-    """Return the bytes that a rank may send if k and v, of `block` bytes each, and `numbers` go around.
+    """Return the bytes that a rank may send to pass k and v, `block` bytes each, and `numbers` around.
 
     forward: once. all: once more in backward, with the gradients of k and v.
     """
@@ -56,7 +56,7 @@ def ring_facts(n: int, block: int, numbers: int) -> dict[str, int]:
 
 
 def once_around(trace: Trace, case: Case) -> str:
-    """Return which rank sends more in forward than keys, values and positions on one way around."""
+    """Return which rank sends more in forward than keys, values and positions once around the ring."""
     for rank in range(case.world_size):
         calls = calls_by_phase(trace, rank).get("forward", [])
         sent, most = sum(c.nbytes for c in calls if c.op == "send"), case.facts["forward"]

@@ -33,7 +33,7 @@ def case(draw: Draw) -> Case:
 
 
 def four_parts(trace: Trace, case: Case) -> str:
-    """Count the bytes of all calls of a phase: q, k and v may go in one."""
+    """Count the bytes of all calls of a phase, because q, k and v may be sent in one call."""
     for rank in range(case.world_size):
         for phase, calls in calls_by_phase(trace, rank).items():
             handed = sum(call.nbytes for call in calls)

@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
 
 
 def each_where_it_belongs(trace: Trace, case: Case) -> str:
-    """Return which rank passes more than its gradients, once, in the groups that they belong to."""
+    """Return which rank passes anything but its gradients, once, to the groups that they belong to."""
     for rank in range(case.world_size):
         line, everybody = case.facts["lines"][rank], list(range(case.world_size))
         calls = [e for e in trace.of(rank) if e.is_collective and len(e.group_ranks) > 1]

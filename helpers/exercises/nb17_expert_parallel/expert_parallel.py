@@ -17,7 +17,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import route_tokens
 
 FAR = 40.0
-"""How far below all others the logits of an expert lie that nobody chooses."""
+"""How far the logits of an expert that no token chooses are below all others."""
 
 
 def case(draw: Draw) -> Case:
@@ -59,7 +59,7 @@ def listed(numbers: Sequence[int]) -> str:
 
 
 def most_exchanged(case: Case, rank: int) -> int:
-    """Return the bytes that one exchange needs at most: own tokens, those of the expert, or the counts."""
+    """Return the most bytes that one exchange needs: own tokens, the expert's tokens, or the counts."""
     found: int = case.facts["bytes"][rank]
     return found
 

@@ -1,6 +1,7 @@
-"""What the ranks run around an answer of notebook 17: tokens and their experts, losses and gradients of them.
+"""Run answers of notebook 17 inside the ranks: send tokens to experts, compute losses and gradients.
 
-Each returns plain values by name. A text describes what no value shows; "" is right.
+Each function returns plain values by name. A text describes a problem that no value shows; "" means
+none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Expert(nn.Module):
         self.weight = nn.Parameter(weight.clone())
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(self.weight @ tokens.T).T  # rows that do not lie one after the other
+        return torch.tanh(self.weight @ tokens.T).T  # make rows that are not contiguous
 
 
 def route_tokens(

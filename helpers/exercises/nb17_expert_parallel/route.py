@@ -16,7 +16,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import run_routing
 
 APART = 1e-3
-"""How far two sums of score and bias in a row lie apart at least: rounding must not choose the expert."""
+"""The smallest difference between sums of score and bias in a row. Rounding must not choose the expert."""
 
 
 def case(draw: Draw) -> Case:
@@ -44,7 +44,7 @@ def case(draw: Draw) -> Case:
 
 
 def _closest(sums: torch.Tensor) -> float:
-    """Return the smallest distance of two numbers of a row."""
+    """Return the smallest difference of two numbers in a row."""
     return float(sums.sort(1).values.diff(dim=1).min())
 
 

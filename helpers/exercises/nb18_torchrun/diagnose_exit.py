@@ -59,7 +59,7 @@ def case(draw: Draw) -> Case:
     else:
         kinds = {"dotted": DOTTED, "chatty": CHATTY, "no error": NO_ERRORS}.get(kind, PLAIN)
         right, program = draw.of(*kinds.items())
-    if kind == "on the way":  # on the way to the exception that ends the program
+    if kind == "on the way":  # these exceptions come before the one that ends the program
         first, before = draw.rng.choice([pair for pair in PLAIN.items() if pair[0] != right])
         program = f"try:\n{indent(before, '    ')}\nexcept {first}:\n{indent(program, '    ')}"
 

@@ -153,7 +153,7 @@ def failing(
     planted = str(ERRORS[kind](text))
     for r, error in enumerate(found["errors"]):
         if error is not None and r in bad and (error["kind"], error["message"]) == (kind, planted):
-            found["errors"][r] = None  # this error is planted
+            found["errors"][r] = None  # the check itself raised this error
     values = [
         {
             "calls of main": len(list(script.parent.glob(f"called-{r}-*"))),
@@ -174,7 +174,8 @@ def run_main(
 ) -> None:
     """Pass the answer a main function that raises on the ranks in `bad`."""
     rank, folder = int(os.environ["RANK"]), Path(sys.argv[0]).parent
-    own = folder / str(rank)  # other files that the answer writes end up here
+    # Relative paths of other files that the answer writes lead to this folder
+    own = folder / str(rank)
     own.mkdir(exist_ok=True)
     os.chdir(own)
     tempfile.tempdir = str(own)
@@ -193,7 +194,10 @@ def run_main(
 
 
 def _went_on(folder: Path, rank: int) -> str:
-    """Return "" or that main's exception never left the answer. Only a file shows this after `os._exit`."""
+    """Return "", or say that main's exception never left the answer.
+
+    After `os._exit` only a file shows this.
+    """
     return "" if (folder / f"raised-{rank}").exists() else "it never left your function"
 
 
@@ -235,7 +239,7 @@ def run_and_ask(
     program: str,
     patience: float,
 ) -> dict[str, Any]:
-    """Run a program until it ends or times out; return the answer's name for it, and the arguments."""
+    """Run a program until it ends or times out; return the answer's diagnosis, and the answer's arguments."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a crash must leave no core file behind
     process = subprocess.Popen(

@@ -86,7 +86,8 @@ def of_meaning(
         "master_port": (str(port), f"both must name {port}"),
     }
     for name, (right, why) in wanted.items():
-        if str(found[name]) not in {right, f"{right}:{right}"}:  # 2:2 means from 2 to 2 nodes
+        # "2:2" means a minimum of 2 and a maximum of 2 nodes
+        if str(found[name]) not in {right, f"{right}:{right}"}:
             return f"says --{name.replace('_', '-')}={found[name]}; {why}."
     if found["training_script"] != script:
         return (

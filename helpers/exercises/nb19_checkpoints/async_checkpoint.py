@@ -114,13 +114,14 @@ def case(draw: Draw) -> Case:
         more = len(whole) + (plan == "older removed") - len(before["found"]["whole"]) - made
         if more > 0:
             was = f"the newest whole checkpoint was made after {newest + every} steps"
-        elif more < 0:  # others were removed, and it is not known which
+        elif more < 0:  # other checkpoints were removed, and it is not known which
             was = f"the newest whole checkpoint was made after {newest} or {newest + every} steps"
         elif newest:
             was = f"the newest whole checkpoint was made after {newest} steps"
         else:
             was = "no checkpoint was whole"
-        # it was removed or overwritten: no checkpoint is whole, or the one that this attempt found is not
+        # the checkpoint was removed or overwritten: no checkpoint is whole, or the one that this attempt
+        # found is not
         lost = not whole or (not made and before["found"]["whole"][-1] not in whole)
         texts = list(range(every, newest + 1, every))[-len(whole) :]
         seen: tuple[str, ...] = ()
@@ -168,7 +169,10 @@ def case(draw: Draw) -> Case:
 
 
 def observed(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a failed run shows. If a checkpoint is not whole, `dcp.load` misses its `.metadata`."""
+    """Yield what a failed run shows.
+
+    If a checkpoint is not whole, `dcp.load` does not find its `.metadata`.
+    """
     for name in observe(case, run):
         if name != "half a file loaded" or ".metadata" in str(run.failure):
             yield name

@@ -125,7 +125,7 @@ def curve(
 ) -> list[float]:
     """Simulate the training in one process. After each step in `resumed`, a part of its state is lost.
 
-    shifts: the number that each step was given, 0 if no rank asked for it.
+    shifts: the number that the monitor passed to each step, or 0 if no rank asked for it.
     """
     training = Training(seed, n)
     losses = []

@@ -55,7 +55,7 @@ def case(draw: Draw) -> Case:
         share = sum(part.numel() for part in own[rank].values())
         read = got["elements read"]
         if type(read) is not int or read < share:
-            # its share is right, so it has read that much
+            # the rank's share is right, so it has read at least that much
             return Finding(f"it says that {read} elements were read; its share has {share}")
         if read > share:
             what = f"{read} elements are read from the checkpoint; this rank's shares have {share}"

@@ -53,7 +53,7 @@ def case(draw: Draw) -> Case:
     for _ in sizes[1:]:
         deaths.append(Plan(start + every * draw.whole(1, 2) + draw.whole(0, every - 2)))
         start = (deaths[-1].step + 1) // every * every
-    if event:  # the last kill comes in a save, and after three of them if there are fewer events
+    if event:  # the last kill comes in a save, or after three saves if there are fewer events
         deaths[-1] = Plan(deaths[-1].step + 2 * every, event)
     steps = deaths[-1].step + draw.whole(2, 5) + 1
     seed = draw.whole(0, 999)
@@ -104,7 +104,7 @@ def case(draw: Draw) -> Case:
         return [*got["numbers"], *[0.0] * samples][:samples]
 
     def shares(rows: list[int], own: list[int], size: int) -> tuple[str, ...]:
-        """Return what is wrong with how the ranks share a batch."""
+        """Return what is wrong with the ranks' shares of a batch."""
         if set(rows) < set(own) and len(own) - len(rows) == len(own) % size:
             return ("the remainder of a batch is left out",)
         if len(rows) == batch > len(own):

@@ -25,7 +25,7 @@ def evidence(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding | None:
             if list(ends) != [victim] and not not_so_far:
                 what = f"rank {victim} was to be killed in attempt {k + 1}, and was not"
                 return Finding(what, seen=NOT_KILLED)
-        # for each file, the kernel sees two closings by `torch.save`
+        # the kernel sees two closings of each file by `torch.save`
         if files["closed"] > 2 * one["opened"]:
             what = (
                 f"in attempt {k + 1} files were changed more often than the check could interrupt"
@@ -69,8 +69,8 @@ def resumed_at(
 ) -> Finding | None:
     """Return a finding if an attempt resumed at a step that no whole checkpoint explains.
 
-    before: the attempt before this `one`. newest: the numbers of steps that the newest whole checkpoint may
-    have. first: the step at which it resumed.
+    one: the attempt. before: the previous attempt. newest: the numbers of steps that the newest whole
+    checkpoint may have. first: the step at which it resumed.
     """
     done = before["died"][0] if "died" in before else 0
     if done % every:
@@ -78,7 +78,7 @@ def resumed_at(
     if first in newest:
         return None
     made = newest[0]
-    # after a kill in a save, an earlier checkpoint is known to exist; otherwise one should exist
+    # after a kill in a save, an earlier checkpoint certainly exists; otherwise one should exist
     due = "the newest whole checkpoint was made" if "died" in before else "a checkpoint was due"
     was = f"{due} after {plural(made, 'step')}" if made else "no checkpoint had been made before"
     found, gone = one["found"], set(before["found"]["whole"]) - set(one["found"]["whole"])
@@ -111,7 +111,7 @@ def observe(case: Case, run: Run) -> Iterator[str]:
     error = failure.error if isinstance(failure, RankFailed) else None
     if error and error.kind == "OSError" and "cross-device" in error.message:
         yield "file moved from another disk"
-    # a rank whose process died leaves no error with a line
+    # if a rank's process died, its error names no line
     at_load = isinstance(failure, RankDied) or (
         error is not None and any(re.search(r"load\(", at.source) for at in error.frames[-1:])
     )

@@ -29,7 +29,7 @@ LEADERS_DIE = {2: 2, 5: 3}
 """World size -> the write before which replica 0, which asks first, is killed. If an answer lets the first
 or the smallest replica decide, this is the write of the decision."""
 PATIENCE = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
-"""Patience in seconds. For "alone", three times this must exceed any delay on a busy machine."""
+"""Patience in seconds. For "alone", three times the patience must exceed any delay on a busy machine."""
 OLD = "an earlier round's question"
 UNEXPECTED_ONES = ("early", "unexpected", "others than expected")
 """The kinds of round in which the odd replica is not in `expected`."""
@@ -54,8 +54,8 @@ def case(draw: Draw) -> Case:
         expected = [r for r in range(n) if r != odd or kind not in UNEXPECTED_ONES]
         killed = number == len(kinds) - 1 and dies[0] >= 0
         waits = killed or any(roles[r] in ("absent", "late") for r in expected)
-        # each round's steps exceed those of the previous round, except for a replica that has nothing, and
-        # if the step between the first two rounds has failed
+        # each round's steps exceed those of the previous round, except for a replica without steps, and
+        # except if the step between the first two rounds failed
         steps = [-1 if r == "behind" else 100 * number + draw.whole(0, 99) for r in roles]
         if number == 1:
             steps = [max(rounds[0]["steps"])] * n
@@ -107,7 +107,7 @@ def case(draw: Draw) -> Case:
 
 
 def roles_of(kind: str, n: int, odd: int, another: int) -> list[str]:
-    """Return what each replica does in a round of this kind: the odd one, a second one, and the others."""
+    """Return the role of each replica in a round of this kind. `odd` and `another` may have special roles."""
     others = [r for r in range(n) if r != odd]
     changed = {
         "all": {},
@@ -129,7 +129,7 @@ IN_TIME = ("on time", "early", "impatient", "second", "behind")
 
 
 def describe(number: int, now: Any) -> str:
-    """Describe which replicas come in a round, and when."""
+    """Describe which replicas ask in a round, and when."""
     odd = []
     for r, role in enumerate(now["roles"]):
         strange = r not in now["expected"]
@@ -216,12 +216,12 @@ def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding 
     roles, patience = now["roles"], now["patience"]
     on_time = [r for r in asked if roles[r] not in ("late", "straggler")]
     if {"meanwhile", "behind"} & set(roles) or not on_time:
-        return None  # the one that was on time was killed later, and reports nothing
+        return None  # the replica that was on time was killed later, and reports nothing
     begun = max(asked[r][1] for r in on_time)
     first_begun = min(asked[r][1] for r in on_time)
     ended = max(asked[r][2] for r in on_time)
     missing = any(roles[r] in ("absent", "late") for r in now["expected"])
-    # in "one by one", the time counts from the first one, which may have been killed
+    # in "one by one", time is measured from the first replica, which may have been killed
     first_is_known = any(roles[r] == "on time" for r in asked) or "second" not in roles
     decided_s = min(asked[r][2] for r in on_time) - first_begun
     if missing and first_is_known and decided_s < 0.9 * patience:

@@ -37,7 +37,7 @@ CLOSE = 1e-5
 PATIENCE_S = 0.4
 NOT_KILLED = ("the check cannot kill it",)
 GONE = ("DistStoreError", "DistBackendError", "DistNetworkError")
-"""What torch raises if a member has exited, in addition to the errors that follow from a peer's exit."""
+"""Errors that torch raises if a member has exited, in addition to those that mention a peer's exit."""
 
 
 def case(draw: Draw) -> Case:
@@ -48,7 +48,7 @@ def case(draw: Draw) -> Case:
             ("killed in", 0.0), ("killed after", 0.0), ("steps alone", 1.5), ("stalls", 3.0)
         )
         at = steps - 1 if what == "killed after" else at
-    elif n > 3:  # only the neighbors of a dead one notice it at once
+    elif n > 3:  # only the neighbors of a dead rank notice at once that it died
         what = "killed before"
     else:
         what, at, stall, hold = draw.of(
@@ -56,7 +56,8 @@ def case(draw: Draw) -> Case:
             ("killed before", 0, 0.0, 0.0),
             ("killed joining", 0, 0.0, 0.0),
             ("stalls", at, 1.5, 0.0),
-            ("stalls", at, 2.5, 2.5),  # it asks for the next round alone, and has no steps there
+            # It asks for the next round alone, so it makes no steps in that round
+            ("stalls", at, 2.5, 2.5),
             ("steps alone", at, 0.0, 0.0),
             ("steps alone", steps - 1, 0.0, 0.0),
         )
@@ -94,7 +95,7 @@ def case(draw: Draw) -> Case:
                 if members.setdefault(k, who) != who:
                     other = next(o for o in logs if logs[o].get(k) == members[k])
                     what = f"replica {other} trained step {k} with {members[k]}, replica {r} with {who}"
-                    # it trained the last step before the others did, and is not in their round
+                    # this replica trained the last step before the others did, and is not in their round
                     left = k == steps - 1 and event["what"] == "steps alone" and not stall
                     return Finding(what, seen=("left when done" if left else "stale dict",))
         if sorted(members) != list(range(steps)):
@@ -110,7 +111,7 @@ def case(draw: Draw) -> Case:
 
     def when_killed(members: dict[int, list[int]]) -> Finding | None:
         """Return a finding if the replica's steps do not fit the moment of its kill."""
-        # in these two, the others already have its gradients of this step
+        # in these two cases, the others already have its gradients of this step
         from_step = at + (what in ("killed in", "killed after"))
         for r in gone:
             for k in range(at):

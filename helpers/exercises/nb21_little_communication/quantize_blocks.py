@@ -14,7 +14,7 @@ import torch
 from helpers.checks.author import *
 
 ROUNDING = 1.0 + 1e-4
-"""Tolerance, as a factor of half a step, for float32."""
+"""Tolerance for the rounding of float32, as a factor of half a step."""
 CODES = (
     "codes is torch.int8 of shape (blocks, {block}); scales is torch.float32, one for each block."
 )

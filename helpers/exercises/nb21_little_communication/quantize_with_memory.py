@@ -22,7 +22,7 @@ def case(draw: Draw) -> Case:
     steps = draw.whole(2, 5)
     xs = [torch.randn(count * block, generator=draw.generator()) for _ in range(steps)]
     if draw.of(True, True, False):
-        for x in xs:  # next to a large number, the small ones round to nothing
+        for x in xs:  # next to a large number, small numbers are rounded to 0
             x[::block] = 200.0 + x[::block]
     return Case(
         f"{steps} calls, {count * block} numbers in blocks of {block}",
@@ -34,7 +34,7 @@ def case(draw: Draw) -> Case:
 
 
 def judge_of(xs: list[torch.Tensor], block: int) -> Any:
-    """Return the judge of all calls. It judges each call by the memory before it."""
+    """Return the judge of all calls. It judges each call by the memory that the call received."""
 
     def judge(got: Any, rank: int) -> Finding | None:
         if not isinstance(got, list) or len(got) != len(xs):

@@ -59,7 +59,7 @@ def of_options(text: str, spec: Mapping[str, Any]) -> str:
 
 
 def sbatch_options(text: str) -> tuple[dict[str, str], str]:
-    """Return a script's options by their long names, and the first line with options that comes too late."""
+    """Return a script's options by their long names, and its first line of options that is too late."""
     options: dict[str, str] = {}
     commands = False
     for line in text.splitlines():
@@ -91,7 +91,7 @@ def _by_long_name(words: Sequence[str]) -> dict[str, str]:
 
 
 def seconds_of(text: str) -> int | None:
-    """Return the seconds of a time: minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s. None: it is not a time."""
+    """Return the seconds of a time (minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s), or None for other texts."""
     if not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}", text):
         return None
     days, dash, rest = text.rpartition("-")
@@ -149,8 +149,11 @@ def of_the_start(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int,
 
 
 def _cpus_of(steps: Sequence[Sequence[str]], text: str, spec: Mapping[str, Any]) -> str:
-    """Return what is wrong with the CPUs of what srun starts. A step: a variable's value, srun's options."""
-    if "cpus-per-gpu" in sbatch_options(text)[0]:  # srun takes this option over from the job
+    """Return what is wrong with the CPUs of the processes that srun starts.
+
+    A step is a variable's value and srun's options.
+    """
+    if "cpus-per-gpu" in sbatch_options(text)[0]:  # srun inherits this option from the job
         return ""
     wanted = str(CPUS_PER_GPU * spec["gpus_per_node"])
     for _, variable, *words in steps:

@@ -31,7 +31,7 @@ from helpers.exercises.nb23_capstone.in_ranks import (
 LR, MOMENTUM, PARITY = 0.1, 0.9, 1e-6
 NO_CLIP = 1e6
 Batches = list[list[list[int]]]
-"""For each rank and each of its microbatches in an epoch: the samples."""
+"""The samples of each microbatch of each rank in an epoch."""
 ONE_STEP = (
     "A step must do what one process does with the whole batch: take the mean of the losses of all "
     "microbatches of all ranks (notebook 08), clip the gradient once, after the last backward, and clear it "
@@ -112,7 +112,7 @@ class Script:
             yield Finding(f"the weights in the checkpoint {far}", SAVES)
 
     def samples(self, values: list[Any]) -> Iterator[Finding]:
-        """Yield the ranks whose microbatches are not those of their samplers."""
+        """Yield a message for each rank whose microbatches are not those of its sampler."""
         for epoch in range(self.epochs):
             for rank, share in enumerate(self.batches(epoch)):
                 count, learned = len(share), values[rank]["batches"]

@@ -201,7 +201,8 @@ def _loaded(path: Path, seed: int) -> torch.Tensor | str:
     model = classifier_with_dropout(seed)
     try:
         model.load_state_dict(torch.load(path))
-    except Exception as error:  # whatever is wrong with the file, the learner reads the error
-        said = " ".join(str(error).split())  # the names that do not fit are on separate lines
+    except Exception as error:  # show the learner any error that the file causes
+        # Torch lists the names that do not match on separate lines
+        said = " ".join(str(error).split())
         return f"{type(error).__name__}: {said[:240]}"
     return weights(model)

@@ -83,7 +83,7 @@ def best_of(task: Task) -> Mesh | None:
 
 
 def problem(task: Task, got: Any) -> Finding | None:
-    """Return what is wrong first with: the form, the conditions, the bytes, the seconds, the choice."""
+    """Return the first problem, in the order form, conditions, bytes, seconds, choice."""
     best, room = best_of(task), task.cluster["memory"]
     if got is None:
         if best is None:
@@ -124,7 +124,7 @@ def problem(task: Task, got: Any) -> Finding | None:
 
 
 def form(got: Any) -> str:
-    """Return what is not of the form ((dp, tp, pp), seconds, nbytes)."""
+    """Return how a value differs from the form ((dp, tp, pp), seconds, nbytes), or ""."""
     if not isinstance(got, (tuple, list)) or len(got) != 3:
         return "what comes back is not three things"
     mesh, *numbers = got

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 def line_of(shape: Sequence[int], dim: int, rank: int) -> tuple[int, list[int]]:
-    """Return a rank's coordinate along a dimension, and the ranks that differ from it only there.
+    """Return a rank's coordinate along a dimension, and the ranks whose coordinates differ only there.
 
     The last dimension is the innermost, as in torch.
     """
@@ -26,7 +26,7 @@ Mesh = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Task:
-    """A run to plan, with the names of the notebook's text; its formulas are sums of named terms."""
+    """A run to plan, with the names of the notebook's text. The formulas below are sums of named terms."""
 
     model: Mapping[str, int]
     cluster: Mapping[str, int]

@@ -20,7 +20,7 @@ from helpers.exercises.nb23_capstone.in_ranks import Training, train_on_a_mesh
 from helpers.exercises.nb23_capstone.shared import line_of
 
 Pair = tuple[torch.Tensor, torch.Tensor]
-"""The weight of `up` and that of `down`: whole, or one rank's parts."""
+"""The weights of `up` and `down`, either whole or one rank's parts."""
 TP = {1: (1,), 2: (1, 2), 4: (2, 2, 2, 1, 4), 6: (2, 3), 8: (2, 4)}
 
 

@@ -107,21 +107,21 @@ def nobody_left() -> Iterator[None]:
         time.sleep(0.02)
 
 
-def test_attacks_that_are_tried_often_exist() -> None:
+def test_the_attacks_of_every_run_exist() -> None:
     groups = values.VALUES, wire.WIRE, processes.ENDINGS, processes.REMAINS
     names = {a.name for group in (*groups, processes.FLOODS, processes.BOMBS) for a in group}
     assert names >= OFTEN
 
 
 @often(values.VALUES)
-def test_lies_about_values_give_no_points(
+def test_false_values_give_no_points(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
 
 
 @often(wire.WIRE)
-def test_forged_frames_cost_their_own_exercise(
+def test_forged_frames_cost_only_their_own_exercise(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
@@ -133,7 +133,7 @@ def test_a_flood_of_events_costs_its_own_exercise(lenient: Grader, tmp_path: Pat
 
 
 @often(processes.ENDINGS)
-def test_an_answer_that_ends_ends_alone(
+def test_an_answer_that_ends_processes_ends_only_its_own(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
@@ -149,7 +149,7 @@ def test_nothing_is_left_for_the_next_exercise(
 
 @pytest.mark.usefixtures("enclosed")
 @often(processes.FLOODS)
-def test_excess_is_reported_separately(
+def test_exceeding_a_limit_costs_only_its_own_exercise(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
@@ -218,13 +218,13 @@ def sandboxed(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
-def test_what_is_not_theirs_is_not_read(
+def test_answers_cannot_read_other_files(
     sandboxed: Grader, tmp_path: Path, around: dict[str, str]
 ) -> None:
     contained(sandboxed, tmp_path / "handed-in", filled(files.READING, around))
 
 
-def test_what_is_not_theirs_is_not_written(
+def test_answers_cannot_write_other_files(
     sandboxed: Grader, tmp_path: Path, around: dict[str, str]
 ) -> None:
     before = state_of(Path(around["out"])), state_of(tmp_path / "class")
@@ -232,12 +232,14 @@ def test_what_is_not_theirs_is_not_written(
     assert (state_of(Path(around["out"])), state_of(tmp_path / "class")) == before
 
 
-def test_the_kernel_is_asked_for_nothing_odd(sandboxed: Grader, tmp_path: Path) -> None:
+def test_refuses_unusual_system_calls(sandboxed: Grader, tmp_path: Path) -> None:
     contained(sandboxed, tmp_path, filled(files.KERNEL, {}))
 
 
 @pytest.mark.soak
-def test_these_attacks_are_real(plan: Plan, tmp_path: Path, around: dict[str, str]) -> None:
+def test_reading_attacks_succeed_without_a_sandbox(
+    plan: Plan, tmp_path: Path, around: dict[str, str]
+) -> None:
     """Without a sandbox those that do no harm go through: it is the sandbox that stops them."""
     attacks = [each for each in filled(files.READING, around) if each.bare]
     records = hand_in(grader_of(replace(plan, level="none")), tmp_path / "handed-in", attacks)
@@ -344,7 +346,7 @@ def test_a_submission_of_many_attacks_loses_only_what_they_cost(
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
-def test_what_is_stopped_costs_its_own_exercise(sandboxed: Grader, tmp_path: Path) -> None:
+def test_a_stopped_answer_costs_only_its_own_exercise(sandboxed: Grader, tmp_path: Path) -> None:
     """A rank, its peers, the server: each ends at a deadline; who comes after it has all points."""
     right = next(s.source for s in all_samples() if s.right and s.exercise == "global_argmax")
     # ranks are ended in the same way at each level; the server is within reach at the weaker one

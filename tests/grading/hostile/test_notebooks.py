@@ -46,14 +46,16 @@ def test_an_answer_among_hostile_cells_is_found(lenient: Grader, tmp_path: Path)
     "what",
     ["half a surrogate", pytest.param("thousands of shell lines", marks=pytest.mark.soak)],
 )
-def test_it_is_graded_too(lenient: Grader, tmp_path: Path, what: str) -> None:
+def test_a_damaged_but_readable_notebook_is_graded(
+    lenient: Grader, tmp_path: Path, what: str
+) -> None:
     path = tmp_path / NAME
     path.write_bytes(READABLE[what]())
     assert graded(lenient, path).points == 10
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "device"])
-def test_what_is_no_file_is_not_opened(lenient: Grader, tmp_path: Path, kind: str) -> None:
+def test_opens_only_regular_files(lenient: Grader, tmp_path: Path, kind: str) -> None:
     path = tmp_path / NAME
     if kind == "link":
         path.symlink_to(write_notebook(tmp_path / "x.ipynb", RIGHT))

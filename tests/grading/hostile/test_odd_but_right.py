@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_it_has_all_its_points(lenient: Grader, folder: Path, what: str) -> None:
+def test_an_odd_but_right_answer_has_all_points(lenient: Grader, folder: Path, what: str) -> None:
     record = graded(lenient, folder / what.replace(" ", "-"), *ODD[what], notebook=NOTEBOOK)
     exercise = next(each for each in record.exercises if each.name == "ping_pong")
     assert (exercise.outcome, exercise.points) == ("passed", 10.0), exercise

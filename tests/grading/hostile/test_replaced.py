@@ -221,7 +221,7 @@ RUN_BACKWARD = {
 
 
 @pytest.mark.parametrize(("lines", "grads"), each_of(RUN_BACKWARD))
-def test_no_backward_tells_which_parameters_are_used(
+def test_an_answer_cannot_find_used_parameters_by_running_backward(
     sandbox: Sandbox, lines: str, grads: str
 ) -> None:
     record = tried(sandbox, "find_unused", BACKWARD.format(lines=lines, grads=grads))

@@ -33,7 +33,7 @@ def grades(
     return Grades(grades_of(course_of(records, "", (), policy, overrides)))
 
 
-def test_nothing_moved() -> None:
+def test_reports_no_change_if_grades_are_equal() -> None:
     before = grades(ADA, BOB).grades
     assert not list(changes_between(before, before, "now"))
     later = grades(replace(ADA, versions={"course": "2"}), BOB, record("Cleo", exercise())).grades
@@ -61,19 +61,19 @@ def _with(outcome: str, **given: object) -> Record:
         ),
     ],
 )
-def test_the_reason_is_given(now: Grades, why: str) -> None:
+def test_gives_the_reason_for_each_change(now: Grades, why: str) -> None:
     (change,) = changes_between(grades(ADA, BOB).grades, now.grades, "now")
     assert change.learner == "Ada" and change.before == 4.0 and why in change.why
 
 
-def test_another_weight_moves_everybody() -> None:
+def test_a_changed_weight_changes_all_grades() -> None:
     heavier = grades(ADA, BOB, policy=Policy(weight={"ping_pong": 20.0}))
     moved = list(changes_between(grades(ADA, BOB).grades, heavier.grades, "now"))
     assert [(x.learner, x.before, x.after) for x in moved] == [("Ada", 4, 8), ("Bob", 10, 20)]
     assert {x.why for x in moved} == {"its weight was 10, and is 20"}
 
 
-def test_the_file_is_read_again_and_a_damaged_one_counts_as_none(tmp_path: Path) -> None:
+def test_reads_back_the_file_and_ignores_a_damaged_one(tmp_path: Path) -> None:
     moved = tuple(changes_between(grades(ADA).grades, grades(_with("passed")).grades, "now"))
     kept = Grades(grades(ADA, record("\ud800", exercise())).grades, moved)
     (tmp_path / FILE).write_bytes(as_json(kept))
@@ -84,7 +84,7 @@ def test_the_file_is_read_again_and_a_damaged_one_counts_as_none(tmp_path: Path)
     assert read_grades(tmp_path / "nowhere") == Grades()
 
 
-def test_the_class_page_and_the_table_say_so() -> None:
+def test_shows_changes_on_the_class_page_and_in_the_table() -> None:
     moved = tuple(changes_between(grades(ADA).grades, grades(_with("passed")).grades, "now"))
     page = Page(class_page(course_of([ADA], "", (), EQUAL), changes=moved)).text
     assert "Grades that moved" in page and "it was tried again: wrong before, passed now" in page

@@ -61,7 +61,7 @@ def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["wrong", "passed", "not attempted", "deadlocked"])
-def test_every_page_and_gradebook_says_so(outcome: str) -> None:
+def test_shows_an_override_on_every_page_and_in_the_gradebook(outcome: str) -> None:
     given = course(record("Ada", exercise("ping_pong", outcome), exercise("token_ring", "wrong")))
     (standing,) = given.standings
     assert standing.exercises[0].points == 7.5 and standing.exercises[0].outcome == outcome
@@ -71,7 +71,7 @@ def test_every_page_and_gradebook_says_so(outcome: str) -> None:
     assert said in gradebook(given).decode("utf-8-sig")
 
 
-def test_where_grading_failed_or_nothing_was_handed_in_the_points_count() -> None:
+def test_an_override_counts_if_grading_failed_or_nothing_was_handed_in() -> None:
     alone = record("Bob", exercise("ping_pong"))
     for records in ([fault_of_ada()], [unreadable_of_ada(), alone], [other_of_ada(), alone]):
         given = course(*records)

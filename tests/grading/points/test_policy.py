@@ -64,7 +64,7 @@ def test_an_exercise_is_worth_its_minutes_and_its_difficulty() -> None:
 @pytest.mark.parametrize(
     ("further", "more"), [("bonus", True), ("counts", False), ("ignored", False)]
 )
-def test_what_is_beyond_the_core_is_a_bonus_counts_or_is_ignored(further: str, more: bool) -> None:
+def test_further_exercises_are_a_bonus_count_or_are_ignored(further: str, more: bool) -> None:
     policy = Policy(further=further)  # type: ignore[arg-type]
     standing = standing_of([ada("06_deadlocks")], policy)
     assert (standing.points > standing.out_of) is more and standing.share == 1.0
@@ -133,7 +133,7 @@ def test_days_are_those_of_the_calendar(
 
 
 @pytest.mark.parametrize("handed_in", ["2026-03-28T23:59:59.4", "2026-03-30T00:30:00"])
-def test_a_day_with_23_hours_and_a_fraction_of_the_last_second(
+def test_counts_days_of_23_hours_and_fractions_of_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_in: str
 ) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
@@ -149,7 +149,7 @@ def test_a_day_with_23_hours_and_a_fraction_of_the_last_second(
         time.tzset()
 
 
-def test_extensions_are_found_by_whatever_stands_for_a_learner(tmp_path: Path) -> None:
+def test_finds_extensions_by_any_identifier_of_a_learner(tmp_path: Path) -> None:
     path = write(tmp_path, "[late.extensions]\nada42 = 3\n")
     assert read_policy(path, {"ada42": "Ada"}).late.extensions == {"Ada": 3}
 
@@ -165,7 +165,7 @@ def test_the_notebook_with_the_smallest_share_is_dropped_and_one_always_stays() 
     assert standing_of(records, Policy(drop_lowest=9)).out_of > 0
 
 
-def test_of_two_copies_the_one_counts_that_gives_more_in_the_end() -> None:
+def test_counts_the_copy_that_gives_more_points_in_the_end() -> None:
     good, better = ada("02_blocking_p2p", "wrong"), ada("02_blocking_p2p")
     copies = [good, record("Ada", *better.exercises, file="late.ipynb")]
     policy = Policy(deadlines={"02_blocking_p2p": datetime.fromtimestamp(DUE)})

@@ -62,7 +62,7 @@ def test_hostile_records_give_xml_of_the_same_shape(name: str) -> None:
 COMMAND = re.compile(r"::(error|warning) file=([^,:]*),line=1,title=([^,:]*)::([^\r\n]*)")
 
 
-def test_annotations_of_what_did_not_pass() -> None:
+def test_annotates_each_exercise_that_did_not_pass() -> None:
     lines = list(github_annotations(CLASS, "submissions/"))
     found = [COMMAND.fullmatch(line) for line in lines]
     assert all(found) and len(lines) == 4

@@ -39,7 +39,7 @@ def test_a_torch_that_was_never_tested_is_named() -> None:
         assert ("verdicts may be wrong" in text) == (torch == "2.14.1")
 
 
-def test_hardest_first_with_share_passed_and_median() -> None:
+def test_lists_exercises_hardest_first_with_share_and_median() -> None:
     records = [
         record("Ada", exercise("ping_pong"), exercise("token_ring", "wrong")),
         record("Bob", exercise("ping_pong"), exercise("token_ring", "not attempted")),
@@ -76,7 +76,7 @@ def test_mistakes_that_differ_in_numbers_are_one() -> None:
     assert normalized("Rank 1 waits") != normalized("Rank 1 sends")
 
 
-def test_a_group_is_one_known_mistake_and_not_one_sentence_of_advice() -> None:
+def test_groups_answers_by_known_mistake_not_by_advice() -> None:
     known = known_mistakes(exercises()["broadcast_from"])[0]
     filled = [known.words.replace("{src}", str(rank)) for rank in (1, 5)]
     explained = [
@@ -101,13 +101,13 @@ def test_a_group_is_one_known_mistake_and_not_one_sentence_of_advice() -> None:
     ]
 
 
-def test_a_hidden_case_is_not_shown_here_either() -> None:
+def test_the_class_page_shows_no_hidden_case() -> None:
     text = text_of(record("Ada", exercise(outcome="wrong", cases=(case(), hidden_case()))))
     assert "271828" in SECRET_INPUT and "271828" not in text
     assert "a hidden one does not" in text
 
 
-def test_who_is_stuck_and_why() -> None:
+def test_lists_stuck_learners_with_the_reason() -> None:
     records = [
         record("Ada", exercise("ping_pong"), exercise("token_ring")),
         record("Bob", exercise("ping_pong", "wrong"), exercise("token_ring", "not attempted")),
@@ -148,7 +148,7 @@ def test_the_distribution_counts_everybody_once() -> None:
     )
 
 
-def test_labels_and_titles_are_no_mathtext() -> None:
+def test_labels_and_titles_are_not_read_as_mathtext() -> None:
     title = r"Autumn $\frac{1}{$ and $x^2$"
     text = text_of(record(r"$\alpha$ & Ada"), title=title)
     assert title in text and r"$\alpha$ & Ada" in text
@@ -163,7 +163,7 @@ def test_the_better_of_two_files_of_one_notebook_counts_and_both_are_reported() 
         assert "further copy" in text_of(*records) and "Ada/copy.ipynb" in text_of(*records)
 
 
-def test_what_could_not_be_graded_is_missing_from_what_can_be_reached() -> None:
+def test_ungraded_exercises_do_not_count_in_the_points_to_reach() -> None:
     ada = record("Ada", exercise("ping_pong"), exercise("token_ring"))
     bob = record("Bob", exercise("ping_pong"), fault("token_ring"))
     course = course_of([ada, bob], "Autumn")

@@ -50,7 +50,7 @@ def test_two_parts_of_a_notebook_count_together() -> None:
     assert said in gradebook(course).decode("utf-8-sig")
 
 
-def test_an_attempt_counts_instead_of_none_and_a_fault_takes_nothing() -> None:
+def test_an_attempt_counts_before_a_stub_or_a_fault() -> None:
     tried, blank = part("a", ping_pong="wrong"), part("b", token_ring="passed")
     (standing,) = course_of([tried, blank], "", (), EQUAL).standings
     assert [each.outcome for each in standing.exercises] == ["wrong", "passed"]
@@ -104,9 +104,7 @@ def answered(**answers: str) -> Record:
         ({}, False),
     ],
 )
-def test_the_course_s_own_solutions_are_known_by_their_text(
-    answers: dict[str, str], own: bool
-) -> None:
+def test_recognizes_the_courses_solutions_by_their_text(answers: dict[str, str], own: bool) -> None:
     assert is_own(answered(**answers), SOLUTIONS) is own
     assert not is_own(answered(**answers), {})
 

@@ -24,7 +24,7 @@ def asked(data: bytes, query: str) -> list[tuple[Any, ...]]:
         return opened.execute(query).fetchall()
 
 
-def test_what_a_check_gave_and_what_counts_are_next_to_each_other() -> None:
+def test_stores_points_of_the_check_next_to_points_that_count() -> None:
     given = Override("Ada", "ping_pong", 7.0, "shown orally", "a tutor")
     ada = record("Ada", exercise(outcome="wrong", answer="def ping_pong(): ..."))
     moved = Change("2026-10-20", "Ada", "ping_pong", 4.0, 7.0, "set by hand")

@@ -79,14 +79,14 @@ def every_reading(data: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_no_cell_is_run(formula: str) -> None:
+def test_no_formula_in_a_cell_is_run(formula: str) -> None:
     data = csv_bytes([["name", formula, 1.5], [formula, "x", -2]], bom=False)
     assert not [cell for cell in every_reading(data) if is_run(cell)]
     assert cells_of(data)[0][2] == "1.5" and cells_of(data)[1][2] == "-2"
 
 
 @given(st.text(st.sampled_from("=+-@＝－\t\r\n \"',;|x1.\u200b\u00a0\0\ud800"), max_size=12))
-def test_no_text_becomes_a_cell_that_is_run(text: str) -> None:
+def test_no_text_is_split_into_a_formula(text: str) -> None:
     data = csv_bytes([["x", text, "y"]], bom=True)
     assert not [cell for cell in every_reading(data) if is_run(cell)]
     assert len(cells_of(data)) == 1 and len(cells_of(data)[0]) == 3
@@ -157,7 +157,7 @@ def matched(tmp_path: Path, text: str, encoding: str = "utf-8") -> RosterMatch:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_the_file_for_canvas(tmp_path: Path, encoding: str) -> None:
+def test_writes_the_columns_that_canvas_imports(tmp_path: Path, encoding: str) -> None:
     data = canvas(course_of(CLASS, "Autumn", NAMED), matched(tmp_path, CANVAS, encoding))
     assert data is not None and data.startswith(b"Student,ID,")  # a mark would be part of the name
     head, to_reach, *rows = cells_of(data)
@@ -194,7 +194,7 @@ def test_canvas_identifiers_stay_unchanged(tmp_path: Path) -> None:
     assert ada == ["Lovelace", "=Ada", "101", "S1", "@ada", "CS 1, -B", "14", ""]
 
 
-def test_moodle_s_worksheet_comes_back_with_grades(tmp_path: Path) -> None:
+def test_fills_in_grades_in_moodles_worksheet(tmp_path: Path) -> None:
     # the columns of mod/assign/gradingtable.php when it is downloaded; Moodle reads three of them again
     head = (
         "Identifier,Full name,Status,Grade,Maximum Grade,Grade can be changed,Last modified (grade)"
@@ -211,7 +211,7 @@ def test_moodle_s_worksheet_comes_back_with_grades(tmp_path: Path) -> None:
     ]
 
 
-def test_the_file_for_moodle(tmp_path: Path) -> None:
+def test_writes_the_columns_that_moodle_imports(tmp_path: Path) -> None:
     match = matched(tmp_path, MOODLE)
     assert match.column == "ID number" and match.without_entry == ("cleo", "dan")
     data = moodle(course_of(CLASS, "Autumn", NAMED), match)
@@ -240,7 +240,7 @@ def test_a_roster_of_one_platform_gives_no_file_for_the_other(tmp_path: Path) ->
     assert canvas(course, matched(tmp_path, MOODLE)) is None
 
 
-def test_the_class_s_own_gradebook() -> None:
+def test_writes_the_gradebook_of_the_class() -> None:
     data = gradebook(course_of(CLASS, "Autumn", NAMED))
     assert data.startswith(b"\xef\xbb\xbf")  # Excel reads it as UTF-8
     head, ada, bob, cleo, dan = cells_of(data)

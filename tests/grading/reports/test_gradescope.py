@@ -36,7 +36,7 @@ def shown_to_learners(given: dict[str, Any]) -> str:
     return json.dumps({**given, "tests": tests})
 
 
-def test_scores_outputs_and_status() -> None:
+def test_reports_scores_outputs_and_status() -> None:
     given = results([record("Ada", exercise("ping_pong"), exercise("token_ring", "wrong"))])
     assert given.keys() == ALLOWED and given["score"] == 14 and given["output_format"] == "text"
     first, second = given["tests"]
@@ -46,7 +46,7 @@ def test_scores_outputs_and_status() -> None:
     assert all(test.keys() <= ALLOWED_IN_TEST for test in given["tests"])
 
 
-def test_what_is_for_the_instructor_is_never_shown_to_learners() -> None:
+def test_notes_for_the_instructor_are_hidden_from_learners() -> None:
     flagged = exercise("ping_pong", flags=("traffic does not match: look",))
     given = results([record("Ada", flagged, fault("token_ring")), unreadable("Ada")])
     assert given["stdout_visibility"] == "hidden"
@@ -74,7 +74,7 @@ def test_hostile_records_give_plain_text_of_sane_length(name: str) -> None:
     assert {test["output_format"] for test in given["tests"]} == {"text"}
 
 
-def test_no_submission_at_all() -> None:
+def test_a_missing_submission_has_score_0() -> None:
     assert results([])["score"] == 0 and "Nothing was found" in results([])["output"]
 
 
@@ -91,7 +91,7 @@ def archive() -> zipfile.ZipFile:
     return zipfile.ZipFile(target)
 
 
-def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfile.ZipFile) -> None:
+def test_the_zip_has_gradescopes_files_and_the_secret_once(archive: zipfile.ZipFile) -> None:
     names = archive.namelist()
     assert {"setup.sh", "run_autograder", "secret"} < set(names) and len(names) == len(set(names))
     assert "course/solutions/02_blocking_p2p.ipynb" in names and "course/pyproject.toml" in names
@@ -105,7 +105,7 @@ def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfil
     assert sum(archive.getinfo(name).compress_size for name in names) < 5_000_000
 
 
-def test_a_policy_s_weights_count_there(tmp_path: Path) -> None:
+def test_the_weights_of_a_policy_count(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text("[weight]\nping_pong = 30\n")
     target = io.BytesIO()

@@ -43,7 +43,7 @@ def words(page: Page) -> str:
     return " ".join(page.text.split())
 
 
-def test_total_outcomes_points_and_first_look() -> None:
+def test_shows_total_outcomes_points_and_where_to_look_first() -> None:
     page = page_of(
         record(
             "Ada",
@@ -70,7 +70,7 @@ def test_total_outcomes_points_and_first_look() -> None:
     assert not any(word in text for word in ("bubblewrap", "It does not stop", "9f86d081884c7d65"))
 
 
-def test_of_hidden_cases_only_how_many_passed() -> None:
+def test_shows_only_the_number_of_hidden_cases_that_passed() -> None:
     hidden_alone = exercise("ping_pong", "wrong", cases=(case(), hidden_case("wrong")))
     text = words(page_of(record("Ada", hidden_alone)))
     assert "0 of 1 hidden cases passed. What do your own tries leave out" in text
@@ -136,7 +136,7 @@ def test_a_fault_of_the_grading_is_reported_as_one_and_costs_nothing() -> None:
     assert FAULT_SAYS in text and "10 of 10 points" in text and "SIGKILL" not in text
 
 
-def test_unreadable_missing_and_further_files() -> None:
+def test_lists_unreadable_missing_and_further_files() -> None:
     ada = record("Ada", exercise())
     copy = replace(ada, file="Ada/copy.ipynb", exercises=(exercise(outcome="wrong"),))
     other = record("Bob", exercise("tree_broadcast"), notebook="05_collective_algorithms")
@@ -178,7 +178,7 @@ def _changed(at: int, byte: int) -> str:
         "\ud800" + picture(),
     ],
 )
-def test_what_is_no_sound_png_is_left_out(bad: str) -> None:
+def test_leaves_out_damaged_pictures(bad: str) -> None:
     assert checked_png(bad) is None
     page = page_of(record("Ada", exercise(picture=bad)))
     assert not [tag for tag in page.tags if tag.name == "img"]
@@ -188,7 +188,7 @@ def test_a_picture_that_is_too_large_to_unpack_is_left_out() -> None:
     assert checked_png(picture(60.0)) is None
 
 
-def test_no_identifier_stands_twice_in_a_page() -> None:
+def test_no_id_occurs_twice_in_a_page() -> None:
     page = page_of(record("Ada", exercise(), exercise("token_ring")), unreadable("Ada"))
     identifiers = page.values("id")
     assert len(identifiers) == len(set(identifiers)) == 2

@@ -40,7 +40,7 @@ def roster_file(tmp_path: Path, data: str | bytes) -> Path:
         ("Student,ID\n" + "x" * 200_000 + ",1\n", "this is not CSV"),
     ],
 )
-def test_a_file_that_is_no_roster_is_one_clear_line(
+def test_reports_a_file_that_is_not_a_roster_in_one_line(
     tmp_path: Path, data: str | bytes, words: str
 ) -> None:
     with pytest.raises(RosterError, match=words) as told:
@@ -48,7 +48,7 @@ def test_a_file_that_is_no_roster_is_one_clear_line(
     assert "roster.csv" in str(told.value) and "\n" not in str(told.value)
 
 
-def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
+def test_reports_a_missing_file_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(RosterError, match="cannot be read: No such file"):
         read_roster(tmp_path / "none.csv")
 
@@ -140,7 +140,7 @@ Bob,Ray,23,U,D,c@uni.example,-
 """
 
 
-def test_moodle_s_worksheet_tells_two_of_one_name_apart(tmp_path: Path) -> None:
+def test_moodles_worksheet_distinguishes_people_with_the_same_name(tmp_path: Path) -> None:
     apart = {
         "Ann Lee (22)": Source("Ann Lee", "Ann Lee (22)", "moodle", "22"),
         "Ann Lee (23)": Source("Ann Lee", "Ann Lee (23)", "moodle", "23"),
@@ -158,7 +158,7 @@ def test_moodle_s_worksheet_tells_two_of_one_name_apart(tmp_path: Path) -> None:
     )
 
 
-def test_moodle_s_blind_marking(tmp_path: Path) -> None:
+def test_matches_learners_of_moodles_blind_marking(tmp_path: Path) -> None:
     text = WORKSHEET.replace("Full name,Email address,", "")
     text = "\n".join(
         ",".join(x for x in line.split(",") if "@" not in x and x not in ("Ann Lee", "Bob Ray"))
@@ -183,13 +183,13 @@ def test_first_and_last_name_in_two_columns_are_one_name(tmp_path: Path, form: s
     assert match.rows == tuple(names)
 
 
-def test_a_moodle_number_is_no_id_number(tmp_path: Path) -> None:
+def test_a_number_of_moodle_is_not_an_id_number(tmp_path: Path) -> None:
     found = folders("Bob Ray_22_assignsubmission_file_", "Ann Lee_23_assignsubmission_file_")
     match = match_sources(read_roster(roster_file(tmp_path, GRADE_EXPORT)), found)
     assert match.rows == ("Ann Lee", "Bob Ray")
 
 
-def test_a_person_without_a_file_is_known_by_any_of_their_names(tmp_path: Path) -> None:
+def test_recognizes_a_person_without_a_file_by_any_name(tmp_path: Path) -> None:
     match = match_roster(read_roster(roster_file(tmp_path, GRADE_EXPORT)), ["Ann Lee"])
     (absent,) = match.without_submission
     assert absent == "Bob Ray"
@@ -201,7 +201,7 @@ def test_a_person_without_a_file_is_known_by_any_of_their_names(tmp_path: Path) 
     assert with_bob.rows == ("Ann Lee", "Bob Ray") and with_bob.without_entry == ("Somebody Else",)
 
 
-def test_who_takes_a_name_like_anothers_does_not_take_the_row(tmp_path: Path) -> None:
+def test_a_similar_name_does_not_get_anothers_row(tmp_path: Path) -> None:
     path = tmp_path / "roster.csv"
     path.write_text("Student,ID\nbob,1\nann,2\n")
     match = match_roster(read_roster(path), ["ann", "bob", "BOB"])

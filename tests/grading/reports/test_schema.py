@@ -37,7 +37,7 @@ def written(one: Record) -> dict[str, Any]:
     return data
 
 
-def test_the_schema_is_one() -> None:
+def test_the_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["properties"]["format"]["const"] == records.FORMAT
 
@@ -70,7 +70,7 @@ def test_records_are_valid_and_read_back_equal(one: Record) -> None:
         (("exercises", 1, "cases", 1, "rows", 0, 0), "0"),
     ],
 )
-def test_what_is_no_record_is_refused(path: tuple[str | int, ...], value: object) -> None:
+def test_refuses_data_that_are_not_a_record(path: tuple[str | int, ...], value: object) -> None:
     data: Any = written(record("Ada", exercise(), exercise("token_ring", "wrong")))
     place = data
     for step in path[:-1]:
@@ -80,7 +80,7 @@ def test_what_is_no_record_is_refused(path: tuple[str | int, ...], value: object
 
 
 @pytest.mark.parametrize("name", [*SCHEMA["required"]])
-def test_nothing_may_be_missing(name: str) -> None:
+def test_every_field_is_required(name: str) -> None:
     data = written(record())
     del data[name]
     assert not VALIDATOR.is_valid(data)

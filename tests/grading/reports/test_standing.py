@@ -28,7 +28,7 @@ def test_a_stray_notebook_of_one_learner_changes_no_other_row() -> None:
 
 
 @pytest.mark.parametrize(("count", "counts"), [(2, True), (3, False), (4, False), (5, False)])
-def test_of_three_learners_and_more_one_alone_adds_no_notebook(count: int, counts: bool) -> None:
+def test_one_learner_of_many_adds_no_notebook_to_the_class(count: int, counts: bool) -> None:
     stray = record(CLASS[0].learner, exercise("count_votes"), notebook="00_start_here", file="00")
     assert ("00_start_here" in course_of([*CLASS[:count], stray], "").notebooks) is counts
 

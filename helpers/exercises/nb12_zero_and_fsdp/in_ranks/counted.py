@@ -25,14 +25,18 @@ _ROOM = 64
 """Bytes allowed for a few counters."""
 _BRIEF_S = 0.03
 _found_too_much: list[bool] = []
-"""Not empty once waiting has not helped. Then waits are short, because the case is run again alone."""
+"""Not empty if a count was too large even after waiting.
+
+Later waits are then short, because the case is run again alone.
+"""
 
 
 class Steps(NamedTuple):
     """Weights, the gradients of each step, and an optimizer of torch.optim with its options.
 
-    in_place: zero and refill gradients instead of setting them to None. most: sufficient bytes of state,
-    and in all. known, here and below: what a tensor of this many bytes is, such as a whole weight.
+    in_place: zero and refill gradients instead of setting them to None. most: the bytes that suffice for
+    the state, and in all. known, here and below: the names of tensors, such as a whole weight, by their
+    bytes.
     """
 
     weights: Sequence[torch.Tensor]
@@ -124,7 +128,7 @@ def scatter_gradients(
 class Layers(NamedTuple):
     """The weights of a stack of layers. steps: this rank's inputs, and the gradients of the outputs.
 
-    most: sufficient bytes after the layers are built, in forward, and in backward.
+    most: the bytes that suffice after the layers are built, in forward, and in backward.
     """
 
     weights: Sequence[torch.Tensor]

@@ -83,7 +83,7 @@ def _mesh(sizes: tuple[int, ...]) -> Any:
 
 
 class Parallelized(NamedTuple):
-    """A mesh's sizes, the dimension to cut over, the block's parameters, and what goes through it."""
+    """A mesh's sizes, the dimension to cut over, the block's parameters, its input, and its gradient."""
 
     sizes: tuple[int, ...]
     dimension: str

@@ -39,7 +39,7 @@ def run_layer(
     """Call the answer to cut a dense layer, and run this rank's part forward and backward."""
     x = x.clone().requires_grad_(trained)
     gc.collect()
-    # exclude everything that exists now, so that `_retained` sees only objects made from here on
+    # exclude everything that exists now, so that `_retained` sees only objects made later
     gc.freeze()
     dense = _dense(weight, bias)
     storages = {p.untyped_storage().data_ptr() for p in dense.parameters()}

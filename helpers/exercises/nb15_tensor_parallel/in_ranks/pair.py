@@ -45,7 +45,7 @@ METHODS = ("forward", "backward")
 
 
 def lend() -> None:
-    """Put right functions where the learner's CopyToRanks or SumOverRanks is a stub or missing.
+    """Define right functions if the learner's CopyToRanks or SumOverRanks is a stub or missing.
 
     A stub is replaced as a whole, even if one of its two methods is already written.
     """

@@ -1,4 +1,4 @@
-"""Run what a learner wrote forward and backward, and note what no value shows.
+"""Run a learner's code forward and backward, and note problems that no value shows.
 
 The spans "forward" and "backward" show rules which call belongs to which. A text describes what was seen; ""
 is right.
@@ -20,16 +20,17 @@ from helpers.ranks.inside import span
 _UNKNOWN_TO_AUTOGRAD = "an autograd kernel was not registered"
 
 Running = list[tuple[str, tuple[Any, ...]]]
-"""The functions of autograd that are running, the innermost last: name, and what it was called with."""
+"""The functions of autograd that are running, the innermost last, each as its name and its arguments."""
 
 
 def forward_and_backward(
     forward: Callable[[], Any], grad: torch.Tensor | None, calls_without_gradient: int = 0
 ) -> dict[str, Any] | None:
-    """Run forward and backward in their spans; None where forward returned nothing.
+    """Run forward and backward in their spans. Return None if forward returned nothing.
 
-    Give the output; whether autograd warned; whether an all_reduce wrote into what autograd keeps; and
-    whether one in forward was outside of an autograd function, which `calls_without_gradient` of them may be.
+    Otherwise return the output; whether autograd warned; whether an all_reduce wrote into a tensor that
+    autograd keeps; and whether more than `calls_without_gradient` all_reduces of forward were outside of
+    an autograd function.
     """
     with (
         _watched_functions() as running,
@@ -45,7 +46,7 @@ def forward_and_backward(
         if kept is None:
             return {"autograd": "", **seen, "output": f"a {type(output).__name__}, not a tensor"}
         if grad is None or output.shape == grad.shape:
-            running.append(("a hook", ()))  # which may communicate in backward
+            running.append(("a hook", ()))  # this function may communicate in backward
             with span("backward"):
                 output.backward(grad)
     warned = any(_UNKNOWN_TO_AUTOGRAD in str(each.message) for each in said)

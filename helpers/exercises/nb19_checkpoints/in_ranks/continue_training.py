@@ -79,7 +79,7 @@ def one_job(
 ) -> dict[str, Any]:
     """Call the answer in a worker of one of the jobs. This process does not know the targets of its rows.
 
-    deaths: the step after which each job is killed.
+    deaths: for each job, the step after which it is killed.
     """
     number, calls = attempt_number(), 0
     done = (deaths[number - 1] + 1) // every * every if number else 0

@@ -139,13 +139,14 @@ def _is_whole(folder: Path) -> bool:
 
 @dataclass
 class Writes:
-    """Records what the main thread does during a write of a checkpoint, which is delayed until that is
-    known.
+    """Records what the main thread does during a write of a checkpoint.
 
-    noted: "main thread", it writes itself; "waits", it waits before it has begun another step; "two", it
-    begins a second write; "group", the write uses a different group; "at the end", the answer has returned;
-    "own thread", a thread other than async_save's writes. fails: the number of the write that fails, from 1
-    on.
+    The write is delayed until this is known.
+
+    noted: "main thread" if it writes itself; "waits" if it waits before it has begun another step; "two"
+    if it begins a second write; "group" if the write uses a different group; "at the end" if the answer
+    has returned; "own thread" if a thread other than async_save's writes. fails: the number of the write
+    that fails, from 1 on.
     """
 
     steps: int
@@ -200,7 +201,7 @@ class Writes:
             for future in self._futures:
                 if not future.done():
                     self.noted.add("two")
-                    # in parallel, the two could call collectives in different orders
+                    # if both ran in parallel, they could call collectives in different orders
                     future.exception()
             self._futures.append(real(*args, **kwargs))
             return self._futures[-1]
@@ -256,4 +257,4 @@ def _main_thread_waits() -> bool:
     while frame is not None and "/threading.py" in frame.f_code.co_filename:
         names.append(frame.f_code.co_name)
         frame = frame.f_back
-    return bool(names) and "start" not in names  # `start` waits for a moment, too
+    return bool(names) and "start" not in names  # `Thread.start` also waits for a moment

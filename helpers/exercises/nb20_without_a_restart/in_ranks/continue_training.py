@@ -117,14 +117,14 @@ def replica(
 class Scene:
     """Disturbs one replica once, in one step, as the event says.
 
-    killed before, killed in, killed after: before its gradients, in its optimizer's step, and after that
-    step.
+    killed before, killed in, killed after: it is killed before its gradients, in its optimizer's step,
+    or after that step.
     killed joining: when it joins the group for the first time after the step.
     stalls: before its gradients.
     hold: how many times `patience` the step takes when it is repeated.
     steps alone: the step's all_reduce fails on all other replicas, but succeeds on this one; `stall` then
     says how many times the others' patience it stalls after its step.
-    wrong_steps: names what a right answer never does with its optimizer.
+    wrong_steps: the names of what the answer did with its optimizer that a right answer never does.
     """
 
     def __init__(self, me: int, event: dict[str, Any], patience: float, folder: Path) -> None:
@@ -191,7 +191,7 @@ class Scene:
         comes = self.event["new"] >= 0 or (self.event["stall"] and self.me != self.event["replica"])
         if comes and step == self.event["step"] + 2:
             wait_until(self.came.exists)
-            time.sleep(0.15)  # meanwhile the other replica asks for the round
+            time.sleep(0.15)  # in this time the other replica asks for the round
 
     def after(self) -> None:
         """Record that the optimizer has stepped, and disturb the replica if its moment has come."""

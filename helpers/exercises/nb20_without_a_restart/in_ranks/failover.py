@@ -40,7 +40,7 @@ def trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any
         backward(model, 0, step)
         optimizer.step()
     model.zero_grad()
-    for group in optimizer.param_groups:  # as a scheduler does
+    for group in optimizer.param_groups:  # change the rate as a scheduler does
         group["lr"] *= 0.9 ** max(steps, 0)
     return model, optimizer
 

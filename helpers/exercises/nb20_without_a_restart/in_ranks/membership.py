@@ -75,9 +75,9 @@ def _text(value: Any) -> Any:
 class WriteMonitor(Monitor):
     """Makes the writes of all replicas, and kills one before a write of its last round.
 
-    It therefore knows which keys the replicas have set: an unknown key was set by bypassing it. An answer
-    can make more writes than it needs, and so change the moment of its kill; but it cannot be killed
-    without having made the earlier writes.
+    So the monitor knows which keys the replicas have set. Any other key was set by bypassing the
+    monitor. An answer can change the moment of its kill by making more writes than it needs. But when it
+    is killed, it has certainly made the earlier writes.
     """
 
     def __init__(self, store: TCPStore, dies: Sequence[int], last_round: int) -> None:
@@ -148,7 +148,7 @@ def take_part(
         elif role in DELAYS:
             time.sleep(DELAYS[role] * now["patience"])
         deciding = partial(_others_decide, own, number) if role == "impatient" else None
-        # the one to be killed is faster than the others, so that they still count on it when it dies
+        # the replica to be killed is faster than the others, so that they still wait for it when it dies
         is_ahead = last and me == dies
         slow = 0.001 if is_ahead else 0.02 if last and dies >= 0 else 0.008
         far = FarStore(store, 10 * number + me, number, slow, deciding)
@@ -163,7 +163,7 @@ def take_part(
 
 
 def _others_decide(own: Store, number: int) -> None:
-    """Before this replica writes its decision, let the missing one ask, and let the others decide."""
+    """Before this replica writes its decision, let the missing replica ask, and let the others decide."""
     own.set(f"deciding {number}", "")
     give_up = time.monotonic() + HELD_S
     while not own.check([f"returned {number}"]) and time.monotonic() < give_up:

@@ -1,7 +1,7 @@
 """Run answers of 22.2: an RPC server and its trainers.
 
-Whenever a trainer is asked for its gradient, it writes the weights that it was given to a file in a folder
-that all ranks share.
+Whenever a trainer is asked for its gradient, it writes the weights that it received to a file in a
+folder that all ranks share.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from helpers.ranks.inside import launch_folder
 _APART_S = 0.02
 """How much later each trainer answers than the previous one: enough time to use the first answer early."""
 _PATIENCE_S = 2.5
-"""How long a trainer waits for the others to be asked as well, before it reports that it was asked alone."""
+"""How long a trainer waits until the others are asked as well.
+
+After that it reports that it was asked alone.
+"""
 
 
 @dataclass(frozen=True)
 class Gradient:
     """The gradient of this trainer's own loss: half the squared distance to its own target.
 
-    It is sent by pickle. Its result depends on the trainer that it is called on.
+    It is sent by pickle. The result depends on the trainer that computes it.
     """
 
     targets: torch.Tensor
@@ -63,7 +66,7 @@ def serve(
     """Call the answer on rank 0, the server, while the trainers wait for its calls."""
     folder = launch_folder() / "rpc"
     folder.mkdir(exist_ok=True)
-    # caused by RPC's own internal calls
+    # RPC's own internal calls cause this warning
     warnings.filterwarnings("ignore", message="You are using a Backend")
     names = ["server", *(f"trainer{r}" for r in range(1, world_size))]
     options = rpc.TensorPipeRpcBackendOptions(

@@ -49,8 +49,10 @@ module() { :; }
 conda() { :; }
 export -f note torchrun python python3 exec scontrol hostname module conda
 """
-"""`srun bash -c` starts a bash on the first and on the last node, because its words may differ there. The
-first words of each are `srun` and its node."""
+"""`srun bash -c` starts a bash on the first and on the last node, because its words may differ there.
+
+The first words of each entry are `srun` and the node.
+"""
 
 
 def run_batch_script(

@@ -59,7 +59,7 @@ class Plan(NamedTuple):
 
 @dataclass
 class _Attempt:
-    """What is known of one attempt. asked[r]: the steps for which rank r has got its numbers."""
+    """The known facts of one attempt. asked[r]: the steps for which rank r has received numbers."""
 
     size: int
     found: dict[str, Any]
@@ -73,7 +73,7 @@ class _Attempt:
     changed: dict[str, Any] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """Return it as the judge reads it. first: the step at which it resumed, if steps have numbers."""
+        """Return it in the judge's form. first: the step at which it resumed, if steps have numbers."""
         by_rows = any(rows for steps in self.rows.values() for rows in steps)
         firsts = [steps[0] for _, steps in sorted(self.asked.items()) if steps and not by_rows]
         told: dict[str, Any] = {name: getattr(self, name) for name in ("found", "read", "opened")}
@@ -112,10 +112,13 @@ class Unforeseen:
 
 @dataclass
 class FolderMonitor(Monitor):
-    """Monitors a job that writes checkpoints. It runs no code of the answer, and trusts the workers little.
+    """Monitors a job that writes checkpoints.
+
+    It runs no code of the answer, and verifies the workers' reports where it can.
 
     alone: terminate the job as soon as a rank other than 0 changes a file, because that alone is wrong.
-    numbers: of each step, or of each row if a step trains rows; without them no rank can train.
+    numbers: the number of each step, or of each row if a step trains rows; without them no rank can
+    train.
     """
 
     folder: Path
@@ -151,7 +154,7 @@ class FolderMonitor(Monitor):
         return numbers
 
     def _done(self, rank: int, step: int) -> Any:
-        """Kill the last rank after its step. It was made, because every rank has begun it."""
+        """Kill the last rank after its step if the plan says so. Every rank must have begun the step."""
         now = self.attempts[-1]
         all_there = all(step in now.asked[other] for other in range(now.size))
         dies = step == self._plan().step and rank == now.size - 1 and all_there and now.died is None
@@ -189,7 +192,7 @@ class FolderMonitor(Monitor):
         return where.exists() and (seen or what == OPENED)
 
     def _found(self, rank: int, whole: list[str]) -> None:
-        """Believe a rank about which checkpoints are whole: reading DCP's metadata would unpickle it here."""
+        """Trust a rank's report of whole checkpoints. Reading DCP's metadata here would unpickle it."""
         self.attempts[-1].found["whole"] = [str(name) for name in whole]
 
     def _plan(self) -> Plan:

@@ -32,8 +32,8 @@ class Disk:
     done: returns the steps done so far; save: the saves begun so far. read: the files that were opened for
     reading. Files outside the folder are treated as on a different disk, as in a cluster.
 
-    It allows kills at the moments that matter. It proves nothing, because an answer can bypass it: the
-    monitor compares its reports with what the kernel saw in the folder.
+    The reports allow kills at the moments that matter. They prove nothing, because an answer can bypass
+    this class. So the monitor compares them with what the kernel saw in the folder.
     """
 
     folder: Path
@@ -64,7 +64,7 @@ class Disk:
                     setattr(owner, name, real[name])
 
     def _watch_descriptors(self) -> None:
-        """Watch files that are written without a file object: by descriptor, or as memory."""
+        """Watch files that are written without a file object: by their descriptor, or mapped into memory."""
         real_open, real_map = os.open, mmap.mmap
 
         def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
@@ -99,9 +99,10 @@ class Disk:
         )
 
     def _happens(self, what: str, path: Any) -> None:
-        """Report an event, which may be this process's last. A kill then leaves half of the file."""
+        """Report an event. The monitor may kill this process because of it, which leaves half of the file."""
         where = Path(path)
-        # an event of a name may concern a link: then it is the link itself, not the file that it leads to
+        # if an event concerns the name of a link, it is about the link itself, not the file that it
+        # leads to
         named = what in (OLD_NAME, NEW_NAME, REMOVED)
         where = where.parent.resolve() / where.name if named else where.resolve()
         ask("event", what, str(where), self.done(), self.save())
@@ -112,7 +113,7 @@ class Disk:
         def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
             if not self._is_inside(f):
                 return real(obj, f, *args, **kwargs)
-            real_open(f, "wb").close()  # torch begins in the same way, in C++
+            real_open(f, "wb").close()  # torch's C++ code opens files in the same way
             self._happens(OPENED, f)
             real(obj, f, *args, **kwargs)
             self._happens(HALF, f)
@@ -153,7 +154,8 @@ class Disk:
                 flushing()
             close()
 
-        file.write, file.flush, file.close = writing, flushing, closing  # `with` calls close, too
+        # A `with` block calls close, too
+        file.write, file.flush, file.close = writing, flushing, closing
 
     def _syncing(self, real: Callable[..., None]) -> Callable[..., None]:
         def sync(fd: Any) -> None:

@@ -29,7 +29,7 @@ _MOST_FOLDERS = 1000
 
 @dataclass
 class Changes:
-    """What was done to the files of a folder and of its subfolders.
+    """The changes to the files of a folder and of its subfolders.
 
     names: of the files that were made, changed, or renamed. closed: how often a file that was open for
     writing was closed. overflowed: too much happened to be followed.
@@ -60,7 +60,7 @@ class FolderWatch:
         self._add(folder)
 
     def so_far(self) -> Changes:
-        """Return what has happened since changes were last taken; later events are added to it."""
+        """Return the changes since the last call of `taken`. Later events are added to the same object."""
         for _ in range(_MOST_READS):
             try:
                 data = os.read(self.fd, _READ)
@@ -72,7 +72,7 @@ class FolderWatch:
         return self._changes
 
     def taken(self) -> Changes:
-        """Return what has happened since the last time, and start over."""
+        """Return the changes since the last call of `taken`, and start over."""
         changes, self._changes = self.so_far(), Changes()
         return changes
 
@@ -83,7 +83,8 @@ class FolderWatch:
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVERYTHING)
         if watch < 0:
             # All processes of a user share a limited number of watches, so another program may have taken
-            # them all. Then nothing can be seen, which must not look as if nothing had happened.
+            # them all. In that case raise an error, because an empty result would mean that nothing had
+            # happened.
             if (code := ctypes.get_errno()) in {errno.ENOSPC, errno.ENOMEM}:
                 raise OSError(code, "no more folders can be watched (inotify)")
             return  # the folder is already gone

@@ -27,8 +27,8 @@ class GroupsDiffer(RuntimeError):
 def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
     """Record each call of `new_group`; raise GroupsDiffer if ranks ask for different groups.
 
-    torch itself does not compare: a group's name is a counter of each rank. Ranks that count differently
-    read each other's addresses, so that some hang and some get a wrong sum.
+    torch itself does not compare: a group's name is a counter of each rank. If the counters differ,
+    ranks read each other's addresses, so some ranks hang and some get a wrong sum.
     """
     real, made = distributed_c10d._new_group_with_tag, 0
     store = own_store(f"groups {next(_GRIDS)}", world_size)
@@ -65,8 +65,8 @@ def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) ->
 
 
 def own_store(name: str, world_size: int) -> Store:
-    # A FileStore deletes its file when the last of `world_size` clients closes it. One that is opened and
-    # closed in turns must therefore expect more clients than will ever come.
+    # A FileStore deletes its file when the last of `world_size` clients closes it. A store that is
+    # opened and closed in turns must therefore expect more clients than will ever open it.
     store = FileStore(str(launch_folder() / f"program {name}"), 1000 * world_size)
     store.set_timeout(DEADLINE)
     return store

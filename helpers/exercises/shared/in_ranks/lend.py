@@ -8,7 +8,7 @@ from typing import Any
 
 
 def lend(right: Callable[..., Any]) -> None:
-    """Define a right function where the learner's own is missing or still a stub."""
+    """Define a right function if the learner's own is missing or still a stub."""
     names = vars(sys.modules["__main__"])
     own = names.setdefault(right.__name__, right)
 

@@ -31,7 +31,7 @@ def run_both_ways(
         outputs: The names of all outputs, if there are more than `grads` names.
         wanted: What the call must return, in words.
         kept: The name of a leaf that must stay as it is; "result" says whether it did.
-        unused: The output does not depend on the leaves, so that a gradient may be None or zeros.
+        unused: The output does not depend on the leaves, so a gradient may be None or zeros.
         may_have_no_graph: Leave an output without a graph out of backward; otherwise torch raises.
     """
     outputs = outputs or tuple(grads)
