@@ -58,7 +58,9 @@ def test_the_first_cell_takes_torch_dist_and_what_the_course_gives(path: Path) -
             continue  # the run that the course opens with
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            assert module == "helpers" or module.startswith("helpers."), ast.unparse(node)
+            # A name of torch's DDP here makes the rank server import it while the learner reads.
+            known = module in {"helpers", "torch.nn.parallel"} or module.startswith("helpers.")
+            assert known, ast.unparse(node)
             assert "*" not in [name.name for name in node.names], ast.unparse(node)
         else:
             allowed = {"import torch", "import torch.distributed as dist"}
