@@ -1,0 +1,108 @@
+"""12.5 Muon on shards (15 min, ●●●○○, further)
+
+- The momentum of a row needs no other row, so each rank updates its shards alone. Which part of the step
+  needs the whole matrix, and on how many ranks?
+- Write three loops over the matrices. The first updates each momentum and gathers it to its owner; the
+  second orthogonalizes on the owner; the third scatters the rows of the result.
+- First: m.mul_(momentum).add_(p.grad.to_local()); dist.gather(m, parts, dst=i % n), where parts is a list
+  of n tensors like m on the owner and None elsewhere. Second: rows =
+  list(orthogonalize(torch.cat(parts)).chunk(n)). Third: own = torch.empty_like(m); dist.scatter(own, rows
+  or None, src=i % n); p.to_local().sub_(lr * own).
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.muon import Matrices, newton_schulz, step_muon
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS
+from helpers.views.traffic_ledger import calls_by_phase
+
+IN_TURN = (
+    "The owner of the next matrix waits until this one is orthogonalized, so one rank works at a time. "
+    "Gather the matrices of all owners, then orthogonalize, then scatter the updates."
+)
+ADVICE = {
+    "orthogonalized": "These are the shapes of all matrices that this rank passed to `orthogonalize`. The "
+    "owner of `params[i]`, rank i % n, passes the whole matrix once in each step, and no other rank does."
+}
+
+
+def case(draw: Draw) -> Case:
+    n, dtype, generator = draw.ranks, draw.dtype(torch.float32, torch.float64), draw.generator()
+    count, steps = draw.of(n, n + 1, 2 * n + 1, max(1, n - 1)), draw.of(2, 2, 3)
+    shapes = [(n * draw.of(1, 2, 3), draw.whole(2, 7)) for _ in range(count)]
+    lr, momentum = draw.of(0.1, 0.02), draw.of(0.9, 0.5)
+    weights, *grads = (
+        [torch.randn(s, generator=generator, dtype=torch.float64).to(dtype) for s in shapes]
+        for _ in range(steps + 1)
+    )
+    momenta, after = [torch.zeros_like(w) for w in weights], weights
+    for each in grads:
+        momenta = [momentum * m + g for m, g in zip(momenta, each, strict=True)]
+        after = [w - lr * newton_schulz(m) for w, m in zip(after, momenta, strict=True)]
+
+    def rows(matrices: list[torch.Tensor], rank: int) -> list[torch.Tensor]:
+        return [x.chunk(n)[rank].clone() for x in matrices]
+
+    right = [
+        {f"momenta[{i}]": m for i, m in enumerate(rows(momenta, r))}
+        | {f"params[{i}]": w for i, w in enumerate(rows(after, r))}
+        | {"orthogonalized": sorted([*s] for s in shapes[r::n] * steps)}
+        for r in range(n)
+    ]
+    given = [
+        (Matrices(rows(weights, r), [rows(g, r) for g in grads], lr, momentum),) for r in range(n)
+    ]
+    # each rank passes its shards to gather, and its own matrices to scatter
+    shards = sum(w.nbytes for w in weights) // n
+    most = [steps * (shards + sum(w.nbytes for w in weights[r::n])) for r in range(n)]
+    return Case(
+        f"shapes {', '.join(map(str, shapes))}, {plural(steps, 'step')}, {dtype}",
+        given,
+        right=ByName(right, 3 * largest(*weights), ADVICE),
+        facts={"most": most, "count": count},
+        shown=f"params, momenta, lr={lr}, momentum={momentum}, orthogonalize",
+    )
+
+
+def in_turn(trace: Trace, case: Case) -> str:
+    """Return which rank lets the owners work one after the other."""
+    n, rounds = case.world_size, -(-int(case.facts["count"]) // case.world_size)
+    for rank in range(n):
+        for step, calls in calls_by_phase(trace, rank).items():
+            ops = [call.op for call in calls]
+            before = [ops[:k].count("scatter") for k, op in enumerate(ops) if op == "gather"]
+            # before the k-th gather, only whole rounds of n owners may be done
+            if any(scattered > k // n * n for k, scattered in enumerate(before)):
+                return f"rank {rank} calls gather after scatter in {step}. {IN_TURN}"
+            if (made := ops.count("all_to_all")) > 2 * rounds:
+                most = f"expected: at most {2 * rounds}"
+                return f"rank {rank} calls all_to_all {made} times in {step}; {most}. {IN_TURN}"
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("gather", "scatter", "all_to_all")),
+        Holds(in_turn, "all owners work at the same time"),
+        Calls(
+            total=lambda case, rank: int(case.facts["most"][rank]),
+            why="A rank sends its shard of a momentum to the owner, which sends it its rows of the update.",
+        ),
+        Awaited(),
+    ),
+    failed=(
+        Failed(
+            "DTensor",
+            "Plain tensors do not mix with DTensors. `p.to_local()` and `p.grad.to_local()` return "
+            "this rank's rows as plain tensors.",
+        ),
+        *ENDINGS,
+    ),
+    kind=Kind.MODULE,
+    driver=step_muon,
+    reported=("orthogonalized",),
+    sizes=(1, 2, 3, 4, 5, 6),
+    count=18,
+)
