@@ -4,8 +4,8 @@
   needs the whole matrix, and on how many ranks?
 - Write three loops over the matrices. The first updates each momentum and gathers it to its owner; the
   second orthogonalizes on the owner; the third scatters the rows of the result.
-- First: m.mul_(momentum).add_(p.grad.to_local()); dist.gather(m, parts, dst=i % n), where parts is a list
-  of n tensors like m on the owner and None elsewhere. Second: rows =
+- First: m.mul_(momentum).add_(params[i].grad.to_local()); dist.gather(m, parts, dst=i % n), where parts is
+  a list of n tensors like m on the owner and None elsewhere. Second: rows =
   list(orthogonalize(torch.cat(parts)).chunk(n)). Third: own = torch.empty_like(m); dist.scatter(own, rows
   or None, src=i % n); p.to_local().sub_(lr * own).
 """
