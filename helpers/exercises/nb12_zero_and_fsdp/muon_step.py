@@ -23,8 +23,15 @@ IN_TURN = (
 )
 ADVICE = {
     "orthogonalized": "These are the shapes of all matrices that this rank passed to `orthogonalize`. The "
-    "owner of `params[i]`, rank i % n, passes the whole matrix once in each step, and no other rank does."
+    "owner of `params[i]`, rank i % n, passes the whole matrix once in each step, and no other rank does.",
+    "params": "`orthogonalize` takes the whole momentum of a matrix, gathered after each rank has updated "
+    "its shard. The weights lose `lr` times the rows of the result, in place.",
+    "momenta": "Each rank updates its shards of all momenta in place: `momentum` * m + gradient.",
 }
+
+
+def advice(name: str, parts: Parts) -> str:
+    return ADVICE.get(name.partition("[")[0], "")
 
 
 def case(draw: Draw) -> Case:
@@ -59,7 +66,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"shapes {', '.join(map(str, shapes))}, {plural(steps, 'step')}, {dtype}",
         given,
-        right=ByName(right, 3 * largest(*weights), ADVICE),
+        right=ByName(right, 3 * largest(*weights), advice),
         facts={"most": most, "count": count},
         shown=f"params, momenta, lr={lr}, momentum={momentum}, orthogonalize",
     )
@@ -93,6 +100,10 @@ EXERCISE = Exercise(
         Awaited(),
     ),
     failed=(
+        Failed(
+            "Boolean value of Tensor",
+            "scatter takes a list of tensors, one for each rank: list(whole.chunk(n)).",
+        ),
         Failed(
             "DTensor",
             "Plain tensors do not mix with DTensors. `p.to_local()` and `p.grad.to_local()` return "

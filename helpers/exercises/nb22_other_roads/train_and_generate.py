@@ -19,13 +19,19 @@ from helpers.exercises.nb22_other_roads.in_ranks.roles import Role, run_role
 
 ROOM = 64
 """Bytes in which a message may say of which step its weights are."""
+ADVICE = {
+    "ages": "These are the ages that `learn` was given: the step minus the version that made the samples. A "
+    "generator keeps its weights as long as its next batch is at most `most` steps old.",
+    "batches": "These are the batches for which `generate` was called. Call it once for each batch, and send "
+    "the result to every trainer.",
+}
 
 
 def case(draw: Draw) -> Case:
     n, dtype, generator = draw.ranks, draw.dtype(torch.float32, torch.float64), draw.generator()
     trainers = draw.of(*range(1, n))
     generators = n - trainers
-    rows, columns = (k + draw.whole(0, k + 1) for k in (trainers, generators))
+    rows, columns = (k + draw.whole(1, k + 1) for k in (trainers, generators))
     every, late, size = draw.of(1, 2, 3), draw.of(0, 1, 2, 3), draw.whole(2, 5)
     steps, most = every * draw.of(2, 3), every - 1 + late
 
@@ -48,7 +54,7 @@ def case(draw: Draw) -> Case:
         f"{plural(trainers, 'trainer')}, {plural(generators, 'generator')}, {steps} steps, every={every}, "
         f"most={most}, {dtype}",
         [(role,) for role in given],
-        right=Reference(largest(whole)),
+        right=Reference(largest(whole), ADVICE),
         facts={
             "trainers": trainers,
             "every": every,
@@ -106,6 +112,10 @@ EXERCISE = Exercise(
         EachIsWaitedFor(),
     ),
     failed=(
+        Failed(
+            "contiguous",
+            "A block of columns has gaps in memory, and gloo sends one piece: send `block.contiguous()`.",
+        ),
         Stuck(
             "A send ends only when its receiver has begun to receive. A trainer must not wait until a "
             "generator receives its weights, because this generator may first send samples to it. Generators "

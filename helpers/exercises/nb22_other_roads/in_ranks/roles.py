@@ -45,9 +45,8 @@ def run_role(
 
     def learn(rows: torch.Tensor, samples: Sequence[torch.Tensor], age: int) -> torch.Tensor:
         shapes = [tuple(each.shape) for each in samples]
-        if shapes != [(size,)] * (world_size - trainers):
-            wanted = f"{world_size - trainers} tensors of shape ({size},)"
-            raise ValueError(f"samples have the shapes {shapes}; expected: {wanted}")
+        if shapes != (wanted := [(size,)] * (world_size - trainers)):
+            raise ValueError(f"the tensors in samples have the shapes {shapes}; expected: {wanted}")
         ages.append(int(age))
         mixed = sum((k + 1) * each for k, each in enumerate(samples))
         return rows - 0.1 / (1 + age) * (mixes[0] * mixed) @ mixes[1]
