@@ -13,8 +13,8 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.muon import Matrices, newton_schulz, step_muon
-from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.muon import Matrices, step_muon
+from helpers.exercises.nb12_zero_and_fsdp.shared import SAME_CALLS, TWO_DTYPES
 from helpers.views.traffic_ledger import calls_by_phase
 
 IN_TURN = (
@@ -31,6 +31,7 @@ ADVICE = {
 
 
 def advice(name: str, parts: Parts) -> str:
+    """Return what to do about the part of this name, such as "momenta[1]"."""
     return ADVICE.get(name.partition("[")[0], "")
 
 
@@ -43,30 +44,20 @@ def case(draw: Draw) -> Case:
         [torch.randn(s, generator=generator, dtype=torch.float64).to(dtype) for s in shapes]
         for _ in range(steps + 1)
     )
-    momenta, after = [torch.zeros_like(w) for w in weights], weights
-    for each in grads:
-        momenta = [momentum * m + g for m, g in zip(momenta, each, strict=True)]
-        after = [w - lr * newton_schulz(m) for w, m in zip(after, momenta, strict=True)]
 
     def rows(matrices: list[torch.Tensor], rank: int) -> list[torch.Tensor]:
         return [x.chunk(n)[rank].clone() for x in matrices]
 
-    right = [
-        {f"momenta[{i}]": m for i, m in enumerate(rows(momenta, r))}
-        | {f"params[{i}]": w for i, w in enumerate(rows(after, r))}
-        | {"orthogonalized": sorted([*s] for s in shapes[r::n] * steps)}
-        for r in range(n)
-    ]
-    given = [
-        (Matrices(rows(weights, r), [rows(g, r) for g in grads], lr, momentum),) for r in range(n)
-    ]
     # each rank passes its shards to gather, and its own matrices to scatter
     shards = sum(w.nbytes for w in weights) // n
     most = [steps * (shards + sum(w.nbytes for w in weights[r::n])) for r in range(n)]
     return Case(
         f"shapes {', '.join(map(str, shapes))}, {plural(steps, 'step')}, {dtype}",
-        given,
-        right=ByName(right, 3 * largest(*weights), advice),
+        [
+            (Matrices(rows(weights, r), [rows(g, r) for g in grads], lr, momentum),)
+            for r in range(n)
+        ],
+        right=Reference(3 * largest(*weights), advice),
         facts={"most": most, "count": count},
         shown=f"params, momenta, lr={lr}, momentum={momentum}, orthogonalize",
     )
@@ -82,9 +73,8 @@ def in_turn(trace: Trace, case: Case) -> str:
             # before the k-th gather, only whole rounds of n owners may be done
             if any(scattered > k // n * n for k, scattered in enumerate(before)):
                 return f"rank {rank} calls gather after scatter in {step}. {IN_TURN}"
-            if (made := ops.count("all_to_all")) > 2 * rounds:
-                most = f"expected: at most {2 * rounds}"
-                return f"rank {rank} calls all_to_all {made} times in {step}; {most}. {IN_TURN}"
+            if ops.count("all_to_all") > 2 * rounds:
+                return f"rank {rank} calls all_to_all more than {2 * rounds} times in {step}. {IN_TURN}"
     return ""
 
 
@@ -95,11 +85,15 @@ EXERCISE = Exercise(
         Holds(in_turn, "all owners work at the same time"),
         Calls(
             total=lambda case, rank: int(case.facts["most"][rank]),
-            why="A rank sends its shard of a momentum to the owner, which sends it its rows of the update.",
+            why="A rank sends its shard of a momentum to the owner, which sends back its rows of the update.",
         ),
         Awaited(),
     ),
     failed=(
+        Failed(
+            "gather_list|scatter_list",
+            "Only the owner passes a list. `dst` and `src` are rank 0 unless you name the owner, i % n.",
+        ),
         Failed(
             "Boolean value of Tensor",
             "scatter takes a list of tensors, one for each rank: list(whole.chunk(n)).",
@@ -109,7 +103,14 @@ EXERCISE = Exercise(
             "Plain tensors do not mix with DTensors. `p.to_local()` and `p.grad.to_local()` return "
             "this rank's rows as plain tensors.",
         ),
-        *ENDINGS,
+        Failed("dtype|tensor type|scalar type", TWO_DTYPES),
+        Failed(
+            r"size|Check failed|shape|split",
+            "In a gather or scatter of one matrix all tensors have the shape of a shard, `momenta[i].shape`, "
+            "and there is one for each rank. For all_to_all_single, both sides must name the same lengths.",
+            died=True,
+        ),
+        Stuck(SAME_CALLS),
     ),
     kind=Kind.MODULE,
     driver=step_muon,

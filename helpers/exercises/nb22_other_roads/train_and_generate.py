@@ -55,15 +55,8 @@ def case(draw: Draw) -> Case:
         f"most={most}, {dtype}",
         [(role,) for role in given],
         right=Reference(largest(whole), ADVICE),
-        facts={
-            "trainers": trainers,
-            "every": every,
-            "most": most,
-            "times": steps // every + 1,
-            "blocks": blocks,
-            "samples": steps * size * dtype.itemsize,
-            "steps": steps,
-        },
+        facts={"trainers": trainers, "most": most, "steps": steps, "times": steps // every + 1}
+        | {"blocks": blocks, "samples": steps * size * dtype.itemsize},
         shown=f"{trainers}, part, steps={steps}, every={every}, most={most}, size={size}, generate, learn",
         telling=late > 0,
     )
