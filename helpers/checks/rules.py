@@ -143,7 +143,9 @@ class Calls(FirstProblem):
             # check the bytes first, because too many bytes are the larger mistake
             if self.total is not None and sent > (enough := amount_of(self.total, case, rank)):
                 verb, where = (
-                    ("sends", "") if self.op == "send" else ("passes", f" to {self.op} in total")
+                    ("sends", "")
+                    if self.op == "send"
+                    else ("passes", f" to {self.op or 'calls'} in total")
                 )
                 yield f"rank {rank} {verb} {sent:,} bytes{where}; the limit is {enough:,}.{then(self.why)}"
             count = self.exactly if self.most is None else self.most

@@ -60,7 +60,7 @@ def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
         ("average_gradients", "Exercise 8.2, Train as one", "## Exercise 8.2: Train as one"),
         ("all_reduce_by_parameter_server", "Exercise 5.5", "## Exercise 5.5"),
         ("strong_scaling", "the end of your path", 'next_steps("10")'),
-        ("memory_plan", "the next notebook of your path", 'next_steps("12")'),
+        ("muon_step", "the next notebook of your path", 'next_steps("12")'),
     ],
 )
 def test_a_pass_links_to_the_cell_of_the_next_step(name: str, following: str, cell: str) -> None:

@@ -2,8 +2,9 @@
 
 - There are three things to do: make the weights equal, shard, make the optimizer. Sharding replaces the
   model's parameters. So what must come before it, and what after it?
-- Broadcast every `p.data` from rank 0. Then fully_shard(layer, mesh=mesh) for each layer with parameters, and
-  fully_shard(model, mesh=mesh). Then the optimizer, the steps, and `p.full_tensor()` for each parameter.
+- Broadcast every `p.detach()` from rank 0. Then fully_shard(layer, mesh=mesh) for each layer with
+  parameters, and fully_shard(model, mesh=mesh). Then the optimizer, the steps, and `p.full_tensor()` for
+  each parameter.
 - mesh = init_device_mesh('cpu', (world_size,)); for layer in model: if list(layer.parameters()):
   fully_shard(layer, mesh=mesh). At the end: return {name: p.full_tensor() for name, p in
   model.named_parameters()}.

@@ -6,8 +6,8 @@
   copy minus its weights now; average it over the ranks. The outer step starts from the copy, and its result
   is the copy for the next time.
 - kept = [p.detach().clone() ...]; outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum,
-  nesterov=True). At a synchronization: k.grad = k - p.data; dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
-  for each pair; outer.step(); p.data.copy_(k).
+  nesterov=True). At a synchronization: k.grad = k - p.detach(); dist.all_reduce(k.grad,
+  op=dist.ReduceOp.AVG) for each pair; outer.step(); p.detach().copy_(k).
 """
 
 import torch

@@ -1,0 +1,120 @@
+"""12.5 Muon on shards (15 min, ●●●○○, further)
+
+- The momentum of a row needs no other row, so each rank updates its shards alone. Which part of the step
+  needs the whole matrix, and on how many ranks?
+- Write three loops over the matrices. The first updates each momentum and gathers it to its owner; the
+  second orthogonalizes on the owner; the third scatters the rows of the result.
+- First: m.mul_(momentum).add_(params[i].grad.to_local()); dist.gather(m, parts, dst=i % n), where parts is
+  a list of n tensors like m on the owner and None elsewhere. Second: rows =
+  list(orthogonalize(torch.cat(parts)).chunk(n)). Third: own = torch.empty_like(m); dist.scatter(own, rows
+  or None, src=i % n); p.to_local().sub_(lr * own).
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.muon import Matrices, step_muon
+from helpers.exercises.nb12_zero_and_fsdp.shared import SAME_CALLS, TWO_DTYPES
+from helpers.views.traffic_ledger import calls_by_phase
+
+IN_TURN = (
+    "The owner of the next matrix waits until this one is orthogonalized, so one rank works at a time. "
+    "Gather the matrices of all owners, then orthogonalize, then scatter the updates."
+)
+ADVICE = {
+    "orthogonalized": "These are the shapes of all matrices that this rank passed to `orthogonalize`. The "
+    "owner of `params[i]`, rank i % n, passes the whole matrix once in each step, and no other rank does.",
+    "params": "`orthogonalize` takes the whole momentum of a matrix, gathered after each rank has updated "
+    "its shard. The weights lose `lr` times the rows of the result, in place.",
+    "momenta": "Each rank updates its shards of all momenta in place: `momentum` * m + gradient.",
+}
+
+
+def advice(name: str, parts: Parts) -> str:
+    """Return what to do about the part of this name, such as "momenta[1]"."""
+    return ADVICE.get(name.partition("[")[0], "")
+
+
+def case(draw: Draw) -> Case:
+    n, dtype, generator = draw.ranks, draw.dtype(torch.float32, torch.float64), draw.generator()
+    count, steps = draw.of(n, n + 1, 2 * n + 1, max(1, n - 1)), draw.of(2, 2, 3)
+    shapes = [(n * draw.of(1, 2, 3), draw.whole(2, 7)) for _ in range(count)]
+    lr, momentum = draw.of(0.1, 0.02), draw.of(0.9, 0.5)
+    weights, *grads = (
+        [torch.randn(s, generator=generator, dtype=torch.float64).to(dtype) for s in shapes]
+        for _ in range(steps + 1)
+    )
+
+    def rows(matrices: list[torch.Tensor], rank: int) -> list[torch.Tensor]:
+        return [x.chunk(n)[rank].clone() for x in matrices]
+
+    # each rank passes its shards to gather, and its own matrices to scatter
+    shards = sum(w.nbytes for w in weights) // n
+    most = [steps * (shards + sum(w.nbytes for w in weights[r::n])) for r in range(n)]
+    return Case(
+        f"shapes {', '.join(map(str, shapes))}, {plural(steps, 'step')}, {dtype}",
+        [
+            (Matrices(rows(weights, r), [rows(g, r) for g in grads], lr, momentum),)
+            for r in range(n)
+        ],
+        right=Reference(3 * largest(*weights), advice),
+        facts={"most": most, "count": count},
+        shown=f"params, momenta, lr={lr}, momentum={momentum}, orthogonalize",
+    )
+
+
+def in_turn(trace: Trace, case: Case) -> str:
+    """Return which rank lets the owners work one after the other."""
+    n, rounds = case.world_size, -(-int(case.facts["count"]) // case.world_size)
+    for rank in range(n):
+        for step, calls in calls_by_phase(trace, rank).items():
+            ops = [call.op for call in calls]
+            before = [ops[:k].count("scatter") for k, op in enumerate(ops) if op == "gather"]
+            # before the k-th gather, only whole rounds of n owners may be done
+            if any(scattered > k // n * n for k, scattered in enumerate(before)):
+                return f"rank {rank} calls gather after scatter in {step}. {IN_TURN}"
+            if ops.count("all_to_all") > 2 * rounds:
+                return f"rank {rank} calls all_to_all more than {2 * rounds} times in {step}. {IN_TURN}"
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("gather", "scatter", "all_to_all")),
+        Holds(in_turn, "all owners work at the same time"),
+        Calls(
+            total=lambda case, rank: int(case.facts["most"][rank]),
+            why="A rank sends its shard of a momentum to the owner, which sends back its rows of the update.",
+        ),
+        Awaited(),
+    ),
+    failed=(
+        Failed(
+            "gather_list|scatter_list",
+            "Only the owner passes a list. `dst` and `src` are rank 0 unless you name the owner, i % n.",
+        ),
+        Failed(
+            "Boolean value of Tensor",
+            "scatter takes a list of tensors, one for each rank: list(whole.chunk(n)).",
+        ),
+        Failed(
+            "DTensor",
+            "Plain tensors do not mix with DTensors. `p.to_local()` and `p.grad.to_local()` return "
+            "this rank's rows as plain tensors.",
+        ),
+        Failed("dtype|tensor type|scalar type", TWO_DTYPES),
+        Failed(
+            r"size|Check failed|shape|split",
+            "In a gather or scatter of one matrix all tensors have the shape of a shard, `momenta[i].shape`, "
+            "and there is one for each rank. For all_to_all_single, both sides must name the same lengths.",
+            died=True,
+        ),
+        Stuck(SAME_CALLS),
+    ),
+    kind=Kind.MODULE,
+    driver=step_muon,
+    reported=("orthogonalized",),
+    sizes=(1, 2, 3, 4, 5, 6),
+    count=18,
+)

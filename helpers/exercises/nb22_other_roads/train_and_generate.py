@@ -1,0 +1,123 @@
+"""22.2 Trainers and generators (20 min, ●●●●○, further)
+
+- A block of the matrix is where some rows and some columns cross. Which trainer has it, and which
+  generator needs it? And which sends may not block, if a generator receives new weights only later?
+- Trainer: if step % every == 0, isend each of part.tensor_split(generators, dim=1), also after the last
+  step, and keep the Works. Generator: recv into each of part.tensor_split(trainers), which are views; put
+  the version in front of the samples, so that one message has both.
+- Generator: version = -every; for batch in range(steps): while version < max(0, batch - most): receive all
+  blocks, version += every; then send torch.cat([part.new_tensor([version]), generate(part, batch)]) to
+  each trainer. At the end receive while version < steps. Trainer: recv each message into
+  part.new_empty(size + 1); part = learn(part, [m[1:] for m in messages], step - int(messages[0][0])).
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import EachIsWaitedFor
+from helpers.exercises.nb22_other_roads.in_ranks.roles import Role, run_role
+
+ROOM = 64
+"""Bytes in which a message may say of which step its weights are."""
+ADVICE = {
+    "ages": "These are the ages that `learn` was given: the step minus the version that made the samples. A "
+    "generator keeps its weights as long as its next batch is at most `most` steps old.",
+    "batches": "These are the batches for which `generate` was called. Call it once for each batch, and send "
+    "the result to every trainer.",
+}
+
+
+def case(draw: Draw) -> Case:
+    n, dtype, generator = draw.ranks, draw.dtype(torch.float32, torch.float64), draw.generator()
+    trainers = draw.of(*range(1, n))
+    generators = n - trainers
+    rows, columns = (k + draw.whole(1, k + 1) for k in (trainers, generators))
+    every, late, size = draw.of(1, 2, 3), draw.of(0, 1, 2, 3), draw.whole(2, 5)
+    steps, most = every * draw.of(2, 3), every - 1 + late
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    whole = random(rows, columns)
+    own_rows, own_columns = whole.tensor_split(trainers), whole.tensor_split(generators, dim=1)
+    across = random(size, columns)
+
+    def role(part: torch.Tensor, *mixes: torch.Tensor) -> Role:
+        return Role(trainers, part, steps, every, most, size, mixes)
+
+    given = [role(part.clone(), random(len(part), size), across) for part in own_rows]
+    for part in own_columns:
+        mixes = [random(size, rows) for _ in range(steps)]
+        given.append(role(torch.zeros(part.shape, dtype=dtype), *mixes))
+    blocks = [[a.shape[0] * b.shape[1] * dtype.itemsize for b in own_columns] for a in own_rows]
+    return Case(
+        f"{plural(trainers, 'trainer')}, {plural(generators, 'generator')}, {steps} steps, every={every}, "
+        f"most={most}, {dtype}",
+        [(role,) for role in given],
+        right=Reference(largest(whole), ADVICE),
+        facts={"trainers": trainers, "most": most, "steps": steps, "times": steps // every + 1}
+        | {"blocks": blocks, "samples": steps * size * dtype.itemsize},
+        shown=f"{trainers}, part, steps={steps}, every={every}, most={most}, size={size}, generate, learn",
+        telling=late > 0,
+    )
+
+
+def others(case: Case, rank: int) -> tuple[int, ...]:
+    """Return the ranks of the other role."""
+    trainers = int(case.facts["trainers"])
+    return tuple(range(trainers, case.world_size)) if rank < trainers else tuple(range(trainers))
+
+
+def too_many_bytes(trace: Trace, case: Case) -> str:
+    """Return which rank sends more to another than the blocks or the samples that this one needs."""
+    facts = case.facts
+    for src in range(case.world_size):
+        for dst in others(case, src):
+            sends = [event for event in trace.of(src) if event.op == "send" and event.peer == dst]
+            sent = sum(event.nbytes for event in sends)
+            if src < facts["trainers"]:
+                most = facts["times"] * facts["blocks"][src][dst - facts["trainers"]]
+                what = f"its rows of that generator's columns, {facts['times']} times"
+            else:
+                most = facts["samples"] + facts["steps"] * ROOM
+                what = f"{facts['steps']} batches, each with its version"
+            if sent > most:
+                return (
+                    f"rank {src} sends {sent:,} bytes to rank {dst}; {most:,} are enough: {what}."
+                )
+            if src >= facts["trainers"] and sent <= facts["samples"]:
+                return (
+                    f"rank {src} sends {sent:,} bytes to rank {dst}, its samples and nothing else. Send "
+                    "their version with them, because a trainer of a real job cannot know it."
+                )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("send", "recv")),
+        Peers(others, "trainers send only to generators, and generators only to trainers"),
+        Holds(
+            too_many_bytes,
+            "blocks go directly to where they are needed, and samples carry their version",
+        ),
+        EachIsWaitedFor(),
+    ),
+    failed=(
+        Failed(
+            "contiguous",
+            "A block of columns has gaps in memory, and gloo sends one piece: send `block.contiguous()`.",
+        ),
+        Stuck(
+            "A send ends only when its receiver has begun to receive. A trainer must not wait until a "
+            "generator receives its weights, because this generator may first send samples to it. Generators "
+            "must receive every version that is sent."
+        ),
+    ),
+    kind=Kind.MODULE,
+    driver=run_role,
+    reported=("ages", "batches"),
+    sizes=(2, 3, 4, 5, 6),
+    count=18,
+)
