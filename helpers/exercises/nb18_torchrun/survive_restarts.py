@@ -1,0 +1,198 @@
+"""18.3 Survive a restart (20 min, ●●●○○)
+
+- Two things can end a worker. After SIGKILL only the file is left. After SIGTERM there is time for one more
+  save: who must know that the signal came, and in which step does each rank learn it?
+- `signal.signal(signal.SIGTERM, handler)`: let the handler only note that the signal came. After each step,
+  an `all_reduce` with `op=dist.ReduceOp.MAX` tells all ranks whether one of them has noted it. Then, as after
+  every `every` steps, rank 0 saves.
+- saved = torch.load(path), if it exists: load both states, done = saved["done"]. noted = torch.zeros(1);
+  signal.signal(signal.SIGTERM, lambda *_: noted.fill_(1)). In the loop: train_step(step); stop =
+  noted.clone(); dist.all_reduce(stop, op=dist.ReduceOp.MAX); if stop or (step + 1) % every == 0: on rank 0
+  torch.save(..., path + ".new"); os.replace(path + ".new", path). If stop: return.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb18_torchrun.in_ranks import state_of, survive
+from helpers.exercises.nb19_checkpoints.shared import evidence, intruder, observe, resumed_at
+from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
+    backward,
+    optimizer_of,
+    small_model,
+)
+from helpers.exercises.shared.in_ranks.attempts import Plan
+from helpers.exercises.shared.in_ranks.classifier import grad_of
+
+CLOSE = 1e-5
+NEVER = (-1, 0, list[int]())
+
+
+def case(draw: Draw) -> Case:
+    n, every, kind = draw.ranks, draw.whole(3, 4), draw.of("killed", "first save", "in a save", "")
+    death, event = every * draw.whole(1, 2) + draw.whole(1, every - 2), draw.of(1, 2)
+    event = event if kind == "first save" else draw.whole(3, 8)
+    plans = {"killed": [Plan(step=death)], "": []}.get(kind, [Plan(event=event)])
+    ranks = draw.of([draw.rank()], [draw.rank()], list(range(n)))
+    asked = draw.whole(2, every + 1)  # the step of its attempt in which SIGTERM comes
+    term = (len(plans), asked, ranks) if not plans or draw.of(True, False) else NEVER
+    steps, seed = 4 * every + draw.whole(1, every - 1), draw.whole(0, 999)
+    said = [f"killed after step {death}"] if kind == "killed" else []
+    said += [f"killed at event {event} of its saves"] if plans and not said else []
+    which = f"rank {ranks[0]}" if len(ranks) < n else "all ranks"
+    said += [f"SIGTERM to {which}"] if term != NEVER else []
+
+    def problem(got: dict[str, Any], rank: int) -> Finding | None:
+        if got["intruder"] is not None:
+            return intruder(got) if got["intruder"] == rank else None
+        attempts = got["attempts"]
+        if "calls" not in got:
+            return Finding("it leaves by SystemExit before all steps are done")
+        for k, (before, one) in enumerate(pairwise(attempts)):
+            gone = k == term[0]
+            if found := left(got, before) if gone else killed(before, one):
+                return found
+            if gone and (found := resumed(before, one)):
+                return found
+        if term[0] == len(attempts) - 1 and all(one["rows"][rank] for one in attempts):
+            return left(got, attempts[-1])
+        done = attempts[-1].get("first", 0) + len(attempts[-1]["rows"][rank])
+        if done != steps:
+            return Finding(
+                f"it returns after {plural(done, 'step')} of {steps}", seen=("too early",)
+            )
+        if found := evidence(got, plans):
+            return found
+        at = [one["first"] for one in attempts[1:] if "first" in one]
+        told = seed, n, steps, got["numbers"]
+        return weights(got["state"], told, at)
+
+    def killed(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
+        """Return what is wrong with the step at which an attempt resumed after a kill."""
+        newest = [death // every * every]
+        if "died" in before:
+            newest = [before["died"][0] - every, before["died"][0]]
+        elif kind != "killed":
+            return None  # it was not killed, as `evidence` says
+        first = one.get("first", 0)
+        return resumed_at(
+            f"after a kill it resumes at step {first}", before, one, newest, every, first
+        )
+
+    def left(got: dict[str, Any], before: dict[str, Any]) -> Finding | None:
+        """Return what is wrong with how the ranks left after SIGTERM."""
+        first, made = before.get("first", 0), [len(rows) for rows in before["rows"]]
+        how = [got["left"].get(f"left-{term[0]}-{r}", "") for r in range(n)]
+        came = f"SIGTERM reaches {which} in step {first + asked - 1}"
+        for r in ranks:
+            if not how[r]:
+                return Finding(f"{came} and ends rank {r} there", seen=("no handler",))
+        if max(made) > asked + 1:
+            what = f"{came}, and {plural(max(made) - asked, 'more step')} follow before all return"
+            return Finding(what, seen=("trains on",))
+        if set(how) != {"returned"} or len(set(made)) > 1:
+            ends = (
+                f"rank {r} {h or 'is ended'} after {m} steps"
+                for r, (h, m) in enumerate(zip(how, made, strict=True))
+            )
+            alone = "returned" in how or len(set(made)) > 1
+            seen = ("left alone",) if alone else ("raised after SIGTERM",)
+            return Finding(f"{came}; then {', '.join(ends)} of this attempt", seen=seen)
+        return None
+
+    def resumed(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
+        """Return what is wrong with the step at which the next job resumed."""
+        newest = before.get("first", 0) + len(before["rows"][0])
+        first = one.get("first", 0)
+        what = f"after SIGTERM the next job resumes at step {first}"
+        found = resumed_at(what, before, one, [newest], every, first)
+        if found and not one["found"]["files"] or (first and first % every == 0 and first < newest):
+            return Finding(f"{what}; the ranks had left after {newest} steps", seen=("not saved",))
+        return found
+
+    return Case(
+        f"a save every {every} steps, {', then '.join(said)}",
+        [([n] * (len(plans) + 1 + (term != NEVER)), plans, seed, steps, every, term, [])] * n,
+        right=problem,
+        like={},
+        facts={"every": every},
+        seconds=20.0,
+        shown=f"steps = {steps}, every = {every}",
+    )
+
+
+def under_an_agent(draw: Draw) -> Case:
+    n, every, steps, seed = 2, 3, 9, draw.whole(0, 999)
+    death, numbers = draw.whole(4, 5), [draw.whole(-9, 9) / 9 for _ in range(steps)]
+
+    def problem(got: dict[str, Any], rank: int) -> Finding | None:
+        if got["calls"] != steps - every:
+            return Finding(f"after the restart it makes {got['calls']} steps, not {steps - every}")
+        return weights(got["state"], (seed, n, steps, numbers), ())
+
+    return Case(
+        f"real torchrun, kill -9 in step {death - 1}",
+        [([n], [], seed, steps, every, (0, death, [draw.whole(0, 1)]), numbers)] * n,
+        right=problem,
+        like={},
+        seconds=45.0,
+        shown=f"steps = {steps}, every = {every}",
+    )
+
+
+def weights(
+    got: Any, told: tuple[int, int, int, Sequence[float]], at: Sequence[int]
+) -> Finding | None:
+    """Compare a rank's model and optimizer with those of an undisturbed training. at: where it resumed."""
+    for name, right in course(*told).items():
+        if not same(right, got.get(name), CLOSE):
+            lost = [part for part in ("model", "optimizer") if agree(course(*told, at, part), got)]
+            what = f"at the end, {name} differs from that of an undisturbed training"
+            return Finding(what, seen=tuple(f"lost {part}" for part in lost))
+    return None
+
+
+def agree(right: dict[str, Any], got: dict[str, Any]) -> bool:
+    return all(same(value, got.get(name), CLOSE) for name, value in right.items())
+
+
+def course(
+    seed: int,
+    n: int,
+    steps: int,
+    numbers: Sequence[float],
+    resumed: Sequence[int] = (),
+    lost: str = "",
+) -> dict[str, Any]:
+    """Train in one process. At the steps in `resumed`, the model's or the optimizer's state is lost."""
+    model = small_model(seed, "plain")
+    optimizer = optimizer_of(model, "momentum")
+    for step in range(steps):
+        if step in resumed and lost == "model":
+            model.load_state_dict(small_model(seed, "plain").state_dict())
+        elif step in resumed and lost == "optimizer":
+            optimizer.state.clear()
+        grads = []
+        for rank in range(n):
+            backward(model, rank, step)
+            grads.append([grad_of(p).clone() for p in model.parameters()])
+        for p, parts in zip(model.parameters(), zip(*grads, strict=True), strict=True):
+            p.grad = torch.stack(parts).mean(0) + (*numbers, *[0.0] * steps)[step]
+        optimizer.step()
+    return state_of(model, optimizer)
+
+
+EXERCISE = Exercise(
+    case,
+    kind=Kind.SCRIPT,
+    driver=survive,
+    reported=("left", "calls"),
+    sizes=(1, 2, 3),
+    count=8,
+    last=under_an_agent,
+    observe=observe,
+)
