@@ -226,7 +226,7 @@ def survive(
         with start_job(asked) as job:
             return report_of(job.wait(), script, sizes[0])
     found = run_attempts(script, sizes, plans, alone=True)
-    left = {path.name: path.read_text() for path in script.parent.glob("left-*")}
+    left = {path.name: path.read_text() for path in script.parent.glob("*-*-*")}
     found["values"] = [value and {**value, "left": left} for value in found["values"]]
     return found
 
@@ -258,21 +258,24 @@ def train(
             done, calls = step + 1, calls + 1
             if number == term[0] and calls == term[1] and rank in term[2]:
                 os.kill(os.getpid(), signal.SIGKILL if numbers else signal.SIGTERM)
+                (script_folder() / f"noted-{number}-{rank}").touch()
             if not numbers:
                 ask("done", step)
 
         if not numbers:
             disk.watch()
-        how = "returned"
+        how = "returns"
         if 0 <= term[0] < number and not numbers:  # a scheduler has started the job anew
             os.environ["TORCHELASTIC_RESTART_COUNT"] = "0"
         try:
             answer(model, optimizer, train_step, steps, every, str(disk.folder / "state.pt"))
-        except BaseException as error:
-            how = f"raised {type(error).__name__}: {error}"
-            if number != term[0] or not isinstance(error, SystemExit):
+        except SystemExit as error:
+            if error.code:
+                how = f"exits with code {error.code}"
                 raise
-            how = how if error.code else "returned"
+        except BaseException as error:
+            how = f"raises {type(error).__name__}"
+            raise
         finally:
             os.environ["TORCHELASTIC_RESTART_COUNT"] = str(number)
             (script_folder() / f"left-{number}-{rank}").write_text(how)

@@ -12,6 +12,7 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -50,16 +51,14 @@ def case(draw: Draw) -> Case:
         if got["intruder"] is not None:
             return intruder(got) if got["intruder"] == rank else None
         attempts = got["attempts"]
-        if "calls" not in got:
-            return Finding("it leaves by SystemExit before all steps are done")
         for k, (before, one) in enumerate(pairwise(attempts)):
             gone = k == term[0]
             if found := left(got, before) if gone else killed(before, one):
                 return found
             if gone and (found := resumed(before, one)):
                 return found
-        if term[0] == len(attempts) - 1 and all(one["rows"][rank] for one in attempts):
-            return left(got, attempts[-1])
+        if term[0] == len(attempts) - 1 and (found := left(got, attempts[-1])):
+            return found
         done = attempts[-1].get("first", 0) + len(attempts[-1]["rows"][rank])
         if done != steps:
             return Finding(
@@ -79,9 +78,11 @@ def case(draw: Draw) -> Case:
         elif kind != "killed":
             return None  # it was not killed, as `evidence` says
         first = one.get("first", 0)
-        return resumed_at(
-            f"after a kill it resumes at step {first}", before, one, newest, every, first
-        )
+        what = f"after a kill it resumes at step {first}"
+        found = resumed_at(what, before, one, newest, every, first)
+        if found and "died" in before and "state.pt" not in one["found"]["files"]:
+            return replace(found, seen=("no whole checkpoint left",))
+        return found
 
     def left(got: dict[str, Any], before: dict[str, Any]) -> Finding | None:
         """Return what is wrong with how the ranks left after SIGTERM."""
@@ -89,19 +90,22 @@ def case(draw: Draw) -> Case:
         how = [got["left"].get(f"left-{term[0]}-{r}", "") for r in range(n)]
         came = f"SIGTERM reaches {which} in step {first + asked - 1}"
         for r in ranks:
-            if not how[r]:
+            if not how[r] and f"noted-{term[0]}-{r}" not in got["left"]:
                 return Finding(f"{came} and ends rank {r} there", seen=("no handler",))
         if max(made) > asked + 1:
             what = f"{came}, and {plural(max(made) - asked, 'more step')} follow before all return"
             return Finding(what, seen=("trains on",))
-        if set(how) != {"returned"} or len(set(made)) > 1:
+        if set(how) != {"returns"} or len(set(made)) > 1:
             ends = (
-                f"rank {r} {h or 'is ended'} after {m} steps"
+                f"rank {r} {h or 'is ended'} in step {first + m - 1}"
                 for r, (h, m) in enumerate(zip(how, made, strict=True))
             )
-            alone = "returned" in how or len(set(made)) > 1
-            seen = ("left alone",) if alone else ("raised after SIGTERM",)
-            return Finding(f"{came}; then {', '.join(ends)} of this attempt", seen=seen)
+            seen = "raised after SIGTERM"
+            if "returns" in how:
+                seen = "left alone"
+            elif any(h in ("", "raises RuntimeError") for h in how):
+                seen = "ranks wait at different lines"
+            return Finding(f"{came}; then {', '.join(ends)}", seen=(seen,))
         return None
 
     def resumed(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
