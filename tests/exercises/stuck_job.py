@@ -54,6 +54,8 @@ def evaluate(x, group):
 def train(what, odd, rank):
     norms, means = dist.new_group(), dist.new_group()
     x = next_batch(odd and what == "loader")
+    if what == "objects" and not odd:
+        dist.broadcast_object_list([None], src=3)
     if what == "chain" and rank < 2:
         x = next_batch(odd)
         pass_on(x, rank)
@@ -61,12 +63,10 @@ def train(what, odd, rank):
         dist.recv(x, src=0)
     if odd and what == "evaluate":
         evaluate(x, means)
-    if not (odd and what in ("clip", "barrier", "objects")):
+    if not (odd and what in ("clip", "barrier")):
         average([x])
-    if not (odd and what in ("barrier", "objects")):
+    if not (odd and what == "barrier"):
         clip(x, norms)
-    if odd and what == "objects":
-        dist.broadcast_object_list([None], src=0)
     dist.barrier()
 
 
@@ -84,5 +84,6 @@ def main(what, culprit):
     train(what, odd, rank)
 
 
-faulthandler.register(signal.SIGUSR1, file=open(f"{os.environ['RANK']}.stacks", "w"))
-main(sys.argv[1], int(sys.argv[2]))
+with open(f"{os.environ['RANK']}.stacks", "w") as file:
+    faulthandler.register(signal.SIGUSR1, file=file)
+    main(sys.argv[1], int(sys.argv[2]))
