@@ -45,7 +45,7 @@ def record(way: str, culprit: int) -> list[str]:
                     for rank in range(4):
                         job.kill(rank, signal.SIGUSR1)
                     time.sleep(0.5)
-                    texts = [short(file.read_text()) for file in files]
+                    texts = [short(file.read_text(encoding="utf-8")) for file in files]
                     if texts == before and all(texts):
                         return texts
     raise RuntimeError(f"{way}: the job does not hang: {texts}")

@@ -84,6 +84,6 @@ def main(what, culprit):
     train(what, odd, rank)
 
 
-with open(f"{os.environ['RANK']}.stacks", "w") as file:
+with open(f"{os.environ['RANK']}.stacks", "w", encoding="utf-8") as file:
     faulthandler.register(signal.SIGUSR1, file=file)
     main(sys.argv[1], int(sys.argv[2]))

@@ -226,7 +226,7 @@ def survive(
         with start_job(asked) as job:
             return report_of(job.wait(), script, sizes[0])
     found = run_attempts(script, sizes, plans, alone=True)
-    left = {path.name: path.read_text() for path in script.parent.glob("*-*-*")}
+    left = {path.name: path.read_text(encoding="utf-8") for path in script.parent.glob("*-*-*")}
     found["values"] = [value and {**value, "left": left} for value in found["values"]]
     return found
 
@@ -265,7 +265,7 @@ def train(
         if not numbers:
             disk.watch()
         how = "returns"
-        if 0 <= term[0] < number and not numbers:  # a scheduler has started the job anew
+        if 0 <= term[0] < number and not numbers:  # a scheduler has started a new job
             os.environ["TORCHELASTIC_RESTART_COUNT"] = "0"
         try:
             answer(model, optimizer, train_step, steps, every, str(disk.folder / "state.pt"))
@@ -278,9 +278,9 @@ def train(
             raise
         finally:
             os.environ["TORCHELASTIC_RESTART_COUNT"] = str(number)
-            (script_folder() / f"left-{number}-{rank}").write_text(how)
+            (script_folder() / f"left-{number}-{rank}").write_text(how, encoding="utf-8")
     if number == term[0] and done < steps:
-        # whoever still waits for this rank has got an error now; the next attempt begins without them
+        # ranks that still wait for this one have failed by now, because it has left the group
         wait_until(lambda: len(list(script_folder().glob(f"left-{number}-*"))) == size)
         sys.exit(PREEMPTED)
     return {"calls": calls, "state": state_of(model, optimizer)}

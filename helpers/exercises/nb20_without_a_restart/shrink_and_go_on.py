@@ -103,7 +103,8 @@ def case(draw: Draw) -> Case:
                     return Finding(what, seen=("left when done" if left else "stale dict",))
         if sorted(members) != list(range(steps)):
             what = f"the steps {sorted(members)} are trained, not those up to {steps - 1}"
-            return Finding(what, seen=("steps missing",))
+            ended = part > 1 and max(members, default=-1) + 1 == len(members)
+            return Finding(what, seen=("does not come back" if ended else "steps missing",))
         if found := when_killed(members):
             return found
         for r, log in logs.items() if at + 2 < steps else ():
