@@ -11,7 +11,7 @@
   torch.save(..., path + ".new"); os.replace(path + ".new", path). If stop: return.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,12 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb18_torchrun.in_ranks import state_of, survive
-from helpers.exercises.nb19_checkpoints.shared import evidence, intruder, observe, resumed_at
+from helpers.exercises.nb19_checkpoints.shared import (
+    attempts_of,
+    evidence,
+    intruder,
+    resumed_at,
+)
 from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
     backward,
     optimizer_of,
@@ -28,58 +33,74 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
 )
 from helpers.exercises.shared.in_ranks.attempts import Plan
 from helpers.exercises.shared.in_ranks.classifier import grad_of
+from helpers.ranks.failures import RankFailed, is_consequence
 
 CLOSE = 1e-5
-NEVER = (-1, 0, list[int]())
 
 
 def case(draw: Draw) -> Case:
-    n, every, kind = draw.ranks, draw.whole(3, 4), draw.of("killed", "first save", "in a save", "")
-    death, event = every * draw.whole(1, 2) + draw.whole(1, every - 2), draw.of(1, 2)
-    event = event if kind == "first save" else draw.whole(3, 8)
-    plans = {"killed": [Plan(step=death)], "": []}.get(kind, [Plan(event=event)])
+    n, every = draw.ranks, draw.whole(3, 4)
+    kind = draw.of("killed", "first save", "in a save", "SIGTERM", "SIGTERM, then killed")
+    death, event = every * draw.whole(1, 2) + draw.whole(1, every - 2), draw.of(7, 8)
+    if kind == "SIGTERM, then killed":
+        death = 2 * every + draw.whole(1, every - 2)  # after the save that SIGTERM caused
+    event = draw.of(1, 2) if kind == "first save" else event
+    kills = (
+        [] if kind == "SIGTERM" else [Plan(step=death) if "killed" in kind else Plan(event=event)]
+    )
     ranks = draw.of([draw.rank()], [draw.rank()], list(range(n)))
-    asked = draw.whole(2, every + 1)  # the step of its attempt in which SIGTERM comes
-    term = (len(plans), asked, ranks) if not plans or draw.of(True, False) else NEVER
+    asked = draw.whole(2, every)  # the step of its attempt in which SIGTERM comes
+    comes, plans = draw.of(len(kills), len(kills), -1), kills
+    if kind.startswith("SIGTERM"):
+        comes, plans = 0, [Plan()] * len(kills) + kills
     steps, seed = 4 * every + draw.whole(1, every - 1), draw.whole(0, 999)
-    said = [f"killed after step {death}"] if kind == "killed" else []
-    said += [f"killed at event {event} of its saves"] if plans and not said else []
+    told = seed, steps, every
     which = f"rank {ranks[0]}" if len(ranks) < n else "all ranks"
-    said += [f"SIGTERM to {which}"] if term != NEVER else []
+    said = [
+        f"killed after step {one.step}"
+        if one.step >= 0
+        else f"killed at event {one.event} of its saves"
+        for one in kills
+    ]
+    if comes >= 0:
+        said.insert(comes, f"SIGTERM to {which}")
 
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
         if got["intruder"] is not None:
             return intruder(got) if got["intruder"] == rank else None
         attempts = got["attempts"]
         for k, (before, one) in enumerate(pairwise(attempts)):
-            gone = k == term[0]
+            gone = k == comes
             if found := left(got, before) if gone else killed(before, one):
                 return found
             if gone and (found := resumed(before, one)):
                 return found
-        if term[0] == len(attempts) - 1 and (found := left(got, attempts[-1])):
+        if comes == len(attempts) - 1 and (found := left(got, attempts[-1])):
             return found
         done = attempts[-1].get("first", 0) + len(attempts[-1]["rows"][rank])
         if done != steps:
             return Finding(
                 f"it returns after {plural(done, 'step')} of {steps}", seen=("too early",)
             )
-        if found := evidence(got, plans):
+        start = len(plans) - len(kills)  # SIGTERM is no kill
+        cut = {name: got[name][start:] for name in ("killed", "changed", "attempts")}
+        if found := evidence(cut, kills):
             return found
         at = [one["first"] for one in attempts[1:] if "first" in one]
-        told = seed, n, steps, got["numbers"]
-        return weights(got["state"], told, at)
+        return weights(got["state"], (seed, n, steps, got["numbers"]), at)
 
     def killed(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
         """Return what is wrong with the step at which an attempt resumed after a kill."""
         newest = [death // every * every]
         if "died" in before:
             newest = [before["died"][0] - every, before["died"][0]]
-        elif kind != "killed":
+        elif "killed" not in kind:
             return None  # it was not killed, as `evidence` says
         first = one.get("first", 0)
         what = f"after a kill it resumes at step {first}"
         found = resumed_at(what, before, one, newest, every, first)
+        if found and found.seen == ("a save that was not due",):
+            return replace(found, seen=("wrong step",))
         if found and "died" in before and "state.pt" not in one["found"]["files"]:
             return replace(found, seen=("no whole checkpoint left",))
         return found
@@ -87,10 +108,10 @@ def case(draw: Draw) -> Case:
     def left(got: dict[str, Any], before: dict[str, Any]) -> Finding | None:
         """Return what is wrong with how the ranks left after SIGTERM."""
         first, made = before.get("first", 0), [len(rows) for rows in before["rows"]]
-        how = [got["left"].get(f"left-{term[0]}-{r}", "") for r in range(n)]
+        how = [got["left"].get(f"left-{comes}-{r}", "") for r in range(n)]
         came = f"SIGTERM reaches {which} in step {first + asked - 1}"
         for r in ranks:
-            if not how[r] and f"noted-{term[0]}-{r}" not in got["left"]:
+            if not how[r] and f"noted-{comes}-{r}" not in got["left"]:
                 return Finding(f"{came} and ends rank {r} there", seen=("no handler",))
         if max(made) > asked + 1:
             what = f"{came}, and {plural(max(made) - asked, 'more step')} follow before all return"
@@ -114,13 +135,15 @@ def case(draw: Draw) -> Case:
         first = one.get("first", 0)
         what = f"after SIGTERM the next job resumes at step {first}"
         found = resumed_at(what, before, one, [newest], every, first)
-        if found and not one["found"]["files"] or (first and first % every == 0 and first < newest):
-            return Finding(f"{what}; the ranks had left after {newest} steps", seen=("not saved",))
-        return found
+        if found is None:
+            return None
+        lost = not one["found"]["files"] or (first and first % every == 0 and first < newest)
+        what = f"{what}; the ranks had left after {plural(newest, 'step')}"
+        return Finding(what, seen=("not saved",) if lost else found.seen)
 
     return Case(
         f"a save every {every} steps, {', then '.join(said)}",
-        [([n] * (len(plans) + 1 + (term != NEVER)), plans, seed, steps, every, term, [])] * n,
+        [([n] * (1 + len(kills) + (comes >= 0)), plans, *told, (comes, asked, ranks), [])] * n,
         right=problem,
         like={},
         facts={"every": every},
@@ -154,7 +177,11 @@ def weights(
     """Compare a rank's model and optimizer with those of an undisturbed training. at: where it resumed."""
     for name, right in course(*told).items():
         if not same(right, got.get(name), CLOSE):
-            lost = [part for part in ("model", "optimizer") if agree(course(*told, at, part), got)]
+            lost = [
+                part
+                for part in ("model", "optimizer", "both")
+                if agree(course(*told, at, part), got)
+            ]
             what = f"at the end, {name} differs from that of an undisturbed training"
             return Finding(what, seen=tuple(f"lost {part}" for part in lost))
     return None
@@ -172,13 +199,13 @@ def course(
     resumed: Sequence[int] = (),
     lost: str = "",
 ) -> dict[str, Any]:
-    """Train in one process. At the steps in `resumed`, the model's or the optimizer's state is lost."""
+    """Train in one process. At the steps in `resumed`, model, optimizer or both lose their state."""
     model = small_model(seed, "plain")
     optimizer = optimizer_of(model, "momentum")
     for step in range(steps):
-        if step in resumed and lost == "model":
+        if step in resumed and lost in ("model", "both"):
             model.load_state_dict(small_model(seed, "plain").state_dict())
-        elif step in resumed and lost == "optimizer":
+        if step in resumed and lost in ("optimizer", "both"):
             optimizer.state.clear()
         grads = []
         for rank in range(n):
@@ -190,6 +217,18 @@ def course(
     return state_of(model, optimizer)
 
 
+def observed(case: Case, run: Run) -> Iterator[str]:
+    """Yield what a failed run shows: a file that is not whole, or ranks that made different steps."""
+    failure, attempts = run.failure, attempts_of(run)
+    if isinstance(failure, RankFailed):
+        made = [len(steps) for one in attempts[-1:] for steps in one["rows"]]
+        if is_consequence(failure.error) and len(set(made)) > 1:
+            yield "unequal numbers of steps"
+        at_load = any("load(" in place.source for place in failure.error.frames[-1:])
+        if at_load and any("died" in one for one in attempts):
+            yield "half a file loaded"
+
+
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
@@ -198,5 +237,5 @@ EXERCISE = Exercise(
     sizes=(1, 2, 3),
     count=8,
     last=under_an_agent,
-    observe=observe,
+    observe=observed,
 )
