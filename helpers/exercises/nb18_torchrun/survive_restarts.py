@@ -39,7 +39,7 @@ CLOSE = 1e-5
 
 
 def case(draw: Draw) -> Case:
-    n, every = draw.ranks, draw.whole(3, 4)
+    n, every = draw.ranks, draw.whole(4, 5)
     kind = draw.of("killed", "first save", "in a save", "SIGTERM", "SIGTERM, then killed")
     death, event = every * draw.whole(1, 2) + draw.whole(1, every - 2), draw.of(7, 8)
     if kind == "SIGTERM, then killed":
@@ -49,7 +49,7 @@ def case(draw: Draw) -> Case:
         [] if kind == "SIGTERM" else [Plan(step=death) if "killed" in kind else Plan(event=event)]
     )
     ranks = draw.of([draw.rank()], [draw.rank()], list(range(n)))
-    asked = draw.whole(2, every)  # the step of its attempt in which SIGTERM comes
+    asked = draw.whole(2, every - 2)  # the step of its attempt in which SIGTERM comes
     comes, plans = draw.of(len(kills), len(kills), -1), kills
     if kind.startswith("SIGTERM"):
         comes, plans = 0, [Plan()] * len(kills) + kills
@@ -137,7 +137,9 @@ def case(draw: Draw) -> Case:
         found = resumed_at(what, before, one, [newest], every, first)
         if found is None:
             return None
-        lost = not one["found"]["files"] or (first and first % every == 0 and first < newest)
+        lost = "state.pt" not in one["found"]["files"] or (
+            first and first % every == 0 and first < newest
+        )
         what = f"{what}; the ranks had left after {plural(newest, 'step')}"
         return Finding(what, seen=("not saved",) if lost else found.seen)
 
