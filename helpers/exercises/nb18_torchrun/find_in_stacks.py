@@ -15,6 +15,19 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb18_torchrun.shared import READER, STACKS, stack_of
 
+MAIN = 'You read a frame of a different thread. Read only what follows "Current thread".'
+LAST = (
+    "The program called a different function of torch. `wrapper` surrounds each call, and some functions "
+    "call others, as `broadcast_object_list` calls `broadcast`. Take the last frame in distributed_c10d.py."
+)
+FIRST = "`line` must be the line of the first frame of train.py, as a number. Frames below it are callers."
+MOST = "This is where the rank to blame is. Return the call and the line at which most ranks wait."
+RANK = (
+    "This rank is not to blame. If the main thread of one rank is not in distributed_c10d.py, it is that "
+    "one; other ranks may differ, too, because they wait for it. Otherwise compare all frames of train.py, "
+    "even if all ranks wait in the same function. Whole texts always differ, because each names its threads."
+)
+
 
 def case(draw: Draw) -> Case:
     n, what = draw.of(4, 5, 6, 7, 8), draw.of(*STACKS)
@@ -24,30 +37,49 @@ def case(draw: Draw) -> Case:
     mains[rank] = blamed
     for frames in elsewhere:
         mains[(rank + draw.of(1, n - 1)) % n] = frames
-    *_, call = [frame for frame in waiting.split() if frame[0] == "C"]
-    line = next(frame for frame in waiting.split() if frame[0] == "T")
-    right = (rank, call.partition(":")[2], int(line[1:].partition(":")[0]))
+    calls = [parts(frame)[0] for frame in waiting.split() if frame[0] == "C"]
+    right = (rank, calls[-1], line_of(waiting))
     first = "" if what == "no rendezvous" else stack_of(READER, thread(draw, "Thread")) + "\n"
     stacks = [first + stack_of(main, thread(draw, "Current thread")) for main in mains]
 
     def judged(got: Any, _: int) -> Finding | None:
         if same(right, got):
             return None
-        if not isinstance(got, tuple) or len(got) != 3:
+        if not isinstance(got, (tuple, list)) or len(got) != 3:
             return Finding(f"{got!r} is not a tuple (rank, call, line)")
-        named = zip(("rank", "call", "line"), right, got, strict=True)
+        named = list(zip(("rank", "call", "line"), right, got, strict=True))
         wrong = [
             f"{name} {said!r} is not {wanted!r}" for name, wanted, said in named if said != wanted
         ]
-        return Finding(", ".join(wrong))
+        who, call, line = got
+        other = {part for frame in READER.split() for part in parts(frame)}
+        waits = {part for frame in waiting.split() for part in parts(frame)}
+        advice = {
+            MAIN: call in other or line in other,
+            LAST: call != right[1] and call in waits,
+            FIRST: line != right[2] and (isinstance(line, str) or line in waits),
+            MOST: line == line_of(blamed) != right[2],
+            RANK: who != rank,
+        }
+        return Finding(", ".join(wrong), tuple(words for words, holds in advice.items() if holds))
 
-    told = [f"{frame[1:].partition(':')[2]}" for frame in (blamed.split()[0], waiting.split()[0])]
     return Case(
         f"{n} ranks, {what}",
         [(stacks,)],
         right=judged,
-        shown=f"the stacks of {n} ranks: rank {rank} is in {told[0]}, most of the others in {told[1]}",
+        shown=f"stacks: rank {rank} is in {parts(blamed.split()[0])[0]}, most of the others in {right[1]}",
     )
+
+
+def parts(frame: str) -> tuple[str, int]:
+    """Return a frame's function and its line."""
+    line, _, name = frame[1:].partition(":")
+    return name, int(line)
+
+
+def line_of(frames: str) -> int:
+    """Return the line of the first frame of train.py."""
+    return next(parts(frame)[1] for frame in frames.split() if frame[0] == "T")
 
 
 def thread(draw: Draw, name: str) -> str:
