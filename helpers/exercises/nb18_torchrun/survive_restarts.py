@@ -77,7 +77,7 @@ def case(draw: Draw) -> Case:
             return Finding(
                 f"it returns after {plural(done, 'step')} of {steps}", seen=("too early",)
             )
-        start = len(plans) - len(kills)  # SIGTERM is no kill
+        start = len(plans) - len(kills)  # leave out the attempt that SIGTERM ends
         cut = {name: got[name][start:] for name in ("killed", "changed", "attempts")}
         if found := evidence(cut, kills):
             return found
