@@ -25,6 +25,7 @@ NAMES = (
     "quorum",
     "resume_exactly",
     "shrink_and_go_on",
+    "survive_restarts",
 )
 ENTRIES = """# %% a sum is missing | seen: own rank
 # Call `all_reduce` on all of the {n} ranks.

@@ -38,7 +38,6 @@ def test_every_script_says_what_its_workers_alone_vouch_for() -> None:
     assert silent == {
         "checkpoint_and_resume",
         "mpi_all_reduce",
-        "read_torchrun_env",
         "resume_exactly",
     }
 

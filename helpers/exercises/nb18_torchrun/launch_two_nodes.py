@@ -1,4 +1,4 @@
-"""18.2 Two nodes (8 min, ●●○○○)
+"""18.1 Two nodes (8 min, ●●○○○)
 
 - Look at the two commands above: which word differs between them?
 - Both commands: torchrun, --nnodes, --nproc-per-node, --node-rank, --master-addr, --master-port, then the

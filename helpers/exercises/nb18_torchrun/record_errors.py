@@ -1,4 +1,4 @@
-"""18.3 Let the report name the cause (5 min, ●○○○○)
+"""18.2 Let the report name the cause (5 min, ●○○○○)
 
 - `record` is a decorator, so it takes a function and gives a function. Which of the two has to be called?
 - `from torch.distributed.elastic.multiprocessing.errors import record`. Call what `record(main)` gives, and

@@ -1,18 +1,14 @@
 """20.3 Shrink, and continue (30 min, ●●●●●, further)
 
-- In every round: call `quorum`, then `join`, then `rejoin`, then train. Which of these calls can fail? What
-  does a replica do that is not a member? And when may a replica that has done all steps return?
-- A failure (RuntimeError) means: no step, leave the group, so that the others' calls fail as well, and ask
-  for the next round. A new group is needed if members have changed, their steps are not all equal, or the
-  last round failed. A replica that is left out has missed what the others did: it asks again with step -1,
-  and its dict starts empty. A replica that has done all steps stays until all members have done them.
-- while True: number += 1; now = quorum(...); if me not in now: step, met, log = -1, None, {}. If
-  min(now.values()) == steps: return log. If me not in now: continue. try: if met !=
-  sorted(now) or len(set(now.values())) > 1: met = None; join(store, number, sorted(now), me, patience);
-  step = rejoin(dist.get_rank(), len(now), [now[m] for
-  m in sorted(now)], model, optimizer); met = sorted(now). If step == steps: continue. backward(step);
-  all_reduce and divide each p.grad. except RuntimeError: met = None; dist.destroy_process_group() if
-  dist.is_initialized(); continue. After the try: optimizer.step(); log[step] = met; step += 1.
+- Step 1, in a loop: number += 1; now = quorum(...); if min(now.values()) == steps: return log. Then, with
+  members = sorted(now): join(store, number, members, me, patience); step = rejoin(dist.get_rank(),
+  len(members), [now[m] for m in members], model, optimizer). If step == steps: continue. backward(step);
+  all_reduce each p.grad and divide it by len(members); optimizer.step(); log[step] = members; step += 1.
+- Step 2: put all calls from `join` to the last `all_reduce` into a `try`, and `optimizer.step()` after it.
+  except RuntimeError: dist.destroy_process_group() if dist.is_initialized(), then continue. The next round
+  expects only the members of this one.
+- Step 3, directly after `quorum`: if me not in now: step, log = -1, {}; return log if min(now.values()) ==
+  steps, and otherwise continue with the next round.
 """
 
 from collections.abc import Iterator
@@ -44,14 +40,19 @@ def case(draw: Draw) -> Case:
     n, steps = draw.ranks, 7
     at, replica, new, stall, hold = draw.whole(1, 2), draw.rank(), -1, 0.0, 0.0
     if n == 2:
-        what, stall = draw.of(
-            ("killed in", 0.0), ("killed after", 0.0), ("steps alone", 1.5), ("stalls", 3.0)
+        kind, stall = draw.of(
+            ("no failure", 0.0),
+            ("killed before", 0.0),
+            ("killed in", 0.0),
+            ("killed after", 0.0),
+            ("steps alone", 1.5),
+            ("stalls", 3.0),
         )
-        at = steps - 1 if what == "killed after" else at
+        at = steps - 1 if kind == "killed after" else at
     elif n > 3:  # only the neighbors of a dead rank notice at once that it died
-        what = "killed before"
+        kind = "killed before"
     else:
-        what, at, stall, hold = draw.of(
+        kind, at, stall, hold = draw.of(
             # the new replica then has as many steps, but different weights
             ("killed before", 0, 0.0, 0.0),
             ("killed joining", 0, 0.0, 0.0),
@@ -61,9 +62,12 @@ def case(draw: Draw) -> Case:
             ("steps alone", at, 0.0, 0.0),
             ("steps alone", steps - 1, 0.0, 0.0),
         )
-        new = (replica + draw.whole(1, n - 1)) % n if what == "killed before" else -1
-    event = {"what": what, "replica": replica, "step": at, "new": new, "stall": stall, "hold": hold}
-    gone = {replica} if what.startswith("killed") else set()
+        new = (replica + draw.whole(1, n - 1)) % n if kind == "killed before" else -1
+    # the event of an earlier part of the task has fewer parts, so its case comes first
+    parts = {"replica": replica, "step": at, "new": new, "stall": stall, "hold": hold}
+    part = 1 if kind == "no failure" else 2 if kind.startswith("killed") and new < 0 else 3
+    event = {"what": kind, **dict(list(parts.items())[: (0, 2, 5)[part - 1]])}
+    gone = {replica} if kind.startswith("killed") else set()
 
     def together(values: list[Any]) -> Finding | None:
         for r in gone:
@@ -96,11 +100,12 @@ def case(draw: Draw) -> Case:
                     other = next(o for o in logs if logs[o].get(k) == members[k])
                     what = f"replica {other} trained step {k} with {members[k]}, replica {r} with {who}"
                     # this replica trained the last step before the others did, and is not in their round
-                    left = k == steps - 1 and event["what"] == "steps alone" and not stall
+                    left = k == steps - 1 and kind == "steps alone" and not stall
                     return Finding(what, seen=("left when done" if left else "stale dict",))
         if sorted(members) != list(range(steps)):
             what = f"the steps {sorted(members)} are trained, not those up to {steps - 1}"
-            return Finding(what, seen=("steps missing",))
+            ended = part > 1 and max(members, default=-1) + 1 == len(members)
+            return Finding(what, seen=("does not come back" if ended else "steps missing",))
         if found := when_killed(members):
             return found
         for r, log in logs.items() if at + 2 < steps else ():
@@ -112,7 +117,7 @@ def case(draw: Draw) -> Case:
     def when_killed(members: dict[int, list[int]]) -> Finding | None:
         """Return a finding if the replica's steps do not fit the moment of its kill."""
         # in these two cases, the others already have its gradients of this step
-        from_step = at + (what in ("killed in", "killed after"))
+        from_step = at + (kind in ("killed in", "killed after"))
         for r in gone:
             for k in range(at):
                 if r not in members[k]:
@@ -169,7 +174,7 @@ def case(draw: Draw) -> Case:
         seen = "new or left out, other weights" if apart else "other weights"
         return Finding(f"{what}: {differs}", seen=(seen,))
 
-    told = describe(event, n)
+    told = f"part {part}: {describe({'what': kind, **parts}, n)}"
     return Case(
         told,
         [(n, steps, PATIENCE_S, event)] * n,
@@ -182,20 +187,21 @@ def case(draw: Draw) -> Case:
 
 def describe(event: dict[str, Any], n: int) -> str:
     """Describe which replica is disturbed, and how."""
-    stall = f", {event['stall']:g} times as long as the others are patient"
+    stall = f", {event['stall']:g} times as long as the others are patient" * (event["stall"] > 0)
     if event["hold"]:
         stall += f"; the step takes {event['hold']:g} times as long when it is made once more"
     moment = {
-        "killed before": "is killed before its gradients of step {}",
-        "killed in": "is killed after the all_reduce of step {}, before optimizer.step",
-        "killed after": "is killed right after optimizer.step of step {}",
-        "killed joining": "is killed as it joins the first group",
-        "stalls": "stalls in step {}" + stall,
-        "steps alone": "steps in step {}, in which the others' all_reduce fails"
-        + (f", and then stalls{stall}" if event["stall"] else ""),
-    }[event["what"]].format(event["step"])
-    new = f"; then replica {event['new']} comes for the first time" if event["new"] >= 0 else ""
-    return f"{plural(n, 'replica')}; replica {event['replica']} {moment}{new}"
+        "no failure": "no replica fails",
+        "killed before": "replica {replica} is killed before its gradients of step {step}",
+        "killed in": "replica {replica} is killed after the all_reduce of step {step}, before optimizer.step",
+        "killed after": "replica {replica} is killed right after optimizer.step of step {step}",
+        "killed joining": "replica {replica} is killed as it joins the first group",
+        "stalls": "replica {replica} stalls in step {step}" + stall,
+        "steps alone": "replica {replica} steps in step {step}, in which the others' all_reduce fails"
+        + (f", and then stalls{stall}" if stall else ""),
+    }[event["what"]].format_map(event)
+    new = f"; then replica {event['new']} comes for the first time" * (event["new"] >= 0)
+    return f"{plural(n, 'replica')}; {moment}{new}"
 
 
 def course(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> torch.Tensor:
@@ -218,6 +224,8 @@ def observe(case: Case, run: Run) -> Iterator[str]:
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
     if error and (error.kind in GONE or is_consequence(error)):
         yield "a failure is not caught"
+    elif error and (error.kind == "KeyError" or error.message.endswith("is not in list")):
+        yield "not a member"
 
 
 EXERCISE = Exercise(
@@ -226,6 +234,6 @@ EXERCISE = Exercise(
     driver=continue_training,
     reported=("times", "wrong steps"),
     sizes=(2, 2, 3, 3, 3, 5),
-    count=12,
+    count=15,
     observe=observe,
 )

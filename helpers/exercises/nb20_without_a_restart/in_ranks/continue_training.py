@@ -32,6 +32,9 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.store import (
 from helpers.exercises.shared.in_ranks.attempts import run_replicas, wait_until
 from helpers.exercises.shared.in_ranks.lend import lend
 
+NOTHING = {"replica": -1, "step": -1, "new": -1, "stall": 0.0, "hold": 0.0}
+"""An event that disturbs no replica."""
+
 
 def continue_training(
     answer: Source,
@@ -43,9 +46,10 @@ def continue_training(
     event: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Train. `event` says which replica is disturbed in which step, and whether a new one joins."""
+    event = {**NOTHING, **event}
     dies = event["replica"] if event["what"].startswith("killed") else -1
     with store_of_its_own() as port:
-        script = compose(answer, replica, (port, replicas, steps, patience, dict(event)))
+        script = compose(answer, replica, (port, replicas, steps, patience, event))
         return run_replicas(script, replicas, MomentMonitor(event, script.parent / "gone"), dies)
 
 

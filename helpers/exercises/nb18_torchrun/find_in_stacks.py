@@ -1,0 +1,89 @@
+"""18.4 Which rank is to blame? (10 min, ●●○○○, further)
+
+- Find the paragraph of the main thread in each text. Which of its frames are torch's, and which are the
+  program's own?
+- Make a list of (file, line, function) for each rank. A rank waits if one of its files is
+  distributed_c10d.py. If all ranks wait, compare all frames of train.py, not only the first one: a function
+  may have several callers.
+- frames = re.findall(r'File "(.+)", line ([0-9]+) in (.+)', text.rpartition("Current thread")[2]). own =
+  [frame for frame in frames if frame[0] == "train.py"]. The most frequent of these lists belongs to the
+  ranks that wait. Its first line is the line; the last function in distributed_c10d.py is the call.
+"""
+
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb18_torchrun.shared import READER, STACKS, stack_of
+
+MAIN = 'You read a frame of a different thread. Read only what follows "Current thread".'
+LAST = (
+    "The program called a different function of torch. `wrapper` surrounds each call, and some functions "
+    "call others, as `broadcast_object_list` calls `broadcast`. Take the last frame in distributed_c10d.py."
+)
+FIRST = "`line` must be the line of the first frame of train.py, as a number. Frames below it are callers."
+MOST = "This is where the rank to blame is. Return the call and the line at which most ranks wait."
+RANK = (
+    "This rank is not to blame. If the main thread of one rank is not in distributed_c10d.py, it is that "
+    "one; other ranks may differ, too, because they wait for it. Otherwise compare all frames of train.py, "
+    "even if all ranks wait in the same function. Whole texts always differ, because each names its threads."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, what = draw.of(4, 5, 6, 7, 8), draw.of(*STACKS)
+    blamed, waiting, *elsewhere = STACKS[what]
+    rank = {4: draw.of(*range(4)), 5: draw.of(*range(5))}.get(n, draw.of(*range(6)))
+    mains = [waiting] * n
+    mains[rank] = blamed
+    for frames in elsewhere:
+        mains[(rank + draw.of(1, n - 1)) % n] = frames
+    calls = [parts(frame)[0] for frame in waiting.split() if frame[0] == "C"]
+    right = (rank, calls[-1], line_of(waiting))
+    first = "" if what == "no rendezvous" else stack_of(READER, thread(draw, "Thread")) + "\n"
+    stacks = [first + stack_of(main, thread(draw, "Current thread")) for main in mains]
+
+    def judged(got: Any, _: int) -> Finding | None:
+        if same(right, got):
+            return None
+        if not isinstance(got, (tuple, list)) or len(got) != 3:
+            return Finding(f"{got!r} is not a tuple (rank, call, line)")
+        named = list(zip(("rank", "call", "line"), right, got, strict=True))
+        wrong = [
+            f"{name} {said!r} is not {wanted!r}" for name, wanted, said in named if said != wanted
+        ]
+        who, call, line = got
+        other = {part for frame in READER.split() for part in parts(frame)}
+        waits = {part for frame in waiting.split() for part in parts(frame)}
+        advice = {
+            MAIN: call in other or line in other,
+            LAST: call != right[1] and call in waits,
+            FIRST: line != right[2] and (isinstance(line, str) or line in waits),
+            MOST: line == line_of(blamed) != right[2],
+            RANK: who != rank,
+        }
+        return Finding(", ".join(wrong), tuple(words for words, holds in advice.items() if holds))
+
+    return Case(
+        f"{n} ranks, {what}",
+        [(stacks,)],
+        right=judged,
+        shown=f"stacks: rank {rank} is in {parts(blamed.split()[0])[0]}, most of the others in {right[1]}",
+    )
+
+
+def parts(frame: str) -> tuple[str, int]:
+    """Return a frame's function and its line."""
+    line, _, name = frame[1:].partition(":")
+    return name, int(line)
+
+
+def line_of(frames: str) -> int:
+    """Return the line of the first frame of train.py."""
+    return next(parts(frame)[1] for frame in frames.split() if frame[0] == "T")
+
+
+def thread(draw: Draw, name: str) -> str:
+    return f"{name} 0x00007f{draw.rng.randrange(16**8):08x}c0"
+
+
+EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, sizes=(1,), count=36)

@@ -1,0 +1,231 @@
+"""18.3 Survive a restart (20 min, ●●●○○)
+
+- Two things can end a worker. After SIGKILL only the file is left. After SIGTERM there is time for one more
+  save: who must know that the signal came, and in which step does each rank learn it?
+- `signal.signal(signal.SIGTERM, handler)`: let the handler only note that the signal came. After each step,
+  an `all_reduce` with `op=dist.ReduceOp.MAX` tells all ranks whether one of them has noted it. Then, as after
+  every `every` steps, rank 0 saves.
+- saved = torch.load(path), if it exists: load both states, done = saved["done"]. noted = torch.zeros(1);
+  signal.signal(signal.SIGTERM, lambda *_: noted.fill_(1)). In the loop: train_step(step); stop =
+  noted.clone(); dist.all_reduce(stop, op=dist.ReduceOp.MAX); if stop or (step + 1) % every == 0: on rank 0
+  torch.save(..., path + ".new"); os.replace(path + ".new", path). If stop: return.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb18_torchrun.in_ranks import state_of, survive
+from helpers.exercises.nb19_checkpoints.shared import (
+    attempts_of,
+    evidence,
+    intruder,
+    resumed_at,
+)
+from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
+    backward,
+    optimizer_of,
+    small_model,
+)
+from helpers.exercises.shared.in_ranks.attempts import Plan
+from helpers.exercises.shared.in_ranks.classifier import grad_of
+from helpers.ranks.failures import RankFailed, is_consequence
+
+CLOSE = 1e-5
+
+
+def case(draw: Draw) -> Case:
+    n, every = draw.ranks, draw.whole(4, 5)
+    kind = draw.of("killed", "first save", "in a save", "SIGTERM", "SIGTERM, then killed")
+    death, event = every * draw.whole(1, 2) + draw.whole(1, every - 2), draw.of(7, 8)
+    if kind == "SIGTERM, then killed":
+        death = 2 * every + draw.whole(1, every - 2)  # after the save that SIGTERM caused
+    event = draw.of(1, 2) if kind == "first save" else event
+    kill = Plan(step=death) if "killed" in kind else Plan(event=event)
+    kills = [kill] * (kind != "SIGTERM")
+    ranks = draw.of([draw.rank()], [draw.rank()], list(range(n)))
+    asked = draw.whole(2, every - 2)  # the step of its attempt in which SIGTERM comes
+    comes, plans = draw.of(len(kills), len(kills), -1), kills
+    if kind.startswith("SIGTERM"):
+        comes, plans = 0, [Plan()] * len(kills) + kills
+    steps, seed = 4 * every + draw.whole(1, every - 1), draw.whole(0, 999)
+    told = seed, steps, every
+    which = f"rank {ranks[0]}" if len(ranks) < n else "all ranks"
+    moment = f"after step {death}" if "killed" in kind else f"at event {event} of its saves"
+    said = [f"killed {moment}"] * len(kills)
+    if comes >= 0:
+        said.insert(comes, f"SIGTERM to {which}")
+
+    def problem(got: dict[str, Any], rank: int) -> Finding | None:
+        if got["intruder"] is not None:
+            return intruder(got) if got["intruder"] == rank else None
+        attempts = got["attempts"]
+        for k, (before, one) in enumerate(pairwise(attempts)):
+            gone = k == comes
+            if found := left(got, before) if gone else killed(before, one):
+                return found
+            if gone and (found := resumed(before, one)):
+                return found
+        if comes == len(attempts) - 1 and (found := left(got, attempts[-1])):
+            return found
+        done = attempts[-1].get("first", 0) + len(attempts[-1]["rows"][rank])
+        if done != steps:
+            return Finding(
+                f"it returns after {plural(done, 'step')} of {steps}", seen=("too early",)
+            )
+        start = len(plans) - len(kills)  # leave out the attempt that SIGTERM ends
+        cut = {name: got[name][start:] for name in ("killed", "changed", "attempts")}
+        if found := evidence(cut, kills):
+            return found
+        at = [one["first"] for one in attempts[1:] if "first" in one]
+        return weights(got["state"], (seed, n, steps, got["numbers"]), at)
+
+    def killed(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
+        """Return what is wrong with the step at which an attempt resumed after a kill."""
+        newest = [death // every * every]
+        if "died" in before:
+            newest = [before["died"][0] - every, before["died"][0]]
+        elif "killed" not in kind:
+            return None  # it was not killed, as `evidence` says
+        first = one.get("first", 0)
+        what = f"after a kill it resumes at step {first}"
+        found = resumed_at(what, before, one, newest, every, first)
+        if found and found.seen == ("a save that was not due",):
+            return replace(found, seen=("wrong step",))
+        if found and not first and "died" in before and "state.pt" not in one["found"]["files"]:
+            return replace(found, seen=("no whole checkpoint left",))
+        return found
+
+    def left(got: dict[str, Any], before: dict[str, Any]) -> Finding | None:
+        """Return what is wrong with how the ranks left after SIGTERM."""
+        first, made = before.get("first", 0), [len(rows) for rows in before["rows"]]
+        how = [got["left"].get(f"left-{comes}-{r}", "") for r in range(n)]
+        came = f"SIGTERM reaches {which} in step {first + asked - 1}"
+        for r in ranks:
+            if not how[r] and f"noted-{comes}-{r}" not in got["left"]:
+                return Finding(f"{came} and ends rank {r} there", seen=("no handler",))
+        if max(made) > asked + 1:
+            what = f"{came}, and {plural(max(made) - asked, 'more step')} follow before all return"
+            return Finding(what, seen=("trains on",))
+        if set(how) != {"returns"} or len(set(made)) > 1:
+            ends = (
+                f"rank {r} {h or 'is ended'} in step {first + m - 1}"
+                for r, (h, m) in enumerate(zip(how, made, strict=True))
+            )
+            seen = "raised after SIGTERM"
+            if "returns" in how:
+                seen = "left alone"
+            elif any(h in ("", "raises RuntimeError") for h in how):
+                seen = "ranks wait at different lines"
+            return Finding(f"{came}; then {', '.join(ends)}", seen=(seen,))
+        return None
+
+    def resumed(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
+        """Return what is wrong with the step at which the next job resumed."""
+        newest = before.get("first", 0) + len(before["rows"][0])
+        first = one.get("first", 0)
+        what = f"after SIGTERM the next job resumes at step {first}"
+        found = resumed_at(what, before, one, [newest], every, first)
+        if found is None:
+            return None
+        lost = "state.pt" not in one["found"]["files"] or (
+            first and first % every == 0 and first < newest
+        )
+        what = f"{what}; the ranks had left after {plural(newest, 'step')}"
+        return Finding(what, seen=("not saved",) if lost else found.seen)
+
+    return Case(
+        f"a save every {every} steps, {', then '.join(said)}",
+        [([n] * (1 + len(kills) + (comes >= 0)), plans, *told, (comes, asked, ranks), [])] * n,
+        right=problem,
+        like={},
+        facts={"every": every},
+        seconds=20.0,
+        shown=f"steps = {steps}, every = {every}",
+    )
+
+
+def under_an_agent(draw: Draw) -> Case:
+    n, every, steps, seed = 2, 3, 9, draw.whole(0, 999)
+    death, numbers = draw.whole(4, 5), [draw.whole(-9, 9) / 9 for _ in range(steps)]
+
+    def problem(got: dict[str, Any], rank: int) -> Finding | None:
+        if got["calls"] != steps - every:
+            return Finding(f"after the restart it makes {got['calls']} steps, not {steps - every}")
+        return weights(got["state"], (seed, n, steps, numbers), ())
+
+    return Case(
+        f"real torchrun, kill -9 in step {death - 1}",
+        [([n], [], seed, steps, every, (0, death, [draw.whole(0, 1)]), numbers)] * n,
+        right=problem,
+        like={},
+        seconds=45.0,
+        shown=f"steps = {steps}, every = {every}",
+    )
+
+
+def weights(
+    got: Any, told: tuple[int, int, int, Sequence[float]], at: Sequence[int]
+) -> Finding | None:
+    """Compare a rank's state with that of an undisturbed training. at: the steps at which it resumed."""
+    if same(course(*told), got, CLOSE):
+        return None
+    lost = [
+        part for part in ("model", "optimizer", "both") if same(course(*told, at, part), got, CLOSE)
+    ]
+    what = "at the end, model and optimizer are not as in an undisturbed training"
+    return Finding(what, seen=tuple(f"lost {part}" for part in lost))
+
+
+def course(
+    seed: int,
+    n: int,
+    steps: int,
+    numbers: Sequence[float],
+    resumed: Sequence[int] = (),
+    lost: str = "",
+) -> dict[str, Any]:
+    """Train in one process. At the steps in `resumed`, model, optimizer or both lose their state."""
+    model = small_model(seed, "plain")
+    optimizer = optimizer_of(model, "momentum")
+    for step in range(steps):
+        if step in resumed and lost in ("model", "both"):
+            model.load_state_dict(small_model(seed, "plain").state_dict())
+        if step in resumed and lost in ("optimizer", "both"):
+            optimizer.state.clear()
+        grads = []
+        for rank in range(n):
+            backward(model, rank, step)
+            grads.append([grad_of(p).clone() for p in model.parameters()])
+        for p, parts in zip(model.parameters(), zip(*grads, strict=True), strict=True):
+            p.grad = torch.stack(parts).mean(0) + (*numbers, *[0.0] * steps)[step]
+        optimizer.step()
+    return state_of(model, optimizer)
+
+
+def observed(case: Case, run: Run) -> Iterator[str]:
+    """Yield what a failed run shows: a file that is not whole, or ranks that made different steps."""
+    failure, attempts = run.failure, attempts_of(run)
+    if isinstance(failure, RankFailed):
+        made = [len(steps) for one in attempts[-1:] for steps in one["rows"]]
+        if is_consequence(failure.error) and len(set(made)) > 1:
+            yield "unequal numbers of steps"
+        at_load = any("load(" in place.source for place in failure.error.frames[-1:])
+        if at_load and any("died" in one for one in attempts):
+            yield "half a file loaded"
+
+
+EXERCISE = Exercise(
+    case,
+    kind=Kind.SCRIPT,
+    driver=survive,
+    reported=("left", "calls"),
+    sizes=(1, 2, 3),
+    count=8,
+    last=under_an_agent,
+    observe=observed,
+)
