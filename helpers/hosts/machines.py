@@ -7,8 +7,6 @@ import atexit
 import contextlib
 import ipaddress
 import logging
-import socket
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +14,9 @@ from contextlib import ExitStack
 from enum import Enum, auto
 from typing import Any, Self
 
-from helpers.hosts.link import HostLink, RemoteSite
+from helpers.hosts.link import HostLink, RemoteSite, answer
 from helpers.hosts.names import check_address, host_in
+from helpers.hosts.peer import Problem
 from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
 from helpers.ranks.clean_settings import environment_at_start
@@ -183,27 +182,23 @@ class Hosts:
         except (OSError, ValueError, TimeoutError) as error:
             raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
         self._client = self._open.enter_context(client)
-        self._register()
 
     def _start_servers(self, workers: Sequence[tuple[str, str]]) -> HostServers:
-        links: list[tuple[str, HostLink]] = []
+        links: dict[str, HostLink] = {}  # by the address of the worker
         with ExitStack() as undo:
+            self._install([worker for _, worker in workers])
             for name, worker in workers:
-                link = self._reach(name, worker)
-                undo.callback(link.close)
-                links.append((name, link))
-            about = [link.question("about") for _, link in links]
-            said = [
-                self._answer(name, link, number)
-                for (name, link), number in zip(links, about, strict=True)
-            ]
+                links[worker] = self._reach(name, worker)
+                undo.callback(links[worker].close)
+            asked = [links[worker].ask("about") for _, worker in workers]
+            said = [_answer(name, about) for (name, _), about in zip(workers, asked, strict=True)]
             own = ["host" if self._kind is Kind.LOCAL else each["name"] for each in said]
             numbered = self._kind is Kind.LOCAL or len(set(own)) < len(own)
             names = [f"{name}-{i}" if numbered else name for i, name in enumerate(own)]
             _compare({name: each["versions"] for name, each in zip(names, said, strict=True)})
             sites = [
                 RemoteSite(name, link, each, environment_at_start())
-                for name, each, (_, link) in zip(names, said, links, strict=True)
+                for name, each, link in zip(names, said, links.values(), strict=True)
             ]
             self._probe(sites)
             servers = HostServers(sites)
@@ -226,79 +221,55 @@ class Hosts:
             first.setdefault(found[address]["host"], address)
         return list(first.items())
 
-    def _register(self) -> None:
-        """Register the plugin with all present and future workers, so that they serve kernels."""
-        from helpers.hosts.worker import Plugin
+    def _install(self, workers: Sequence[str]) -> None:
+        """Make workers serve kernels."""
+        from helpers.hosts.worker import install
 
-        failed: list[Exception | None] = []
-
-        def register() -> None:
-            try:
-                self._client.register_plugin(Plugin(self._kind is Kind.LOCAL))
-            except Exception as error:  # from a worker, for example an import that fails there
-                failed.append(error)
-            else:
-                failed.append(None)
-
-        # In a thread that can be abandoned: if a worker has vanished, Dask waits until TCP gives up.
-        thread = threading.Thread(target=register, daemon=True)
-        thread.start()
-        thread.join(_ANSWER_S)
-        if not failed:
+        local = self._kind is Kind.LOCAL
+        try:
+            self._client.run(install, local, workers=list(workers), callback_timeout=_ANSWER_S)
+        except TimeoutError:
             raise LaunchError(
                 f"a worker of the Dask cluster has not answered for {_ANSWER_S:g} s. The workers are "
-                f"{', '.join(self._client.scheduler_info(n_workers=-1)['workers'])}."
-            )
-        if isinstance(failed[0], ModuleNotFoundError):
+                f"{', '.join(workers)}."
+            ) from None
+        except ModuleNotFoundError as error:
             raise LaunchError(
-                f"on a worker of the Dask cluster the course is missing or older ({failed[0]}). "
+                f"on a worker of the Dask cluster the course is missing or older ({error}). "
                 "Install the same version there."
-            )
-        if failed[0] is not None:
-            raise LaunchError(f"a worker of the Dask cluster cannot load the course: {failed[0]!r}")
+            ) from None
+        except Exception as error:  # from a worker, for example an import that fails there
+            raise LaunchError(
+                f"a worker of the Dask cluster cannot load the course: {error!r}"
+            ) from None
 
     def _reach(self, name: str, worker: str) -> HostLink:
-        from helpers.hosts.worker import NAME, carry
+        from helpers.hosts.worker import NAME
 
-        ours, theirs = socket.socketpair()
+        request = {
+            "op": NAME,
+            "interface": self._interface,
+            "ends_cluster": self._kind is Kind.STARTED,
+            "reply": False,
+        }
         try:
-            request = {
-                "op": NAME,
-                "interface": self._interface,
-                "ends_cluster": self._kind is Kind.STARTED,
-                "reply": False,
-            }
             comm = self._client.sync(_connect, worker, self._client.connection_args, request)
         except (OSError, TimeoutError) as error:
-            ours.close()
-            theirs.close()
             raise LaunchError(
                 f"{name}: its Dask worker {worker} cannot be reached: {error}"
             ) from None
-
-        async def carried() -> None:
-            with theirs:
-                await carry(comm, theirs)
-
-        asyncio.run_coroutine_threadsafe(carried(), self._client.loop.asyncio_loop)
-        return HostLink(ours)
-
-    def _answer(self, name: str, link: HostLink, number: int, kind: Any = Any) -> Any:
-        try:
-            return link.answer(number, kind)
-        except (TimeoutError, LaunchError) as error:
-            raise LaunchError(f"{name}: {error}.") from None
+        return HostLink(comm, self._client.loop.asyncio_loop)
 
     def _probe(self, hosts: list[RemoteSite]) -> None:
         """Connect each host to every other, as ranks will. Raise LaunchError if one cannot."""
-        ports = [host.link.question("listen") for host in hosts]
+        ports = [host.link.ask("listen") for host in hosts]
         at = [
-            (host.address, self._answer(host.name, host.link, number))
-            for host, number in zip(hosts, ports, strict=True)
+            (host.address, _answer(host.name, port))
+            for host, port in zip(hosts, ports, strict=True)
         ]
-        asked = [host.link.question("reach", others=at) for host in hosts]
-        for host, number in zip(hosts, asked, strict=True):
-            for other, why in zip(hosts, self._answer(host.name, host.link, number), strict=True):
+        asked = [host.link.ask("reach", others=at) for host in hosts]
+        for host, reached in zip(hosts, asked, strict=True):
+            for other, why in zip(hosts, _answer(host.name, reached), strict=True):
                 if why:
                     raise LaunchError(
                         f"{host.name} cannot connect to {other.name} ({other.address}, interface "
@@ -307,7 +278,15 @@ class Hosts:
                         "interface=NAME)."
                     )
         for host in hosts:
-            host.link.tell("hush")
+            host.link.ask("hush")
+
+
+def _answer(name: str, asked: Any) -> Any:
+    """Return a host's answer. Raise LaunchError, with the host's name, if there is none."""
+    try:
+        return answer(asked)
+    except Problem as problem:
+        raise LaunchError(f"{name}: {problem}.") from None
 
 
 def _check_scheduler(address: str) -> None:

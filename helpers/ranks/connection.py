@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.process_snapshot import Times, View, times_of_all, view_here
-from helpers.ranks.site import Beside, Site
+from helpers.ranks.site import Beside, RankSite, Site
 from helpers.ranks.stop import raise_if_stopped
 
 # Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.
@@ -69,7 +69,7 @@ class Servers(Protocol):
 
     def new_launch(self) -> int: ...
 
-    def sites(self, world_size: int) -> Sequence[Site]:
+    def sites(self, world_size: int) -> Sequence[RankSite]:
         """Return the site of each rank, rank 0 first. Ranks of the same site follow one another."""
 
     def clocks(self, world_size: int) -> Sequence[int]:
@@ -199,7 +199,7 @@ class Connection:
     def fileno(self) -> int:
         return self.control.fileno()
 
-    def sites(self, world_size: int) -> Sequence[Site]:
+    def sites(self, world_size: int) -> Sequence[RankSite]:
         return [self.site] * world_size
 
     def clocks(self, world_size: int) -> Sequence[int]:
@@ -238,26 +238,14 @@ class Connection:
 
     def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:
         """End all ranks of a launch. Return whether the server confirmed it in time."""
-        return self.ask_to_end(launch) and self.has_ended(launch, deadline_s)
-
-    def ask_to_end(self, launch: int) -> bool:
-        """Ask the server to end all ranks of a launch. Return False if the server is unreachable."""
         try:
             self._send({"do": "end", "launch": launch})
-        except ServerGone:
-            return False
-        return True
-
-    def has_ended(self, launch: int, deadline_s: float) -> bool:
-        """Wait for the server to confirm that the ranks of a launch ended. Return False if it does not."""
-        try:
             deadline = time.monotonic() + deadline_s
             while time.monotonic() < deadline:
                 self._read(0.2)
-                for message in self._messages:
-                    if message.get("ended") == launch:
-                        self._messages.remove(message)
-                        return True
+                if {"ended": launch} in self._messages:
+                    self._messages.remove({"ended": launch})
+                    return True
         except ServerGone:
             pass
         return False
@@ -342,7 +330,7 @@ class Connection:
                 self._messages.append(message)
 
 
-def folder_of(site: Site, launch: int) -> str:
+def folder_of(site: RankSite, launch: int) -> str:
     """Return the folder for the files of one launch, as the ranks at a site see it."""
     return f"{site.scratch}/world-{launch}"
 
@@ -356,7 +344,7 @@ def rank_settings() -> dict[str, str]:
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:
-    """Return the launch that a server's message is about (None for `ended`, which has_ended reads)."""
+    """Return the launch that a server's message is about (None for `ended`, which end_launch reads)."""
     (values,) = message.values()
     return values[0] if isinstance(values, list) else None
 

@@ -105,9 +105,9 @@ def test_a_rank_that_exits_and_a_host_that_continues(machines: Hosts) -> None:
 
 
 def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -> None:
-    def ends_the_agent(rank: int, world_size: int) -> None:
+    def ends_the_server(rank: int, world_size: int) -> None:
         if rank == 0:
-            os.kill(_agent_of(os.getpid()), signal.SIGKILL)
+            os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
 
     def is_closed(rank: int, world_size: int) -> None:
@@ -116,7 +116,7 @@ def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -
     new = "these are new ranks with nothing defined on them; the old ranks ended because"
     with hosts.local(2) as two:
         magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {})
-        run = launch(ends_the_agent, 2, on_failure="return")
+        run = launch(ends_the_server, 2, on_failure="return")
         assert isinstance(run.failure, HostLost) and run.failure.host == "host-0"
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
         notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
@@ -198,14 +198,9 @@ def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: 
         assert magics.run_cell(asked, "rank", "<cell>", {}).values == [0, 1]
 
 
-def _agent_of(rank: int) -> int:
-    """The agent that has started a rank's server."""
-    return int(psutil.Process(rank).parent().ppid())
-
-
 def _worker_of(rank: int) -> int:
-    """The Dask worker that has started that agent."""
-    return int(psutil.Process(_agent_of(rank)).ppid())
+    """The Dask worker that has started a rank's server."""
+    return int(psutil.Process(rank).parent().ppid())
 
 
 @pytest.mark.parametrize(
