@@ -1,4 +1,4 @@
-"""Connect the kernel to each host: a link to the host's end, and a site for the rank server there."""
+"""The kernel's end of the connection to one host."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from helpers.hosts.peer import MOST_BYTES, Peer, PeerGone
 from helpers.hosts.versions import boot
+from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.site import Beside
 from helpers.ranks.stop import raise_if_stopped
 from helpers.trace.log import put
@@ -41,10 +42,24 @@ class _Launch:
 
 
 class HostLink(Peer):
-    """The kernel's end of the connection to one host. It runs in Dask's event loop."""
+    """One host, as the kernel sees it; also a `RankSite`. It runs in Dask's event loop."""
 
-    def __init__(self, comm: Any, loop: asyncio.AbstractEventLoop) -> None:
+    most_output, most_parts, most_result = Beside.most_output, Beside.most_parts, Beside.most_result
+
+    def __init__(
+        self, name: str, comm: Any, about: Mapping[str, Any], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Begin to serve the host. about: the description that it sent."""
         super().__init__(comm)
+        self.name = name
+        self.root, self.scratch = str(about["root"]), str(about["scratch"])
+        self.address, self.interface = str(about["address"]), str(about["interface"])
+        self.gpus, self.cores = int(about["gpus"]), int(about["cores"])
+        self._path = [str(each) for each in about["path"]]
+        # How far the host's monotonic clock is ahead of this machine's, and the largest error.
+        self.clock_ns = self.clock_within_ns = 0
+        # The same machine has the same clock.
+        self._clock_old_ns = 1 << 63 if about["boot"] and about["boot"] == boot() else 0
         self._loop = loop
         self._owner = os.getpid()
         self._launches: dict[int, _Launch] = {}
@@ -52,15 +67,15 @@ class HostLink(Peer):
         self.wake, self._woken = socket.socketpair()
         self.wake.setblocking(False)
         self._woken.setblocking(False)
-        self._served = self.soon(self._serve())
+        self._served = self._soon(self._serve())
 
     # --- for the kernel's threads -------------------------------------------------------------------
 
     def ask(self, what: str, kind: Any = Any, **given: Any) -> concurrent.futures.Future[Any]:
         """Call a method of the host, as `Peer.call` does. Fetch the answer with `answer`, if it is needed."""
-        return self.soon(self.call(what, kind, **given))
+        return self._soon(self.call(what, kind, **given))
 
-    def soon(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
+    def _soon(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
         """Run a coroutine in the link's event loop."""
         if self.closed:  # perhaps with the loop
             work.close()
@@ -69,15 +84,16 @@ class HostLink(Peer):
             return gone
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def start_ranks(self, launch: int, log: int, channels: Mapping[int, int]) -> None:
-        """Start ranks on the host. See `Connection.start_ranks`."""
-        if self.closed:
-            return
-        self._launches[launch] = _Launch(os.dup(log))
-        self.ask("start", launch=launch, ranks=list(channels))
+    def start_ranks(
+        self, launch: int, log: int, channels: Mapping[int, int]
+    ) -> concurrent.futures.Future[Any]:
+        """Start ranks on the host. Return the answer to come: two ports that it reserves for the launch."""
+        if not self.closed:
+            self._launches[launch] = _Launch(os.dup(log))  # before the first word can come
+        started = self.ask("start", launch=launch, ranks=list(channels))
         for rank, channel in channels.items():
-            sock = socket.socket(fileno=os.dup(channel))
-            self.soon(self._feed(launch, rank, sock))
+            self._soon(self._feed(launch, rank, socket.socket(fileno=os.dup(channel))))
+        return started
 
     def words(self, launch: int) -> list[tuple[str, list[Any]]]:
         """Return what `Servers.messages` returns of this host."""
@@ -115,16 +131,41 @@ class HostLink(Peer):
         self.wake.close()
         self._woken.close()
 
-    async def clock(self) -> tuple[int, int]:
-        """Return how far the host's monotonic clock is ahead of this machine's, and the largest error, in ns.
+    def read_clock(self) -> None:
+        """Compare the host's clock with this machine's, unless this was done a moment ago."""
+        if time.monotonic_ns() > self._clock_old_ns:
+            with contextlib.suppress(PeerGone):  # the host is lost, which `messages` reports
+                answer(self._soon(self._measure_clock()))
 
-        The host reads its clock between question and answer, most likely half-way (Cristian, "Probabilistic
-        clock synchronization", 1989).
+    async def _measure_clock(self) -> None:
+        """Ask the host for its clock.
+
+        It reads its clock between question and answer, most likely half-way (Cristian, "Probabilistic clock
+        synchronization", 1989).
         """
         start = time.monotonic_ns()
         theirs = await self.call("clock", int)
         end = time.monotonic_ns()
-        return theirs - (start + end) // 2, (end - start) // 2
+        self.clock_ns, self.clock_within_ns = theirs - (start + end) // 2, (end - start) // 2
+        self._clock_old_ns = end + _CLOCK_NS
+
+    def environment(self) -> tuple[dict[str, str], list[str]]:
+        """Return the variables that cells have set here, and the interface for the ranks' connections.
+
+        All other variables are the host's own, because its folders and devices differ from this machine's.
+        """
+        given, now = environment_at_start(), dict(os.environ)
+        changed = {name: value for name, value in now.items() if given.get(name) != value}
+        own = {"GLOO_SOCKET_IFNAME": self.interface, "NCCL_SOCKET_IFNAME": self.interface}
+        return {**changed, **own}, [name for name in given if name not in now]
+
+    def cwd(self) -> str:
+        return os.getcwd()  # if the host has no such folder, ranks stay where the worker runs
+
+    def path(self) -> list[str]:
+        # The learner's own folders may be on a shared file system; packages are the host's own.
+        own = [each for each in sys.path if not each.startswith((sys.prefix, sys.base_prefix))]
+        return list(dict.fromkeys([*own, *self._path]))
 
     # --- for the host -------------------------------------------------------------------------------
 
@@ -219,54 +260,3 @@ def answer(
         else:
             concurrent.futures.wait([asked], 0.1)
     return asked.result()
-
-
-class RemoteSite:
-    """Site of a rank server on a remote host. See `helpers.ranks.site.RankSite`."""
-
-    most_output, most_parts, most_result = Beside.most_output, Beside.most_parts, Beside.most_result
-
-    def __init__(
-        self, name: str, link: HostLink, about: Mapping[str, Any], given: Mapping[str, str]
-    ) -> None:
-        """Read the description of a host.
-
-        Args:
-            about: The host's answer to "about".
-            given: The environment with which this process started.
-        """
-        self.name = name
-        self.link = link
-        self.root, self.scratch = str(about["root"]), str(about["scratch"])
-        self.address, self.interface = str(about["address"]), str(about["interface"])
-        self.gpus, self.cores = int(about["gpus"]), int(about["cores"])
-        # See `HostLink.clock`. The same machine has the same clock.
-        self.clock_ns = self.clock_within_ns = 0
-        self.clock_old_ns = 1 << 63 if about["boot"] and about["boot"] == boot() else 0
-        self._path = [str(each) for each in about["path"]]
-        self._given = given
-
-    def read_clock(self) -> None:
-        """Compare the host's clock with this machine's, unless this was done a moment ago."""
-        if time.monotonic_ns() > self.clock_old_ns:
-            with contextlib.suppress(PeerGone):  # the host is lost, which `messages` reports
-                self.clock_ns, self.clock_within_ns = answer(self.link.soon(self.link.clock()))
-                self.clock_old_ns = time.monotonic_ns() + _CLOCK_NS
-
-    def environment(self) -> tuple[dict[str, str], list[str]]:
-        """Return the variables that cells have set here, and the interface for the ranks' connections.
-
-        All other variables are the host's own, because its folders and devices differ from this machine's.
-        """
-        now = dict(os.environ)
-        changed = {name: value for name, value in now.items() if self._given.get(name) != value}
-        own = {"GLOO_SOCKET_IFNAME": self.interface, "NCCL_SOCKET_IFNAME": self.interface}
-        return {**changed, **own}, [name for name in self._given if name not in now]
-
-    def cwd(self) -> str:
-        return os.getcwd()  # if the host has no such folder, ranks stay where the worker runs
-
-    def path(self) -> list[str]:
-        # The learner's own folders may be on a shared file system; packages are the host's own.
-        own = [each for each in sys.path if not each.startswith((sys.prefix, sys.base_prefix))]
-        return list(dict.fromkeys([*own, *self._path]))

@@ -14,12 +14,11 @@ from contextlib import ExitStack
 from enum import Enum, auto
 from typing import Any, Self
 
-from helpers.hosts.link import HostLink, RemoteSite, answer
+from helpers.hosts.link import HostLink, answer
 from helpers.hosts.names import check_address, host_in
 from helpers.hosts.peer import Problem
 from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
-from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.launcher import note_for_next_run, use_hosts
@@ -184,25 +183,27 @@ class Hosts:
         self._client = self._open.enter_context(client)
 
     def _start_servers(self, workers: Sequence[tuple[str, str]]) -> HostServers:
-        links: dict[str, HostLink] = {}  # by the address of the worker
+        self._install([worker for _, worker in workers])
+        loop = self._client.loop
         with ExitStack() as undo:
-            self._install([worker for _, worker in workers])
+            reached = []
             for name, worker in workers:
-                links[worker] = self._reach(name, worker)
-                undo.callback(links[worker].close)
-            asked = [links[worker].ask("about") for _, worker in workers]
-            said = [_answer(name, about) for (name, _), about in zip(workers, asked, strict=True)]
-            own = ["host" if self._kind is Kind.LOCAL else each["name"] for each in said]
+                reached.append(self._reach(name, worker))
+                undo.callback(loop.add_callback, reached[-1][0].abort)
+            own = ["host" if self._kind is Kind.LOCAL else about["name"] for _, about in reached]
             numbered = self._kind is Kind.LOCAL or len(set(own)) < len(own)
             names = [f"{name}-{i}" if numbered else name for i, name in enumerate(own)]
-            _compare({name: each["versions"] for name, each in zip(names, said, strict=True)})
-            sites = [
-                RemoteSite(name, link, each, environment_at_start())
-                for name, each, link in zip(names, said, links.values(), strict=True)
-            ]
-            self._probe(sites)
-            servers = HostServers(sites)
+            _compare(
+                {name: about["versions"] for name, (_, about) in zip(names, reached, strict=True)}
+            )
+            servers = HostServers(
+                [
+                    HostLink(n, *each, loop.asyncio_loop)
+                    for n, each in zip(names, reached, strict=True)
+                ]
+            )
             undo.callback(servers.close)
+            _probe(servers.hosts)
             servers.wait_until_ready()
             undo.pop_all()
         self._open.callback(servers.close)
@@ -243,7 +244,8 @@ class Hosts:
                 f"a worker of the Dask cluster cannot load the course: {error!r}"
             ) from None
 
-    def _reach(self, name: str, worker: str) -> HostLink:
+    def _reach(self, name: str, worker: str) -> tuple[Any, Mapping[str, Any]]:
+        """Return a connection to a worker, and the worker's description of its host."""
         from helpers.hosts.worker import NAME
 
         request = {
@@ -253,40 +255,40 @@ class Hosts:
             "reply": False,
         }
         try:
-            comm = self._client.sync(_connect, worker, self._client.connection_args, request)
+            comm, about = self._client.sync(
+                _ask, worker, request, deserialize=False, **self._client.connection_args
+            )
         except (OSError, TimeoutError) as error:
             raise LaunchError(
                 f"{name}: its Dask worker {worker} cannot be reached: {error}"
             ) from None
-        return HostLink(comm, self._client.loop.asyncio_loop)
-
-    def _probe(self, hosts: list[RemoteSite]) -> None:
-        """Connect each host to every other, as ranks will. Raise LaunchError if one cannot."""
-        ports = [host.link.ask("listen") for host in hosts]
-        at = [
-            (host.address, _answer(host.name, port))
-            for host, port in zip(hosts, ports, strict=True)
-        ]
-        asked = [host.link.ask("reach", others=at) for host in hosts]
-        for host, reached in zip(hosts, asked, strict=True):
-            for other, why in zip(hosts, _answer(host.name, reached), strict=True):
-                if why:
-                    raise LaunchError(
-                        f"{host.name} cannot connect to {other.name} ({other.address}, interface "
-                        f"{other.interface}): {why}. Ranks need free TCP ports between the hosts: "
-                        "check the firewall, or choose a different interface with hosts(..., "
-                        "interface=NAME)."
-                    )
-        for host in hosts:
-            host.link.ask("hush")
+        if "problem" in about:
+            comm.abort()
+            raise LaunchError(f"{name}: {about['problem']}.")
+        return comm, about
 
 
-def _answer(name: str, asked: Any) -> Any:
+def _probe(hosts: Sequence[HostLink]) -> None:
+    """Connect each host to every other, as ranks will. Raise LaunchError if one cannot."""
+    ports = [host.ask("listen") for host in hosts]
+    at = [(host.address, _answer(host, port)) for host, port in zip(hosts, ports, strict=True)]
+    asked = [host.ask("reach", others=at) for host in hosts]
+    for host, reached in zip(hosts, asked, strict=True):
+        for other, why in zip(hosts, _answer(host, reached), strict=True):
+            if why:
+                raise LaunchError(
+                    f"{host.name} cannot connect to {other.name} ({other.address}, interface "
+                    f"{other.interface}): {why}. Ranks need free TCP ports between the hosts: check the "
+                    "firewall, or choose a different interface with hosts(..., interface=NAME)."
+                )
+
+
+def _answer(host: HostLink, asked: Any) -> Any:
     """Return a host's answer. Raise LaunchError, with the host's name, if there is none."""
     try:
         return answer(asked)
     except Problem as problem:
-        raise LaunchError(f"{name}: {problem}.") from None
+        raise LaunchError(f"{host.name}: {problem}.") from None
 
 
 def _check_scheduler(address: str) -> None:
@@ -297,20 +299,16 @@ def _check_scheduler(address: str) -> None:
     """
 
     async def identity() -> Any:
-        from distributed.comm.core import connect
         from distributed.security import Security
 
         arguments = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
-        comm = await connect(address, timeout=_CONNECT_S, **arguments)  # type: ignore[no-untyped-call]
-        try:
-            await comm.write({"op": "identity", "reply": True})
-            return await comm.read()
-        finally:
-            comm.abort()
+        comm, answer = await _ask(address, {"op": "identity", "reply": True}, **arguments)
+        comm.abort()
+        return answer
 
     with ThreadPoolExecutor(1) as pool:  # the event loop of a notebook's own thread is running
         try:
-            answer = pool.submit(asyncio.run, asyncio.wait_for(identity(), _ANSWER_S)).result()
+            answer = pool.submit(asyncio.run, identity()).result()
         except Exception as error:  # any error that Dask raises for bytes that are not Dask's
             answer = None
             # TimeoutError is an OSError, but means that a server accepted the connection and did not
@@ -323,14 +321,14 @@ def _check_scheduler(address: str) -> None:
         )
 
 
-async def _connect(worker: str, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> Any:
+async def _ask(address: str, request: Mapping[str, Any], **arguments: Any) -> tuple[Any, Any]:
+    """Connect to a process of Dask and send a request. Return the connection and the answer."""
     from distributed.comm.core import connect
 
-    comm = await connect(  # type: ignore[no-untyped-call]
-        worker, timeout=_CONNECT_S, deserialize=False, **arguments
-    )
-    await comm.write(request)
-    return comm
+    async with asyncio.timeout(_ANSWER_S):
+        comm = await connect(address, timeout=_CONNECT_S, **arguments)  # type: ignore[no-untyped-call]
+        await comm.write(request)
+        return comm, await comm.read()
 
 
 def _order(name: object, address: str) -> tuple[int, Any, str]:

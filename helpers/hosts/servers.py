@@ -8,9 +8,10 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
-from helpers.hosts.link import RemoteSite, answer
+from helpers.hosts.link import HostLink, answer
 from helpers.hosts.peer import Problem
 from helpers.ranks.connection import READY_S, Rendezvous
 from helpers.ranks.failures import LaunchError
@@ -29,7 +30,7 @@ class HostServers:
 
     gone = False
 
-    def __init__(self, hosts: Sequence[RemoteSite]) -> None:
+    def __init__(self, hosts: Sequence[HostLink]) -> None:
         self.hosts = list(hosts)
         self.lock = threading.RLock()
         self.cores = sum(host.cores for host in hosts)
@@ -37,30 +38,29 @@ class HostServers:
         self.closed = False
         self._times: dict[tuple[str, int], Times] = {}
         self._launches = itertools.count(1)
-        # launch -> the question for its ports
-        self._ports: dict[int, Any] = {}
+        # launch -> the first host's answer when its ranks start, with the launch's ports
+        self._started: dict[int, Future[Any]] = {}
         # launch -> the host of each of its ranks
-        self._placed: dict[int, list[RemoteSite]] = {}
+        self._placed: dict[int, list[HostLink]] = {}
         # (launch, host) pairs whose loss has been reported.
         self._reported: set[tuple[int, str]] = set()
         # A selector has one descriptor for all of them, which is readable when any of them is.
         self._all: Any = selectors.DefaultSelector()
+        self._ready = [(host, host.ask("ready")) for host in hosts]
         for host in hosts:
-            self._all.register(host.link.wake, selectors.EVENT_READ)
-        # Each link's rank server starts.
-        self._begun = [(host, host.link.ask("begin")) for host in hosts]
+            self._all.register(host.wake, selectors.EVENT_READ)
 
     def wait_until_ready(self) -> None:
-        for host, begun in self._begun:
+        for host, ready in self._ready:
             try:
-                answer(begun, READY_S)
+                answer(ready, READY_S)
             except Problem as problem:
                 raise LaunchError(f"{host.name}: {problem}") from None
 
     def want(self, names: Iterable[str]) -> None:
         names = list(names)
         for host in self.hosts:
-            host.link.ask("want", names=names)
+            host.ask("want", names=names)
 
     def new_launch(self) -> int:
         return next(self._launches)
@@ -68,7 +68,7 @@ class HostServers:
     def sites(self, world_size: int) -> Sequence[RankSite]:
         return self._place(world_size)
 
-    def _place(self, world_size: int) -> list[RemoteSite]:
+    def _place(self, world_size: int) -> list[HostLink]:
         each, more = divmod(world_size, len(self.hosts))
         return [
             host for i, host in enumerate(self.hosts) for _ in range(each + (1 if i < more else 0))
@@ -76,13 +76,10 @@ class HostServers:
 
     def rendezvous(self, launch: int) -> Rendezvous | None:
         first = self.hosts[0]
-        # Ask for the ports of the next launch now, so that only the first launch waits for an answer.
-        asked = self._ports.pop(launch, None) or first.link.ask("ports", launch=launch)
         try:
-            store, port = answer(asked)
+            store, port = answer(self._started.pop(launch))
         except Problem as problem:
-            raise LaunchError(f"lost host {first.name}: {problem}.") from None
-        self._ports[launch + 1] = first.link.ask("ports", launch=launch + 1)
+            raise LaunchError(f"{first.name}: {problem}.") from None
         return Rendezvous(first.address, store, port)
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
@@ -105,7 +102,7 @@ class HostServers:
         until, asked = time.monotonic() + _VIEW_S, []
         for host in self._hosts_of(launch):
             own = {rank: pid for rank, pid in pids.items() if self._placed[launch][rank] is host}
-            asked.append((host, host.link.ask("view", HostView, launch=launch, pids=own)))
+            asked.append((host, host.ask("view", HostView, launch=launch, pids=own)))
         ranks, self._times, may_act = {rank: Observed() for rank in pids}, {}, False
         for host, each in asked:
             with contextlib.suppress(Problem):
@@ -125,44 +122,44 @@ class HostServers:
         placed = self._placed[launch] = self._place(len(ends))
         for host in self._hosts_of(launch):
             own = {rank: channel for rank, (channel, _) in ends.items() if placed[rank] is host}
-            host.link.start_ranks(launch, log, own)
+            self._started.setdefault(launch, host.start_ranks(launch, log, own))
 
     def rewind(self, launch: int) -> None:
         for host in self._hosts_of(launch):
-            host.link.ask("rewind", launch=launch)
+            host.ask("rewind", launch=launch)
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
         for host in self.hosts:  # also those that this launch does not use: their words stay
-            host.link.drain()
+            host.drain()
         found = []
         for host in self._hosts_of(launch):
-            found += host.link.words(launch)
+            found += host.words(launch)
             if self._has_lost(launch, host):
                 self._reported.add((launch, host.name))
-                why = "the hosts were closed" if self.closed else host.link.why
+                why = "the hosts were closed" if self.closed else host.why
                 ranks = [rank for rank, at in enumerate(self._placed[launch]) if at is host]
                 found += [("lost", [rank, why]) for rank in ranks]
         return found
 
     def has_word_for(self, launch: int) -> bool:
         return any(
-            host.link.has_words(launch) or self._has_lost(launch, host)
+            host.has_words(launch) or self._has_lost(launch, host)
             for host in self._hosts_of(launch)
         )
 
-    def _has_lost(self, launch: int, host: RemoteSite) -> bool:
+    def _has_lost(self, launch: int, host: HostLink) -> bool:
         """Return whether a host of a launch was lost, and this has not been reported."""
-        return (self.closed or host.link.closed) and (launch, host.name) not in self._reported
+        return (self.closed or host.closed) and (launch, host.name) not in self._reported
 
     def end_launch(self, launch: int) -> bool:
         hosts = self._hosts_of(launch)
         until = time.monotonic() + _END_S
-        asked = [(host, host.link.ask("end", launch=launch, quietly=False)) for host in hosts]
+        asked = [(host, host.ask("end", launch=launch, quietly=False)) for host in hosts]
         for host, each in asked:
             try:
                 answer(each, until - time.monotonic())
             except Problem:
-                host.link.close()
+                host.close()
         self._forget(launch)
         return True
 
@@ -171,27 +168,27 @@ class HostServers:
 
     def dismiss_launch(self, launch: int) -> None:
         for host in self._hosts_of(launch):
-            host.link.ask("end", launch=launch, quietly=True)
+            host.ask("end", launch=launch, quietly=True)
         self._forget(launch)
 
     def alive(self) -> bool:
-        return not any(host.link.closed for host in self.hosts)
+        return not any(host.closed for host in self.hosts)
 
     def close(self) -> None:
         if self.closed:
             return
-        self.lost = [host.name for host in self.hosts if host.link.closed]
+        self.lost = [host.name for host in self.hosts if host.closed]
         # Another thread may be watching a launch, which must see all hosts close together.
         self.closed = True
         for host in self.hosts:
-            host.link.close()
+            host.close()
         self._all.close()
 
-    def _hosts_of(self, launch: int) -> list[RemoteSite]:
+    def _hosts_of(self, launch: int) -> list[HostLink]:
         return [host for host in self.hosts if host in self._placed.get(launch, [])]
 
     def _forget(self, launch: int) -> None:
         for host in self._hosts_of(launch):
-            host.link.forget(launch)
+            host.forget(launch)
         self._placed.pop(launch, None)
         self._reported = {each for each in self._reported if each[0] != launch}

@@ -52,9 +52,10 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
 
         ends_cluster: the cluster was started for that kernel, which may have been killed without ending it.
         """
-        host = Host(comm, interface, dask_worker.address)
         kernels.append(comm)
+        host = Host(comm)
         try:
+            await host.describe(interface, dask_worker.address)
             await host.serve()
         finally:
             kernels.remove(comm)
@@ -127,90 +128,95 @@ class _Rank:
         return data
 
 
-class Host(Peer):
-    """The host's end of a connection to a kernel."""
+@dataclass
+class _Launch:
+    """What this process has of one launch.
 
-    def __init__(self, comm: Any, interface: str, address: str) -> None:
+    Args:
+        logs: What its ranks record.
+        held: Sockets that reserve its ports, so that no other program gets them while its ranks live.
+        ranks: Its ranks on this host.
+    """
+
+    logs: Logs
+    held: list[socket.socket]
+    ranks: dict[int, _Rank] = field(default_factory=dict)
+
+
+class Host(Peer):
+    """The host's end of a connection to a kernel, and the host's rank server."""
+
+    def __init__(self, comm: Any) -> None:
         super().__init__(comm)
-        self._interface, self._address = interface, address
-        self._site = _Here()
-        self._server: Connection | None = None
-        self._ranks: dict[tuple[int, int], _Rank] = {}
-        self._logs: dict[int, Logs] = {}
-        # launch -> sockets that reserve its ports, so that no other program gets them while its ranks live
-        self._held: dict[int, list[socket.socket]] = {}
+        self._server = Connection(_Here())
+        self._address = ""
+        self._launches: dict[int, _Launch] = {}
         self._ended: dict[int, asyncio.Future[None]] = {}
         self._listening: socket.socket | None = None
 
     async def close(self) -> None:
         """End the rank server and all that its ranks have started."""
-        if self._server is not None and not self._server.gone:
-            asyncio.get_running_loop().remove_reader(self._server.fileno())
-        for launch in {*self._logs, *self._held}:
+        asyncio.get_running_loop().remove_reader(self._server.fileno())
+        for launch in list(self._launches):
             self._forget(launch)
-        await self.on_hush()
-        await asyncio.to_thread((self._server or self._site).close)
+        if self._listening is not None:
+            self._listening.close()
+        await asyncio.to_thread(self._server.close)
 
     # --- the host -----------------------------------------------------------------------------------
 
-    async def on_about(self) -> dict[str, Any]:
-        """Return what this host has: versions, folders, address."""
-        interface, address = find_interface(self._interface, self._address)
+    async def describe(self, interface: str, worker: str) -> None:
+        """Send what this host has: versions, folders, address."""
+        try:
+            interface, self._address = find_interface(interface, worker)
+        except ValueError as error:
+            await self._comm.write({"problem": str(error)})
+            return
         # A json.py in the worker's folder must not shadow Python's own.
         workers = {"", os.getcwd(), os.path.dirname(sys.argv[0])}
-        return {
+        site = self._server.site
+        about = {
             "name": socket.gethostname(),
             "versions": versions(),
             "interface": interface,
-            "address": address,
+            "address": self._address,
             "gpus": _gpus(),
             "cores": os.cpu_count() or 1,
             "boot": boot(),
-            "root": self._site.root,
-            "scratch": self._site.scratch,
-            "path": [self._site.root, *(path for path in sys.path if path not in workers)],
+            "root": site.root,
+            "scratch": site.scratch,
+            "path": [site.root, *(path for path in sys.path if path not in workers)],
         }
-
-    async def on_begin(self) -> None:
-        """Start the rank server, once the kernel has compared all hosts, and wait until it is ready."""
-        self._server = Connection(self._site)
-        await asyncio.to_thread(self._server.wait_until_ready)
-        asyncio.get_running_loop().add_reader(self._server.fileno(), self._from_server)
-
-    async def on_ports(self, launch: int) -> list[int]:
-        """Reserve two free ports for a launch."""
-        _, address = find_interface(self._interface, self._address)
-        held = self._held[launch] = [held_port(address), held_port(address)]
-        return [int(each.getsockname()[1]) for each in held]
+        await self._comm.write(about)
 
     async def on_listen(self) -> int:
         """Listen on a free port, to which the other hosts connect with `on_reach`."""
-        _, address = find_interface(self._interface, self._address)
-        self._listening = socket.create_server((address, 0), family=family(address))
+        self._listening = socket.create_server((self._address, 0), family=family(self._address))
         return int(self._listening.getsockname()[1])
 
     async def on_reach(self, others: Sequence[tuple[str, int]]) -> list[str]:
         """Connect to each of the others. Return the error of each, or ""."""
         return await asyncio.gather(*(asyncio.to_thread(why_unreachable, each) for each in others))
 
-    async def on_hush(self) -> None:
-        """Stop listening."""
+    async def on_ready(self) -> None:
+        """Wait until the rank server is ready."""
         if self._listening is not None:
             self._listening.close()
+        await asyncio.to_thread(self._server.wait_until_ready)
+        asyncio.get_running_loop().add_reader(self._server.fileno(), self._from_server)
 
     async def on_clock(self) -> int:
         return time.monotonic_ns()
 
     async def on_want(self, names: list[str]) -> None:
-        assert self._server is not None
         self._server.want(names)
 
     # --- a launch -----------------------------------------------------------------------------------
 
-    async def on_start(self, launch: int, ranks: list[int]) -> None:
-        """Do what `World.start` does on one machine."""
-        assert self._server is not None
-        logs = self._logs[launch] = Logs(max(ranks) + 1)
+    async def on_start(self, launch: int, ranks: list[int]) -> list[int]:
+        """Do what `World.start` does on one machine. Return two ports that are reserved for the launch."""
+        held = [held_port(self._address), held_port(self._address)]
+        known = self._launches[launch] = _Launch(Logs(max(ranks) + 1), held)
         ends: dict[int, tuple[int, int]] = {}
         theirs = []
         try:
@@ -220,9 +226,9 @@ class Host(Peer):
                 read, write = os.pipe()
                 ends[number] = other.fileno(), write
                 exited = asyncio.get_running_loop().create_future()
-                rank = self._ranks[launch, number] = _Rank(launch, number, mine, read, exited)
+                rank = known.ranks[number] = _Rank(launch, number, mine, read, exited)
                 self.spawn(self._serve_rank(rank))
-            self._server.start_ranks(launch, logs.fd, ends)
+            self._server.start_ranks(launch, known.logs.fd, ends)
         except OSError as error:  # too many descriptors, or too little memory
             self.post("word", launch=launch, word="refused", values=[ranks[0], str(error)])
         finally:
@@ -230,28 +236,28 @@ class Host(Peer):
                 other.close()
             for _, write in ends.values():
                 os.close(write)
+        return [int(each.getsockname()[1]) for each in held]
 
     async def on_write(self, launch: int, rank: int, data: bytes) -> None:
         """Write to a rank's channel; without data, close this direction."""
-        if (known := self._ranks.get((launch, rank))) is not None:
+        if (known := self._launches.get(launch)) is not None:
+            channel = known.ranks[rank].channel
             if data:
-                await asyncio.get_running_loop().sock_sendall(known.channel, data)
+                await asyncio.get_running_loop().sock_sendall(channel, data)
             else:
-                known.channel.shutdown(socket.SHUT_WR)
+                channel.shutdown(socket.SHUT_WR)
 
     async def on_view(self, launch: int, pids: dict[int, int]) -> HostView:
         """Look at a launch's ranks, after sending what they have recorded until now."""
         for rank in pids:
             self._send_records(launch, rank)
-        server = self._server.pid if self._server else 0
-        return await asyncio.to_thread(view_for_kernel, pids, server)
+        return await asyncio.to_thread(view_for_kernel, pids, self._server.pid)
 
     async def on_rewind(self, launch: int) -> None:
-        self._logs[launch].rewind()
+        self._launches[launch].logs.rewind()
 
     async def on_end(self, launch: int, quietly: bool) -> None:
         """End the ranks of a launch. If not quietly, wait until they have ended."""
-        assert self._server is not None
         if quietly:
             self._server.dismiss_launch(launch)
         else:
@@ -261,13 +267,12 @@ class Host(Peer):
         self._forget(launch)
 
     def _forget(self, launch: int) -> None:
-        for key in [key for key in self._ranks if key[0] == launch]:
-            rank = self._ranks.pop(key)
+        known = self._launches.pop(launch)
+        for rank in known.ranks.values():
             if not rank.exited.done():
                 rank.exited.set_result(None)
-        if launch in self._logs:
-            self._logs.pop(launch).close()
-        for held in self._held.pop(launch, []):
+        known.logs.close()
+        for held in known.held:
             held.close()
 
     async def _serve_rank(self, rank: _Rank) -> None:
@@ -286,7 +291,7 @@ class Host(Peer):
     async def _pass_on(self, rank: _Rank) -> None:
         """Send what can be read of a rank now."""
         launch, number = rank.launch, rank.rank
-        while (launch, number) in self._ranks:
+        while launch in self._launches:
             # In this order, because a rank prints and records before it answers.
             data = rank.read(rank.channel.fileno())
             output = rank.read(rank.output)
@@ -299,13 +304,12 @@ class Host(Peer):
                 return
 
     def _send_records(self, launch: int, rank: int) -> None:
-        while news := self._logs[launch].news(rank):
+        while news := self._launches[launch].logs.news(rank):
             start, lost, chunk = news
             self.post("records", launch=launch, rank=rank, start=start, lost=lost, chunk=chunk)
 
     def _from_server(self) -> None:
         """Pass on the rank server's messages. A rank's exit is passed on after all that came from it."""
-        assert self._server is not None
         loop = asyncio.get_running_loop()
         try:
             messages = self._server.control.receive(0.0)
@@ -318,12 +322,12 @@ class Host(Peer):
             ((word, values),) = message.items()
             if word == "ended":
                 self._ended.pop(values).set_result(None)
-            elif word == "exit":
-                if (rank := self._ranks.get((values[0], values[1]))) is not None:
-                    rank.exited.set_result(values[1:])
-            else:
-                launch, *rest = values
+                continue
+            launch, *rest = values
+            if word != "exit":
                 self.post("word", launch=launch, word=word, values=rest)
+            elif launch in self._launches:
+                self._launches[launch].ranks[rest[0]].exited.set_result(rest)
 
 
 def _gpus() -> int:

@@ -180,7 +180,6 @@ class World:
         ends: dict[int, tuple[int, int]] = {}
         theirs: list[socket.socket] = []
         try:
-            self.rendezvous = self.connection.rendezvous(self.launch)
             for rank, site in enumerate(self.sites):
                 mine, other = socket.socketpair()
                 # If a cell has called socket.setdefaulttimeout, the rank's end would not block.
@@ -198,6 +197,7 @@ class World:
                     member.output_fd, selectors.EVENT_READ, (member, self._read_output)
                 )
             self.connection.start_ranks(self.launch, self.logs.fd, ends)
+            self.rendezvous = self.connection.rendezvous(self.launch)
         except ServerGone:
             self.server_gone = True
         except OSError as error:
