@@ -115,7 +115,7 @@ def test_a_host_with_another_course_or_without_torch_is_named(tmp_path: Path) ->
     env = {"n2": {"PYTHONPATH": str(other)}}
     python = {"n3": str(python_without_torch(tmp_path))}
     with network("n1", "n2", env=env) as net:
-        refused(net, r"n2 has the course \w{8}, and here is \w{8}")
+        refused(net, r"n2 has the course \w{8}, but this machine has \w{8}")
     with network("n1", "n3", python=python) as net:
         refused(net, r"n3 does not have torch. Install the same version there as here, 2\.")
 
