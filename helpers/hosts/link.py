@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from helpers.hosts.peer import MOST_BYTES, Peer, PeerGone
+from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer, PeerGone
 from helpers.hosts.versions import boot
 from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.site import Beside
@@ -92,7 +92,8 @@ class HostLink(Peer):
             self._launches[launch] = _Launch(os.dup(log))  # before the first word can come
         started = self.ask("start", launch=launch, ranks=list(channels))
         for rank, channel in channels.items():
-            self._soon(self._feed(launch, rank, socket.socket(fileno=os.dup(channel))))
+            feeding = self._feed(launch, rank, socket.socket(fileno=os.dup(channel)))
+            self._loop.call_soon_threadsafe(self.spawn, feeding)
         return started
 
     def words(self, launch: int) -> list[tuple[str, list[Any]]]:
@@ -210,10 +211,10 @@ class HostLink(Peer):
             writer.transport.abort()
             return
         known.channels[rank] = writer
-        data = b"-"
+        window, data = asyncio.Semaphore(WINDOW), b"-"
         while data:
             data = await reader.read(MOST_BYTES)
-            await self.call("write", launch=launch, rank=rank, data=data)
+            await self.send(window, "write", launch=launch, rank=rank, data=data)
 
     def _ring(self) -> None:
         with contextlib.suppress(OSError):  # full, so it wakes anyway; or closed

@@ -19,6 +19,8 @@ from msgspec import msgpack
 
 # A message of this many bytes must arrive in less than `SILENCE_S`, even on a slow network.
 MOST_BYTES = 1 << 20
+# How many messages of one rank may be unanswered.
+WINDOW = 4
 _BEAT_S, SILENCE_S = 1.0, 10.0
 _ANSWER, _BEAT = "answer", "beat"
 
@@ -99,6 +101,18 @@ class Peer:
         if problem:
             raise Problem(problem)
         return value
+
+    async def send(self, window: asyncio.Semaphore, what: str, **given: Any) -> None:
+        """Call the other end's method, once fewer calls than the window allows are unanswered."""
+        await window.acquire()
+
+        async def call() -> None:
+            try:
+                await self.call(what, **given)
+            finally:
+                window.release()
+
+        self.spawn(call())
 
     async def _obey(self, what: str, number: int, body: bytes) -> None:
         problem, value = "", None

@@ -36,6 +36,7 @@ class HostServers:
         self.cores = sum(host.cores for host in hosts)
         self.lost: Sequence[str] = ()
         self.closed = False
+        self._wanted: set[str] = set()
         self._times: dict[tuple[str, int], Times] = {}
         self._launches = itertools.count(1)
         # launch -> the first host's answer when its ranks start, with the launch's ports
@@ -58,9 +59,10 @@ class HostServers:
                 raise LaunchError(f"{host.name}: {problem}") from None
 
     def want(self, names: Iterable[str]) -> None:
-        names = list(names)
-        for host in self.hosts:
-            host.ask("want", names=names)
+        if new := list(set(names) - self._wanted):
+            self._wanted.update(new)
+            for host in self.hosts:
+                host.ask("want", names=new)
 
     def new_launch(self) -> int:
         return next(self._launches)

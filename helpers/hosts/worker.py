@@ -22,7 +22,7 @@ from distributed import Worker
 from distributed.core import Status
 
 from helpers.hosts.network import family, find_interface, held_port, why_unreachable
-from helpers.hosts.peer import MOST_BYTES, Peer
+from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer
 from helpers.hosts.versions import boot, versions
 from helpers.ranks.connection import Connection
 from helpers.ranks.process_snapshot import HostView, view_for_kernel
@@ -92,6 +92,8 @@ class _Rank:
     output: int
     exited: asyncio.Future[list[Any] | None]
     open: set[int] = field(default_factory=set)
+    window: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WINDOW))
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -242,10 +244,11 @@ class Host(Peer):
         """Write to a rank's channel; without data, close this direction."""
         if (known := self._launches.get(launch)) is not None:
             channel = known.ranks[rank].channel
-            if data:
-                await asyncio.get_running_loop().sock_sendall(channel, data)
-            else:
-                channel.shutdown(socket.SHUT_WR)
+            async with known.ranks[rank].writing:
+                if data:
+                    await asyncio.get_running_loop().sock_sendall(channel, data)
+                else:
+                    channel.shutdown(socket.SHUT_WR)
 
     async def on_view(self, launch: int, pids: dict[int, int]) -> HostView:
         """Look at a launch's ranks, after sending what they have recorded until now."""
@@ -283,6 +286,8 @@ class Host(Peer):
                 await self._pass_on(rank)
             if (values := rank.exited.result()) is not None:
                 await self._pass_on(rank)
+                for _ in range(WINDOW):
+                    await rank.window.acquire()
                 self.post("word", launch=rank.launch, word="exit", values=values)
         finally:
             rank.channel.close()
@@ -299,7 +304,7 @@ class Host(Peer):
             if output:
                 await self.call("word", launch=launch, word="printed", values=[number, output])
             if data:
-                await self.call("data", launch=launch, rank=number, data=data)
+                await self.send(rank.window, "data", launch=launch, rank=number, data=data)
             if not (output or data):
                 return
 
