@@ -96,7 +96,13 @@ class HostServers:
             host.read_clock()
         return [host.clock_ns for host in self._place(world_size)]
 
-    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
+    def view(
+        self,
+        launch: int,
+        pids: Mapping[int, int],
+        threads_only: bool,
+        meanwhile: Callable[[], None],
+    ) -> View:
         """Look at the ranks on all hosts.
 
         If a host does not answer, its ranks count as not waiting: they have no threads.
@@ -104,7 +110,8 @@ class HostServers:
         until, asked = time.monotonic() + _VIEW_S, []
         for host in self._hosts_of(launch):
             own = {rank: pid for rank, pid in pids.items() if self._placed[launch][rank] is host}
-            asked.append((host, host.ask("view", HostView, launch=launch, pids=own)))
+            given = {"launch": launch, "pids": own, "threads_only": threads_only}
+            asked.append((host, host.ask("view", HostView, **given)))
         ranks, self._times, may_act = {rank: Observed() for rank in pids}, {}, False
         for host, each in asked:
             with contextlib.suppress(Problem):

@@ -153,14 +153,10 @@ class HostView:
     times: dict[int, Times]
 
 
-def view_for_kernel(pids: Mapping[int, int], server: int) -> HostView:
-    """Look at a rank server's ranks, for a kernel on another host.
-
-    If a main thread runs, no rank can be judged to wait, so only threads are read, which takes less time.
-    """
+def view_for_kernel(pids: Mapping[int, int], server: int, threads_only: bool) -> HostView:
+    """Look at a rank server's ranks, for a kernel on another host. See `Servers.view`."""
     times, view = times_of_all(pids.values()), view_here(pids, server)
-    runs = any(each.threads and each.threads[0].state == "R" for each in view.ranks.values())
-    if runs:
+    if threads_only:
         ranks = {rank: Observed(list(shown.threads)) for rank, shown in view.ranks.items()}
         return HostView(ranks, True, times)
     # Read it once: it is the same for all ranks, and long on a busy machine.
