@@ -7,13 +7,13 @@ import itertools
 import selectors
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from helpers.hosts.link import HostLink, answer
 from helpers.hosts.peer import Problem
-from helpers.ranks.connection import READY_S, Rendezvous
+from helpers.ranks.connection import READY_S, Poll, Rendezvous
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.process_snapshot import HostView, Observed, Times, View
 from helpers.ranks.site import RankSite
@@ -96,13 +96,7 @@ class HostServers:
             host.read_clock()
         return [host.clock_ns for host in self._place(world_size)]
 
-    def view(
-        self,
-        launch: int,
-        pids: Mapping[int, int],
-        threads_only: bool,
-        meanwhile: Callable[[], None],
-    ) -> View:
+    def view(self, launch: int, pids: Mapping[int, int], brief: bool, meanwhile: Poll) -> View:
         """Look at the ranks on all hosts.
 
         If a host does not answer, its ranks count as not waiting: they have no threads.
@@ -110,7 +104,7 @@ class HostServers:
         until, asked = time.monotonic() + _VIEW_S, []
         for host in self._hosts_of(launch):
             own = {rank: pid for rank, pid in pids.items() if self._placed[launch][rank] is host}
-            given = {"launch": launch, "pids": own, "threads_only": threads_only}
+            given = {"launch": launch, "pids": own, "brief": brief}
             asked.append((host, host.ask("view", HostView, **given)))
         ranks, self._times, may_act = {rank: Observed() for rank in pids}, {}, False
         for host, each in asked:

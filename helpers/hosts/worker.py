@@ -250,11 +250,11 @@ class Host(Peer):
                 else:
                     channel.shutdown(socket.SHUT_WR)
 
-    async def on_view(self, launch: int, pids: dict[int, int], threads_only: bool) -> HostView:
+    async def on_view(self, launch: int, pids: dict[int, int], brief: bool) -> HostView:
         """Look at a launch's ranks, after sending what they have recorded until now."""
         for rank in pids:
             self._send_records(launch, rank)
-        return await asyncio.to_thread(view_for_kernel, pids, self._server.pid, threads_only)
+        return await asyncio.to_thread(view_for_kernel, pids, self._server.pid, brief)
 
     async def on_rewind(self, launch: int) -> None:
         self._launches[launch].logs.rewind()

@@ -34,6 +34,7 @@ RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 READY_S = 120.0
+Poll = Callable[[], None]
 
 
 class ServerGone(Exception):
@@ -75,19 +76,13 @@ class Servers(Protocol):
     def clocks(self, world_size: int) -> Sequence[int]:
         """Return, for each rank, how far its monotonic clock is ahead of this process's, in nanoseconds."""
 
-    def view(
-        self,
-        launch: int,
-        pids: Mapping[int, int],
-        threads_only: bool,
-        meanwhile: Callable[[], None],
-    ) -> View:
+    def view(self, launch: int, pids: Mapping[int, int], brief: bool, meanwhile: Poll) -> View:
         """Look at the processes of a launch's ranks.
 
         Args:
             launch: The number of the launch.
             pids: The process id of each rank; 0 for a rank that has not started yet.
-            threads_only: Whether only the ranks' threads are needed, which takes less time.
+            brief: Whether only the ranks' threads are needed, which takes less time.
             meanwhile: Called repeatedly while other hosts look.
         """
 
@@ -212,13 +207,7 @@ class Connection:
     def clocks(self, world_size: int) -> Sequence[int]:
         return [0] * world_size
 
-    def view(
-        self,
-        launch: int,
-        pids: Mapping[int, int],
-        threads_only: bool,
-        meanwhile: Callable[[], None],
-    ) -> View:
+    def view(self, launch: int, pids: Mapping[int, int], brief: bool, meanwhile: Poll) -> View:
         return view_here(pids, self.pid)
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:

@@ -153,10 +153,10 @@ class HostView:
     times: dict[int, Times]
 
 
-def view_for_kernel(pids: Mapping[int, int], server: int, threads_only: bool) -> HostView:
+def view_for_kernel(pids: Mapping[int, int], server: int, brief: bool) -> HostView:
     """Look at a rank server's ranks, for a kernel on another host. See `Servers.view`."""
     times, view = times_of_all(pids.values()), view_here(pids, server)
-    if threads_only:
+    if brief:
         ranks = {rank: Observed(list(shown.threads)) for rank, shown in view.ranks.items()}
         return HostView(ranks, True, times)
     # Read it once: it is the same for all ranks, and long on a busy machine.
