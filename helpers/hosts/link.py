@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer, PeerGone
+from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer, PeerGone, Problem
 from helpers.hosts.versions import boot
 from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.site import Beside
@@ -91,6 +91,7 @@ class HostLink(Peer):
         if not self.closed:
             self._launches[launch] = _Launch(os.dup(log))  # before the first word can come
         started = self.ask("start", launch=launch, ranks=list(channels))
+        started.add_done_callback(lambda done: self._check_started(launch, min(channels), done))
         for rank, channel in channels.items():
             feeding = self._feed(launch, rank, socket.socket(fileno=os.dup(channel)))
             self._loop.call_soon_threadsafe(self.spawn, feeding)
@@ -202,6 +203,13 @@ class HostLink(Peer):
             self._ring()
             for launch in list(self._launches):
                 self.forget(launch)
+
+    def _check_started(
+        self, launch: int, rank: int, started: concurrent.futures.Future[Any]
+    ) -> None:
+        """Report that a host cannot start ranks: too many descriptors, or too little memory."""
+        if not started.cancelled() and type(error := started.exception()) is Problem:
+            self._soon(self.on_word(launch, "refused", [rank, str(error)]))
 
     async def _feed(self, launch: int, rank: int, sock: socket.socket) -> None:
         """Send what a world writes to a rank's channel."""

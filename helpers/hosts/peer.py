@@ -51,9 +51,11 @@ class Peer:
         try:
             while True:
                 what, number, body = await asyncio.wait_for(self._comm.read(), SILENCE_S)
-                if what == _ANSWER and number in self._answers:  # otherwise it came too late
-                    self._answers.pop(number).set_result(body)
-                elif what not in {_ANSWER, _BEAT}:
+                if what == _ANSWER:
+                    answer = self._answers.get(number)
+                    if answer is not None and not answer.done():  # otherwise it came too late
+                        answer.set_result(body)
+                elif what != _BEAT:
                     self.spawn(self._obey(what, number, body))
         except TimeoutError:
             self.why = "it has not answered for ten seconds"
@@ -63,7 +65,8 @@ class Peer:
             self.closed = True
             self._comm.abort()
             for answer in self._answers.values():
-                answer.set_exception(PeerGone(self.why))
+                if not answer.done():
+                    answer.set_exception(PeerGone(self.why))
             for task in self._tasks:
                 task.cancel()
 
@@ -97,7 +100,7 @@ class Peer:
         try:
             problem, value = msgpack.decode(await answer, type=tuple[str, kind | None])
         finally:
-            self._answers.pop(number, None)
+            del self._answers[number]
         if problem:
             raise Problem(problem)
         return value

@@ -77,12 +77,11 @@ class HostServers:
         ]
 
     def rendezvous(self, launch: int) -> Rendezvous | None:
-        first = self.hosts[0]
         try:
             store, port = answer(self._started.pop(launch))
         except Problem as problem:
-            raise LaunchError(f"{first.name}: {problem}.") from None
-        return Rendezvous(first.address, store, port)
+            raise LaunchError(f"{self.hosts[0].name}: {problem}.") from None
+        return Rendezvous(self.hosts[0].address, store, port)
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
         return tuple(host.name for host in self._place(world_size))

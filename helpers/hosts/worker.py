@@ -231,8 +231,6 @@ class Host(Peer):
                 rank = known.ranks[number] = _Rank(launch, number, mine, read, exited)
                 self.spawn(self._serve_rank(rank))
             self._server.start_ranks(launch, known.logs.fd, ends)
-        except OSError as error:  # too many descriptors, or too little memory
-            self.post("word", launch=launch, word="refused", values=[ranks[0], str(error)])
         finally:
             for other in theirs:
                 other.close()
@@ -270,7 +268,9 @@ class Host(Peer):
         self._forget(launch)
 
     def _forget(self, launch: int) -> None:
-        known = self._launches.pop(launch)
+        known = self._launches.pop(launch, None)
+        if known is None:  # it could not be started
+            return
         for rank in known.ranks.values():
             if not rank.exited.done():
                 rank.exited.set_result(None)

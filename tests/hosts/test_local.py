@@ -198,6 +198,25 @@ def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: 
         assert magics.run_cell(asked, "rank", "<cell>", {}).values == [0, 1]
 
 
+def test_a_host_that_has_no_descriptors_left_says_so(machines: Hosts) -> None:
+    def limit(most: int) -> tuple[int, int]:
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+        return before
+
+    with machines:
+        client = machines._client
+        before = client.run(limit, 45)
+        try:
+            with pytest.raises(LaunchError, match="rank 0 could not be started: .*Too many open"):
+                launch(lambda rank, n: rank, 40)
+        finally:
+            client.run(limit, min(most for most, _ in before.values()))
+        assert launch(lambda rank, n: rank, 2).values == [0, 1]
+
+
 def _worker_of(rank: int) -> int:
     """The Dask worker that has started a rank's server."""
     return int(psutil.Process(rank).parent().ppid())
