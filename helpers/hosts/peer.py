@@ -80,6 +80,7 @@ class Peer:
         task = asyncio.ensure_future(quietly())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # if it was cancelled before it began
 
     def post(self, what: str, **given: Any) -> None:
         """Call the other end's method `on_{what}` without waiting for it."""

@@ -9,6 +9,7 @@ silent for ten seconds, or when the worker exits, the rank server ends with all 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import socket
@@ -24,7 +25,7 @@ from distributed.core import Status
 from helpers.hosts.network import family, find_interface, held_port, why_unreachable
 from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer
 from helpers.hosts.versions import boot, versions
-from helpers.ranks.connection import Connection
+from helpers.ranks.connection import Connection, ServerGone
 from helpers.ranks.process_snapshot import HostView, view_for_kernel
 from helpers.ranks.site import Beside
 from helpers.trace.log import Logs
@@ -230,7 +231,8 @@ class Host(Peer):
                 exited = asyncio.get_running_loop().create_future()
                 rank = known.ranks[number] = _Rank(launch, number, mine, read, exited)
                 self.spawn(self._serve_rank(rank))
-            self._server.start_ranks(launch, known.logs.fd, ends)
+            with contextlib.suppress(ServerGone):  # `_from_server` reports it
+                self._server.start_ranks(launch, known.logs.fd, ends)
         finally:
             for other in theirs:
                 other.close()
