@@ -3,10 +3,10 @@
     with hosts("tcp://scheduler:8786"):         # an existing Dask cluster
         launch(f, 8)
 
-| requested     | machines (`Hosts`: opened, compared, closed), clusters (ssh, Slurm), versions   |
-| in the kernel | servers (a `World`'s), link (the link to each host, and a site there)           |
-| between them  | worker (in Dask's worker: carries bytes), streams (what these bytes mean)       |
-| on a host     | agent (owns the rank server there)                                              |
+| requested     | machines (`Hosts`: opened, compared, closed), clusters (ssh, Slurm), versions |
+| in the kernel | servers (a `World`'s), link (the connection to one host)                      |
+| between them  | peer (two ends that call each other's methods)                                |
+| on a host     | worker (in Dask's worker: owns the rank server), network (interfaces, ports)  |
 """
 
 from __future__ import annotations

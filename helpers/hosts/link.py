@@ -1,43 +1,24 @@
-"""Connect the kernel to each host: a link to the host's agent, and a site for the rank server there.
-
-    Connection ──socket──> HostLink (a thread) ──socket──> carry (in Dask's loop) ══> worker ══> agent
-
-To a `Connection` and a `World`, the rank server seems to be on this machine: it uses the same messages and
-the same descriptors. `HostLink` receives them in its place and connects them with the ranks on the host.
-"""
+"""The kernel's end of the connection to one host."""
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
-import itertools
 import os
-import queue
-import selectors
 import socket
-import subprocess
 import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import IO, Any
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from msgspec import json, msgpack
-
-from helpers.hosts.streams import (
-    ANSWER,
-    ASK,
-    CONTROL,
-    COUNT,
-    GONE,
-    RECORDS,
-    Multiplexer,
-    Rank,
-)
+from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer, PeerGone, Problem
 from helpers.hosts.versions import boot
-from helpers.ranks.failures import LaunchError
-from helpers.ranks.messages import MAX_FDS, Messages
+from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.site import Beside
+from helpers.ranks.stop import raise_if_stopped
 from helpers.trace.log import put
 
 ANSWER_S = 8.0
@@ -45,258 +26,140 @@ ANSWER_S = 8.0
 _CLOCK_NS = 10 * 10**9
 
 
-class HostLink(Multiplexer):
-    """The kernel's end of the streams to one host, served by its own thread."""
+@dataclass(frozen=True)
+class _Launch:
+    """What the kernel has of one launch's ranks on one host.
 
-    def __init__(self, sock: socket.socket) -> None:
-        super().__init__(sock)
-        self.why = "the course's process on that host exited, or its connection was lost"
-        self._owner = os.getpid()
-        self._numbers = itertools.count(1)
-        # When the answer that was fetched last arrived.
-        self.answered_ns = 0
-        # The answer to each question, and when it arrived.
-        self._answers: dict[int, queue.SimpleQueue[tuple[bytes, int]]] = {}
-        # launch -> the descriptor of the memory for its records
-        self._records: dict[int, int] = {}
-        self._control: Messages | None = None
-        self._log: IO[bytes] | None = None
-        self._for_connection: deque[memoryview] = deque()
-        self._thread_here = threading.Thread(target=self.serve, name="hosts", daemon=True)
-        self._thread_here.start()
+    Args:
+        log: The descriptor of the memory for their records.
+        words: For `Servers.messages`; each with a future that is set once its world has read it.
+        channels: For each rank, where to write what its world reads from its channel.
+    """
 
-    def question(self, what: str, **given: Any) -> int:
-        """Ask the agent. Return the number with which to fetch the `answer`."""
-        number = next(self._numbers)
-        self._answers[number] = queue.SimpleQueue()
-        self.send(ASK, body=msgpack.encode({"what": what, "number": number, **given}))
-        return number
-
-    def tell(self, what: str, **given: Any) -> None:
-        """Send a request to the agent without waiting for the answer."""
-        self.send(ASK, body=msgpack.encode({"what": what, "number": 0, **given}))
-
-    def answer(
-        self,
-        number: int,
-        kind: Any = Any,
-        deadline_s: float = ANSWER_S,
-        meanwhile: Callable[[], None] | None = None,
-    ) -> Any:
-        """Wait for an answer, and decode it as a `kind`.
-
-        Args:
-            number: The number that `question` returned.
-            kind: The answer's type.
-            deadline_s: Seconds to wait.
-            meanwhile: Called repeatedly until the answer has arrived.
-
-        Raises:
-            LaunchError: The agent reports a problem.
-            TimeoutError: The agent does not answer, or is lost.
-        """
-        deadline = time.monotonic() + deadline_s
-        try:
-            while True:
-                with contextlib.suppress(queue.Empty):
-                    found, self.answered_ns = self._answers[number].get(
-                        timeout=0.0 if meanwhile else 0.1
-                    )
-                    break
-                if meanwhile is not None:
-                    meanwhile()
-                if self.closed or time.monotonic() > deadline:
-                    raise TimeoutError(self.why if self.closed else "it does not answer")
-        finally:
-            del self._answers[number]
-        problem, answer = msgpack.decode(found, type=tuple[str, kind | None])
-        if problem:
-            raise LaunchError(problem)
-        return answer
-
-    def serve_connection(self, control: socket.socket, log: IO[bytes]) -> None:
-        """Act as the rank server at the other end of a socket. log: receives the real one's last output."""
-        control.setblocking(False)
-        self._log = log
-        self._control = Messages(control, MAX_FDS)
-        self.tell("begin")
-        self.call_soon(self._attend_connection)
-
-    def close(self) -> None:
-        """Disconnect from the host. Its agent then ends all that it has started there."""
-        if self._owner != os.getpid():
-            # this process was forked by a cell: a shutdown would close the kernel's link, too
-            return
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)
-        self._thread_here.join(5.0)
-
-    def shut(self) -> None:
-        super().shut()
-        for fd in self._records.values():
-            os.close(fd)
-        self._records.clear()
-        if self._control is not None:
-            self._control.close()
-
-    def on_silence(self) -> None:
-        self.why = "it has not answered for ten seconds"
-
-    def heard(self, kind: int, launch: int, rank: int, body: bytes) -> None:
-        if kind == CONTROL:
-            self._tell_connection(body)
-        elif kind == ANSWER:
-            with contextlib.suppress(KeyError):  # the question has timed out
-                self._answers[launch].put((body, time.monotonic_ns()))
-        elif kind == RECORDS and (fd := self._records.get(launch)) is not None:
-            (start,), (lost,) = COUNT.unpack_from(body), COUNT.unpack_from(body, COUNT.size)
-            put(fd, rank, start, lost, body[2 * COUNT.size :])
-        elif kind == GONE:
-            self.why = "its rank server exited"
-            if self._log is not None:
-                with contextlib.suppress(OSError, ValueError):
-                    self._log.write(body)
-                    self._log.flush()
-            raise EOFError
-
-    def _tell_connection(self, body: bytes) -> None:
-        """Pass on a message of the rank server. A rank's exit is passed on after all its output."""
-        values = json.decode(body).get("exit")
-        rank = self.ranks.get((values[0], values[1])) if values else None
-        line = memoryview(body + b"\n")
-        if rank is not None:
-            self.after(rank, lambda: self._write_connection(line))
-        else:
-            self._write_connection(line)
-
-    def _write_connection(self, *lines: memoryview) -> None:
-        self._for_connection.extend(lines)
-        while self._for_connection and self._control is not None:
-            try:
-                sent = self._control.sock.send(self._for_connection[0])
-            except BlockingIOError:
-                break
-            if sent == len(self._for_connection[0]):
-                self._for_connection.popleft()
-            else:
-                self._for_connection[0] = self._for_connection[0][sent:]
-        self._attend_connection()
-
-    def _attend_connection(self) -> None:
-        if self._control is not None:
-            mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._for_connection else 0)
-            self.watch(self._control.fileno(), mask, self._at_connection)
-
-    def _at_connection(self, events: int) -> None:
-        assert self._control is not None
-        if events & selectors.EVENT_WRITE:
-            self._write_connection()
-        if events & selectors.EVENT_READ:
-            # EOFError: the kernel no longer needs the host
-            for message in self._control.receive(0.0):
-                self._obey(message)
-
-    def _obey(self, message: dict[str, Any]) -> None:
-        assert self._control is not None
-        if message["do"] == "start":
-            fds, launch = self._control.fds, message["launch"]
-            log = fds.pop(0)
-            if self._records.setdefault(launch, log) != log:
-                os.close(log)
-            for number in message["ranks"]:
-                channel, output = socket.socket(fileno=fds.pop(0)), fds.pop(0)
-                self.add(Rank(launch, number, channel, output, reads_output=False))
-        self.send(CONTROL, body=json.encode(message))
-        if message["do"] == "end":
-            self.drop(message["launch"])
-            if (fd := self._records.pop(message["launch"], None)) is not None:
-                os.close(fd)
+    log: int
+    words: deque[tuple[str, list[Any], asyncio.Future[None]]] = field(default_factory=deque)
+    channels: dict[int, asyncio.StreamWriter] = field(default_factory=dict)
 
 
-class _Server:
-    """A host's rank server as its `Connection` sees it. It lives as long as the link to the host."""
+class HostLink(Peer):
+    """One host, as the kernel sees it; also a `RankSite`. It runs in Dask's event loop."""
 
-    pid = 0
-
-    def __init__(self, link: HostLink) -> None:
-        self._link = link
-
-    def poll(self) -> int | None:
-        return -9 if self._link.closed else None
-
-    def wait(self, timeout: float) -> int:
-        self._link._thread_here.join(timeout)
-        if not self._link.closed:
-            raise subprocess.TimeoutExpired("rank server", timeout)
-        return -9
-
-    def kill(self) -> None:
-        self._link.close()
-
-
-class RemoteSite:
-    """Site of a rank server on a remote host. See `helpers.ranks.site.Site`."""
-
-    emptied: tuple[str, ...] = ()
-    idle_s = 0.0
     most_output, most_parts, most_result = Beside.most_output, Beside.most_parts, Beside.most_result
 
     def __init__(
-        self, name: str, link: HostLink, about: Mapping[str, Any], given: Mapping[str, str]
+        self, name: str, comm: Any, about: Mapping[str, Any], loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Read the agent's description of its host.
-
-        Args:
-            about: The agent's answer.
-            given: The environment with which this process started.
-        """
+        """Begin to serve the host. about: the description that it sent."""
+        super().__init__(comm)
         self.name = name
-        self.link = link
         self.root, self.scratch = str(about["root"]), str(about["scratch"])
         self.address, self.interface = str(about["address"]), str(about["interface"])
         self.gpus, self.cores = int(about["gpus"]), int(about["cores"])
-        # How far the host's monotonic clock is ahead of this machine's, and the largest possible error.
-        self.clock_ns = self.clock_within_ns = 0
-        self._clock_asked: tuple[int, int] | None = None
-        self._clock_old_ns = 0
-        self._boot = str(about["boot"])
         self._path = [str(each) for each in about["path"]]
-        self._given = given
+        # How far the host's monotonic clock is ahead of this machine's, and the largest error.
+        self.clock_ns = self.clock_within_ns = 0
+        # The same machine has the same clock.
+        self._clock_old_ns = 1 << 63 if about["boot"] and about["boot"] == boot() else 0
+        self._loop = loop
+        self._owner = os.getpid()
+        self._launches: dict[int, _Launch] = {}
+        # Readable if `words` may have something new, or if the link has closed.
+        self.wake, self._woken = socket.socketpair()
+        self.wake.setblocking(False)
+        self._woken.setblocking(False)
+        self._served = self._soon(self._serve())
 
-    def ask_clock(self) -> None:
-        """Ask the host for its clock, for `read_clock`, unless this was done a moment ago.
+    # --- for the kernel's threads -------------------------------------------------------------------
 
-        The host reads its clock between question and answer, most likely half-way (Cristian, "Probabilistic
-        clock synchronization", 1989).
-        """
-        same = self._boot and self._boot == boot()  # the same machine, with the same clock
-        if not same and self._clock_asked is None and time.monotonic_ns() > self._clock_old_ns:
-            self._clock_asked = time.monotonic_ns(), self.link.question("clock")
+    def ask(self, what: str, kind: Any = Any, **given: Any) -> concurrent.futures.Future[Any]:
+        """Call a method of the host, as `Peer.call` does. Fetch the answer with `answer`, if it is needed."""
+        return self._soon(self.call(what, kind, **given))
+
+    def _soon(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
+        """Run a coroutine in the link's event loop."""
+        if self.closed:  # perhaps with the loop
+            work.close()
+            gone: concurrent.futures.Future[Any] = concurrent.futures.Future()
+            gone.set_exception(PeerGone(self.why))
+            return gone
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def start_ranks(
+        self, launch: int, log: int, channels: Mapping[int, int]
+    ) -> concurrent.futures.Future[Any]:
+        """Start ranks on the host. Return the answer to come: two ports that it reserves for the launch."""
+        if not self.closed:
+            self._launches[launch] = _Launch(os.dup(log))  # before the first word can come
+        started = self.ask("start", launch=launch, ranks=list(channels))
+        started.add_done_callback(lambda done: self._check_started(launch, min(channels), done))
+        for rank, channel in channels.items():
+            feeding = self._feed(launch, rank, socket.socket(fileno=os.dup(channel)))
+            self._loop.call_soon_threadsafe(self.spawn, feeding)
+        return started
+
+    def words(self, launch: int) -> list[tuple[str, list[Any]]]:
+        """Return what `Servers.messages` returns of this host."""
+        found = []
+        if (known := self._launches.get(launch)) is not None:
+            while known.words:
+                word, values, read = known.words.popleft()
+                found.append((word, values))
+                self._loop.call_soon_threadsafe(_set, read)
+        return found
+
+    def drain(self) -> None:
+        """Make `wake` unreadable until there is something new."""
+        with contextlib.suppress(OSError):  # nothing there, or closed by another thread
+            self.wake.recv(4096)
+
+    def has_words(self, launch: int) -> bool:
+        known = self._launches.get(launch)
+        return known is not None and bool(known.words)
+
+    def forget(self, launch: int) -> None:
+        """Free what the kernel has of a launch's ranks."""
+        if (known := self._launches.pop(launch, None)) is not None:
+            self._loop.call_soon_threadsafe(_free, known)
+
+    def close(self) -> None:
+        """Disconnect from the host, which then ends all that it has started."""
+        if self._owner != os.getpid():
+            # this process was forked by a cell: the connection is the kernel's
+            return
+        if not self.closed:  # otherwise perhaps with the loop
+            self._loop.call_soon_threadsafe(self._comm.abort)
+            with contextlib.suppress(TimeoutError):
+                self._served.result(5.0)
+        self.wake.close()
+        self._woken.close()
 
     def read_clock(self) -> None:
-        """Compute the clock's offset from the answer. Raise TimeoutError if there is none."""
-        if self._clock_asked is not None:
-            (start, number), self._clock_asked = self._clock_asked, None
-            theirs, end = self.link.answer(number, int), self.link.answered_ns
-            self.clock_ns, self.clock_within_ns = theirs - (start + end) // 2, (end - start) // 2
-            self._clock_old_ns = end + _CLOCK_NS
+        """Compare the host's clock with this machine's, unless this was done a moment ago."""
+        if time.monotonic_ns() > self._clock_old_ns:
+            with contextlib.suppress(PeerGone):  # the host is lost, which `messages` reports
+                answer(self._soon(self._measure_clock()))
 
-    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> _Server:
-        self.link.serve_connection(socket.socket(fileno=os.dup(control)), log)
-        return _Server(self.link)
+    async def _measure_clock(self) -> None:
+        """Ask the host for its clock.
 
-    def outside(self, pid: int) -> int:
-        return pid
+        It reads its clock between question and answer, most likely half-way (Cristian, "Probabilistic clock
+        synchronization", 1989).
+        """
+        start = time.monotonic_ns()
+        theirs = await self.call("clock", int)
+        end = time.monotonic_ns()
+        self.clock_ns, self.clock_within_ns = theirs - (start + end) // 2, (end - start) // 2
+        self._clock_old_ns = end + _CLOCK_NS
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
         """Return the variables that cells have set here, and the interface for the ranks' connections.
 
         All other variables are the host's own, because its folders and devices differ from this machine's.
         """
-        now = dict(os.environ)
-        changed = {name: value for name, value in now.items() if self._given.get(name) != value}
+        given, now = environment_at_start(), dict(os.environ)
+        changed = {name: value for name, value in now.items() if given.get(name) != value}
         own = {"GLOO_SOCKET_IFNAME": self.interface, "NCCL_SOCKET_IFNAME": self.interface}
-        return {**changed, **own}, [name for name in self._given if name not in now]
+        return {**changed, **own}, [name for name in given if name not in now]
 
     def cwd(self) -> str:
         return os.getcwd()  # if the host has no such folder, ranks stay where the worker runs
@@ -306,5 +169,103 @@ class RemoteSite:
         own = [each for each in sys.path if not each.startswith((sys.prefix, sys.base_prefix))]
         return list(dict.fromkeys([*own, *self._path]))
 
-    def close(self) -> None:
-        self.link.close()
+    # --- for the host -------------------------------------------------------------------------------
+
+    async def on_word(self, launch: int, word: str, values: list[Any]) -> None:
+        """Pass on a message of the rank server, and wait until the launch's world has read it."""
+        if (known := self._launches.get(launch)) is not None:
+            read = self._loop.create_future()
+            known.words.append((word, values, read))
+            self._ring()
+            await read
+
+    async def on_records(self, launch: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
+        if (known := self._launches.get(launch)) is not None:
+            put(known.log, rank, start, lost, chunk)
+
+    async def on_data(self, launch: int, rank: int, data: bytes) -> None:
+        """Write what came from a rank's channel, and wait until that is done."""
+        known = self._launches.get(launch)
+        if known is not None and (channel := known.channels.get(rank)) is not None:
+            channel.write(data)
+            await channel.drain()
+
+    async def on_gone(self) -> None:
+        self.why = "its rank server exited"
+        self._comm.abort()
+
+    # --- within -------------------------------------------------------------------------------------
+
+    async def _serve(self) -> None:
+        try:
+            await self.serve()
+        finally:
+            self._ring()
+            for launch in list(self._launches):
+                self.forget(launch)
+
+    def _check_started(
+        self, launch: int, rank: int, started: concurrent.futures.Future[Any]
+    ) -> None:
+        """Report that a host cannot start ranks: too many descriptors, or too little memory."""
+        if not started.cancelled() and type(error := started.exception()) is Problem:
+            self._soon(self.on_word(launch, "refused", [rank, str(error)]))
+
+    async def _feed(self, launch: int, rank: int, sock: socket.socket) -> None:
+        """Send what a world writes to a rank's channel."""
+        reader, writer = await asyncio.open_connection(sock=sock, limit=MOST_BYTES)
+        writer.transport.set_write_buffer_limits(0)  # `drain` then waits for all
+        if (known := self._launches.get(launch)) is None:
+            writer.transport.abort()
+            return
+        known.channels[rank] = writer
+        window, data = asyncio.Semaphore(WINDOW), b"-"
+        while data:
+            data = await reader.read(MOST_BYTES)
+            await self.send(window, "write", launch=launch, rank=rank, data=data)
+
+    def _ring(self) -> None:
+        with contextlib.suppress(OSError):  # full, so it wakes anyway; or closed
+            self._woken.send(b"x")
+
+
+def _set(read: asyncio.Future[None]) -> None:
+    if not read.done():
+        read.set_result(None)
+
+
+def _free(launch: _Launch) -> None:
+    os.close(launch.log)
+    for _, _, read in launch.words:
+        _set(read)
+    for channel in launch.channels.values():
+        channel.transport.abort()
+
+
+def answer(
+    asked: concurrent.futures.Future[Any],
+    deadline_s: float = ANSWER_S,
+    meanwhile: Callable[[], None] | None = None,
+) -> Any:
+    """Wait for the answer to a call.
+
+    Args:
+        asked: What `HostLink.ask` returned.
+        deadline_s: Seconds to wait.
+        meanwhile: Called repeatedly until the answer has arrived.
+
+    Raises:
+        Problem: The host reports a problem.
+        PeerGone: The host does not answer, or is lost.
+    """
+    until = time.monotonic() + deadline_s
+    while not asked.done():
+        raise_if_stopped()
+        if time.monotonic() > until:
+            asked.cancel()
+            raise PeerGone("it does not answer")
+        if meanwhile is not None:
+            meanwhile()
+        else:
+            concurrent.futures.wait([asked], 0.1)
+    return asked.result()

@@ -7,8 +7,6 @@ import atexit
 import contextlib
 import ipaddress
 import logging
-import socket
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +14,11 @@ from contextlib import ExitStack
 from enum import Enum, auto
 from typing import Any, Self
 
-from helpers.hosts.link import HostLink, RemoteSite
+from helpers.hosts.link import HostLink, answer
 from helpers.hosts.names import check_address, host_in
+from helpers.hosts.peer import Problem
 from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
-from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.launcher import note_for_next_run, use_hosts
@@ -183,31 +181,29 @@ class Hosts:
         except (OSError, ValueError, TimeoutError) as error:
             raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
         self._client = self._open.enter_context(client)
-        self._register()
 
     def _start_servers(self, workers: Sequence[tuple[str, str]]) -> HostServers:
-        links: list[tuple[str, HostLink]] = []
+        self._install([worker for _, worker in workers])
+        loop = self._client.loop
         with ExitStack() as undo:
+            reached = []
             for name, worker in workers:
-                link = self._reach(name, worker)
-                undo.callback(link.close)
-                links.append((name, link))
-            about = [link.question("about") for _, link in links]
-            said = [
-                self._answer(name, link, number)
-                for (name, link), number in zip(links, about, strict=True)
-            ]
-            own = ["host" if self._kind is Kind.LOCAL else each["name"] for each in said]
+                reached.append(self._reach(name, worker))
+                undo.callback(loop.add_callback, reached[-1][0].abort)
+            own = ["host" if self._kind is Kind.LOCAL else about["name"] for _, about in reached]
             numbered = self._kind is Kind.LOCAL or len(set(own)) < len(own)
             names = [f"{name}-{i}" if numbered else name for i, name in enumerate(own)]
-            _compare({name: each["versions"] for name, each in zip(names, said, strict=True)})
-            sites = [
-                RemoteSite(name, link, each, environment_at_start())
-                for name, each, (_, link) in zip(names, said, links, strict=True)
-            ]
-            self._probe(sites)
-            servers = HostServers(sites)
+            _compare(
+                {name: about["versions"] for name, (_, about) in zip(names, reached, strict=True)}
+            )
+            servers = HostServers(
+                [
+                    HostLink(n, *each, loop.asyncio_loop)
+                    for n, each in zip(names, reached, strict=True)
+                ]
+            )
             undo.callback(servers.close)
+            _probe(servers.hosts)
             servers.wait_until_ready()
             undo.pop_all()
         self._open.callback(servers.close)
@@ -226,88 +222,73 @@ class Hosts:
             first.setdefault(found[address]["host"], address)
         return list(first.items())
 
-    def _register(self) -> None:
-        """Register the plugin with all present and future workers, so that they serve kernels."""
-        from helpers.hosts.worker import Plugin
+    def _install(self, workers: Sequence[str]) -> None:
+        """Make workers serve kernels."""
+        from helpers.hosts.worker import install
 
-        failed: list[Exception | None] = []
-
-        def register() -> None:
-            try:
-                self._client.register_plugin(Plugin(self._kind is Kind.LOCAL))
-            except Exception as error:  # from a worker, for example an import that fails there
-                failed.append(error)
-            else:
-                failed.append(None)
-
-        # In a thread that can be abandoned: if a worker has vanished, Dask waits until TCP gives up.
-        thread = threading.Thread(target=register, daemon=True)
-        thread.start()
-        thread.join(_ANSWER_S)
-        if not failed:
+        local = self._kind is Kind.LOCAL
+        try:
+            self._client.run(install, local, workers=list(workers), callback_timeout=_ANSWER_S)
+        except TimeoutError:
             raise LaunchError(
                 f"a worker of the Dask cluster has not answered for {_ANSWER_S:g} s. The workers are "
-                f"{', '.join(self._client.scheduler_info(n_workers=-1)['workers'])}."
-            )
-        if isinstance(failed[0], ModuleNotFoundError):
+                f"{', '.join(workers)}."
+            ) from None
+        except ModuleNotFoundError as error:
             raise LaunchError(
-                f"on a worker of the Dask cluster the course is missing or older ({failed[0]}). "
+                f"on a worker of the Dask cluster the course is missing or older ({error}). "
                 "Install the same version there."
-            )
-        if failed[0] is not None:
-            raise LaunchError(f"a worker of the Dask cluster cannot load the course: {failed[0]!r}")
+            ) from None
+        except Exception as error:  # from a worker, for example an import that fails there
+            raise LaunchError(
+                f"a worker of the Dask cluster cannot load the course: {error!r}"
+            ) from None
 
-    def _reach(self, name: str, worker: str) -> HostLink:
-        from helpers.hosts.worker import NAME, carry
+    def _reach(self, name: str, worker: str) -> tuple[Any, Mapping[str, Any]]:
+        """Return a connection to a worker, and the worker's description of its host."""
+        from helpers.hosts.worker import NAME
 
-        ours, theirs = socket.socketpair()
+        request = {
+            "op": NAME,
+            "interface": self._interface,
+            "ends_cluster": self._kind is Kind.STARTED,
+            "reply": False,
+        }
         try:
-            request = {
-                "op": NAME,
-                "interface": self._interface,
-                "ends_cluster": self._kind is Kind.STARTED,
-                "reply": False,
-            }
-            comm = self._client.sync(_connect, worker, self._client.connection_args, request)
+            comm, about = self._client.sync(
+                _ask, worker, request, deserialize=False, **self._client.connection_args
+            )
         except (OSError, TimeoutError) as error:
-            ours.close()
-            theirs.close()
             raise LaunchError(
                 f"{name}: its Dask worker {worker} cannot be reached: {error}"
             ) from None
+        if "problem" in about:
+            comm.abort()
+            raise LaunchError(f"{name}: {about['problem']}.")
+        return comm, about
 
-        async def carried() -> None:
-            with theirs:
-                await carry(comm, theirs)
 
-        asyncio.run_coroutine_threadsafe(carried(), self._client.loop.asyncio_loop)
-        return HostLink(ours)
+def _probe(hosts: Sequence[HostLink]) -> None:
+    """Connect each host to every other, as ranks will. Raise LaunchError if one cannot."""
+    ports = [host.ask("listen") for host in hosts]
+    at = [(host.address, _answer(host, port)) for host, port in zip(hosts, ports, strict=True)]
+    asked = [host.ask("reach", others=at) for host in hosts]
+    for host, reached in zip(hosts, asked, strict=True):
+        for other, why in zip(hosts, _answer(host, reached), strict=True):
+            if why:
+                raise LaunchError(
+                    f"{host.name} cannot connect to {other.name} ({other.address}, interface "
+                    f"{other.interface}): {why}. Ranks need free TCP ports between the hosts: check the "
+                    "firewall, or choose a different interface with hosts(..., interface=NAME)."
+                )
 
-    def _answer(self, name: str, link: HostLink, number: int, kind: Any = Any) -> Any:
-        try:
-            return link.answer(number, kind)
-        except (TimeoutError, LaunchError) as error:
-            raise LaunchError(f"{name}: {error}.") from None
 
-    def _probe(self, hosts: list[RemoteSite]) -> None:
-        """Connect each host to every other, as ranks will. Raise LaunchError if one cannot."""
-        ports = [host.link.question("listen") for host in hosts]
-        at = [
-            (host.address, self._answer(host.name, host.link, number))
-            for host, number in zip(hosts, ports, strict=True)
-        ]
-        asked = [host.link.question("reach", others=at) for host in hosts]
-        for host, number in zip(hosts, asked, strict=True):
-            for other, why in zip(hosts, self._answer(host.name, host.link, number), strict=True):
-                if why:
-                    raise LaunchError(
-                        f"{host.name} cannot connect to {other.name} ({other.address}, interface "
-                        f"{other.interface}): {why}. Ranks need free TCP ports between the hosts: "
-                        "check the firewall, or choose a different interface with hosts(..., "
-                        "interface=NAME)."
-                    )
-        for host in hosts:
-            host.link.tell("hush")
+def _answer(host: HostLink, asked: Any) -> Any:
+    """Return a host's answer. Raise LaunchError, with the host's name, if there is none."""
+    try:
+        return answer(asked)
+    except Problem as problem:
+        raise LaunchError(f"{host.name}: {problem}.") from None
 
 
 def _check_scheduler(address: str) -> None:
@@ -318,20 +299,16 @@ def _check_scheduler(address: str) -> None:
     """
 
     async def identity() -> Any:
-        from distributed.comm.core import connect
         from distributed.security import Security
 
         arguments = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
-        comm = await connect(address, timeout=_CONNECT_S, **arguments)  # type: ignore[no-untyped-call]
-        try:
-            await comm.write({"op": "identity", "reply": True})
-            return await comm.read()
-        finally:
-            comm.abort()
+        comm, answer = await _ask(address, {"op": "identity", "reply": True}, **arguments)
+        comm.abort()
+        return answer
 
     with ThreadPoolExecutor(1) as pool:  # the event loop of a notebook's own thread is running
         try:
-            answer = pool.submit(asyncio.run, asyncio.wait_for(identity(), _ANSWER_S)).result()
+            answer = pool.submit(asyncio.run, identity()).result()
         except Exception as error:  # any error that Dask raises for bytes that are not Dask's
             answer = None
             # TimeoutError is an OSError, but means that a server accepted the connection and did not
@@ -344,14 +321,14 @@ def _check_scheduler(address: str) -> None:
         )
 
 
-async def _connect(worker: str, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> Any:
+async def _ask(address: str, request: Mapping[str, Any], **arguments: Any) -> tuple[Any, Any]:
+    """Connect to a process of Dask and send a request. Return the connection and the answer."""
     from distributed.comm.core import connect
 
-    comm = await connect(  # type: ignore[no-untyped-call]
-        worker, timeout=_CONNECT_S, deserialize=False, **arguments
-    )
-    await comm.write(request)
-    return comm
+    async with asyncio.timeout(_ANSWER_S):
+        comm = await connect(address, timeout=_CONNECT_S, **arguments)  # type: ignore[no-untyped-call]
+        await comm.write(request)
+        return comm, await comm.read()
 
 
 def _order(name: object, address: str) -> tuple[int, Any, str]:

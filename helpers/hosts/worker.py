@@ -1,110 +1,344 @@
-"""Carry bytes in a Dask worker between a kernel and the agent on the worker's host.
+"""In a Dask worker: own the rank server on its host, and speak for it to the kernel.
 
-    kernel == a connection of Dask's ==> worker == a pair of sockets ==> agent (a process that it starts)
+    kernel == a connection of Dask's ==> Host (in the worker) == control socket ==> rank server --> ranks
 
-The worker itself imports nothing of torch and runs no learner code. When the kernel's connection closes or
-the worker exits, the agent's socket closes, and the agent ends all that it has started.
+The worker itself imports nothing of torch and runs no learner code. When the kernel's connection closes or is
+silent for ten seconds, or when the worker exits, the rank server ends with all its ranks.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import re
 import socket
-import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from distributed import Worker, WorkerPlugin
+from distributed import Worker
 from distributed.core import Status
 
-# The name of the plugin, and of the request to a worker.
+from helpers.hosts.network import family, find_interface, held_port, why_unreachable
+from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer
+from helpers.hosts.versions import boot, versions
+from helpers.ranks.connection import Connection, ServerGone
+from helpers.ranks.process_snapshot import HostView, view_for_kernel
+from helpers.ranks.site import Beside
+from helpers.trace.log import Logs
+
+# The name of the request to a worker.
 NAME = "real-ranks"
-_CHUNK = 1 << 18
-# Timeouts in seconds: for an agent to end its ranks, and for a kernel that lost a host to reconnect.
-_END_S, _AGAIN_S = 10.0, 10.0
+# How long a kernel that lost a host may take to reconnect, in seconds.
+_AGAIN_S = 10.0
 
 
-class Plugin(WorkerPlugin):
-    """Makes a worker answer to `NAME`. Sent to all present and future workers of a cluster."""
+def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
+    """Make a worker answer to `NAME` by serving a kernel until it disconnects.
 
-    name = NAME
+    in_kernels_group: The worker is in the kernel's process group. It then leaves the group, because a Stop in
+    the notebook would otherwise end it.
+    """
+    if NAME in dask_worker.handlers:
+        return
+    if in_kernels_group:
+        os.setsid()
+    kernels: list[object] = []
 
-    def __init__(self, in_kernels_group: bool = False) -> None:
-        """Store whether the worker is in the kernel's process group.
-
-        If so, it leaves the group, because a Stop in the notebook would otherwise end it.
-        """
-        self._leaves = in_kernels_group
-
-    def setup(self, worker: Worker) -> None:
-        """Answer to `NAME` by serving a kernel until it disconnects.
+    async def handler(comm: Any, interface: str = "", ends_cluster: bool = False) -> Status:
+        """Serve a kernel.
 
         ends_cluster: the cluster was started for that kernel, which may have been killed without ending it.
         """
-        if self._leaves:
-            os.setsid()
-        kernels: list[object] = []
+        kernels.append(comm)
+        host = Host(comm)
+        try:
+            await host.describe(interface, dask_worker.address)
+            await host.serve()
+        finally:
+            kernels.remove(comm)
+            await host.close()
+        if ends_cluster:
+            await asyncio.sleep(_AGAIN_S)
+            if not kernels:
+                await dask_worker.scheduler.terminate()
+        return Status.dont_reply
 
-        async def handler(comm: Any, interface: str = "", ends_cluster: bool = False) -> Status:
-            kernels.append(comm)
-            try:
-                await _serve(comm, worker.address, interface)
-            finally:
-                kernels.remove(comm)
-            if ends_cluster:
-                await asyncio.sleep(_AGAIN_S)
-                if not kernels:
-                    await worker.scheduler.terminate()
-            return Status.dont_reply
-
-        worker.handlers[NAME] = handler
+    dask_worker.handlers[NAME] = handler
 
 
-async def _serve(comm: Any, address: str, interface: str) -> None:
-    """Start an agent and carry its bytes until the kernel's connection closes."""
-    ours, theirs = socket.socketpair()
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    with ours:
-        with theirs:
-            # Not asyncio's subprocess: its thread logs a warning if the worker exits before the agent.
-            agent = subprocess.Popen(
-                # -P: a json.py in the worker's folder must not shadow Python's own
-                [sys.executable, "-P", "-m", "helpers.hosts.agent", address, interface],
-                stdin=theirs.fileno(),
-                start_new_session=True,  # a Ctrl-C for the worker is not for the ranks
-                env={**os.environ, "PYTHONPATH": path},
-            )
-        await carry(comm, ours)
-    # The agent's socket is closed, so it ends its ranks, then itself.
-    until = time.monotonic() + _END_S
-    while agent.poll() is None and time.monotonic() < until:
-        await asyncio.sleep(0.05)
-    agent.kill()
+class _Here(Beside):
+    """The rank server of this host. It stays until the kernel no longer needs the host."""
+
+    idle_s = 0.0
 
 
-async def carry(comm: Any, sock: socket.socket) -> None:
-    """Copy bytes between a Dask connection and a socket, both ways, until either closes."""
-    sock.setblocking(False)
-    loop = asyncio.get_running_loop()
+@dataclass
+class _Rank:
+    """What this process has of one rank.
 
-    async def to_comm() -> None:
-        while data := await loop.sock_recv(sock, _CHUNK):
-            await comm.write(data)
+    Args:
+        channel: This end of the rank's channel.
+        output: The descriptor from which its output is read.
+        exited: The rank server's message about its exit; None if the launch was ended.
+        open: Those of the two descriptors above from which more may come.
+    """
 
-    async def to_sock() -> None:
-        while True:
-            await loop.sock_sendall(sock, await comm.read())
+    launch: int
+    rank: int
+    channel: socket.socket
+    output: int
+    exited: asyncio.Future[list[Any] | None]
+    open: set[int] = field(default_factory=set)
+    window: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WINDOW))
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _ready: asyncio.Event = field(default_factory=asyncio.Event)
 
-    tasks = [asyncio.ensure_future(to_comm()), asyncio.ensure_future(to_sock())]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        comm.abort()
-        for task in tasks:
-            task.cancel()
-        # Whatever exception ended a task, it means that the connection or the socket has closed.
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def __post_init__(self) -> None:
+        self.channel.setblocking(False)
+        os.set_blocking(self.output, False)
+        self.open |= {self.channel.fileno(), self.output}
+        self.exited.add_done_callback(lambda _: self._ready.set())
+
+    async def wait(self) -> None:
+        """Wait until something can be read, or the rank has exited."""
+        loop = asyncio.get_running_loop()
+        self._ready.clear()
+        for fd in self.open:
+            loop.add_reader(fd, self._ready.set)
+        try:
+            await self._ready.wait()
+        finally:
+            for fd in self.open:
+                loop.remove_reader(fd)
+
+    def read(self, fd: int) -> bytes:
+        """Return what can be read from a descriptor at once."""
+        data = b""
+        try:
+            while fd in self.open and len(data) < MOST_BYTES:
+                chunk = os.read(fd, MOST_BYTES // 4)
+                data += chunk
+                if not chunk:
+                    self.open.remove(fd)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.open.remove(fd)
+        return data
+
+
+@dataclass
+class _Launch:
+    """What this process has of one launch.
+
+    Args:
+        logs: What its ranks record.
+        held: Sockets that reserve its ports, so that no other program gets them while its ranks live.
+        ranks: Its ranks on this host.
+    """
+
+    logs: Logs
+    held: list[socket.socket]
+    ranks: dict[int, _Rank] = field(default_factory=dict)
+
+
+class Host(Peer):
+    """The host's end of a connection to a kernel, and the host's rank server."""
+
+    def __init__(self, comm: Any) -> None:
+        super().__init__(comm)
+        self._server = Connection(_Here())
+        self._address = ""
+        self._launches: dict[int, _Launch] = {}
+        self._ended: dict[int, asyncio.Future[None]] = {}
+        self._listening: socket.socket | None = None
+
+    async def close(self) -> None:
+        """End the rank server and all that its ranks have started."""
+        asyncio.get_running_loop().remove_reader(self._server.fileno())
+        for launch in list(self._launches):
+            self._forget(launch)
+        if self._listening is not None:
+            self._listening.close()
+        await asyncio.to_thread(self._server.close)
+
+    # --- the host -----------------------------------------------------------------------------------
+
+    async def describe(self, interface: str, worker: str) -> None:
+        """Send what this host has: versions, folders, address."""
+        try:
+            interface, self._address = find_interface(interface, worker)
+        except ValueError as error:
+            await self._comm.write({"problem": str(error)})
+            return
+        # A json.py in the worker's folder must not shadow Python's own.
+        workers = {"", os.getcwd(), os.path.dirname(sys.argv[0])}
+        site = self._server.site
+        about = {
+            "name": socket.gethostname(),
+            "versions": versions(),
+            "interface": interface,
+            "address": self._address,
+            "gpus": _gpus(),
+            "cores": os.cpu_count() or 1,
+            "boot": boot(),
+            "root": site.root,
+            "scratch": site.scratch,
+            "path": [site.root, *(path for path in sys.path if path not in workers)],
+        }
+        await self._comm.write(about)
+
+    async def on_listen(self) -> int:
+        """Listen on a free port, to which the other hosts connect with `on_reach`."""
+        self._listening = socket.create_server((self._address, 0), family=family(self._address))
+        return int(self._listening.getsockname()[1])
+
+    async def on_reach(self, others: Sequence[tuple[str, int]]) -> list[str]:
+        """Connect to each of the others. Return the error of each, or ""."""
+        return await asyncio.gather(*(asyncio.to_thread(why_unreachable, each) for each in others))
+
+    async def on_ready(self) -> None:
+        """Wait until the rank server is ready."""
+        if self._listening is not None:
+            self._listening.close()
+        await asyncio.to_thread(self._server.wait_until_ready)
+        asyncio.get_running_loop().add_reader(self._server.fileno(), self._from_server)
+
+    async def on_clock(self) -> int:
+        return time.monotonic_ns()
+
+    async def on_want(self, names: list[str]) -> None:
+        self._server.want(names)
+
+    # --- a launch -----------------------------------------------------------------------------------
+
+    async def on_start(self, launch: int, ranks: list[int]) -> list[int]:
+        """Do what `World.start` does on one machine. Return two ports that are reserved for the launch."""
+        held = [held_port(self._address), held_port(self._address)]
+        known = self._launches[launch] = _Launch(Logs(max(ranks) + 1), held)
+        ends: dict[int, tuple[int, int]] = {}
+        theirs = []
+        try:
+            for number in ranks:
+                mine, other = socket.socketpair()
+                theirs.append(other)
+                read, write = os.pipe()
+                ends[number] = other.fileno(), write
+                exited = asyncio.get_running_loop().create_future()
+                rank = known.ranks[number] = _Rank(launch, number, mine, read, exited)
+                self.spawn(self._serve_rank(rank))
+            with contextlib.suppress(ServerGone):  # `_from_server` reports it
+                self._server.start_ranks(launch, known.logs.fd, ends)
+        finally:
+            for other in theirs:
+                other.close()
+            for _, write in ends.values():
+                os.close(write)
+        return [int(each.getsockname()[1]) for each in held]
+
+    async def on_write(self, launch: int, rank: int, data: bytes) -> None:
+        """Write to a rank's channel; without data, close this direction."""
+        if (known := self._launches.get(launch)) is not None:
+            channel = known.ranks[rank].channel
+            async with known.ranks[rank].writing:
+                if data:
+                    await asyncio.get_running_loop().sock_sendall(channel, data)
+                else:
+                    channel.shutdown(socket.SHUT_WR)
+
+    async def on_view(self, launch: int, pids: dict[int, int], brief: bool) -> HostView:
+        """Look at a launch's ranks, after sending what they have recorded until now."""
+        for rank in pids:
+            self._send_records(launch, rank)
+        return await asyncio.to_thread(view_for_kernel, pids, self._server.pid, brief)
+
+    async def on_rewind(self, launch: int) -> None:
+        self._launches[launch].logs.rewind()
+
+    async def on_end(self, launch: int, quietly: bool) -> None:
+        """End the ranks of a launch. If not quietly, wait until they have ended."""
+        if quietly:
+            self._server.dismiss_launch(launch)
+        else:
+            ended = self._ended[launch] = asyncio.get_running_loop().create_future()
+            self._server.control.send({"do": "end", "launch": launch})
+            await ended
+        self._forget(launch)
+
+    def _forget(self, launch: int) -> None:
+        known = self._launches.pop(launch, None)
+        if known is None:  # it could not be started
+            return
+        for rank in known.ranks.values():
+            if not rank.exited.done():
+                rank.exited.set_result(None)
+        known.logs.close()
+        for held in known.held:
+            held.close()
+
+    async def _serve_rank(self, rank: _Rank) -> None:
+        """Pass on what a rank prints, records and sends, in this order, and at last its exit."""
+        try:
+            while not rank.exited.done():
+                await rank.wait()
+                await self._pass_on(rank)
+            if (values := rank.exited.result()) is not None:
+                await self._pass_on(rank)
+                for _ in range(WINDOW):
+                    await rank.window.acquire()
+                self.post("word", launch=rank.launch, word="exit", values=values)
+        finally:
+            rank.channel.close()
+            os.close(rank.output)
+
+    async def _pass_on(self, rank: _Rank) -> None:
+        """Send what can be read of a rank now."""
+        launch, number = rank.launch, rank.rank
+        while launch in self._launches:
+            # In this order, because a rank prints and records before it answers.
+            data = rank.read(rank.channel.fileno())
+            output = rank.read(rank.output)
+            self._send_records(launch, number)
+            if output:
+                await self.call("word", launch=launch, word="printed", values=[number, output])
+            if data:
+                await self.send(rank.window, "data", launch=launch, rank=number, data=data)
+            if not (output or data):
+                return
+
+    def _send_records(self, launch: int, rank: int) -> None:
+        while news := self._launches[launch].logs.news(rank):
+            start, lost, chunk = news
+            self.post("records", launch=launch, rank=rank, start=start, lost=lost, chunk=chunk)
+
+    def _from_server(self) -> None:
+        """Pass on the rank server's messages. A rank's exit is passed on after all that came from it."""
+        loop = asyncio.get_running_loop()
+        try:
+            messages = self._server.control.receive(0.0)
+        except (EOFError, OSError):
+            self._server.gone = True
+            loop.remove_reader(self._server.fileno())
+            self.post("gone")
+            return
+        for message in messages:
+            ((word, values),) = message.items()
+            if word == "ended":
+                self._ended.pop(values).set_result(None)
+                continue
+            launch, *rest = values
+            if word != "exit":
+                self.post("word", launch=launch, word=word, values=rest)
+            elif launch in self._launches:
+                self._launches[launch].ranks[rest[0]].exited.set_result(rest)
+
+
+def _gpus() -> int:
+    # Not by torch, whose import takes longer than everything else in this process.
+    devices = sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in os.listdir("/dev"))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return devices if visible is None else min(devices, len(list(filter(None, visible.split(",")))))

@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.process_snapshot import Times, View, times_of_all, view_here
-from helpers.ranks.site import Beside, Site
+from helpers.ranks.site import Beside, RankSite, Site
 from helpers.ranks.stop import raise_if_stopped
 
 # Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.
@@ -34,6 +34,7 @@ RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 READY_S = 120.0
+Poll = Callable[[], None]
 
 
 class ServerGone(Exception):
@@ -69,18 +70,19 @@ class Servers(Protocol):
 
     def new_launch(self) -> int: ...
 
-    def sites(self, world_size: int) -> Sequence[Site]:
+    def sites(self, world_size: int) -> Sequence[RankSite]:
         """Return the site of each rank, rank 0 first. Ranks of the same site follow one another."""
 
     def clocks(self, world_size: int) -> Sequence[int]:
         """Return, for each rank, how far its monotonic clock is ahead of this process's, in nanoseconds."""
 
-    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
+    def view(self, launch: int, pids: Mapping[int, int], brief: bool, meanwhile: Poll) -> View:
         """Look at the processes of a launch's ranks.
 
         Args:
             launch: The number of the launch.
             pids: The process id of each rank; 0 for a rank that has not started yet.
+            brief: Whether only the ranks' threads are needed, which takes less time.
             meanwhile: Called repeatedly while other hosts look.
         """
 
@@ -199,13 +201,13 @@ class Connection:
     def fileno(self) -> int:
         return self.control.fileno()
 
-    def sites(self, world_size: int) -> Sequence[Site]:
+    def sites(self, world_size: int) -> Sequence[RankSite]:
         return [self.site] * world_size
 
     def clocks(self, world_size: int) -> Sequence[int]:
         return [0] * world_size
 
-    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
+    def view(self, launch: int, pids: Mapping[int, int], brief: bool, meanwhile: Poll) -> View:
         return view_here(pids, self.pid)
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
@@ -238,29 +240,14 @@ class Connection:
 
     def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:
         """End all ranks of a launch. Return whether the server confirmed it in time."""
-        return self.ask_to_end(launch) and self.has_ended(launch, deadline_s)
-
-    def ask_to_end(self, launch: int) -> bool:
-        """Ask the server to end all ranks of a launch. Return False if the server is unreachable."""
         try:
             self._send({"do": "end", "launch": launch})
-        except ServerGone:
-            return False
-        return True
-
-    def has_ended(self, launch: int, deadline_s: float) -> bool:
-        """Wait for the server to confirm that the ranks of a launch ended.
-
-        Return False if it does not confirm in time.
-        """
-        try:
             deadline = time.monotonic() + deadline_s
             while time.monotonic() < deadline:
                 self._read(0.2)
-                for message in self._messages:
-                    if message.get("ended") == launch:
-                        self._messages.remove(message)
-                        return True
+                if {"ended": launch} in self._messages:
+                    self._messages.remove({"ended": launch})
+                    return True
         except ServerGone:
             pass
         return False
@@ -345,7 +332,7 @@ class Connection:
                 self._messages.append(message)
 
 
-def folder_of(site: Site, launch: int) -> str:
+def folder_of(site: RankSite, launch: int) -> str:
     """Return the folder for the files of one launch, as the ranks at a site see it."""
     return f"{site.scratch}/world-{launch}"
 
@@ -359,7 +346,7 @@ def rank_settings() -> dict[str, str]:
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:
-    """Return the launch that a server's message is about (None for `ended`, which has_ended reads)."""
+    """Return the launch that a server's message is about (None for `ended`, which end_launch reads)."""
     (values,) = message.values()
     return values[0] if isinstance(values, list) else None
 

@@ -54,7 +54,8 @@ def _followed(
     budget = Budget(lambda: ranks_of(world), timeout, start, servers.times, servers.cores)
     next_look, give_up = start + LOOK_S, float("inf")
     while True:
-        world.poll(max(0.0, min(next_look, give_up) - time.monotonic()))
+        if not all(member.done for member in world.members):  # they may answer during a look
+            world.poll(max(0.0, min(next_look, give_up) - time.monotonic()))
         # Read the clock after the wait, so that answers received meanwhile count before any deadline.
         now = time.monotonic()
         if all(member.done for member in world.members) or world.server_gone:

@@ -1,7 +1,7 @@
 """What the system shows of the processes of a world's ranks, as input for `watch` and `budget`.
 
 On this machine it is read on demand (`Shown`). Other hosts read it about their own ranks, and send it as
-data (`Threads` and `Details`).
+data (`HostView`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -131,52 +131,46 @@ def view_here(pids: Mapping[int, int], server: int) -> HereView:
 
 
 @dataclass(frozen=True)
-class Threads:
-    """What a host sends of its ranks at each look. times: of their processes, see `times_of_all`."""
-
-    ranks: dict[int, list[Thread]]
-    times: dict[int, Times]
-
-
-@dataclass(frozen=True)
 class Observed:
-    """The rest of what is seen of one rank, which takes longer to read: see `OneRank`."""
+    """What a host sends of one of its ranks: see `OneRank`. Without a look at its children, they may act."""
 
+    threads: list[Thread] = field(default_factory=list)
     has_children: bool = False
-    children_may_act: bool = False
+    children_may_act: bool = True
     queues: dict[int, tuple[int, int]] | None = None
     ports: frozenset[int] = frozenset()
     in_flight: bool = False
+    # The kernel does not name the holder of a lock on a file that several hosts share.
+    lock_holders: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
-class Details:
-    """What a host also sends of its ranks when all ranks may be waiting."""
+class HostView:
+    """What one host sends of its ranks, or what several have sent. times: see `times_of_all`."""
 
     ranks: dict[int, Observed]
     left_may_act: bool
+    times: dict[int, Times]
 
 
-def threads_here(pids: Mapping[int, int]) -> Threads:
-    """Read the threads of ranks with these process ids, for a kernel on another host."""
-    threads = {rank: threads_of(pid) for rank, pid in pids.items()}
-    return Threads(threads, times_of_all(pids.values()))
-
-
-def details_here(pids: Mapping[int, int], server: int) -> Details:
-    """Read the rest of what a `HereView` shows of these ranks."""
+def view_for_kernel(pids: Mapping[int, int], server: int, brief: bool) -> HostView:
+    """Look at a rank server's ranks, for a kernel on another host. See `Servers.view`."""
+    times, view = times_of_all(pids.values()), view_here(pids, server)
+    if brief:
+        ranks = {rank: Observed(list(shown.threads)) for rank, shown in view.ranks.items()}
+        return HostView(ranks, True, times)
     # Read it once: it is the same for all ranks, and long on a busy machine.
     table = list(connections(os.getpid()))
-    ranks = {rank: _observed(Shown(pid), table) for rank, pid in pids.items()}
-    return Details(ranks, view_here(pids, server).left_may_act)
+    ranks = {rank: _observed(shown, table) for rank, shown in view.ranks.items()}
+    return HostView(ranks, view.left_may_act, times)
 
 
 def _observed(shown: Shown, table: Sequence[Sequence[str]]) -> Observed:
-    queues = queues_of(shown.pid, table)
+    threads, queues = list(shown.threads), queues_of(shown.pid, table)
     # Bytes to another host count as unacknowledged until that host has received them.
     in_flight = any(unacknowledged for unacknowledged, _ in (queues or {}).values())
-    ports = ports_of(shown.pid, table)
-    return Observed(shown.has_children, shown.children_may_act, queues, ports, in_flight)
+    children = shown.has_children, shown.children_may_act
+    return Observed(threads, *children, queues, ports_of(shown.pid, table), in_flight)
 
 
 def times_of_all(pids: Iterable[int]) -> dict[int, Times]:

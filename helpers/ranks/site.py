@@ -102,8 +102,8 @@ def server_program(site: Site, control: int, method: str) -> str:
     )
 
 
-class Site(Protocol):
-    """The folders and limits for one rank server, and the way to start it.
+class RankSite(Protocol):
+    """The surroundings of ranks.
 
     Attributes:
         root: The folder in which the server finds `helpers`, as the server sees it.
@@ -112,8 +112,6 @@ class Site(Protocol):
             kept is a separate limit.
         most_result: The limit for one returned value, in bytes.
         most_parts: How many commas and brackets the value's text may have; 0 for no limit.
-        emptied: Folders that only ranks use. They are emptied when a launch has ended.
-        idle_s: The server exits after this many seconds without a request; 0 means never.
     """
 
     root: str
@@ -121,6 +119,29 @@ class Site(Protocol):
     most_output: int
     most_result: int
     most_parts: int
+
+    def environment(self) -> tuple[dict[str, str], list[str]]:
+        """Return which variables ranks must have in addition to their server's, and which they must not.
+
+        A process that the notebook started now would inherit os.environ as cells have left it, but the
+        server was started earlier.
+        """
+
+    def cwd(self) -> str:
+        """Return the folder in which ranks start."""
+
+    def path(self) -> list[str]:
+        """Return the ranks' `sys.path`."""
+
+
+class Site(RankSite, Protocol):
+    """A place in which this process can start a rank server.
+
+    Attributes:
+        emptied: Folders that only ranks use. They are emptied when a launch has ended.
+        idle_s: The server exits after this many seconds without a request; 0 means never.
+    """
+
     emptied: tuple[str, ...]
     idle_s: float
 
@@ -136,19 +157,6 @@ class Site(Protocol):
 
     def outside(self, pid: int) -> int:
         """Return the launcher's number for the process that the server calls `pid`; 0 if there is none."""
-
-    def environment(self) -> tuple[dict[str, str], list[str]]:
-        """Return the variables that ranks must have besides those of their server, and those to remove.
-
-        A process that the notebook started now would inherit os.environ as cells have left it, but the
-        server was started earlier.
-        """
-
-    def cwd(self) -> str:
-        """Return the folder in which ranks start."""
-
-    def path(self) -> list[str]:
-        """Return the ranks' `sys.path`."""
 
     def close(self) -> None:
         """Remove the place's files, after the server has exited."""

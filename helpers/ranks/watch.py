@@ -110,7 +110,7 @@ class DeadlockDetector:
         pids = {member.rank: member.pid for member in self.world.members}
         # While other hosts answer, read what their ranks send, because it may come before the answer.
         self._view = self.world.connection.view(
-            self.world.launch, pids, lambda: self.world.poll(_POLL_S)
+            self.world.launch, pids, self._asked is None, lambda: self.world.poll(_POLL_S)
         )
         if any(member.done for member in live):
             return None

@@ -25,7 +25,7 @@ from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerGone, Servers
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.options import Caller, Identity, Options, Task
 from helpers.ranks.preload_scan import of_torch
-from helpers.ranks.site import Site
+from helpers.ranks.site import RankSite
 from helpers.ranks.status import Status
 from helpers.ranks.stop import raise_if_stopped
 from helpers.ranks.tracebacks import Raised
@@ -50,7 +50,7 @@ class Member:
     """One rank, as its launcher sees it."""
 
     rank: int
-    site: Site
+    site: RankSite
     sock: socket.socket
     output_fd: int
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
@@ -119,7 +119,9 @@ class Member:
         return f"{begin}\n{gap}\n{last.decode('utf-8', 'replace')}"
 
 
-def _as_torchrun(rank: int, sites: Sequence[Site], rendezvous: Rendezvous | None) -> dict[str, str]:
+def _as_torchrun(
+    rank: int, sites: Sequence[RankSite], rendezvous: Rendezvous | None
+) -> dict[str, str]:
     """Return the variables that torchrun sets for a worker, except those that need its agent.
 
     On one machine, MASTER_PORT is left to the rank server, because the port must be free where ranks run.
@@ -178,7 +180,6 @@ class World:
         ends: dict[int, tuple[int, int]] = {}
         theirs: list[socket.socket] = []
         try:
-            self.rendezvous = self.connection.rendezvous(self.launch)
             for rank, site in enumerate(self.sites):
                 mine, other = socket.socketpair()
                 # If a cell has called socket.setdefaulttimeout, the rank's end would not block.
@@ -196,6 +197,7 @@ class World:
                     member.output_fd, selectors.EVENT_READ, (member, self._read_output)
                 )
             self.connection.start_ranks(self.launch, self.logs.fd, ends)
+            self.rendezvous = self.connection.rendezvous(self.launch)
         except ServerGone:
             self.server_gone = True
         except OSError as error:
@@ -282,6 +284,8 @@ class World:
             member = self.members[values[0]]
             if word == "started":
                 member.pid = values[1]
+            elif word == "printed":
+                member.add_output(values[1])
             elif word == "exit":
                 member.fault = str(values[2])
                 self._on_exit(member, values[1])
@@ -440,6 +444,8 @@ class World:
 
     def _take_in(self) -> None:
         """Read what the ranks have printed and recorded so far."""
+        if not self.server_gone and self.connection.has_word_for(self.launch):
+            self._handle_server()
         for member in self.members:
             if member.output_fd >= 0:
                 self._read_output(member)
@@ -485,11 +491,11 @@ class World:
         return self.caller.place_of(file, int(number), function)
 
 
-def unique(sites: Sequence[Site]) -> list[Site]:
+def unique(sites: Sequence[RankSite]) -> list[RankSite]:
     """Return each of the sites once, in order of first appearance."""
     return list({id(site): site for site in sites}.values())
 
 
-def _is_learners(file: str, site: Site) -> bool:
+def _is_learners(file: str, site: RankSite) -> bool:
     engine = f"{site.root}/helpers/"  # its path for the ranks, in a sandbox or on another host
     return is_learner_file(file) and not file.startswith(engine)

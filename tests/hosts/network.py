@@ -63,7 +63,7 @@ class Host:
         self.ip("link set eth0 down")
 
     def processes(self) -> list[psutil.Process]:
-        """Return what runs on this host besides the Dask worker: agents, rank servers, ranks."""
+        """Return what runs on this host besides the Dask worker: rank servers and ranks."""
         found = []
         for pid in _said(f"netns pids {self.namespace}").split():
             with suppress(psutil.NoSuchProcess):

@@ -33,8 +33,9 @@ def kernel() -> Iterator[Kernel]:
 
 def _ranks(kernel: Kernel) -> list[psutil.Process]:
     """The processes below the rank servers of the hosts."""
-    agents = [p for p in kernel.processes() if "helpers.hosts.agent" in " ".join(p.cmdline())]
-    return [rank for agent in agents for each in agent.children() for rank in each.children()]
+    servers = [p for p in kernel.processes() if "ranks.server" in " ".join(p.cmdline())]
+    far = [each for each in servers if each.ppid() != kernel.pid]
+    return [rank for each in far for rank in each.children()]
 
 
 def test_live_ranks_stop_and_a_mistake(kernel: Kernel) -> None:

@@ -105,9 +105,9 @@ def test_a_rank_that_exits_and_a_host_that_continues(machines: Hosts) -> None:
 
 
 def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -> None:
-    def ends_the_agent(rank: int, world_size: int) -> None:
+    def ends_the_server(rank: int, world_size: int) -> None:
         if rank == 0:
-            os.kill(_agent_of(os.getpid()), signal.SIGKILL)
+            os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
 
     def is_closed(rank: int, world_size: int) -> None:
@@ -116,7 +116,7 @@ def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -
     new = "these are new ranks with nothing defined on them; the old ranks ended because"
     with hosts.local(2) as two:
         magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {})
-        run = launch(ends_the_agent, 2, on_failure="return")
+        run = launch(ends_the_server, 2, on_failure="return")
         assert isinstance(run.failure, HostLost) and run.failure.host == "host-0"
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
         notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
@@ -198,14 +198,28 @@ def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: 
         assert magics.run_cell(asked, "rank", "<cell>", {}).values == [0, 1]
 
 
-def _agent_of(rank: int) -> int:
-    """The agent that has started a rank's server."""
-    return int(psutil.Process(rank).parent().ppid())
+def test_a_host_that_has_no_descriptors_left_says_so(machines: Hosts) -> None:
+    def limit(most: int) -> tuple[int, int]:
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+        return before
+
+    with machines:
+        client = machines._client
+        before = client.run(limit, 45)
+        try:
+            with pytest.raises(LaunchError, match="rank 0 could not be started: .*Too many open"):
+                launch(lambda rank, n: rank, 40)
+        finally:
+            client.run(limit, min(most for most, _ in before.values()))
+        assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
 def _worker_of(rank: int) -> int:
-    """The Dask worker that has started that agent."""
-    return int(psutil.Process(_agent_of(rank)).ppid())
+    """The Dask worker that has started a rank's server."""
+    return int(psutil.Process(rank).parent().ppid())
 
 
 @pytest.mark.parametrize(

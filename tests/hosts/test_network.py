@@ -54,7 +54,7 @@ def test_ranks_meet_over_the_network_and_a_host_that_vanishes_is_named(two: Netw
         at = two.hosts[0].address
         assert run.hosts == ("n1", "n1", "n2", "n2")
         assert run.values == [(6.0, host, at, "eth0") for host in run.hosts]
-        assert len(two.hosts[1].processes()) >= 2
+        assert two.hosts[1].processes()
 
         threading.Timer(2.0, two.hosts[1].unplug).start()
         run = launch(waits, 4, on_failure="return", timeout=60)
@@ -89,8 +89,8 @@ def test_nothing_is_left_on_the_hosts_when_the_kernel_is_killed(
     words = [sys.executable, str(tmp_path / "kernel.py"), two.scheduler]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as kernel:
         assert kernel.stdout is not None and kernel.stdout.readline() == b"open\n"
-        # agent, rank server and two ranks
-        wait_until(lambda: all(len(host.processes()) == 4 for host in two.hosts), 60)
+        # rank server and two ranks
+        wait_until(lambda: all(len(host.processes()) == 3 for host in two.hosts), 60)
         kernel.kill()
     for host in two.hosts:
         wait_until(lambda host=host: not host.processes())  # type: ignore[misc]
@@ -115,7 +115,7 @@ def test_a_host_with_another_course_or_without_torch_is_named(tmp_path: Path) ->
     env = {"n2": {"PYTHONPATH": str(other)}}
     python = {"n3": str(python_without_torch(tmp_path))}
     with network("n1", "n2", env=env) as net:
-        refused(net, r"n2 has the course \w{8}, and here is \w{8}")
+        refused(net, r"n2 has the course \w{8}, but this machine has \w{8}")
     with network("n1", "n3", python=python) as net:
         refused(net, r"n3 does not have torch. Install the same version there as here, 2\.")
 

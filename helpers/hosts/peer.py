@@ -1,0 +1,136 @@
+"""Call methods of the process at the other end of a Dask connection, in both directions.
+
+    kernel: link.HostLink ══ one connection of Dask's ══ worker: worker.Host
+
+The methods of one end begin in the order in which the other end called them. Each end sends something at
+least every second. After ten seconds without a message it assumes that the other end is gone, because a cut
+cable closes no connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Coroutine
+from typing import Any
+
+from msgspec import msgpack
+
+# A message of this many bytes must arrive in less than `SILENCE_S`, even on a slow network.
+MOST_BYTES = 1 << 20
+# How many messages of one rank may be unanswered.
+WINDOW = 4
+_BEAT_S, SILENCE_S = 1.0, 10.0
+_ANSWER, _BEAT = "answer", "beat"
+
+
+class Problem(Exception):
+    """The other end's method failed. The text says why."""
+
+
+class PeerGone(Problem):
+    """The other end has closed, is silent, or does not answer in time."""
+
+
+class Peer:
+    """One end. The other end calls its methods whose names begin with `on_`. Used in one event loop."""
+
+    def __init__(self, comm: Any) -> None:
+        self.closed = False
+        self.why = "the course's process on that host exited, or its connection was lost"
+        self._comm = comm
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[bytes]] = {}
+        self._out: asyncio.Queue[tuple[str, int, bytes]] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Do what the other end calls until the connection closes or falls silent."""
+        self.spawn(self._write())
+        try:
+            while True:
+                what, number, body = await asyncio.wait_for(self._comm.read(), SILENCE_S)
+                if what == _ANSWER:
+                    answer = self._answers.get(number)
+                    if answer is not None and not answer.done():  # otherwise it came too late
+                        answer.set_result(body)
+                elif what != _BEAT:
+                    self.spawn(self._obey(what, number, body))
+        except TimeoutError:
+            self.why = "it has not answered for ten seconds"
+        except OSError:
+            pass
+        finally:
+            self.closed = True
+            self._comm.abort()
+            for answer in self._answers.values():
+                if not answer.done():
+                    answer.set_exception(PeerGone(self.why))
+            for task in self._tasks:
+                task.cancel()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine in the background, at most until the connection closes."""
+
+        async def quietly() -> None:
+            with contextlib.suppress(Problem, OSError):
+                await work
+
+        task = asyncio.ensure_future(quietly())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # if it was cancelled before it began
+
+    def post(self, what: str, **given: Any) -> None:
+        """Call the other end's method `on_{what}` without waiting for it."""
+        self._out.put_nowait((what, 0, msgpack.encode(given)))
+
+    async def call(self, what: str, kind: Any = Any, **given: Any) -> Any:
+        """Call the other end's method `on_{what}`, and return its answer as a `kind`.
+
+        Raises:
+            Problem: The method failed.
+            PeerGone: The connection has closed.
+        """
+        if self.closed:
+            raise PeerGone(self.why)
+        number = next(self._numbers)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        self._out.put_nowait((what, number, msgpack.encode(given)))
+        try:
+            problem, value = msgpack.decode(await answer, type=tuple[str, kind | None])
+        finally:
+            del self._answers[number]
+        if problem:
+            raise Problem(problem)
+        return value
+
+    async def send(self, window: asyncio.Semaphore, what: str, **given: Any) -> None:
+        """Call the other end's method, once fewer calls than the window allows are unanswered."""
+        await window.acquire()
+
+        async def call() -> None:
+            try:
+                await self.call(what, **given)
+            finally:
+                window.release()
+
+        self.spawn(call())
+
+    async def _obey(self, what: str, number: int, body: bytes) -> None:
+        problem, value = "", None
+        try:
+            value = await getattr(self, f"on_{what}")(**msgpack.decode(body))
+        except Exception as error:
+            problem = str(error) or repr(error)
+        if number:
+            self._out.put_nowait((_ANSWER, number, msgpack.encode((problem, value))))
+
+    async def _write(self) -> None:
+        while True:
+            try:
+                message = await asyncio.wait_for(self._out.get(), _BEAT_S)
+            except TimeoutError:
+                message = (_BEAT, 0, b"")
+            await self._comm.write(message)
