@@ -56,8 +56,12 @@ def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
 @pytest.mark.parametrize(
     ("name", "following", "cell"),
     [
-        ("count_votes", "What comes back", "## What comes back"),
-        ("average_gradients", "Exercise 8.2, Train as one", "## Exercise 8.2: Train as one"),
+        ("count_votes", "What launch returns", "## What launch returns: a Run"),
+        (
+            "average_gradients",
+            "Exercise 8.2, Train like one process",
+            "## Exercise 8.2: Train like one process",
+        ),
         ("all_reduce_by_parameter_server", "Exercise 5.5", "## Exercise 5.5"),
         ("strong_scaling", "the end of your path", 'next_steps("10")'),
         ("muon_step", "the next notebook of your path", 'next_steps("12")'),

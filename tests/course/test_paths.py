@@ -51,7 +51,7 @@ def test_a_part_that_does_not_exist_is_an_error_that_names_it() -> None:
 
 
 def test_a_stop_has_an_optional_exercise_only_if_it_names_it() -> None:
-    named = Stop("06_deadlocks", ("Who hangs?",))
+    named = Stop("06_deadlocks", ("Find the rank that hangs, from flight records",))
     assert [each.name for each in named.exercises] == ["who_hangs"] and named.exercises[0].further
     whole = Stop("06_deadlocks").exercises
     assert whole and not any(each.further for each in whole)

@@ -74,7 +74,9 @@ def test_the_command_prints_a_program() -> None:
 
 
 def test_a_part_that_is_longer_than_a_session_is_an_error_that_names_it() -> None:
-    with pytest.raises(ValueError, match="“Who hangs.” alone takes 25 minutes"):
+    with pytest.raises(
+        ValueError, match="“Find the rank that hangs, from flight records” alone takes 25 minutes"
+    ):
         plan(known(), paths()["hang"], 11)
 
 

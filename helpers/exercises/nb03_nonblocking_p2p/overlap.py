@@ -1,4 +1,4 @@
-"""3.5 Overlap (10 min, ●●○○○)
+"""3.5 Overlap communication with computation (10 min, ●●○○○)
 
 - Three steps: issue, compute, wait. Which of them needs the tensor of the previous rank?
 - Only the sum at the end needs the received tensor. So call `compute()` after isend and irecv, and before

@@ -1,4 +1,4 @@
-"""5.5 Where the ring overtakes (15 min, ●●●○○, further)
+"""5.5 At which size the ring is faster (15 min, ●●●○○, further)
 
 - Time one length several times and look at the timings: which of them tell the truth about the machine?
 - Throw the first timing of each length away and take the median of some twenty more. A short message shows α;

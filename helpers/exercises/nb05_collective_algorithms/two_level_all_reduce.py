@@ -1,4 +1,4 @@
-"""5.6 Two levels (20 min, ●●●●○, further)
+"""5.6 Hierarchical all-reduce (20 min, ●●●●○, further)
 
 - Three steps: inside each host, between the hosts, inside again. Which sum should a host compute before any
   of its data leaves it? And which rank sends which part of that sum?

@@ -1,4 +1,4 @@
-"""6.2 A rank that never comes (20 min, ●●●○○)
+"""6.2 Find the missing rank (monitored_barrier) (20 min, ●●●○○)
 
 - Two things are wanted: all ranks make the same number of steps, and a rank that never comes is named. Begin
   with the first.

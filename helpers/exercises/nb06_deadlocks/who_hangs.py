@@ -1,4 +1,4 @@
-"""6.5 Who hangs? (25 min, ●●●●○, further)
+"""6.5 Find the rank that hangs, from flight records (25 min, ●●●●○, further)
 
 - Make a table first: for each collective_seq_id, what did each rank call, with which sizes? A dict from seq
   to (name, sizes) for each rank will do.

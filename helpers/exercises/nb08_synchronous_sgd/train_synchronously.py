@@ -1,4 +1,4 @@
-"""8.2 Train as one (15 min, ●●●○○)
+"""8.2 Train like one process (15 min, ●●●○○)
 
 - Two things must be the same on all ranks: the weights at the start, and the gradient in each step. One
   thing must differ: the samples.

@@ -1,4 +1,4 @@
-"""11.2 Where a step goes (12 min, ●●●○○)
+"""11.2 Where the time of a step is spent (12 min, ●●●○○)
 
 - Each moment of a step belongs to one of four parts. In which order do you ask?
 - Cut every span to the step first: `max(start, begin)`, `min(end, stop)`, and leave out spans that are

@@ -1,4 +1,4 @@
-"""16.2 Pass on (5 min, ●●○○○)
+"""16.2 Pass keys on, and gradients back (5 min, ●●○○○)
 
 - In forward a rank's tensor goes to the next rank and is used there. So which rank knows the gradient of
   that tensor?

@@ -1,4 +1,4 @@
-"""17.3 A loss for even loads (15 min, ●●●○○, further)
+"""17.3 The load-balancing loss (15 min, ●●●○○, further)
 
 - The loss is a sum of products of two numbers for each expert. Which of these must be known over all ranks
   before they are multiplied, and through which does the gradient flow?

@@ -1,4 +1,4 @@
-"""19.3 Write while training continues (15 min, ●●●○○, further)
+"""19.3 async_save: write while training continues (15 min, ●●●○○, further)
 
 - A rank may be killed while it writes. Which checkpoint must still be whole then, and how do you find it?
   And which group may each of the two threads use?

@@ -1,4 +1,4 @@
-"""20.2 Take over (15 min, ●●●○○)
+"""20.2 Copy the state of the newest replica (15 min, ●●●○○)
 
 - Who has what the others lack? And what, in addition to the weights, does the next step depend on?
 - The source is a rank with the most steps, the same for all. If all have done the same number of steps,

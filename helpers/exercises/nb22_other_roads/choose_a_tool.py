@@ -1,4 +1,4 @@
-"""22.4 Which tool? (8 min, ●●○○○)
+"""22.4 Choose the launcher (8 min, ●●○○○)
 
 - There are two questions: how do the ranks talk, and how are they started? Except for MPI, the answers are
   independent. Begin with how they talk.

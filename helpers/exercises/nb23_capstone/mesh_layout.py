@@ -1,4 +1,4 @@
-"""23.1 Who stands where (10 min, ●●○○○)
+"""23.1 Coordinates of a rank in the mesh (10 min, ●●○○○)
 
 - Write down the ranks 0 to 7 and their coordinates for the order tp-dp-pp. Which coordinate changes with
   every rank, which after four?
