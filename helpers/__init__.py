@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from helpers import hosts as hosts
     from helpers.checks.check import check as check
-    from helpers.checks.held import storage_bytes as storage_bytes
-    from helpers.checks.held import tensors_held as tensors_held
+    from helpers.checks.live_tensors import storage_bytes as storage_bytes
+    from helpers.checks.live_tensors import tensors_held as tensors_held
     from helpers.course.hints import hint as hint
     from helpers.course.home import home as home
     from helpers.course.next_steps import next_steps as next_steps
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from helpers.ranks.failures import RankDied as RankDied
     from helpers.ranks.failures import RankFailed as RankFailed
     from helpers.ranks.failures import RankTimeout as RankTimeout
-    from helpers.ranks.inside import span as span
     from helpers.ranks.launcher import launch as launch
+    from helpers.ranks.rank_context import span as span
     from helpers.ranks.run import RankFailure as RankFailure
     from helpers.ranks.run import Run as Run
     from helpers.room.learner import help_me as help_me
@@ -93,7 +93,7 @@ def __dir__() -> list[str]:
 
 def _show_results() -> None:
     """Make results display themselves, except on ranks, where they would only cost time."""
-    from helpers.ranks.inside import inside_rank
+    from helpers.ranks.rank_context import inside_rank
 
     if not inside_rank():
         from helpers.views.show import tie

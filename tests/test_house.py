@@ -98,7 +98,7 @@ def test_data_does_not_draw_itself() -> None:
 def test_ranks_compare_by_what_no_answer_can_replace() -> None:
     """`torch.equal` is looked up when it is called: an answer may have replaced it by then."""
     in_ranks = [name for name in files() if ".in_ranks" in name]
-    for name in ("helpers.checks.drive", "helpers.checks.hard", *in_ranks):
+    for name in ("helpers.checks.driver", "helpers.checks.adversarial", *in_ranks):
         text = files()[name].read_text()
         assert not re.search(r"\.(equal|allclose)\b", text), name
 

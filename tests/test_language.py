@@ -59,7 +59,7 @@ SYNTAX = {
 FIRST_WORD = re.compile(r"(?:Tell|Say|Give|Let|Know|Hear|Have)\b")
 """A docstring that begins with these does not say what its function does."""
 ALLOWED = re.compile(
-    r"other_roads|wall_|_wall|"  # names of files and options
+    r"wall_|_wall|"  # names of files and options
     r"program=|\.program\b|programs/"
 )
 

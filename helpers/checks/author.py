@@ -1,15 +1,15 @@
 """Everything that an exercise's file needs: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
 
-from helpers.checks.by_name import ByName, Parts, largest
-from helpers.checks.case import AllRanks, Case, Each, Finding, Measured
+from helpers.checks.case import AllRanks, Case, Finding, Measured, PerRank
 from helpers.checks.compare import difference, same
 from helpers.checks.draw import FLOATS, INTEGERS, SUMMED, Draw
 from helpers.checks.exercise import Exercise
-from helpers.checks.failed import Failed, Stuck
+from helpers.checks.failure_advice import CrashAdvice, HangAdvice
 from helpers.checks.kinds import Kind
+from helpers.checks.named_parts import NamedParts, Parts, largest
 from helpers.checks.oracle import Reference
-from helpers.checks.rules import Calls, Holds, OnlyCalls, Order, Peers
-from helpers.checks.rules_collectives import Awaited, Root
+from helpers.checks.rules import Calls, OnlyCalls, Order, Peers, Predicate
+from helpers.checks.rules_collectives import Root, WaitsForAll
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
@@ -20,17 +20,17 @@ __all__ = [
     "INTEGERS",
     "SUMMED",
     "AllRanks",
-    "Awaited",
-    "ByName",
+    "WaitsForAll",
+    "NamedParts",
     "Calls",
     "Case",
     "Draw",
-    "Each",
+    "PerRank",
     "Event",
     "Exercise",
-    "Failed",
+    "CrashAdvice",
     "Finding",
-    "Holds",
+    "Predicate",
     "Kind",
     "Measured",
     "OnlyCalls",
@@ -40,7 +40,7 @@ __all__ = [
     "Reference",
     "Root",
     "Run",
-    "Stuck",
+    "HangAdvice",
     "Trace",
     "at",
     "difference",

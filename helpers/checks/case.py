@@ -11,7 +11,7 @@ import torch
 
 
 @dataclass(frozen=True)
-class Each:
+class PerRank:
     """A value that differs from rank to rank: values[r] belongs to rank r."""
 
     values: Sequence[Any]
@@ -57,7 +57,7 @@ class Case:
 
     label: a few words that distinguish it from others of its size ("from rank 2").
     given[r]: extra arguments for rank r, after (rank, world_size). One entry per rank.
-    right: a value, which is compared part by part, `Each`, a `Judge` or `AllRanks`. Judges are called only
+    right: a value, which is compared part by part, `PerRank`, a `Judge` or `AllRanks`. Judges are called only
     for a value that has the types and keys of `like`.
     facts: numbers of this case that rules and sentences use.
     tolerance: largest difference relative to `scale`, by default the largest element of the right value.
@@ -124,7 +124,7 @@ class Case:
 
 def for_rank(value: Any, rank: int) -> Any:
     """Return the part of a value that belongs to one rank."""
-    return value.values[rank] if isinstance(value, Each) else value
+    return value.values[rank] if isinstance(value, PerRank) else value
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

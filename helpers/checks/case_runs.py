@@ -19,7 +19,7 @@ from itertools import groupby
 from helpers.checks.case import Case
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.judge import Tried, Unjudged, judge, label_of
+from helpers.checks.judge import Execution, Unjudged, judge, label_of
 from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import MOST_EVENTS, Flooded, Turn, Worlds, is_clean
 
@@ -38,7 +38,7 @@ class CaseRun:
 
     turn: Turn
     verdict: CaseVerdict
-    tried: Tried | None = None
+    execution: Execution | None = None
     isolated: bool = False
 
     @property
@@ -118,11 +118,11 @@ def run_together(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
         return {}
     parts, world = shared
     runs = {}
-    for turn, tried in zip(turns, parts, strict=True):
-        verdict = replace(judged(worlds.exercise, tried), world=world)
+    for turn, execution in zip(turns, parts, strict=True):
+        verdict = replace(judged(worlds.exercise, execution), world=world)
         # timings are trusted only in the case's own world, and only after two runs
-        if is_clean(tried.run.trace) and verdict.outcome is not Outcome.TOO_SLOW:
-            runs[id(turn.case)] = CaseRun(turn, verdict, tried)
+        if is_clean(execution.run.trace) and verdict.outcome is not Outcome.TOO_SLOW:
+            runs[id(turn.case)] = CaseRun(turn, verdict, execution)
     return runs
 
 
@@ -145,33 +145,33 @@ def _settled(worlds: Worlds, known: dict[int, CaseRun]) -> dict[int, CaseRun]:
 def run_isolated(worlds: Worlds, turn: Turn) -> CaseRun:
     """Run one case in its own world. Raise CheckFault."""
     try:
-        tried = worlds.alone(turn)
-        verdict = judged(worlds.exercise, tried)
+        execution = worlds.alone(turn)
+        verdict = judged(worlds.exercise, execution)
         if verdict.outcome is Outcome.TOO_SLOW and not took_minutes(verdict):
             # Another program may have slowed down the first run.
-            tried = worlds.alone(turn)
-            verdict = judged(worlds.exercise, tried)
+            execution = worlds.alone(turn)
+            verdict = judged(worlds.exercise, execution)
     except Flooded:
         return flood(worlds.exercise, turn)
-    return CaseRun(turn, verdict, tried, isolated=True)
+    return CaseRun(turn, verdict, execution, isolated=True)
 
 
 def judged(
     exercise: Exercise,
-    tried: Tried,
-    others: Sequence[Tried] = (),
-    passed: Sequence[Tried] = (),
+    execution: Execution,
+    others: Sequence[Execution] = (),
+    passed: Sequence[Execution] = (),
     names: Sequence[str] = (),
 ) -> CaseVerdict:
     """Judge the run of a case. Raise CheckFault if the exercise's own functions fail on it."""
     try:
-        return judge(exercise, tried, others, passed, names)
+        return judge(exercise, execution, others, passed, names)
     except Unjudged as error:
-        said = f"In the case {label_of(exercise, tried.case)}, {error.came}"
+        said = f"In the case {label_of(exercise, execution.case)}, {error.came}"
         raise CheckFault(f"{said} ({error})", f"{said}.", error.is_odd) from error
     except Exception as error:
         said = f"{type(error).__name__}: {str(error)[:200]}"
-        raise CheckFault(f"case {tried.case.label}: {said}") from error
+        raise CheckFault(f"case {execution.case.label}: {said}") from error
 
 
 def took_minutes(verdict: CaseVerdict) -> bool:

@@ -11,7 +11,7 @@ from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import Found, UnreadableNotebook, read_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.headings import headings, notebooks
+from helpers.checks.headings import headings, names_of, notebooks
 from helpers.checks.registry import find, get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.clean_settings import without_own_files
@@ -102,7 +102,7 @@ def answers_in(path: Path) -> tuple[list[Exercise], Found]:
     found = read_answers(path, list(known))
     attempted = Counter(known[x].notebook for x in known if isinstance(found[x], Answer))
     defined = Counter(known[x].notebook for x in known if is_defined(found[x]))
-    hint = next((each for each in notebooks() if each in path.stem), "")
+    hint = next((each for each in notebooks() if any(n in path.stem for n in names_of(each))), "")
     if not defined and not hint:
         raise UnreadableNotebook(f"{path.name}: it contains no exercise of this course.")
     most = attempted or defined or Counter([hint])

@@ -1,7 +1,7 @@
 """Choose the failing case to show, and find advice for its author: step two of a check.
 
 failing cases --> the one that is easiest to read --> smaller ones that fail alike --> run in its own world
-              --> a known mistake that behaves like the answer in all cases (`explain`) --> advice
+              --> a known mistake that behaves like the answer in all cases (`match_mistakes`) --> advice
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import torch
 from helpers.checks.case import Case
 from helpers.checks.case_runs import CaseRun, judged, run_isolated, run_together
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.explain import Matches, behave_alike, broken_rules, explain
 from helpers.checks.fault import CheckFault
-from helpers.checks.judge import Tried
+from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
+from helpers.checks.match_mistakes import Matches, behave_alike, broken_rules, explain
 from helpers.checks.oracle import fill
 from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
@@ -43,8 +43,8 @@ Twins = Callable[[Case], Case | None]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """How a failing case is shown. matches: see `explain`. is_read: a learner reads it."""
+class Presentation:
+    """How a failing case is shown. matches: see `match_mistakes`. is_read: a learner reads it."""
 
     worlds: Worlds
     twins: Twins
@@ -56,16 +56,16 @@ class Shown:
         return self.worlds.exercise
 
 
-def show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
+def show(how: Presentation, failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
     """Run the case to show in place of a failing one; return its run with the best advice.
 
     runs: the runs of all cases. If the returned run passed, the failing case fails only when others run
     in its world.
     """
     best, note = _to_show(how, failing, runs)
-    if best.passed or best.tried is None:
+    if best.passed or best.execution is None:
         return best
-    verdict = _explained(how, best, best.tried, runs)
+    verdict = _explained(how, best, best.execution, runs)
     if verdict.outcome is Outcome.WRONG:
         verdict = replace(verdict, message=verdict.message or note)
     if not failing.isolated:  # a smaller case may break fewer rules
@@ -86,7 +86,7 @@ def easiest(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
     return min((r for r in runs if not r.isolated and r.verdict.outcome is outcome), key=reading)
 
 
-def _to_show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[CaseRun, str]:
+def _to_show(how: Presentation, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[CaseRun, str]:
     """Run the case itself or a smaller one that fails alike; return its run, and advice from that."""
     if failing.isolated:
         twin = how.twins(failing.turn.case)
@@ -103,7 +103,9 @@ def _to_show(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Cas
     return run_isolated(how.worlds, failing.turn), note
 
 
-def _smaller(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Turn | None, str]:
+def _smaller(
+    how: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
+) -> tuple[Turn | None, str]:
     """Return a case that fails in the same way and is easier to read, if one exists, and advice from it.
 
     All candidates run in one world: some failing cases with small numbers, and some that are small
@@ -131,50 +133,56 @@ def _smaller(how: Shown, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[Tur
         came = run_together(how.worlds, turns)
     if not came:
         return (turns[0] if twin is not None else None), ""
-    tried = [came[id(each.case)] for each in turns if id(each.case) in came]
-    if twin is not None and len(tried) >= _ENOUGH_SMALL and all(run.passed for run in tried):
+    execution = [came[id(each.case)] for each in turns if id(each.case) in came]
+    if (
+        twin is not None
+        and len(execution) >= _ENOUGH_SMALL
+        and all(run.passed for run in execution)
+    ):
         return None, SMALL_PASSES
-    failed = [run.turn for run in tried if fail_alike(how.exercise, failing, run)]
+    failed = [run.turn for run in execution if fail_alike(how.exercise, failing, run)]
     best = min(failed, key=lambda each: each.case.reading, default=turn)
     return (best if best.case.reading <= turn.case.reading else None), ""
 
 
-def _low(how: Shown, ranks: int) -> list[Turn]:
+def _low(how: Presentation, ranks: int) -> list[Turn]:
     """Draw cases that are small altogether."""
     own_server = how.worlds.connection is None
     low = fill(how.exercise, (VISIBLE_SECRET, f"low {ranks}"), own_server=own_server)
     return [Turn(case, number) for number, case in enumerate(low)]
 
 
-def _explained(how: Shown, shown: CaseRun, tried: Tried, runs: Sequence[CaseRun]) -> CaseVerdict:
+def _explained(
+    how: Presentation, shown: CaseRun, execution: Execution, runs: Sequence[CaseRun]
+) -> CaseVerdict:
     """Judge the case that is shown again, with advice that also holds for all other cases."""
     known = [run for run in runs if not run.isolated and run.turn.case is not shown.turn.case]
-    wrong = [run.tried for run in known if run.tried is not None and not run.passed]
-    passed = [run.tried for run in known if run.tried is not None and run.passed]
+    wrong = [run.execution for run in known if run.execution is not None and not run.passed]
+    passed = [run.execution for run in known if run.execution is not None and run.passed]
     exercise = how.exercise
-    verdict = judged(exercise, tried, wrong, passed, _argument_names(how.worlds))
+    verdict = judged(exercise, execution, wrong, passed, _argument_names(how.worlds))
     if exercise.kind is Kind.LOCAL:
         verdict = replace(verdict, given=tuple(shown.turn.case.given[0]))
     if not has_wrong_values(verdict):  # a broken rule needs no advice
         return verdict
-    found = explain(how.worlds, tried, verdict.outcome, wrong, passed, how.matches)
+    found = explain(how.worlds, execution, verdict.outcome, wrong, passed, how.matches)
     if found is not None:
         return replace(verdict, advice=shown.turn.case.say(found.words), mistake=found.title)
     if verdict.outcome is Outcome.WRONG and not verdict.advice:
-        return replace(verdict, advice=_poison_advice(how.worlds, tried))
+        return replace(verdict, advice=_poison_advice(how.worlds, execution))
     return verdict
 
 
-def _poison_advice(worlds: Worlds, tried: Tried) -> str:
+def _poison_advice(worlds: Worlds, execution: Execution) -> str:
     """Return advice if the wrong values come from poison values, because only they change with those."""
     if not worlds.exercise.kind.is_hard:
         return ""
-    turn = Turn(tried.case, tried.number)
+    turn = Turn(execution.case, execution.number)
     again = worlds.alone(turn, second=True)
-    if not again.run.ok or behave_alike(worlds.exercise, tried, again):
+    if not again.run.ok or behave_alike(worlds.exercise, execution, again):
         return ""
     # a program that differs from run to run reads something other than poison, such as the clock
-    for seen, second in ((again, True), (tried, False)):
+    for seen, second in ((again, True), (execution, False)):
         if not behave_alike(worlds.exercise, seen, worlds.alone(turn, second=second)):
             return ""
     return MOVES
@@ -211,7 +219,7 @@ def fail_alike(exercise: Exercise, one: CaseRun, other: CaseRun) -> bool:
 
 
 def _way(exercise: Exercise, run: CaseRun) -> tuple[object, ...]:
-    broken = broken_rules(exercise, run.tried) if run.tried is not None else []
+    broken = broken_rules(exercise, run.execution) if run.execution is not None else []
     return run.verdict.outcome, has_wrong_values(run.verdict), broken
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from helpers.checks.case import Case
 from helpers.checks.draw import Draw, plan
-from helpers.checks.failed import Failed, Stuck
+from helpers.checks.failure_advice import CrashAdvice, HangAdvice
 from helpers.checks.headings import Heading
 from helpers.checks.kinds import Kind
 from helpers.checks.rules import Rule
@@ -50,7 +50,7 @@ class Exercise:
 
     case: Callable[[Draw], Case]
     rules: tuple[Rule, ...] = ()
-    failed: tuple[Failed | Stuck, ...] = ()
+    failed: tuple[CrashAdvice | HangAdvice, ...] = ()
     kind: Kind = Kind.RANKS
     driver: Callable[..., Any] | None = None
     sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)

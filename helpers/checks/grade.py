@@ -19,11 +19,11 @@ from helpers.answers.data import NO_ATTEMPT
 from helpers.checks.answer_source import FILE
 from helpers.checks.case import Case
 from helpers.checks.case_runs import CaseRun, flood, in_groups, run_all, run_isolated
-from helpers.checks.counterexample import Shown, easiest, has_hard_numbers, show
+from helpers.checks.counterexample import Presentation, easiest, has_hard_numbers, show
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.explain import Matches
 from helpers.checks.fault import CheckFault
 from helpers.checks.kinds import Kind
+from helpers.checks.match_mistakes import Matches
 from helpers.checks.oracle import draw, fill
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
@@ -131,7 +131,8 @@ def _wrong_parts(worlds: Worlds, found: Answer, result: CheckResult) -> list[str
 class _Check:
     """How one answer is checked.
 
-    matches: of `explain`, which advises; None if no advice is needed. is_read: a learner reads the result.
+    matches: of `match_mistakes`, which advises; None if no advice is needed. is_read: a learner reads the
+    result.
     """
 
     worlds: Worlds
@@ -197,7 +198,7 @@ def _shown(
         return small if small.label == case.label else None
 
     try:
-        return show(Shown(check.worlds, twin, check.matches, check.is_read), failing, runs)
+        return show(Presentation(check.worlds, twin, check.matches, check.is_read), failing, runs)
     except Flooded:
         return flood(check.worlds.exercise, failing.turn)
 

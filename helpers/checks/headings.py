@@ -25,6 +25,10 @@ _HEAD = re.compile(
 )
 
 
+# Learners hand in files, and teachers have policies, that still use the name of an earlier release.
+_FORMER = {"22_other_roads": "22_launchers_and_backends"}
+
+
 class UnknownExercise(LookupError):
     """No exercise has this name."""
 
@@ -101,10 +105,15 @@ def notebooks() -> tuple[str, ...]:
     return tuple(dict.fromkeys(heading.notebook for heading in headings().values()))
 
 
+def names_of(notebook: str) -> tuple[str, ...]:
+    """Return the notebook's name, and those that it had in earlier releases."""
+    return (notebook, *(former for former, name in _FORMER.items() if name == notebook))
+
+
 def notebook_called(name: str) -> str:
     """Return the notebook with this name or number ("04", "4", "04_collectives"). Raises UnknownExercise."""
     for notebook in notebooks():
-        if name in {notebook, notebook[:2], notebook[:2].removeprefix("0")}:
+        if name in {*names_of(notebook), notebook[:2], notebook[:2].removeprefix("0")}:
             return notebook
     raise UnknownExercise(f"there is no notebook {name!r}.")
 

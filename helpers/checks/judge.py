@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, for_rank
+from helpers.checks.case import AllRanks, Case, Finding, Measured, PerRank, for_rank
 from helpers.checks.compare import difference, few_digits, kind_of_value, like, same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
@@ -88,7 +88,7 @@ class Unjudged(Exception):
 
 
 @dataclass(frozen=True)
-class Tried:
+class Execution:
     """One case and what its ranks did.
 
     changed[r]: the names of the inputs that rank r has changed. number: of the turn, as in `worlds.Turn`.
@@ -167,9 +167,9 @@ def _can_be(value: Any, room: int) -> bool:
 
 def judge(
     exercise: Exercise,
-    tried: Tried,
-    others: Sequence[Tried] = (),
-    passed: Sequence[Tried] = (),
+    execution: Execution,
+    others: Sequence[Execution] = (),
+    passed: Sequence[Execution] = (),
     names: Sequence[str] = (),
 ) -> CaseVerdict:
     """Judge one case. others: more cases that went wrong, which advice must explain as well.
@@ -181,10 +181,10 @@ def judge(
     value, which may be of an unexpected kind. Any other error is a fault of the check, not of the
     answer.
     """
-    case, run, label = tried.case, tried.run, label_of(exercise, tried.case)
+    case, run, label = execution.case, execution.run, label_of(exercise, execution.case)
     if run.failure is not None:
         return _failed(exercise, case, run)
-    findings, joint = tried.findings(), tried.together()
+    findings, joint = execution.findings(), execution.together()
     # nothing outside the rank confirms these parts, so they must at least be possible
     doubts = [implausible(exercise.reported, value) for value in run.values]
     # an impossible count is a lie or a broken driver, so findings from it mean nothing
@@ -202,9 +202,9 @@ def judge(
     if any(findings) or joint:
         # only for failures: writing down passed values takes as long as comparing them, and is never read
         rows = tuple(
-            _row(exercise, tried, rank, found, names) for rank, found in enumerate(findings)
+            _row(exercise, execution, rank, found, names) for rank, found in enumerate(findings)
         )
-        advice = advise([tried, *others], passed)
+        advice = advise([execution, *others], passed)
         if exercise.kind.is_hard and not advice:
             advice = _full_until_wait(run)
         # this finding concerns all ranks together, none of which is right or wrong on its own
@@ -239,9 +239,9 @@ def label_of(exercise: Exercise, case: Case) -> str:
 
 
 def _row(
-    exercise: Exercise, tried: Tried, rank: int, found: Finding | None, names: Sequence[str]
+    exercise: Exercise, execution: Execution, rank: int, found: Finding | None, names: Sequence[str]
 ) -> Row:
-    case = tried.case
+    case = execution.case
     wanted = for_rank(case.right, rank)
     # a driver's inputs and findings are the check's own; `problem` says them in words
     judged = callable(wanted) or isinstance(wanted, AllRanks)
@@ -252,7 +252,7 @@ def _row(
     most = 240 if exercise.kind is Kind.LOCAL else 80
     given = _named(names, [short_value(v, most) for v in shown])
     given = given if case.shown is None else case.shown
-    value = tried.run.values[rank]
+    value = execution.run.values[rank]
     expected, got = (
         ("" if judged else _readable(wanted, most)),
         ("" if wordy else _readable(value, most)),
@@ -279,14 +279,14 @@ def _readable(value: Any, most: int) -> str:
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
+def advise(execution: Sequence[Execution], passed: Sequence[Execution] = ()) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
     passed: cases that went right, which must stay right with the factor that a sentence asks for.
     """
     wrong = [
         (each, rank, found)
-        for each in tried
+        for each in execution
         if each.run.failure is None
         for rank, found in [
             *enumerate(each.findings()),
@@ -297,7 +297,7 @@ def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
     if not wrong:
         return ""
     if all(value is None for each, *_ in wrong for value in each.run.values):
-        return PRINTS if any(tried[0].run.output) else NOTHING
+        return PRINTS if any(execution[0].run.output) else NOTHING
     # a sentence that explains one wrong rank but not another is at best half of the explanation
     first, *rest = wrong
     for words in _explanations(*first):
@@ -306,7 +306,7 @@ def advise(tried: Sequence[Tried], passed: Sequence[Tried] = ()) -> str:
     return ""
 
 
-def _is_refuted(words: str, passed: Sequence[Tried]) -> bool:
+def _is_refuted(words: str, passed: Sequence[Execution]) -> bool:
     """Return whether a sentence asks for a factor that would make a right result wrong."""
     return words in {_LARGE, _SMALL} and any(
         _is_not_zero(value)
@@ -323,13 +323,13 @@ def _is_not_zero(value: Any) -> bool:
         return False
 
 
-def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
+def _explanations(execution: Execution, rank: int, found: Finding) -> list[str]:
     """Return all sentences that explain what one rank returned, the exercise's own first."""
     advice = (found.advice,) if isinstance(found.advice, str) else found.advice
     words = [*filter(None, advice)]
     # a hostile value may raise an error on any access; then there is no advice
     with contextlib.suppress(Exception):
-        words += _usual(tried.case, rank, tried.run.values[rank])
+        words += _usual(execution.case, rank, execution.run.values[rank])
     return words
 
 
@@ -356,7 +356,7 @@ def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
         yield "This is the rank's argument, unchanged."
     if got is None:
         yield "This rank returned None. Does every path have a `return`?"
-    if isinstance(case.right, Each):
+    if isinstance(case.right, PerRank):
         for other in range(case.world_size):
             if other != rank and same(case.right.values[other], got, case.tolerance):
                 yield "This is the right value of a different rank. Which rank are you reading from?"

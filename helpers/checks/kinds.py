@@ -25,7 +25,7 @@ class Kind(Enum):
 
     @property
     def is_hard(self) -> bool:
-        """Return whether answers run under adversarial timing (`hard.py`)."""
+        """Return whether answers run under adversarial timing (`adversarial.py`)."""
         # scripts run as they would anywhere; the other kinds do not communicate
         return self in {Kind.RANKS, Kind.MODULE}
 

@@ -22,7 +22,7 @@ from helpers.ranks.failures import RankFailed, RankTimeout, is_consequence
 if TYPE_CHECKING:  # both modules need torch, but the entries do not
     from helpers.checks.exercise import Exercise
     from helpers.checks.headings import Heading
-    from helpers.checks.judge import Tried
+    from helpers.checks.judge import Execution
     from helpers.ranks.run import Run
 
 APART = "ranks wait at different lines"
@@ -37,14 +37,14 @@ def known_outcomes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     return (*own, *(each for each in shared_mistakes(exercise) if each.title not in titles))
 
 
-def recognize(exercise: Exercise, tried: Tried) -> KnownMistake | None:
+def recognize(exercise: Exercise, execution: Execution) -> KnownMistake | None:
     """Return the first entry whose observation explains all that is wrong in a case."""
-    run = tried.run
+    run = execution.run
     if run.failure is not None:
         observe = exercise.observe
-        seen = {*(observe(tried.case, run) if observe else ()), *_of_failure(run)}
+        seen = {*(observe(execution.case, run) if observe else ()), *_of_failure(run)}
     else:
-        found = [each for each in (*tried.findings(), tried.together()) if each is not None]
+        found = [each for each in (*execution.findings(), execution.together()) if each is not None]
         # an entry that explains one wrong rank but not another is at best half of the explanation
         seen = set.intersection(*(set(each.seen) for each in found)) if found else set()
     return next((entry for entry in known_outcomes(exercise) if entry.seen in seen), None)

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from helpers.checks.by_name import ByName, Parts, largest
-from helpers.checks.case import Case, Each
+from helpers.checks.case import Case, PerRank
 from helpers.checks.compare import same
 from helpers.checks.draw import low_plan
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.judge import Tried
+from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
 from helpers.checks.mistakes import path_of, solution_of
+from helpers.checks.named_parts import NamedParts, Parts, largest
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
 
@@ -47,7 +47,7 @@ _needing: dict[tuple[str, Callable[..., Case]], bool] = {}
 
 @dataclass(frozen=True)
 class Reference:
-    """A placeholder in `Case.right` for what the reference returns. scale, advice, unused: see `ByName`.
+    """A placeholder in `Case.right` for what the reference returns. scale, advice, unused: see `NamedParts`.
 
     margin: without a scale, the scale is this many times the largest returned number. ignore: parts that
     are not judged.
@@ -59,18 +59,18 @@ class Reference:
     unused: frozenset[str] = frozenset()
     ignore: tuple[str, ...] = ()
 
-    def right(self, values: Sequence[Any]) -> Each | ByName:
+    def right(self, values: Sequence[Any]) -> PerRank | NamedParts:
         """Return the judge of an answer, given what the reference returned on each rank."""
         if not all(isinstance(value, dict) for value in values):
-            return Each(values)
+            return PerRank(values)
         parts = [{n: v for n, v in own.items() if n not in self.ignore} for own in values]
         scale = self.margin * (largest(*parts) or 1.0) if self.margin else self.scale
-        return ByName(parts, scale, self.advice, self.unused)
+        return NamedParts(parts, scale, self.advice, self.unused)
 
     def same(self, one: Any, other: Any, rank: int) -> bool:
         """Return whether two programs returned the same, when the right value is not known."""
         right = self.right([one])
-        return right.same(one, other, 0) if isinstance(right, ByName) else same(one, other)
+        return right.same(one, other, 0) if isinstance(right, NamedParts) else same(one, other)
 
 
 def draw(exercise: Exercise, secret: str, *, own_server: bool = True) -> tuple[Case, ...]:
@@ -153,27 +153,29 @@ def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
         raise CheckFault("the reference solution makes too many calls") from None
     # a failure may be due to a busy machine, so the case is tried again, alone
     tries = [
-        worlds.alone(turn) if _spoilt(worlds, tried) else tried
-        for turn, tried in zip(turns, tries, strict=True)
+        worlds.alone(turn) if _spoilt(worlds, execution) else execution
+        for turn, execution in zip(turns, tries, strict=True)
     ]
-    return [_judged_by(worlds, tried) for tried in tries]
+    return [_judged_by(worlds, execution) for execution in tries]
 
 
-def _judged_by(worlds: Worlds, tried: Tried) -> Any:
+def _judged_by(worlds: Worlds, execution: Execution) -> Any:
     """Return the judge of a case, given what the reference did in it."""
-    if why := _spoilt(worlds, tried):
-        raise CheckFault(f"the reference solution fails in the case {tried.case.label}: {why}")
-    mark = tried.case.right
-    return mark.right(tried.run.values) if isinstance(mark, Reference) else mark
+    if why := _spoilt(worlds, execution):
+        raise CheckFault(f"the reference solution fails in the case {execution.case.label}: {why}")
+    mark = execution.case.right
+    return mark.right(execution.run.values) if isinstance(mark, Reference) else mark
 
 
-def _spoilt(worlds: Worlds, tried: Tried) -> str:
+def _spoilt(worlds: Worlds, execution: Execution) -> str:
     """Return what the reference did wrong, according to the report of its ranks."""
-    mark, reported = tried.case.right, worlds.exercise.reported
-    if tried.run.failure is not None:
-        return str(tried.run.failure)
+    mark, reported = execution.case.right, worlds.exercise.reported
+    if execution.run.failure is not None:
+        return str(execution.run.failure)
     judged = [name for name in reported if name not in getattr(mark, "ignore", ())]
-    said = (own.get(name) for own in tried.run.values if isinstance(own, dict) for name in judged)
+    said = (
+        own.get(name) for own in execution.run.values if isinstance(own, dict) for name in judged
+    )
     return next((text for text in said if isinstance(text, str) and text), "")
 
 

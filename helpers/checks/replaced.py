@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-from helpers.ranks.inside import this_rank
+from helpers.ranks.rank_context import this_rank
 
 # Modules, besides the course's own, by which values are judged and reports are sent. They are few, because
 # looking at an object copies a page of memory that the rank shares with its server until then.
@@ -126,7 +126,7 @@ def _holders() -> Iterator[tuple[str, Any]]:
     for name, key in _CLASSES_OUTSIDE:
         if name in sys.modules:
             yield f"{name}.{key}", getattr(sys.modules[name], key)
-    yield "helpers.ranks.inside._here", this_rank()
+    yield "helpers.ranks.rank_context._here", this_rank()
 
 
 def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple[str, ModuleType]]:

@@ -245,7 +245,7 @@ class Order(FirstProblem):
 
 
 @dataclass(frozen=True)
-class Holds:
+class Predicate:
     """Checks something of the trace that no other rule checks: `find` returns "" or what is wrong."""
 
     find: Callable[[Trace, Case], str]

@@ -11,7 +11,7 @@ from helpers.trace.mismatch import at
 
 
 @dataclass(frozen=True)
-class Awaited(FirstProblem):
+class WaitsForAll(FirstProblem):
     """The answer calls wait() on the Work of every collective that it starts with async_op=True.
 
     A functional collective, as DTensor uses it, waits by itself when its result is read.

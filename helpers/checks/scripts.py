@@ -31,7 +31,7 @@ from helpers.checks.answer_source import build
 from helpers.jobs.owned import head_of
 from helpers.jobs.ports import free_port
 from helpers.jobs.run import TorchrunRun
-from helpers.jobs.torchrun import Asked, start_job
+from helpers.jobs.torchrun import JobOptions, start_job
 from helpers.ranks import wire
 from helpers.ranks.budget import Budget
 from helpers.ranks.failures import TIMED_OUT_AFTER
@@ -131,7 +131,7 @@ def run_under_torchrun(
     """Run a composed script under a real torchrun agent and return all that it reported."""
     # the workers are new interpreters, which find this package only by its path
     everywhere = {"PYTHONPATH": ROOT, **(env or {})}
-    with start_job(Asked(script, nproc, env=everywhere, timeout=timeout_s)) as job:
+    with start_job(JobOptions(script, nproc, env=everywhere, timeout=timeout_s)) as job:
         return job.wait()
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from helpers.checks.case import Case, Measured
-from helpers.checks.drive import Turns, drive_cases
+from helpers.checks.driver import Turns, drive_cases
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Tried
+from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
 from helpers.checks.script_runs import run_of_script
 from helpers.checks.stopwatch import Replies
@@ -72,7 +72,7 @@ class Worlds:
     connection: Servers | None = None
     watched: bool = False
 
-    def alone(self, turn: Turn, second: bool = False) -> Tried:
+    def alone(self, turn: Turn, second: bool = False) -> Execution:
         """Run one turn in its own world. second: see `adversarial_world`. Raise Flooded."""
         run, timings = self._run([turn], second)
         if self.exercise.kind is Kind.SCRIPT:
@@ -81,12 +81,12 @@ class Worlds:
             value = _reported(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
             script = run_of_script(turn.case.world_size, turn.case.seconds, run, self.place)
-            return Tried(turn.case, script, number=turn.number)
+            return Execution(turn.case, script, number=turn.number)
         if not run.ok:
-            return Tried(turn.case, run, number=turn.number)
+            return Execution(turn.case, run, number=turn.number)
         return self._apart([turn], run, timings)[0]
 
-    def together(self, turns: Sequence[Turn]) -> tuple[list[Tried], Run] | None:
+    def together(self, turns: Sequence[Turn]) -> tuple[list[Execution], Run] | None:
         """Run turns of one world size in one world; return each turn's result, and the run of the world.
 
         Return None if the world did not end well, or if a recorded call belongs to no turn. Raise Flooded.
@@ -134,7 +134,7 @@ class Worlds:
             raise Flooded
         return run, replies.timings
 
-    def _apart(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Tried]:
+    def _apart(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Execution]:
         """Split the run of a world into its turns. A rank that lies about them harms only its own answer."""
         parts = []
         alone = len(turns) == 1
@@ -149,7 +149,7 @@ class Worlds:
                 values = [Measured(found, timings[k]) for found in values]
             part = replace(run, values=values, trace=trace)
             changed = [each.changed for each in reported] if self.exercise.keeps_input else ()
-            parts.append(Tried(turn.case, part, changed, turn.number))
+            parts.append(Execution(turn.case, part, changed, turn.number))
         return parts
 
 

@@ -577,7 +577,14 @@ def mistakes(
     if len(what) > 1 or only or group:
         raise click.UsageError("Name one exercise, or folders that `course grade` wrote.")
     from helpers.checks.mistakes import known_mistakes, path_of
-    from helpers.checks.proof import CannotAdd, added, program_called, prove, table, table_of_others
+    from helpers.checks.prove_answers import (
+        CannotAdd,
+        added,
+        program_called,
+        prove,
+        table,
+        table_of_others,
+    )
     from helpers.checks.registry import find
 
     try:

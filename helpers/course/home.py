@@ -54,7 +54,7 @@ def part_of(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuizState:
     """One quiz. state: "right", "tried" or "open"; cell: the id of its cell in the notebook, if known."""
 
     id: str
@@ -75,7 +75,7 @@ class Place:
     state: str
     passed: int
     core: int
-    quizzes: tuple[Asked, ...]
+    quizzes: tuple[QuizState, ...]
     minutes: int
     next: Heading | None
     done: frozenset[str] = frozenset()
@@ -94,7 +94,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Leg:
+class StopProgress:
     """A stop of a path and its progress. left: the exercises that have not passed."""
 
     stop: Stop
@@ -117,11 +117,11 @@ class Leg:
 
 
 @dataclass(frozen=True)
-class Way:
+class PathProgress:
     """A path and its progress."""
 
     path: LearningPath
-    legs: tuple[Leg, ...]
+    legs: tuple[StopProgress, ...]
 
     @property
     def is_short(self) -> bool:
@@ -132,7 +132,7 @@ class Way:
         return tuple(each for leg in self.legs for each in leg.stop.exercises)
 
     @property
-    def next(self) -> Leg | None:
+    def next(self) -> StopProgress | None:
         """Return the first stop that is not done."""
         return next((leg for leg in self.legs if leg.left), None)
 
@@ -149,11 +149,11 @@ class Home:
     """The home page, which is displayed as text or as a page with links."""
 
     places: tuple[Place, ...]
-    ways: tuple[Way, ...] = ()
+    ways: tuple[PathProgress, ...] = ()
     note: str = ""
 
     @property
-    def way(self) -> Way | None:
+    def way(self) -> PathProgress | None:
         """Return the current path: the first with a begun notebook, or the first that is not done.
 
         A notebook still counts as begun when its last part on a short path is done. So only an exercise
@@ -169,7 +169,7 @@ class Home:
         return next(on_it, None) or next(tried, None) or next(iter(to_do), None)
 
     @property
-    def here(self) -> Leg | None:
+    def here(self) -> StopProgress | None:
         """Return the next stop of the current path."""
         return self.way.next if self.way else None
 
@@ -228,15 +228,15 @@ def home() -> Home:
     return Home(found, ways(progress, found), progress.note)
 
 
-def ways(progress: Progress, found: Sequence[Place]) -> tuple[Way, ...]:
+def ways(progress: Progress, found: Sequence[Place]) -> tuple[PathProgress, ...]:
     """Return the progress on each path. found: the places of all notebooks."""
     by_name = {place.notebook: place for place in found}
 
-    def leg(stop: Stop) -> Leg:
+    def leg(stop: Stop) -> StopProgress:
         left = (each for each in stop.exercises if not progress.has_passed(each.name))
-        return Leg(stop, by_name[stop.notebook], tuple(left))
+        return StopProgress(stop, by_name[stop.notebook], tuple(left))
 
-    return tuple(Way(path, tuple(map(leg, path.stops))) for path in paths().values())
+    return tuple(PathProgress(path, tuple(map(leg, path.stops))) for path in paths().values())
 
 
 def docs_folder() -> Path | None:
@@ -320,14 +320,14 @@ def write_home(work: Path) -> Path:
     return path
 
 
-def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
+def _asked(progress: Progress, notebook: str) -> tuple[QuizState, ...]:
     def state(quiz: str) -> str:
         answers = progress.quizzes.get(quiz)
         return "open" if answers is None else "right" if answers.correct else "tried"
 
     cells = cells_with(notebook, r'predict\("([^"]+)"\)')
     ids = quizzes_of_notebooks().get(notebook, ())
-    return tuple(Asked(quiz, state(quiz), cells.get(quiz, "")) for quiz in ids)
+    return tuple(QuizState(quiz, state(quiz), cells.get(quiz, "")) for quiz in ids)
 
 
 @cache

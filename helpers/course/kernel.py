@@ -23,8 +23,8 @@ from helpers.course.notebook_file import NotebookError, read_notebook, source_of
 from helpers.ranks import launcher, preload
 from helpers.ranks.connection import HUGE_PAGES, start_method
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.preload_scan import wanted_by
+from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
 from helpers.ranks.site import Shared
 
 # jupyter_server sets this variable to the file of the notebook for which a kernel starts.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from helpers.checks.headings import Heading, headings, notebook_called
-from helpers.course.home import FILE, Asked, Place, Way, home
+from helpers.course.home import FILE, PathProgress, Place, QuizState, home
 from helpers.course.paths import is_reference
 from helpers.course.workspace import cells_with
 
@@ -24,10 +24,10 @@ class NextSteps:
     place: Place
     exercises: tuple[Heading, ...]
     cells: Mapping[str, str]
-    ways: tuple[Way, ...]
+    ways: tuple[PathProgress, ...]
 
     @property
-    def _open(self) -> list[Asked]:
+    def _open(self) -> list[QuizState]:
         return [quiz for quiz in self.place.quizzes if quiz.state != "right"]
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from helpers.ranks.inside import span
+from helpers.ranks.rank_context import span
 
 DELAY_S = 0.05
 
@@ -84,7 +84,7 @@ _CALLS = (
 )
 
 
-class _Nothing:
+class DroppedWork:
     """The Work of a call that was left out. There is nothing to wait for."""
 
     def wait(self, timeout: object = None) -> bool:
@@ -121,7 +121,7 @@ def broken(
             made.append(f"{name}→{peer}" if "send" in name else name)
             if (rank, len(made) - 1) == dropped:
                 later = name in ("isend", "irecv") or named.get("async_op")
-                return _Nothing() if later else None
+                return DroppedWork() if later else None
             if "send" in name and peer == slow:
                 with span("slow link"):
                     sleep(DELAY_S)

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from helpers.checks.mistakes import KnownMistake
-from helpers.checks.proof import CannotAdd, add_own
+from helpers.checks.prove_answers import CannotAdd, add_own
 from helpers.checks.registry import find
 from helpers.checks.result import Outcome
 from helpers.grading.groups import Group, group_answers, wrong_answers

@@ -4,10 +4,10 @@
                                                   |     and compares what they did
     groups, largest first <--a line: what is alike-'
 
-Two answers are alike if they behave alike in every case that was run; `checks.explain` compares an answer
-with a known mistake in the same way. Answers run in sandboxes of their own. A capped child reads what they
-send; if it dies, it is started again without the answer that killed it. Called by `course mistakes
-RESULTS`.
+Two answers are alike if they behave alike in every case that was run; `checks.match_mistakes` compares an
+answer with a known mistake in the same way. Answers run in sandboxes of their own. A capped child
+reads what they send; if it dies, it is started again without the answer that killed it. Called by `course
+mistakes RESULTS`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from itertools import groupby
 from multiprocessing.connection import Connection, Pipe
 
 from helpers.checks.exercise import Exercise
-from helpers.checks.explain import behave_alike
-from helpers.checks.judge import Tried
+from helpers.checks.judge import Execution
+from helpers.checks.match_mistakes import behave_alike
 from helpers.checks.registry import exercises
 from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
@@ -44,7 +44,7 @@ _MOST_ALONE = 2
 """How many cases to run alone if they fail in a shared world. Each may take a second or more."""
 
 # (world size, index of a case among those of that size) -> what an answer did in it.
-_Seen = dict[tuple[int, int], Tried]
+_Seen = dict[tuple[int, int], Execution]
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ import msgspec
 
 from helpers.answers.build import Answer
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.explain import Matches
 from helpers.checks.grade import grade
+from helpers.checks.match_mistakes import Matches
 from helpers.checks.pass_all import pass_all
 from helpers.checks.result import CheckResult, Outcome
 from helpers.grading.cells import mark

@@ -17,7 +17,7 @@ from typing import Any
 from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer, PeerGone, Problem
 from helpers.hosts.versions import boot
 from helpers.ranks.clean_settings import environment_at_start
-from helpers.ranks.site import Beside
+from helpers.ranks.site import LocalSite
 from helpers.ranks.stop import raise_if_stopped
 from helpers.trace.log import put
 
@@ -44,7 +44,11 @@ class _Launch:
 class HostLink(Peer):
     """One host, as the kernel sees it; also a `RankSite`. It runs in Dask's event loop."""
 
-    most_output, most_parts, most_result = Beside.most_output, Beside.most_parts, Beside.most_result
+    most_output, most_parts, most_result = (
+        LocalSite.most_output,
+        LocalSite.most_parts,
+        LocalSite.most_result,
+    )
 
     def __init__(
         self, name: str, comm: Any, about: Mapping[str, Any], loop: asyncio.AbstractEventLoop

@@ -20,8 +20,8 @@ from helpers.hosts.peer import Problem
 from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.launcher import note_for_next_run, use_hosts
+from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
 
 # Timeouts in seconds: to connect, for an answer, and for a nanny to restart a worker.
 _CONNECT_S = 5.0

@@ -27,7 +27,7 @@ from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer
 from helpers.hosts.versions import boot, versions
 from helpers.ranks.connection import Connection, ServerGone
 from helpers.ranks.process_snapshot import HostView, view_for_kernel
-from helpers.ranks.site import Beside
+from helpers.ranks.site import LocalSite
 from helpers.trace.log import Logs
 
 # The name of the request to a worker.
@@ -70,7 +70,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
     dask_worker.handlers[NAME] = handler
 
 
-class _Here(Beside):
+class _Here(LocalSite):
     """The rank server of this host. It stays until the kernel no longer needs the host."""
 
     idle_s = 0.0

@@ -21,8 +21,8 @@ from helpers.jobs.run import MpiFailed, MpiRun, describe_exit
 from helpers.jobs.torchrun import NOT_INHERITED, script_path
 from helpers.ranks.budget import Budget
 from helpers.ranks.failures import LaunchError, Stopped, not_done_after
-from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.options import check_timeout
+from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
 from helpers.ranks.stop import one_stop
 
 # How many characters of each rank's output are kept.

@@ -28,8 +28,8 @@ from helpers.ranks.budget import Budget
 from helpers.ranks.cells import ipython
 from helpers.ranks.connection import RESOLVER
 from helpers.ranks.failures import LaunchError, Stopped, not_done_after
-from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.options import check_timeout
+from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
 from helpers.ranks.stop import one_stop
 
 # Variables that identify a process as a rank. The processes that it starts have their own.
@@ -48,7 +48,7 @@ def script_path(script: str | Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobOptions:
     """The options of a job. See `torchrun` for the fields."""
 
     script: Path
@@ -145,7 +145,7 @@ class LiveWorker:
 class TorchrunJob:
     """A running job: inspect it, kill workers, change its size, and wait for its end."""
 
-    asked: Asked
+    asked: JobOptions
     owned: Owned
     port: int
     start_s: float
@@ -281,7 +281,7 @@ def _live(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
 
 
 @contextmanager
-def start_job(asked: Asked) -> Iterator[TorchrunJob]:
+def start_job(asked: JobOptions) -> Iterator[TorchrunJob]:
     """Do what `start_torchrun` does, even inside a rank, for programs of checks."""
     check_timeout(asked.timeout)
     with one_stop(), Owned() as owned, held_port() as port:
@@ -311,7 +311,7 @@ def start_torchrun(
     refuse_where_ranks_must_not_start()
     path = script_path(script)
     with start_job(
-        Asked(path, nproc_per_node, nnodes, args, rdzv, max_restarts, env, timeout)
+        JobOptions(path, nproc_per_node, nnodes, args, rdzv, max_restarts, env, timeout)
     ) as job:
         yield job
 
@@ -350,7 +350,7 @@ def torchrun(
         raise LaunchError(f"on_failure must be 'raise' or 'return'; got {on_failure!r}.")
     refuse_where_ranks_must_not_start()
     path = script_path(script)
-    asked = Asked(path, nproc_per_node, nnodes, args, rdzv, max_restarts, env, timeout)
+    asked = JobOptions(path, nproc_per_node, nnodes, args, rdzv, max_restarts, env, timeout)
     job: TorchrunJob | None = None
     try:
         with start_job(asked) as job:

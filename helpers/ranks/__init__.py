@@ -10,7 +10,7 @@ launcher.py  server.py            worker.py  wire.py                           r
 | launching  | launcher, magics, connection, site (the server's other end), messages, stop, display      |
 | the server | server, preload, preload_scan and import_state (its imports for all ranks), processes,    |
 |            | scratch                                                                                   |
-| a rank     | worker, new_process (as under torchrun), torch_fixes, stores, inside (API for rank code)  |
+| a rank     | worker, new_process (as under torchrun), torch_fixes, stores, rank_context (API)          |
 | its data   | wire (values), tracebacks (errors), status (where it is); none of them is trusted         |
 | monitoring | world, monitor (how it ends), watch, threads and process_snapshot (deadlocks), budget,    |
 |            | run, failures, advice                                                                     |

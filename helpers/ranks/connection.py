@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.process_snapshot import Times, View, times_of_all, view_here
-from helpers.ranks.site import Beside, RankSite, Site
+from helpers.ranks.site import LocalSite, RankSite, Site
 from helpers.ranks.stop import raise_if_stopped
 
 # Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.
@@ -124,7 +124,7 @@ class Connection:
     def __init__(self, site: Site | None = None) -> None:
         self.lock = threading.RLock()
         self.owner = os.getpid()
-        self.site = site or Beside()
+        self.site = site or LocalSite()
         self.pid = 0
         self.cores = os.cpu_count() or 1
         self.lost: Sequence[str] = ()
@@ -275,7 +275,7 @@ class Connection:
             if _launch_of(message) == launch:
                 ((word, values),) = message.items()
                 if word == "started":
-                    values[2] = self.site.outside(values[2])
+                    values[2] = self.site.host_pid(values[2])
                 mine.append((word, values[1:]))
             else:
                 others.append(message)

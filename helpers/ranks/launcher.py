@@ -28,15 +28,15 @@ from helpers.ranks.import_state import (
     late_variables,
     state_here,
 )
-from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.monitor import follow
 from helpers.ranks.options import Caller, Options, Task, check_world_size
 from helpers.ranks.own_modules import notes_for_new_ranks
 from helpers.ranks.payload import make_payload
 from helpers.ranks.preload_scan import wanted_by
+from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.settings import NONE, Carried, news, read_settings
-from helpers.ranks.site import Beside, Site
+from helpers.ranks.site import LocalSite, Site
 from helpers.ranks.stop import one_stop
 from helpers.ranks.world import World
 from helpers.trace.clocks import aligned
@@ -334,7 +334,7 @@ def connect_for(needs: ImportState) -> Connection:
     server = _still_there(_own.others.pop(needs, None))
     if server is None:
         _close_others(_MOST_OTHERS - 1)
-        server = Connection(Beside(dict(needs.variables)))
+        server = Connection(LocalSite(dict(needs.variables)))
     _own.others[needs] = server
     return server
 

@@ -43,8 +43,8 @@ _ALL = {re.compile(words.encode()): modules for words, modules in _WORDS.items()
 _OURS = re.compile(rb"helpers\.exercises(?:\.\w+)+")
 # Inductor starts processes when it is imported, but a rank server must start only ranks.
 _OF_TORCH = re.compile(r"torch(?!\._inductor)(?:\.[A-Za-z_]\w*)+", re.ASCII)
-_CHECKED = b"helpers.checks.drive"
-_DRIVERS = ("helpers.checks.drive", "helpers.checks.hard")
+_CHECKED = b"helpers.checks.driver"
+_DRIVERS = ("helpers.checks.driver", "helpers.checks.adversarial")
 # Look through this many bytes. Beyond them there are tensors, not names.
 _MOST = 1 << 20
 

@@ -155,14 +155,14 @@ class Site(RankSite, Protocol):
             env: Variables that it needs in addition to the place's own environment.
         """
 
-    def outside(self, pid: int) -> int:
+    def host_pid(self, pid: int) -> int:
         """Return the launcher's number for the process that the server calls `pid`; 0 if there is none."""
 
     def close(self) -> None:
         """Remove the place's files, after the server has exited."""
 
 
-class Beside:
+class LocalSite:
     """Next to the launcher, with the same files, environment and process ids."""
 
     emptied: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ class Beside:
         self._given = {**os.environ, **self._variables}
         return Spawned(program, log, env={**self._given, **env}, pass_fds=(control,))
 
-    def outside(self, pid: int) -> int:
+    def host_pid(self, pid: int) -> int:
         return pid
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
@@ -207,7 +207,7 @@ class Beside:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-class Shared(Beside):
+class Shared(LocalSite):
     """Next to the launcher and forked from it, so that both share the memory of torch.
 
     The launcher must have only one thread, and must have called `preload.import_to_share`. The server never

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 from msgspec import DecodeError, Meta, json
 
-from helpers.ranks.inside import launch_folder
+from helpers.ranks.rank_context import launch_folder
 from helpers.ranks.stores import KeyWait, wait_of
 from helpers.trace.frames import LEARNER, At, clipped, kind_of, learner_frame, place, whereabouts
 

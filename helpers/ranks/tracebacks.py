@@ -22,7 +22,7 @@ _UNREADABLE = "(its message could not be read)"
 
 
 @dataclass(frozen=True)
-class Raised:
+class ErrorReport:
     """A rank's report of an exception.
 
     Attributes:
@@ -38,13 +38,13 @@ class Raised:
     missing: Annotated[str, Meta(max_length=_MAX_KIND)] = ""
 
 
-def describe_error(error: BaseException) -> Raised:
+def describe_error(error: BaseException) -> ErrorReport:
     """Return an exception as plain data."""
     try:
         frames, text, missing = _frames_of(error), _text_of(error), _missing_name(error)
     except BaseException:  # Code of an attribute may raise anything.
         frames, text, missing = [], _UNREADABLE, ""
-    return Raised(_kind_of(error), text, frames, time.monotonic_ns(), missing)
+    return ErrorReport(_kind_of(error), text, frames, time.monotonic_ns(), missing)
 
 
 def _kind_of(error: BaseException) -> str:

@@ -35,7 +35,6 @@ from msgspec import json
 
 from helpers.ranks import stores, torch_fixes, wire
 from helpers.ranks.cells import Source
-from helpers.ranks.inside import become_rank
 from helpers.ranks.new_process import (
     end_as_a_process_does,
     end_forked_child,
@@ -48,6 +47,7 @@ from helpers.ranks.new_process import (
     use_temp,
 )
 from helpers.ranks.options import Identity, Options, Task, has_gpu_driver
+from helpers.ranks.rank_context import become_rank
 from helpers.ranks.settings import apply_settings
 from helpers.ranks.status import status, tell_of_child
 from helpers.ranks.tracebacks import describe_error

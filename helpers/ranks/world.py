@@ -28,7 +28,7 @@ from helpers.ranks.preload_scan import of_torch
 from helpers.ranks.site import RankSite
 from helpers.ranks.status import Status
 from helpers.ranks.stop import raise_if_stopped
-from helpers.ranks.tracebacks import Raised
+from helpers.ranks.tracebacks import ErrorReport
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 from helpers.trace.log import Logs
@@ -41,7 +41,7 @@ LATEST = 4_000
 FLOOD = "Flood"
 
 # These decoders are strict: data from a hostile rank is decoded as one of these types, or is an error.
-_STATUS, _RAISED = json.Decoder(Status), json.Decoder(Raised)
+_STATUS, _RAISED = json.Decoder(Status), json.Decoder(ErrorReport)
 NAMES = json.Decoder(list[str])
 
 
@@ -466,7 +466,7 @@ class World:
             if member.pid and member.exitcode is None:
                 self.connection.kill(member.pid)
 
-    def _error_of(self, member: Member, said: Raised) -> RankError:
+    def _error_of(self, member: Member, said: ErrorReport) -> RankError:
         place = self.caller.place_of
         own = [place(*frame) for frame in said.frames if _is_learners(frame[0], member.site)]
         when_ns = said.when_ns - self.collector.clocks[member.rank]
@@ -476,7 +476,7 @@ class World:
             member.rank, said.kind, said.message, frames, when_ns, said.missing, inside
         )
 
-    def _package_line(self, member: Member, said: Raised) -> Place | None:
+    def _package_line(self, member: Member, said: ErrorReport) -> Place | None:
         """Return the innermost line of an installed package that the learner's last line called."""
         for file, line, function in reversed(said.frames):
             if _is_learners(file, member.site):

@@ -45,7 +45,7 @@ class Connections:
         """Return uvicorn's protocol, extended to count its connections here."""
         connections = self
 
-        class Counted(H11Protocol):
+        class CountedProtocol(H11Protocol):
             def connection_made(self, transport: Any) -> None:
                 super().connection_made(transport)
                 connections._open.add(self)
@@ -57,7 +57,7 @@ class Connections:
                 if self.client is not None:
                     connections._known.discard(self.client)
 
-        return Counted
+        return CountedProtocol
 
     async def sweep(self) -> None:
         """Close connections that have been waiting for too long. Runs until cancelled."""

@@ -45,7 +45,7 @@ _OTHERS = (
 
 
 @dataclass
-class _Installed:
+class _KernelState:
     """What is installed in this process, and its recorder if it is a rank."""
 
     libraries: dict[str, torch.library.Library] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class _Installed:
     tell_of_child: Callable[[str, At], None] | None = None
 
 
-_installed = _Installed()
+_installed = _KernelState()
 
 
 def install(device_type: str = "cpu") -> None:

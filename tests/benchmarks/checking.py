@@ -12,9 +12,9 @@ from pathlib import Path
 from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
 from helpers.checks.exercise import Exercise
-from helpers.checks.explain import Matches
 from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
+from helpers.checks.match_mistakes import Matches
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
 from helpers.checks.result import Outcome

@@ -49,7 +49,7 @@ def test_links_lead_from_the_front_page_to_notebooks_and_between_them(
     page.get_by_role("link", name="02 ·").click()
     assert page.url.endswith("02_blocking_p2p.html")
     first = pages / "00_start_here.html"
-    assert 'href="22_other_roads.html"' in first.read_text(encoding="utf-8")
+    assert 'href="22_launchers_and_backends.html"' in first.read_text(encoding="utf-8")
     assert ".ipynb#" not in first.read_text(encoding="utf-8")
 
 

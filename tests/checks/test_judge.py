@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from helpers.checks.case import AllRanks, Case, Each, Finding
+from helpers.checks.case import AllRanks, Case, Finding, PerRank
 from helpers.checks.exercise import Exercise
-from helpers.checks.failed import Failed, Stuck
-from helpers.checks.judge import NOTHING, PRINTS, Tried, judge
+from helpers.checks.failure_advice import CrashAdvice, HangAdvice
+from helpers.checks.judge import NOTHING, PRINTS, Execution, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.result import Outcome
 from helpers.checks.rules import Calls, OnlyCalls
@@ -41,7 +41,7 @@ def exercise(*rules: Any, failed: tuple[Any, ...] = (), kind: Kind = Kind.RANKS)
 
 
 def test_right_values_pass() -> None:
-    verdict = judge(exercise(), Tried(case(), ran([X, X])))
+    verdict = judge(exercise(), Execution(case(), ran([X, X])))
     assert verdict.passed and verdict.label == "2 ranks, a case"
 
 
@@ -53,18 +53,18 @@ def below(got: Any, rank: int) -> Finding | None:
 
 def test_advice_that_explains_all_is_given() -> None:
     right = case(below, n=3, like=1)
-    assert judge(exercise(), Tried(right, ran([-1, -1, 1]))).advice == "It is one below."
-    assert judge(exercise(), Tried(right, ran([-1, -2, 1]))).advice == "It is below."
+    assert judge(exercise(), Execution(right, ran([-1, -1, 1]))).advice == "It is one below."
+    assert judge(exercise(), Execution(right, ran([-1, -2, 1]))).advice == "It is below."
 
 
 def test_advice_that_explains_one_rank_only_is_not() -> None:
-    verdict = judge(exercise(), Tried(case(below, like=1), ran([-1, -3])))
+    verdict = judge(exercise(), Execution(case(below, like=1), ran([-1, -3])))
     assert verdict.advice == "" and verdict.rows[0].problem == "it is -1"
 
 
 def test_advice_must_explain_the_other_wrong_cases_too() -> None:
     right = case(below, like=1)
-    one, alike, other = (Tried(right, ran([k, 1])) for k in (-1, -1, -3))
+    one, alike, other = (Execution(right, ran([k, 1])) for k in (-1, -1, -3))
     assert judge(exercise(), one, [alike]).advice
     assert not judge(exercise(), one, [alike, other]).advice
 
@@ -73,7 +73,7 @@ def test_facts_are_filled_in_and_other_braces_stay() -> None:
     def judged(got: Any, rank: int) -> Finding | None:
         return Finding("it is wrong", "rank {src} of {n}, {'a': 1}")
 
-    verdict = judge(exercise(), Tried(case(judged, facts={"src": 1}), ran([X, X])))
+    verdict = judge(exercise(), Execution(case(judged, facts={"src": 1}), ran([X, X])))
     assert verdict.advice == "rank 1 of 2, {'a': 1}"
 
 
@@ -81,7 +81,7 @@ def test_shows_the_advice_of_a_judges_finding() -> None:
     def positive(got: Any, rank: int) -> Finding | None:
         return None if got > 0 else Finding("it is negative", "Mind the sign.")
 
-    verdict = judge(exercise(), Tried(case(positive, like=1.0), ran([2.0, -1.0])))
+    verdict = judge(exercise(), Execution(case(positive, like=1.0), ran([2.0, -1.0])))
     assert (verdict.rows[1].problem, verdict.advice) == ("it is negative", "Mind the sign.")
 
 
@@ -90,18 +90,20 @@ def test_a_problem_of_all_ranks_together_is_shown_at_none_of_them() -> None:
         return Finding("a number is there twice", "Deal.") if values[0] == values[1] else None
 
     right = AllRanks(lambda got: None if got > 0 else "it is negative", one_each)
-    verdict = judge(exercise(), Tried(case(right, like=1.0), ran([2.0, 2.0])))
+    verdict = judge(exercise(), Execution(case(right, like=1.0), ran([2.0, 2.0])))
     assert verdict.outcome is Outcome.WRONG and not any(row.problem for row in verdict.rows)
     assert (verdict.message, verdict.advice) == ("a number is there twice", "Deal.")
-    text = judge(exercise(), Tried(case(right, like=1.0, shown="n = 2"), ran([2.0, 2.0]))).message
+    text = judge(
+        exercise(), Execution(case(right, like=1.0, shown="n = 2"), ran([2.0, 2.0]))
+    ).message
     assert text == "given n = 2\na number is there twice"
-    alone = judge(exercise(), Tried(case(right, like=1.0), ran([-1.0, -1.0])))
+    alone = judge(exercise(), Execution(case(right, like=1.0), ran([-1.0, -1.0])))
     assert alone.message == "" and alone.rows[0].problem == "it is negative"
 
 
 def test_a_joint_problem_of_a_single_rank_is_shown_at_that_rank() -> None:
     right = AllRanks(lambda got: None, lambda values: "there is none")
-    verdict = judge(exercise(), Tried(case(right, n=1, like=1.0), ran([2.0], broadcast(0))))
+    verdict = judge(exercise(), Execution(case(right, n=1, like=1.0), ran([2.0], broadcast(0))))
     assert (verdict.message, verdict.rows[0].problem) == ("", "there is none")
 
 
@@ -122,28 +124,28 @@ def irecv(rank: int, waited: int | None) -> Event:
 
 def test_nan_of_a_call_without_a_wait_is_reported_with_the_call() -> None:
     values = [X, torch.full((3,), torch.nan)]
-    said = judge(exercise(), Tried(case(), ran(values, irecv(1, None)))).advice
+    said = judge(exercise(), Execution(case(), ran(values, irecv(1, None)))).advice
     assert said.startswith("Rank 1 never waits for its irecv from rank 0") and "NaN" in said
-    assert judge(exercise(), Tried(case(), ran(values, irecv(1, 5)))).advice == ""
+    assert judge(exercise(), Execution(case(), ran(values, irecv(1, 5)))).advice == ""
 
 
 def test_calls_a_judge_only_for_values_like_the_example() -> None:
     def fails(got: Any, rank: int) -> None:
         raise AssertionError("must not be asked")
 
-    verdict = judge(exercise(), Tried(case(fails, like=1.0), ran(["no number", "no number"])))
+    verdict = judge(exercise(), Execution(case(fails, like=1.0), ran(["no number", "no number"])))
     assert verdict.outcome is Outcome.WRONG and "is not a float" in verdict.rows[0].problem
 
 
 def test_an_empty_answer_is_reported_as_empty() -> None:
-    assert judge(exercise(), Tried(case(), ran([None, None]))).advice == NOTHING
-    assert judge(exercise(), Tried(case(), ran([None, None], output="4"))).advice == PRINTS
-    assert judge(exercise(), Tried(case(), ran([None, X]))).advice not in {NOTHING, PRINTS}
+    assert judge(exercise(), Execution(case(), ran([None, None]))).advice == NOTHING
+    assert judge(exercise(), Execution(case(), ran([None, None], output="4"))).advice == PRINTS
+    assert judge(exercise(), Execution(case(), ran([None, X]))).advice not in {NOTHING, PRINTS}
 
 
 def test_names_usual_relations_to_the_right_value() -> None:
     def said(right: Any, values: list[Any]) -> str:
-        return judge(exercise(), Tried(case(right), ran(values))).advice
+        return judge(exercise(), Execution(case(right), ran(values))).advice
 
     other = torch.tensor([5.0, 7.0, 11.0])
     assert "unchanged" in said(other, [X, X])
@@ -154,64 +156,74 @@ def test_names_usual_relations_to_the_right_value() -> None:
     assert "wrong order" in said(other, [other[[1, 0, 2]]] * 2)
     assert "dtype" in said(other, [other.double()] * 2)
     assert "wait()" in said(other, [True, True])
-    assert "different rank" in said(Each([other, X + 9]), [X + 9, X + 9])
+    assert "different rank" in said(PerRank([other, X + 9]), [X + 9, X + 9])
     assert said(other, [other + 1, other + 2]) == ""
 
 
 def test_a_factor_that_would_make_right_results_wrong_is_not_advised() -> None:
     other = torch.tensor([5.0, 7.0, 11.0])
-    wrong = Tried(case(other), ran([other * 2] * 2))
-    right, empty = Tried(case(other), ran([other] * 2)), Tried(case(X[:0]), ran([X[:0]] * 2))
+    wrong = Execution(case(other), ran([other * 2] * 2))
+    right, empty = (
+        Execution(case(other), ran([other] * 2)),
+        Execution(case(X[:0]), ran([X[:0]] * 2)),
+    )
     assert "2 times too large" in judge(exercise(), wrong, passed=[empty]).advice
     assert judge(exercise(), wrong, passed=[empty, right]).advice == ""
 
 
 def test_parts_of_a_result_are_named_and_numbers_have_few_digits() -> None:
     given = case((1, 0.1234567891), parts=("calls", "share"))
-    row = judge(exercise(), Tried(given, ran([(1, 0.2234567891), (1, 0.1234567891)]))).rows[0]
+    row = judge(exercise(), Execution(given, ran([(1, 0.2234567891), (1, 0.1234567891)]))).rows[0]
     assert row.problem == "share: 0.22346 is not 0.12346"
     assert (row.expected, row.got) == ("(1, 0.123457)", "(1, 0.223457)")
-    later = judge(exercise(), Tried(case((0.1234561, 1)), ran([(0.1234564, 1)] * 2))).rows[0]
+    later = judge(exercise(), Execution(case((0.1234561, 1)), ran([(0.1234564, 1)] * 2))).rows[0]
     assert (later.expected, later.got) == ("(0.1234561, 1)", "(0.1234564, 1)")
 
 
 def test_the_stub_of_a_different_exercise_is_named() -> None:
     failure = RankFailed(RankError(0, "NotImplementedError", "Exercise 16.2: Pass on"))
     third = replace(exercise(), number="16.3")
-    verdict = judge(third, Tried(case(), ran([None] * 2, failure=failure)))
+    verdict = judge(third, Execution(case(), ran([None] * 2, failure=failure)))
     assert verdict.outcome is Outcome.CRASHED and "Exercise 16.2" in verdict.advice
-    second = judge(replace(third, number="16.2"), Tried(case(), ran([None] * 2, failure=failure)))
+    second = judge(
+        replace(third, number="16.2"), Execution(case(), ran([None] * 2, failure=failure))
+    )
     assert second.outcome is Outcome.NOT_ATTEMPTED
 
 
 def test_a_changed_input_is_reported_if_the_text_forbids_it() -> None:
-    tried = Tried(case(), ran([X, X]), changed=[[], ["x"]])
+    tried = Execution(case(), ran([X, X]), changed=[[], ["x"]])
     verdict = judge(exercise(), tried)
     assert verdict.outcome is Outcome.WRONG and "`x`" in verdict.rows[1].problem
 
 
 def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
     events = broadcast(0), broadcast(1)
-    counted = judge(exercise(Calls("broadcast", 2)), Tried(case(), ran([X, X], *events)))
+    counted = judge(exercise(Calls("broadcast", 2)), Execution(case(), ran([X, X], *events)))
     assert (counted.outcome, counted.partial) == (Outcome.WRONG, 0.5)
-    forbidden = judge(exercise(OnlyCalls(("send",))), Tried(case(), ran([X, X], *events)))
+    forbidden = judge(exercise(OnlyCalls(("send",))), Execution(case(), ran([X, X], *events)))
     assert (forbidden.outcome, forbidden.partial) == (Outcome.FORBIDDEN, 0.0)
 
 
 def test_judges_calls_but_not_missing_calls_of_a_failed_run() -> None:
     failure = RankFailed(RankError(1, "ValueError", "no"))
     given = exercise(Root("src"), Calls("broadcast", 1))
-    tried = Tried(case(facts={"src": 1}), ran([None, None], broadcast(0, root=0), failure=failure))
+    tried = Execution(
+        case(facts={"src": 1}), ran([None, None], broadcast(0, root=0), failure=failure)
+    )
     verdict = judge(given, tried)
     assert len(verdict.broken) == 1 and "`src` is 1" in verdict.broken[0]
 
 
 def test_each_failure_has_its_own_outcome_and_message() -> None:
-    failed = (Failed("list size", "Cut it into {n} parts.", died=True), Stuck("Nobody answers."))
+    failed = (
+        CrashAdvice("list size", "Cut it into {n} parts.", died=True),
+        HangAdvice("Nobody answers."),
+    )
     waits = (Wait(0, "in recv"), Wait(1, "in recv"))
 
     def verdict(failure: Any) -> tuple[Outcome, str]:
-        found = judge(exercise(failed=failed), Tried(case(), ran([None] * 2, failure=failure)))
+        found = judge(exercise(failed=failed), Execution(case(), ran([None] * 2, failure=failure)))
         return found.outcome, found.advice
 
     raised = RankFailed(RankError(0, "RuntimeError", "list size 1"))

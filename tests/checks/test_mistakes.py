@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks import explain, mistakes
+from helpers.checks import match_mistakes, mistakes
 from helpers.checks.answer_file import read_answers_file
 from helpers.checks.case import Case
 from helpers.checks.draw import Draw
@@ -26,7 +26,7 @@ from helpers.checks.mistakes import (
     solution_of,
     with_mistake,
 )
-from helpers.checks.proof import CannotAdd, add_own, added, is_sentence, problem, prove
+from helpers.checks.prove_answers import CannotAdd, add_own, added, is_sentence, problem, prove
 from helpers.checks.result import CheckResult, Outcome
 from tests.grading.notebooks import write_notebook
 from tests.submission_files import PRELUDE
@@ -385,7 +385,7 @@ def test_refuses_to_add_a_mistake_that_teaches_nothing(
 def test_looks_up_each_behavior_once(exercise: Exercise, monkeypatch: pytest.MonkeyPatch) -> None:
     matches: dict[str, str] = {}
     first = checked(exercise, "return x", matches)
-    monkeypatch.setattr(explain, "_match", None)  # every call of this function now fails
+    monkeypatch.setattr(match_mistakes, "_match", None)  # every call of this function now fails
     again = checked(exercise, "y = x + 0\nreturn y", matches)
     assert [*matches.values()] == ["not summed"]
     assert advice(first) == advice(again) != ""

@@ -18,14 +18,14 @@ from helpers.checks.case import Case
 from helpers.checks.rules import (
     Calls,
     FirstProblem,
-    Holds,
     OnlyCalls,
     Order,
     Peers,
     PortRounds,
+    Predicate,
     Rule,
 )
-from helpers.checks.rules_collectives import Awaited, Root
+from helpers.checks.rules_collectives import Root, WaitsForAll
 from helpers.checks.rules_spans import IssuedInside, SpanInFlight
 from helpers.checks.rules_transfers import EachIsWaitedFor, InFlightTogether, NothingBlocks
 from helpers.trace.events import Event, Place, Trace
@@ -201,21 +201,21 @@ TABLE = [
         "rank 0 names rank 0 in broadcast (cell 3, line 7); `src` is 1 in this case.",
     ),
     Row(
-        Awaited(),
+        WaitsForAll(),
         [started(0, wait=2), collective(1)],
         [started(0, wait=2), started(1)],
         "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
         "Work: the tensor is used before it is ready.",
     ),
     Row(  # a functional collective is awaited when its result is used
-        Awaited(),
+        WaitsForAll(),
         [started(0, wait=2), started(1, by="_library/autograd.py")],
         [started(0, wait=2), started(1)],
         "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
         "Work: the tensor is used before it is ready.",
     ),
     Row(
-        Awaited(),
+        WaitsForAll(),
         [started(0, wait=2), started(1, by="_library/autograd.py")],
         [started(0, wait=2), started(1)],
         "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
@@ -323,7 +323,7 @@ TABLE = [
     ),
     # --- one of the author's own ----------------------------------------------------------------
     Row(
-        Holds(lambda trace, case: "" if trace.calls else "nobody says anything.", "they talk"),
+        Predicate(lambda trace, case: "" if trace.calls else "nobody says anything.", "they talk"),
         [send()],
         [span(0)],
         "nobody says anything.",
@@ -350,7 +350,7 @@ def test_every_rule_has_a_row() -> None:
         kind
         for module in (rules, rules_collectives, rules_spans, rules_transfers)
         for kind in vars(module).values()
-        if inspect.isclass(kind) and issubclass(kind, (FirstProblem, Holds))
+        if inspect.isclass(kind) and issubclass(kind, (FirstProblem, Predicate))
     }
     assert kinds - {FirstProblem} == {type(row.rule) for row in TABLE}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helpers.checks.case import AllRanks, Case, Finding
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Tried, judge
+from helpers.checks.judge import Execution, judge
 from helpers.checks.result import Outcome
 from helpers.ranks.failures import RankTimeout
 from helpers.ranks.run import Run
@@ -15,7 +15,7 @@ def verdict(*findings: Finding | None, failure: RankTimeout | None = None) -> Ou
     n = len(findings)
     case = Case("a case", [()] * n, right=AllRanks(lambda got: findings[got], lambda got: None))
     run = Run(n, list(range(n)), [""] * n, Trace(()), failure)
-    return judge(Exercise(lambda draw: case), Tried(case, run)).outcome
+    return judge(Exercise(lambda draw: case), Execution(case, run)).outcome
 
 
 def test_a_finding_that_rests_on_time_is_not_called_wrong() -> None:

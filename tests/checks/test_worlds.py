@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks.case import Case, Each
+from helpers.checks.case import Case, PerRank
 from helpers.checks.counterexample import MOVES
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
@@ -17,7 +17,7 @@ from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.checks.rules import Calls, OnlyCalls
-from helpers.checks.rules_collectives import Awaited
+from helpers.checks.rules_collectives import WaitsForAll
 from helpers.views.verdict import verdict_text
 from tests.submission_files import PRELUDE, sample_called
 
@@ -27,7 +27,7 @@ def case(draw: Draw) -> Case:
     return Case(f"{len(mine[0])} elements", [(x,) for x in mine], right=torch.stack(mine).sum(0))
 
 
-SUM = replace(Exercise(case, (Awaited(),), sizes=(2, 3)), name="total", number="0.0", count=8)
+SUM = replace(Exercise(case, (WaitsForAll(),), sizes=(2, 3)), name="total", number="0.0", count=8)
 
 
 def whole_case(draw: Draw) -> Case:
@@ -276,7 +276,9 @@ def test_a_false_report_of_cases_harms_only_its_own_answer() -> None:
 
 def test_values_may_differ_from_rank_to_rank() -> None:
     def each(draw: Draw) -> Case:
-        return Case("ranks", [(torch.ones(1),)] * draw.ranks, right=Each(list(range(draw.ranks))))
+        return Case(
+            "ranks", [(torch.ones(1),)] * draw.ranks, right=PerRank(list(range(draw.ranks)))
+        )
 
     assert tried("return rank", replace(SUM, case=each)).passed
     assert not tried("return 0", replace(SUM, case=each)).passed

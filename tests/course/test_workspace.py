@@ -37,8 +37,8 @@ def test_fill_copies_once_and_never_overwrites(workspace: Workspace) -> None:
 
 def test_fill_copies_new_notebooks(workspace: Workspace) -> None:
     fill(workspace)
-    (workspace.notebooks / "22_other_roads.ipynb").write_text("new")
-    assert fill(workspace) == [workspace.work / "22_other_roads.ipynb"]
+    (workspace.notebooks / "22_launchers_and_backends.ipynb").write_text("new")
+    assert fill(workspace) == [workspace.work / "22_launchers_and_backends.ipynb"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from helpers.checks.answer_file import AnswerKind, KnownAnswer
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.known_outcomes import known_outcomes
 from helpers.checks.mistakes import known_answers, path_of
-from helpers.checks.proof import problem
+from helpers.checks.prove_answers import problem
 from helpers.checks.registry import exercises
 
 HIDDEN = "a secret of the tests"

@@ -24,7 +24,7 @@ from helpers.checks.case import Measured
 from helpers.checks.case_runs import run_together
 from helpers.checks.compare import _LOST
 from helpers.checks.exercise import VISIBLE_SECRET
-from helpers.checks.judge import Tried, judge
+from helpers.checks.judge import Execution, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
 from helpers.checks.worlds import Turn, Worlds
@@ -41,7 +41,7 @@ ALWAYS = ("ring_all_reduce", "global_argmax", "ShardedOptimizer", "who_hangs")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("preloaded")]
 
 
-def results(name: str) -> list[Tried]:
+def results(name: str) -> list[Execution]:
     """Return the cases of the smallest world sizes as the reference solution answers them."""
     exercise = get(name)
     path = find_workspace().solutions / f"{exercise.notebook}.ipynb"

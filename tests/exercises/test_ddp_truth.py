@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.checks.exercise import VISIBLE_SECRET
-from helpers.checks.judge import Tried
+from helpers.checks.judge import Execution
 from helpers.checks.oracle import draw
 from helpers.checks.registry import get
 from helpers.ranks.launcher import launch
@@ -19,4 +19,4 @@ pytestmark = pytest.mark.usefixtures("preloaded")
 def test_torchs_own_wrapper_is_right_on_every_rank(name: str) -> None:
     for case in draw(get(name), VISIBLE_SECRET)[::4]:
         run = launch(wrapped, case.world_size, per_rank=[(mine,) for mine in case.given])
-        assert not any(Tried(case, run).findings()), case
+        assert not any(Execution(case, run).findings()), case

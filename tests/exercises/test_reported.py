@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.checks.by_name import ByName
 from helpers.checks.draw import plan
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import implausible
 from helpers.checks.kinds import Kind
+from helpers.checks.named_parts import NamedParts
 from helpers.checks.registry import exercises
 from helpers.grading.record import ExerciseRecord
 
@@ -21,7 +21,7 @@ def seen_by_ranks(exercise: Exercise) -> set[str]:
     names: set[str] = set()
     for draw in plan(exercise.sizes, 3, exercise.name):
         right = exercise.case(draw).right
-        for parts in right.right if isinstance(right, ByName) else ():
+        for parts in right.right if isinstance(right, NamedParts) else ():
             names |= {name for name, value in parts.items() if value == ""}
     return names
 

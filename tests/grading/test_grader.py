@@ -234,7 +234,7 @@ def test_a_file_that_is_not_a_notebook_is_reported_in_one_line(
 
 
 def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_path: Path) -> None:
-    sly = RIGHT.replace("    if rank > 1", "    from helpers.checks import drive\n    if rank > 1")
+    sly = RIGHT.replace("    if rank > 1", "    from helpers.checks import driver\n    if rank > 1")
     exercise = ping_pong(handed_in(grader, tmp_path, sly))
     assert exercise.points == 10
     assert "helpers.checks" in exercise.flags[0]

@@ -41,6 +41,7 @@ def put(folder: Path, *names: str) -> Path:
         ("Cy Lee_123_assignsubmission_file_/x.ipynb", "Cy Lee"),
         ("dora/02_blocking_p2p/02_blocking_p2p.ipynb", "dora"),
         ("emil/02_blocking_p2p.IPYNB", "emil"),
+        ("fay_22_other_roads.ipynb", "fay"),  # the notebook's former name
     ],
 )
 def test_the_learner_is_named_by_file_or_folder(tmp_path: Path, name: str, learner: str) -> None:

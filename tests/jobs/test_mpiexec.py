@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from helpers.checks.scripts import Source, compose
-from helpers.exercises.nb22_other_roads.in_ranks.mpi import under_mpiexec
+from helpers.exercises.nb22_launchers_and_backends.in_ranks.mpi import under_mpiexec
 from helpers.jobs.mpiexec import MpiFailed, mpiexec
 from helpers.ranks.failures import LaunchError
 from helpers.views.job_lanes import mpi_html, mpi_text

@@ -46,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 def _scripts() -> dict[str, str]:
     """Return the source of the reference and of every right answer that is kept and needs no real GPU."""
-    path = find_workspace().solutions / "22_other_roads.ipynb"
+    path = find_workspace().solutions / "22_launchers_and_backends.ipynb"
     reference = read_answers(path, ["slurm_script"])["slurm_script"]
     assert isinstance(reference, Answer)
     kept = [s for s in all_samples() if s.exercise == "slurm_script" and s.right]

@@ -76,12 +76,12 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def test_every_flag_is_one_that_the_installed_torchrun_has(script: Callable[[str], Path]) -> None:
-    from helpers.jobs.torchrun import Asked
+    from helpers.jobs.torchrun import JobOptions
 
     options = {
         word.partition("=")[0]
         for rdzv, nnodes in (("static", 2), ("c10d", 1), ("c10d", "1:3"))
-        for word in Asked(script(QUIET), 2, nnodes, rdzv=rdzv, max_restarts=1).options(4711)
+        for word in JobOptions(script(QUIET), 2, nnodes, rdzv=rdzv, max_restarts=1).options(4711)
         if word.startswith("--")
     } | {"--node-rank", "--log-dir", "--tee"}
     command = [sys.executable, "-m", "torch.distributed.run", "--help"]

@@ -28,7 +28,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.inside import launch_folder
+from helpers.ranks.rank_context import launch_folder
 
 Program = Callable[[int, int, float], object]
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.inside import launch_folder
+from helpers.ranks.rank_context import launch_folder
 
 
 @dataclass(frozen=True)

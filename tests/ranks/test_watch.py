@@ -20,9 +20,9 @@ import torch
 import torch.distributed as dist
 
 from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
-from helpers.ranks.inside import span
 from helpers.ranks.launcher import connect, launch
 from helpers.ranks.processes import children_of
+from helpers.ranks.rank_context import span
 from helpers.ranks.watch import _PAUSES, DeadlockDetector, _moved, _Snapshot
 from helpers.trace.events import Diagnosis
 from tests.ranks.slow_programs import SLOW, STOPPED

@@ -255,7 +255,7 @@ def test_the_call_in_which_a_rank_was_killed_is_known() -> None:
 
 def test_threads_of_a_rank_record_at_once() -> None:
     def talk(rank: int, n: int) -> None:
-        from helpers.ranks.inside import span
+        from helpers.ranks.rank_context import span
 
         def work() -> None:
             for _ in range(500):
@@ -277,7 +277,7 @@ def test_threads_of_a_rank_record_at_once() -> None:
 
 def test_a_process_that_a_rank_forks_records_nothing() -> None:
     def talk(rank: int, n: int) -> None:
-        from helpers.ranks.inside import span
+        from helpers.ranks.rank_context import span
 
         with span("before"):
             pass

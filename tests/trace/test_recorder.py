@@ -15,9 +15,9 @@ import torch
 import torch.distributed as dist
 
 from helpers.ranks.display import Quiet
-from helpers.ranks.inside import span
 from helpers.ranks.launcher import connect, execute, launch, run_on_ranks
 from helpers.ranks.options import Caller, Options, Task
+from helpers.ranks.rank_context import span
 from helpers.ranks.world import World
 from helpers.trace.c10d_ops import OPS
 from tests.trace.programs import ROADS, reduce_scattered
@@ -171,7 +171,7 @@ def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
     server.wait_until_ready()
     world = World(server, Options(1).checked(), Caller())
     source = (
-        "from helpers.ranks.inside import span\n"
+        "from helpers.ranks.rank_context import span\n"
         "for _ in range(30_000):\n"
         "    with span('s'):\n"
         "        pass\n"

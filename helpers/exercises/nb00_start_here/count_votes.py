@@ -27,6 +27,6 @@ def case(draw: Draw) -> Case:
 
 EXERCISE = Exercise(
     case,
-    (Awaited(), OnlyCalls(("all_reduce",)), Calls("all_reduce", 1)),
+    (WaitsForAll(), OnlyCalls(("all_reduce",)), Calls("all_reduce", 1)),
     points=5,
 )

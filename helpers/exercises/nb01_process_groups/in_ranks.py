@@ -18,7 +18,7 @@ from torch.distributed import distributed_c10d
 
 from helpers.exercises.shared.in_ranks.groups import DEADLINE, own_store, watch_new_group
 from helpers.jobs.ports import free_port
-from helpers.ranks.inside import launch_folder, span
+from helpers.ranks.rank_context import launch_folder, span
 
 
 def in_a_grid(

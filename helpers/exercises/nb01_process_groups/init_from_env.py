@@ -24,7 +24,7 @@ def case(draw: Draw) -> Case:
         for r, (a, size) in enumerate(local)
     ]
     numbers = [(r, n, a) for r, (a, _) in enumerate(local)]
-    right = ByName(
+    right = NamedParts(
         [
             {"group": f"rank {r} of {n}", "met": "", "returned": three}
             for r, three in enumerate(numbers)

@@ -30,7 +30,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{' and then '.join(ids[kind])}",
         [(ids[kind],)] * n,
-        right=ByName(
+        right=NamedParts(
             [dict.fromkeys(right, f"rank {r} of {n}, in a file of its own") for r in range(n)],
             advice=about_group,
         ),

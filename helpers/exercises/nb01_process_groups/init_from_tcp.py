@@ -27,7 +27,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"two jobs at once, of {first} and {n - first} ranks, each started twice",
         places,
-        right=ByName(right, advice=about_group),
+        right=NamedParts(right, advice=about_group),
         facts={"jobs": jobs},
         env=ENV,
         init=False,

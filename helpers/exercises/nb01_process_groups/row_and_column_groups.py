@@ -30,7 +30,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{rows} x {cols}, {tuple(mine[0].shape)} of {mine[0].dtype}",
         [(rows, cols, x) for x in mine],
-        right=ByName(right, scale=sum(largest(x) for x in mine)),
+        right=NamedParts(right, scale=sum(largest(x) for x in mine)),
         facts={"rows": rows, "cols": cols},
         telling=min(rows, cols) > 1,  # on a line, one of the two groups has only one rank
     )
@@ -56,9 +56,9 @@ def reduced_once_each(trace: Trace, case: Case) -> str:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("all_reduce",)),
-        Holds(reduced_once_each, "one all_reduce in the row's group, one in the column's"),
+        Predicate(reduced_once_each, "one all_reduce in the row's group, one in the column's"),
     ),
     kind=Kind.MODULE,
     driver=in_a_grid,

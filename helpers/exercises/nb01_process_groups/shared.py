@@ -79,38 +79,40 @@ def started_together(trace: Trace, case: Case) -> str:
     return ""
 
 
-START_TOGETHER = Holds(started_together, "all ranks of a job start at one place, each as itself")
+START_TOGETHER = Predicate(
+    started_together, "all ranks of a job start at one place, each as itself"
+)
 STARTS = (
-    Failed(
+    CrashAdvice(
         ".",
         "A process starts with a rank that is not below the world size. Ranks are counted from 0.",
         when=_some(_beyond),
     ),
-    Failed(
+    CrashAdvice(
         ".",
         "Several processes start with the same rank. Each needs its own number in the whole job: its "
         "rank, not its local rank.",
         when=_some(_twins),
     ),
-    Failed(
+    CrashAdvice(
         ".",
         "The ranks wait at different addresses, so they never meet. All ranks of a job must use the "
         "same one.",
         when=_apart,
     ),
-    Failed(
+    CrashAdvice(
         ".",
         "Not all ranks reach `init_process_group`. A rank that does not has returned without the call, or "
         "still waits at an earlier line.",
         when=_not_all,
     ),
-    Failed(".", "The ranks start with different world sizes.", when=_some(_differ("size"))),
-    Failed(
+    CrashAdvice(".", "The ranks start with different world sizes.", when=_some(_differ("size"))),
+    CrashAdvice(
         "port number missing",
         "The address has no port. If the port is read from a file: a file exists before anything is in it. "
         "Write it under another name, then rename it.",
     ),
-    Failed(
+    CrashAdvice(
         "EADDRINUSE|address already in use",
         "The port is in use already, perhaps by the other job. A port that is written down or computed may "
         "be taken: have rank 0 ask the system for a free one.",

@@ -20,7 +20,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{tuple(mine[0].shape)} of {mine[0].dtype}",
         [(x,) for x in mine],
-        right=Each(right),
+        right=PerRank(right),
         tolerance=0,
     )
 

@@ -23,7 +23,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(rounds, 'round')} with {tuple(ball.shape)} of {ball.dtype}",
         [(torch.zeros_like(ball) if rank else ball, rounds) for rank in range(n)],
-        right=Each([right, right, *[None] * (n - 2)]),
+        right=PerRank([right, right, *[None] * (n - 2)]),
         facts={"rounds": rounds},
         tolerance=0,
     )

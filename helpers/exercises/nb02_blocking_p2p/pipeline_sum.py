@@ -23,7 +23,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(length, 'element')} of {mine[0].dtype}, chunks of {chunk}",
         [(x, chunk) for x in mine],
-        right=Each(list(accumulate(mine, torch.add))),
+        right=PerRank(list(accumulate(mine, torch.add))),
         facts={"chunk": chunk, "chunks": -(-length // chunk), "itemsize": mine[0].itemsize},
         tolerance=0,
     )
@@ -54,7 +54,7 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Holds(small, "no message is larger than a chunk", on_each_call=True),
+        Predicate(small, "no message is larger than a chunk", on_each_call=True),
         Order(hand_on, "each chunk is handed on before the next is taken"),
         Peers(next_one, "each rank sends to the next, the last one to none"),
     ),

@@ -23,7 +23,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"letters of length {', '.join(map(str, lengths))}",
         [(torch.empty(0),), *[(letter,) for letter in letters]],
-        right=Each([letters, *[None] * (n - 1)]),
+        right=PerRank([letters, *[None] * (n - 1)]),
         facts={"lengths": [0, *lengths]},
         tolerance=0,
     )
@@ -54,7 +54,7 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Holds(tags, "a length with tag 1, a letter with tag 2"),
+        Predicate(tags, "a length with tag 1, a letter with tag 2"),
         Calls("send", lambda case, rank: 2 if rank else 0),
         Calls("recv", lambda case, rank: 0 if rank else 2 * (case.world_size - 1)),
     ),

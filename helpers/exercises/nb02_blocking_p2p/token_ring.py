@@ -23,7 +23,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"token {token}",
         [(others[rank] if rank else token,) for rank in range(n)],
-        right=Each([received[-1], *received[:-1]]),
+        right=PerRank([received[-1], *received[:-1]]),
         tolerance=0,
     )
 

@@ -34,7 +34,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{' + '.join(map(str, sizes))} cells of {rod.dtype}, {plural(sweeps, 'sweep')}",
         [(block.clone(), left, right, sweeps) for block in rod.split(sizes)],
-        right=Each(list(jacobi(rod, left, right, sweeps).split(sizes))),
+        right=PerRank(list(jacobi(rod, left, right, sweeps).split(sizes))),
         facts={"sweeps": sweeps, "itemsize": rod.itemsize},
         scale=150.0,
     )
@@ -62,7 +62,7 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Holds(one_cell_each, "one cell goes to each neighbor", on_each_call=True),
+        Predicate(one_cell_each, "one cell goes to each neighbor", on_each_call=True),
         Calls("send", edges, why="That is one to each neighbor in each sweep."),
         Calls("recv", edges, why="That is one from each neighbor in each sweep."),
         Peers(neighbors, "each rank sends to its neighbors"),

@@ -18,9 +18,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from helpers.checks.hard import BufferInUse
-from helpers.checks.hard import _DeferredWork as DeferredWork
-from helpers.ranks.inside import span
+from helpers.checks.adversarial import BufferInUse
+from helpers.checks.adversarial import _DeferredWork as DeferredWork
+from helpers.ranks.rank_context import span
 
 BATCH, COMPUTE, FILL = "batch", "compute", "fill"
 """Names of spans: "batch of 2", "compute", "fill 0"."""

@@ -21,7 +21,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{shape} of {mine[0].dtype}",
         [(x, result) for x, result in zip(mine, results, strict=True)],
-        right=Each([a + b for a, b in zip(results, came, strict=True)]),
+        right=PerRank([a + b for a, b in zip(results, came, strict=True)]),
         tolerance=0,
         shown="x, compute",
     )

@@ -25,7 +25,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(count, 'message')} of {length} to rank {dst}",
         [(dst, tables[rank]) for rank in range(n)],
-        right=Each([came if rank == dst else two_buffers for rank in range(n)]),
+        right=PerRank([came if rank == dst else two_buffers for rank in range(n)]),
         facts={"dst": dst, "count": count},
         tolerance=0,
         shown=f"fill, count={count}, length={length}, dst={dst}",
@@ -71,7 +71,7 @@ EXERCISE = Exercise(
         OnlyCalls(("send", "recv")),
         Calls("send", messages),
         Peers(lambda case, rank: (case.facts["dst"],), "every message goes to rank `dst`"),
-        Holds(filled_in_flight, "one buffer is filled while the other is in flight"),
+        Predicate(filled_in_flight, "one buffer is filled while the other is in flight"),
         EachIsWaitedFor(),
     ),
     kind=Kind.MODULE,

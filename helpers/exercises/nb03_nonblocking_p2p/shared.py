@@ -15,13 +15,13 @@ def _in_a_circle(case: Case, run: Run) -> bool:
 
 
 FAILED = (
-    Failed(
+    CrashAdvice(
         "was changed before wait",
         "A tensor was written to while it was in flight. Until `wait()` returns, nothing may write to one "
         "that is sent or received, not even another irecv. Receive into a separate tensor, such as "
         "`torch.empty_like(x)`, and write to it only after the wait.",
     ),
-    Failed(
+    CrashAdvice(
         ".",
         "`isend` and `irecv` return at once, so no rank has to go first: issue all transfers, and only then "
         "wait for the first of them.",

@@ -20,7 +20,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{tuple(mine[0].shape)} of {mine[0].dtype}, by {by}",
         [(x, by) for x in mine],
-        right=Each([mine[(rank - by) % n] for rank in range(n)]),
+        right=PerRank([mine[(rank - by) % n] for rank in range(n)]),
         facts={"by": by},
         tolerance=0,
     )
@@ -56,7 +56,7 @@ EXERCISE = Exercise(
             lambda case, rank: ((rank + case.facts["by"]) % case.world_size,),
             "each rank sends to the one that is `by` further on",
         ),
-        Holds(one_batch, "one batch_isend_irecv takes both transfers"),
+        Predicate(one_batch, "one batch_isend_irecv takes both transfers"),
         InFlightTogether(2, "both transfers are in flight together"),
     ),
     failed=FAILED,

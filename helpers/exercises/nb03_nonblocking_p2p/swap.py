@@ -25,7 +25,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{tuple(mine[0].shape)} of {mine[0].dtype}",
         [(x,) for x in mine],
-        right=Each(mine[::-1]),
+        right=PerRank(mine[::-1]),
         tolerance=0,
     )
 

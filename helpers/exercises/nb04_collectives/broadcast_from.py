@@ -24,5 +24,5 @@ def case(draw: Draw) -> Case:
 
 
 EXERCISE = Exercise(
-    case, (Awaited(), OnlyCalls(("broadcast",)), Root("src"), Calls("broadcast", 1, why=WHY))
+    case, (WaitsForAll(), OnlyCalls(("broadcast",)), Root("src"), Calls("broadcast", 1, why=WHY))
 )

@@ -23,7 +23,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"a {rows}x{columns} matrix, from rank {src}" + ", a transposed view" * turned,
         [(x if rank == src else torch.zeros_like(x), src) for rank in range(n)],
-        right=Each([part.contiguous() for part in parts]),
+        right=PerRank([part.contiguous() for part in parts]),
         facts={"src": src, "bytes": x.nbytes},
         tolerance=0,
     )
@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("scatter",)),
         Root("src"),
         Calls("scatter", 1),

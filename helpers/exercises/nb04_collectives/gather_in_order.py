@@ -23,12 +23,14 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{total} samples of {wanted.dtype}, to rank {dst}",
         [(part, total, dst) for part in parts],
-        right=Each([wanted if rank == dst else None for rank in range(n)]),
+        right=PerRank([wanted if rank == dst else None for rank in range(n)]),
         facts={"dst": dst},
         tolerance=0,
     )
 
 
 EXERCISE = Exercise(
-    case, (Awaited(), OnlyCalls(("gather",)), Root("dst"), Calls("gather", 1)), failed=ON_ROOT_ONLY
+    case,
+    (WaitsForAll(), OnlyCalls(("gather",)), Root("dst"), Calls("gather", 1)),
+    failed=ON_ROOT_ONLY,
 )

@@ -62,7 +62,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("all_gather", "all_reduce", "broadcast")),
         Calls(most=2),
         Calls(each=16, text="no more than two numbers in a call", why="Two numbers have 16 bytes."),

@@ -38,7 +38,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("all_reduce",)),
         Calls("all_reduce", 1, why="Put what has to be added into one tensor."),
         Calls(

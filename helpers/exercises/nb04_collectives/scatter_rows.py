@@ -26,7 +26,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{rows} rows of {x.dtype}, from rank {src}",
         [(x if rank == src else torch.zeros_like(x), src) for rank in range(n)],
-        right=Each([x[share(rows, n, rank)] for rank in range(n)]),
+        right=PerRank([x[share(rows, n, rank)] for rank in range(n)]),
         facts={"src": src, "rows": rows, "each": each, "bytes": each * n * x.shape[1] * x.itemsize},
         tolerance=0,
     )
@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("scatter",)),
         Root("src"),
         Calls("scatter", 1),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from helpers.checks.author import *
 
 ON_ROOT_ONLY = (
-    Failed(
+    CrashAdvice(
         "on non-source ranks",
         "Only rank `src` passes a list of parts to `scatter`; the others pass None.",
     ),
-    Failed(
+    CrashAdvice(
         "on non-destination ranks",
         "Only rank `dst` passes a list to gather into; the others pass None.",
     ),

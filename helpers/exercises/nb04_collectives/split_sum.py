@@ -27,7 +27,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{length} elements of {total.dtype}",
         [(x,) for x in mine],
-        right=Each([total[share(length, n, rank)] for rank in range(n)]),
+        right=PerRank([total[share(length, n, rank)] for rank in range(n)]),
         facts={"each": each, "bytes": each * n * total.itemsize},
         scale=max((float(x.double().abs().max()) for x in mine if length), default=0.0),
     )
@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("reduce_scatter",)),
         Calls("reduce_scatter", 1),
         Calls(each="bytes", text="each element is handed in once"),

@@ -18,7 +18,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"a {rows}x{columns} matrix of {whole.dtype}",
         [(part.clone(),) for part in whole.chunk(n)],
-        right=Each(list(whole.T.contiguous().chunk(n))),
+        right=PerRank(list(whole.T.contiguous().chunk(n))),
         facts={"bytes": whole.nbytes // n},
         tolerance=0,
         telling=rows > n and columns > n and rows != columns,  # a 1 x 1 block is its own transpose
@@ -28,7 +28,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("all_to_all",)),
         Calls("all_to_all", 1),
         Calls(

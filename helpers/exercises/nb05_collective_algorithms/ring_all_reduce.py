@@ -49,7 +49,7 @@ EXERCISE = Exercise(
     (
         P2P,
         Peers(lambda case, r: ((r + 1) % case.world_size,), "each rank sends to the next"),
-        Holds(one_chunk_each, "no message is larger than a chunk", on_each_call=True),
+        Predicate(one_chunk_each, "no message is larger than a chunk", on_each_call=True),
         Calls("send", total="bytes", why=ONE_CHUNK),
         PortRounds(lambda case: case.facts["rounds"], AT_ONCE, "takes 2(p - 1) rounds"),
     ),

@@ -43,12 +43,12 @@ ITSELF = (
     "root, add the root again, modulo world_size. For what a rank already has it needs no message."
 )
 FAILED: tuple[Any, ...] = (
-    Failed("should not be the same as the rank of the current process", ITSELF),
-    Failed(".", ITSELF, when=_with_itself),
-    Stuck(ITSELF, when=_with_itself),
+    CrashAdvice("should not be the same as the rank of the current process", ITSELF),
+    CrashAdvice(".", ITSELF, when=_with_itself),
+    HangAdvice(ITSELF, when=_with_itself),
 )
 """`Exercise.failed` of all these exercises."""
-SEND_FIRST: Any = Stuck(
+SEND_FIRST: Any = HangAdvice(
     "All ranks send first, and each `send` waits for a `recv`. Both directions fit in one round: start with "
     "`isend`, receive, then `wait()` for what you sent.",
     ("cycle",),

@@ -31,7 +31,7 @@ def case(draw: Draw) -> Case:
     total = grid.sum((0, 1))
     hosts = n // per_host
     part = ceil(total.numel() / n)  # elements that a rank sends in one step of a ring over hosts
-    right = ByName([{"sum": total, "x": ""}] * n, scale=largest(*mine))
+    right = NamedParts([{"sum": total, "x": ""}] * n, scale=largest(*mine))
 
     return Case(
         f"{hosts} x {per_host} ranks, {total.numel()} elements of {total.dtype}",
@@ -80,8 +80,8 @@ def _passes_on(event: Event) -> bool:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
-        Holds(
+        WaitsForAll(),
+        Predicate(
             little_leaves_a_host,
             "between hosts: one rank of each, and at most 2(h - 1)/h of a chunk from a rank",
         ),

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.inside import launch_folder, span
+from helpers.ranks.rank_context import launch_folder, span
 
 _ROLL_CALL_S = 0.1
 """Seconds after which a barrier with missing ranks times out, whatever timeout the answer passes."""

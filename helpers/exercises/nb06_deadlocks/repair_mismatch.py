@@ -68,9 +68,9 @@ def only_the_broadcast(trace: Trace, case: Case) -> str:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("all_gather", "all_reduce", "broadcast")),
         Calls("broadcast", 1),
-        Holds(only_the_broadcast, "only the broadcast carries weights", forbids=True),
+        Predicate(only_the_broadcast, "only the broadcast carries weights", forbids=True),
     ),
 )

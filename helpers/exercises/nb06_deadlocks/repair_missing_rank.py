@@ -103,8 +103,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce", "barrier")),
-        Awaited(),
-        Holds(roll_call_first, "monitored_barrier comes first"),
+        WaitsForAll(),
+        Predicate(roll_call_first, "monitored_barrier comes first"),
         Calls(
             "all_reduce",
             most=lambda case, rank: max(1, case.facts["steps"]) + 1,
@@ -112,7 +112,7 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Stuck(
+        HangAdvice(
             "In this case {who} {never}. Call `monitored_barrier(timeout=patience)` first: it names them.",
             when=lambda case, run: bool(case.facts["absent"]),
         ),

@@ -60,8 +60,8 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("barrier",)),
         Calls("barrier", 1),
-        Holds(prepared_once, "rank 0 prepares once, every rank reads once"),
-        Holds(in_order, "first prepare, then the barrier, then read"),
+        Predicate(prepared_once, "rank 0 prepares once, every rank reads once"),
+        Predicate(in_order, "first prepare, then the barrier, then read"),
     ),
     kind=Kind.MODULE,
     driver=with_a_file,

@@ -53,10 +53,10 @@ def no_further(trace: Trace, case: Case) -> str:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
-        Holds(as_they_are, "tensors are sent unpickled", forbids=True),
+        WaitsForAll(),
+        Predicate(as_they_are, "tensors are sent unpickled", forbids=True),
         OnlyCalls(("all_gather",)),
         Calls("all_gather", 2),
-        Holds(no_further, "pads to the longest, and no further"),
+        Predicate(no_further, "pads to the longest, and no further"),
     ),
 )

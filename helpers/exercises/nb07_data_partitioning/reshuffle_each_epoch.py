@@ -31,7 +31,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(length, 'sample')} of {data.dtype}, {epochs} epoch{'s' * (epochs > 1)}, seed {seed}",
         [(data, size, epochs, seed)] * n,
-        right=Each([read(rank) for rank in range(n)]),
+        right=PerRank([read(rank) for rank in range(n)]),
     )
 
 

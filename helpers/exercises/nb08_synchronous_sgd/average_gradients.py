@@ -67,7 +67,7 @@ EXERCISE = Exercise(
             why="A weight with two names is sent once: `model.parameters()` returns it once. A frozen "
             "parameter is not sent.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=(GUARDED,),
     kind=Kind.MODULE,

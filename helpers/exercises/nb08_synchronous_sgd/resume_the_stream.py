@@ -124,7 +124,7 @@ def steps_of(
 EXERCISE = Exercise(
     case,
     (OnlyCalls(()),),
-    failed=(Failed("not iterable|0-d tensor", LISTS),),
+    failed=(CrashAdvice("not iterable|0-d tensor", LISTS),),
     kind=Kind.MODULE,
     driver=read_in_jobs,
     reported=("state", "reseeded"),

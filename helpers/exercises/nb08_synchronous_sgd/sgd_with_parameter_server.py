@@ -56,7 +56,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Holds(elsewhere, "workers communicate only with rank 0"),
+        Predicate(elsewhere, "workers communicate only with rank 0"),
         Calls(
             "send",
             most=lambda case, rank: case.facts["messages"][rank] * 4,
@@ -64,7 +64,7 @@ EXERCISE = Exercise(
             text="weights are sent and gradients received once a step",
         ),
     ),
-    failed=(GUARDED, NO_GRADIENT_YET, Failed("", SIZES, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, CrashAdvice("", SIZES, died=True)),
     kind=Kind.MODULE,
     driver=train,
     reported=("steps", "samples"),

@@ -32,7 +32,7 @@ EXERCISE = Exercise(
         *WRAPPER,
         Calls("all_reduce", text="each gradient is sent once a step"),
         IssuedInside("backward"),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

@@ -41,7 +41,7 @@ def case(draw: Draw) -> Case:
     if "inner.mean" in values and draw.of(True, False):
         values["inner.mean"] = [each > 0 for each in values["inner.mean"]]
     own = [{name: each[rank] for name, each in values.items()} for rank in range(n)]
-    parts = ByName(
+    parts = NamedParts(
         [{"tensors": "", **own[src], "memory": "", "requires_grad": ""}] * n,
         dict.fromkeys(values, 0.0),
         ADVICE,
@@ -69,15 +69,15 @@ EXERCISE = Exercise(
             why="A weight with two names is sent once: `parameters()` returns it once, `state_dict()` twice. "
             "Objects are larger than their tensors.",
         ),
-        Awaited(),
+        WaitsForAll(),
         Root("src"),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "is a leaf Variable|a view of a leaf|requires grad",
             "Autograd guards the weights: write into `p.detach()`, or under `with torch.no_grad():`.",
         ),
-        Failed("", UNEQUAL, died=True),
+        CrashAdvice("", UNEQUAL, died=True),
     ),
     kind=Kind.MODULE,
     driver=broadcast_state,

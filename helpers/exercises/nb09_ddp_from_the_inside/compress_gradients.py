@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
     sizes = [ROOM[dtype] * largest(*each) for each in grads]
     size = {f"step {k}: p{i}": sizes[i] for k in (1, 2) for i in range(len(sizes))}
     mean = steps([torch.stack(each).sum(0) / n for each in grads])
-    judge = ByName(
+    judge = NamedParts(
         [{"waits": "", **mean}] * n, size, lambda name, got: WAITS if name == "waits" else ""
     )
     return Case(
@@ -69,11 +69,11 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(DDPS_OWN),
-        Holds(not_half, "gradients are sent as float16"),
-        Holds(at_once, "no call in the hook waits"),
+        Predicate(not_half, "gradients are sent as float16"),
+        Predicate(at_once, "no call in the hook waits"),
         Calls("all_reduce", text="one all_reduce for each bucket"),
     ),
-    failed=(Stuck("On every rank the hook must reduce its bucket."),),
+    failed=(HangAdvice("On every rank the hook must reduce its bucket."),),
     kind=Kind.MODULE,
     driver=compress,
     reported=("waits",),

@@ -29,7 +29,7 @@ def case(draw: Draw) -> Case:
     trained = {n: p.requires_grad for n, p in Layers(2, frozen, tied).named_parameters()}
     unused = [name for name in trained if name.partition(".")[0] not in used]
     right = [name for name in unused if trained[name]]
-    judge = ByName(
+    judge = NamedParts(
         [{"backward": "", "gradients": "", "names": right}] * draw.ranks,
         advice=ADVICE,
     )
@@ -49,7 +49,7 @@ EXERCISE = Exercise(
     case,
     (OnlyCalls(()),),
     failed=(
-        Failed(
+        CrashAdvice(
             "does not require grad",
             "Begin at output.grad_fn and follow next_functions. An output may have no graph to run backward "
             "in.",

@@ -18,7 +18,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from helpers.checks import hard
+from helpers.checks import adversarial
 from helpers.exercises.shared.in_ranks.classifier import (
     Rule,
     Weights,
@@ -28,7 +28,7 @@ from helpers.exercises.shared.in_ranks.classifier import (
     laid_out,
 )
 from helpers.exercises.shared.in_ranks.lend import lend
-from helpers.ranks.inside import span
+from helpers.ranks.rank_context import span
 
 Route = Sequence[str]
 """The layers that an input passes, in order."""
@@ -185,7 +185,7 @@ def train_wrapped(
 @contextmanager
 def _in_flight(seen: list[str]) -> Iterator[None]:
     """Record in `seen` whether a tensor is written to between its all_reduce and the wait()."""
-    begin, end = hard._InFlightCall.__init__, hard._InFlightCall.end
+    begin, end = adversarial._InFlightCall.__init__, adversarial._InFlightCall.end
 
     def begins(self: Any, *args: Any) -> None:
         begin(self, *args)
@@ -197,13 +197,13 @@ def _in_flight(seen: list[str]) -> Iterator[None]:
             seen.append("a tensor is written to between its all_reduce and the wait() for it")
         end(self)
 
-    hard._InFlightCall.__init__ = begins  # type: ignore[method-assign, assignment]
-    hard._InFlightCall.end = ends  # type: ignore[method-assign]
+    adversarial._InFlightCall.__init__ = begins  # type: ignore[method-assign, assignment]
+    adversarial._InFlightCall.end = ends  # type: ignore[method-assign]
     try:
         yield
     finally:
-        hard._InFlightCall.__init__ = begin  # type: ignore[method-assign]
-        hard._InFlightCall.end = end  # type: ignore[method-assign]
+        adversarial._InFlightCall.__init__ = begin  # type: ignore[method-assign]
+        adversarial._InFlightCall.end = end  # type: ignore[method-assign]
 
 
 def broadcast_module(module: nn.Module, src: int = 0) -> None:
@@ -423,7 +423,7 @@ def _unwaited(waits: list[str]) -> Iterator[None]:
 
     Waiting for such a future would block backward.
     """
-    real, of_work = torch._C.Future.wait, hard._DeferredWork.wait
+    real, of_work = torch._C.Future.wait, adversarial._DeferredWork.wait
 
     def work_wait(work: Any, *args: Any) -> bool:
         waits.append("the hook calls wait(), which blocks backward")
@@ -437,12 +437,12 @@ def _unwaited(waits: list[str]) -> Iterator[None]:
             )
         return real(future)
 
-    hard._DeferredWork.wait = work_wait  # type: ignore[method-assign, assignment]
+    adversarial._DeferredWork.wait = work_wait  # type: ignore[method-assign, assignment]
     torch._C.Future.wait = wait  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        hard._DeferredWork.wait = of_work  # type: ignore[method-assign]
+        adversarial._DeferredWork.wait = of_work  # type: ignore[method-assign]
         torch._C.Future.wait = real  # type: ignore[method-assign]
 
 

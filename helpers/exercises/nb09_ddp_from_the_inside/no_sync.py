@@ -48,7 +48,9 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Failed("didn't yield", "The function must `yield` once: that is where the block runs."),
+        CrashAdvice(
+            "didn't yield", "The function must `yield` once: that is where the block runs."
+        ),
     ),
     kind=Kind.MODULE,
     driver=accumulate_unsynchronized,

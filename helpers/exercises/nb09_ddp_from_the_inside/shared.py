@@ -31,39 +31,41 @@ WRAPPER: tuple[Any, ...] = (
     ),
 )
 ENDINGS: tuple[Any, ...] = (
-    Failed(
+    CrashAdvice(
         "doesn't require grad|does not require",
         "A frozen parameter has no gradient and takes no hook: skip it.",
     ),
-    Failed(
+    CrashAdvice(
         "has no attribute 'finish'",
         "Write the method finish(): the training loop calls it after backward.",
     ),
-    Failed(
+    CrashAdvice(
         "ambiguous|size of tensor a",
         "`p in some_list` compares tensors element by element. Use a set or a dict, or compare with `is`.",
     ),
-    Failed(
+    CrashAdvice(
         "unsupported operand.*NoneType",
         "A parameter that was not used has no gradient: in finish(), go through what the hooks have started.",
     ),
-    Failed(
+    CrashAdvice(
         "(?s)Invalid function argument.*NoneType",
         "A gradient that is reduced is None. In a hook, use the parameter that the hook gets as its "
         "argument: a function that was made in a loop sees the loop's last `p`.",
     ),
-    Failed(
+    CrashAdvice(
         "'NoneType' object",
         "A gradient is None: was a bucket started before it was complete, or are gradients of the last step "
         "still marked as ready?",
         when=lambda case, run: any(event.op == "all_reduce" for event in run.trace),
     ),
-    Failed(
+    CrashAdvice(
         "gradient with dtype", "Reduce the gradients in their own dtype, and write back that dtype."
     ),
-    Failed("cannot assign|before Module.__init__", "Call `super().__init__()` first."),
-    Stuck("Every rank must make the same calls in the same order, in __init__ and in every step."),
-    Failed(
+    CrashAdvice("cannot assign|before Module.__init__", "Call `super().__init__()` first."),
+    HangAdvice(
+        "Every rank must make the same calls in the same order, in __init__ and in every step."
+    ),
+    CrashAdvice(
         "",
         "Tensors of different lengths met in one call: all ranks must reduce the same parameters in the same "
         "order.",

@@ -13,7 +13,7 @@ from helpers.checks.author import *
 Interval = tuple[float, float]
 Span = tuple[str, float, float]
 
-NOTHING = Failed(
+NOTHING = CrashAdvice(
     "empty sequence|iterable argument is empty|list index out of range",
     "A list is empty here: there may be no communication, or no spans at all. Give min() and max() a "
     "`default`.",

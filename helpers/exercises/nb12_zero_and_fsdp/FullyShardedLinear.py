@@ -91,7 +91,7 @@ EXERCISE = Exercise(
         ),
         Calls("reduce_scatter", "scatters", why="Once in each layer's backward."),
         Calls(each="bytes", text="nothing larger than a layer is sent"),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

@@ -97,11 +97,11 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("broadcast", "all_gather", "reduce_scatter")),
-        Holds(gathered_at_once, "one layer at a time is gathered"),
-        Holds(gathered_again, "each layer is gathered in forward and again in backward"),
+        Predicate(gathered_at_once, "one layer at a time is gathered"),
+        Predicate(gathered_again, "each layer is gathered in forward and again in backward"),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "DTensor|sharding strategy",
             "Plain tensors do not mix with DTensors: broadcast before fully_shard, and call the "
             "module itself.",

@@ -82,35 +82,35 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("gather", "scatter", "all_to_all")),
-        Holds(in_turn, "all owners work at the same time"),
+        Predicate(in_turn, "all owners work at the same time"),
         Calls(
             total=lambda case, rank: int(case.facts["most"][rank]),
             why="A rank sends its shard of a momentum to the owner, which sends back its rows of the update.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "gather_list|scatter_list",
             "Only the owner passes a list. `dst` and `src` are rank 0 unless you name the owner, i % n.",
         ),
-        Failed(
+        CrashAdvice(
             "Boolean value of Tensor",
             "scatter takes a list of tensors, one for each rank: list(whole.chunk(n)).",
         ),
-        Failed(
+        CrashAdvice(
             "DTensor",
             "Plain tensors do not mix with DTensors. `p.to_local()` and `p.grad.to_local()` return "
             "this rank's rows as plain tensors.",
         ),
-        Failed("dtype|tensor type|scalar type", TWO_DTYPES),
-        Failed(
+        CrashAdvice("dtype|tensor type|scalar type", TWO_DTYPES),
+        CrashAdvice(
             r"size|Check failed|shape|split",
             "In a gather or scatter of one matrix all tensors have the shape of a shard, `momenta[i].shape`, "
             "and there is one for each rank. For all_to_all_single, both sides must name the same lengths.",
             died=True,
         ),
-        Stuck(SAME_CALLS),
+        HangAdvice(SAME_CALLS),
     ),
     kind=Kind.MODULE,
     driver=step_muon,

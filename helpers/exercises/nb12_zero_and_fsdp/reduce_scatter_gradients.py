@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
     mean = torch.stack([each.double() for each in whole]).mean(0)
     cut = shards(mean, n)
     seen = {"weights": weights, "gradients": "", "view": "", "memory": ""}
-    parts = ByName(
+    parts = NamedParts(
         [{"shard": shard.to(dtype), **seen} for shard in cut],
         {"shard": largest(*whole), "weights": 1e-30},
         ADVICE,
@@ -67,7 +67,7 @@ EXERCISE = Exercise(
         OnlyCalls(("reduce_scatter",)),
         Calls("reduce_scatter", 1, why="Join the gradients first."),
         Calls(each="bytes", text="each gradient is sent once"),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

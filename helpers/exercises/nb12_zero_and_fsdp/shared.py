@@ -21,11 +21,11 @@ ONE_LENGTH = (
     "Do not reduce values that belong to this rank's samples alone, such as the gradient of `x`."
 )
 
-ENDINGS: tuple[Failed | Stuck, ...] = (
-    Failed("dtype|tensor type|scalar type", TWO_DTYPES),
-    Failed(r"size|Check failed|shape|split", ONE_LENGTH, died=True),
-    Stuck(ONE_LENGTH, ("different_shapes",)),
-    Stuck(SAME_CALLS),
+ENDINGS: tuple[CrashAdvice | HangAdvice, ...] = (
+    CrashAdvice("dtype|tensor type|scalar type", TWO_DTYPES),
+    CrashAdvice(r"size|Check failed|shape|split", ONE_LENGTH, died=True),
+    HangAdvice(ONE_LENGTH, ("different_shapes",)),
+    HangAdvice(SAME_CALLS),
 )
 """Advice for runs in which calls do not match, for all exercises."""
 

@@ -60,7 +60,7 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "does not require grad",
             "The output has no graph. Where x needs no gradient, torch's reentrant checkpoint "
             "(`use_reentrant=True`) drops those of the weights, too; so does no_grad around forward.",

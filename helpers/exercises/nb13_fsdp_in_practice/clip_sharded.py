@@ -62,7 +62,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"norm {p:g} of {len(wholes)} sharded and {len(copies)} replicated, {dtype}, {kind}",
         [(Clipping(sharded[r], sizes[r], copies, shapes_of, max_norm, p),) for r in range(n)],
-        right=ByName(right),
+        right=NamedParts(right),
     )
 
 
@@ -94,10 +94,10 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Calls("all_reduce", 1, why="Each rank sends one number."),
         Calls(each=8, text="one number is sent"),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "'(int|float)' object|not (int|float)$",
             "A rank may have no gradient at all, and then `sum(...)` or `max(...)` returns a plain number. "
             "Start from a tensor: `torch.zeros(())`.",
@@ -105,7 +105,7 @@ EXERCISE = Exercise(
                 all(g is None or not g.numel() for g in drawn.sharded) for (drawn,) in case.given
             ),
         ),
-        Stuck(
+        HangAdvice(
             "Every rank must make the one call, even if it has no gradient, or no element of one."
         ),
     ),

@@ -78,8 +78,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
-        Holds(inside_a_host, "gathers and scatters stay inside a host"),
-        Holds(once_between_hosts, "a shard is sent between hosts once"),
+        Predicate(inside_a_host, "gathers and scatters stay inside a host"),
+        Predicate(once_between_hosts, "a shard is sent between hosts once"),
         Calls(
             "reduce_scatter",
             "scatters",
@@ -87,7 +87,7 @@ EXERCISE = Exercise(
             "gradients.",
         ),
     ),
-    failed=(Stuck("Every rank must make the same calls; all ranks build the mesh together."),),
+    failed=(HangAdvice("Every rank must make the same calls; all ranks build the mesh together."),),
     kind=Kind.MODULE,
     driver=run_hybrid,
     reported=("sharded", "share", "root"),

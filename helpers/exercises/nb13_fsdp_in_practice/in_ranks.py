@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, LiveTensorCounter, storage_bytes, tensors_held
+from helpers.checks.live_tensors import PATIENCE_S, LiveTensorCounter, storage_bytes, tensors_held
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.exercises.shared.in_ranks.probe import with_grads
-from helpers.ranks.inside import span
+from helpers.ranks.rank_context import span
 
 Sizes = Sequence[tuple[int, ...]]
 Weights = Mapping[str, torch.Tensor]

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import equal, nn
 
-from helpers.checks.held import PATIENCE_S, LiveTensorCounter, tensors_held
+from helpers.checks.live_tensors import PATIENCE_S, LiveTensorCounter, tensors_held
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
-from helpers.ranks.inside import span
+from helpers.ranks.rank_context import span
 
 FEW = 4
 """Tensors in flight that a rank may keep in addition to those that its stage has saved."""

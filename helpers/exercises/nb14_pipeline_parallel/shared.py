@@ -81,7 +81,7 @@ def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
     n, m, dtype = draw.ranks, draw.of(1, 2, 3, 4, 5, 9), draw.dtype(torch.float32, torch.float64)
     pipeline = Pipeline.of(draw, m, dtype)
     right, _ = pipeline.truth()
-    parts = [ByName([each], 1.0) for each in right]
+    parts = [NamedParts([each], 1.0) for each in right]
 
     def judge(got: Any, rank: int) -> Finding | None:
         done = got["order"]
@@ -217,18 +217,18 @@ def somebody_waits(case: Case, run: Any) -> bool:
     return bool(run.failure.diagnosis.kind != "never_waited")
 
 
-ENDINGS: tuple[Failed | Stuck, ...] = (
-    Failed(
+ENDINGS: tuple[CrashAdvice | HangAdvice, ...] = (
+    CrashAdvice(
         "names rank|group rank|not in range|invalid rank|out of range",
         "There is no ring here: the first stage receives no activation and the last one no gradient, so test "
         "for rank 0 and rank world_size - 1 first.",
     ),
-    Failed(
+    CrashAdvice(
         "",
         "A tensor of another shape or dtype was received: receive into stage.empty().",
         died=True,
     ),
-    Stuck(
+    HangAdvice(
         "Count the messages: rank r receives an activation from r - 1 for each microbatch (the first rank "
         "none), and a gradient from r + 1 (the last rank none).",
         when=somebody_waits,

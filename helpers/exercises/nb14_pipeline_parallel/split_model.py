@@ -65,7 +65,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(rows, 'sample')}, {', '.join(kinds)}, cut at {cut}, {dtype}",
         [(kinds, state, cut, x, None), (kinds, state, cut, None, y)],
-        right=ByName(right),
+        right=NamedParts(right),
         facts={"bytes": rows * state[f"{cut}.weight"].shape[1] * dtype.itemsize},
     )
 
@@ -79,7 +79,7 @@ EXERCISE = Exercise(
         EachIsWaitedFor(),
     ),
     failed=(
-        Stuck(
+        HangAdvice(
             "Two messages, one each way: rank 0 sends the activation and receives its gradient; rank 1 "
             "receives the activation and, after its backward, sends the gradient.",
             when=somebody_waits,

@@ -39,7 +39,7 @@ def case(draw: Draw) -> Case:
             )
             for r in range(n)
         ],
-        right=ByName(right),
+        right=NamedParts(right),
         seconds=20.0,
     )
 
@@ -55,9 +55,9 @@ def own_collective(trace: Trace, case: Case) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Holds(own_collective, "no collective call of its own", forbids=True, on_each_call=True),),
+    (Predicate(own_collective, "no collective call of its own", forbids=True, on_each_call=True),),
     failed=(
-        Stuck(
+        HangAdvice(
             "Every rank calls step(): the first with x, the last with target=y, the others without arguments."
         ),
     ),

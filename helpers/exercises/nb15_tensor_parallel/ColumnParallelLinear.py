@@ -43,7 +43,7 @@ EXERCISE = Exercise(
             why="Only the gradient of x is summed, and only if x needs one.",
             why_large="It has the shape of x.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

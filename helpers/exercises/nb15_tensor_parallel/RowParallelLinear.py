@@ -42,7 +42,7 @@ EXERCISE = Exercise(
             exactly=0,
             why="The gradient of the sum is complete on every rank: return it as it is.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

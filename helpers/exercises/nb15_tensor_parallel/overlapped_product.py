@@ -28,7 +28,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(rows, 'row')} a rank, {whole.shape[1]} features, {dtype}",
         list(zip(blocks, weights, strict=True)),
-        right=Each(right),
+        right=PerRank(right),
         facts={"messages": n - 1, "bytes": (n - 1) * blocks[0].nbytes},
         scale=(1.0 + largest(whole)) * (1.0 + largest(*weights)) * whole.shape[1],
         shown="x, weight, multiply",
@@ -96,11 +96,11 @@ EXERCISE = Exercise(
         Calls("send", "messages", why="Each rank's rows come to each other rank once."),
         Calls("recv", "messages"),
         Calls("send", total="bytes", why="A message holds the rows of one rank."),
-        Holds(one_by_one, f"{MULTIPLY}() once for the rows of each rank"),
-        Holds(in_flight, "the next rows are in flight during every product but the last"),
+        Predicate(one_by_one, f"{MULTIPLY}() once for the rows of each rank"),
+        Predicate(in_flight, "the next rows are in flight during every product but the last"),
     ),
     failed=(
-        Stuck(
+        HangAdvice(
             "Each rank sends to the next and receives from the rank before, in every round but the last."
         ),
     ),

@@ -98,10 +98,10 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
-        Holds(
+        Predicate(
             replaced, "all_gather and reduce_scatter once each way; only the scale's sum is whole"
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

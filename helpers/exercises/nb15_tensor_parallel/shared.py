@@ -38,22 +38,22 @@ SAME_SHAPE = (
     "on all ranks."
 )
 ENDINGS: tuple[Any, ...] = (
-    Stuck(SAME_SHAPE, ("different_shapes",)),
-    Stuck(
+    HangAdvice(SAME_SHAPE, ("different_shapes",)),
+    HangAdvice(
         "Every rank must make the same calls in the same order, forward and backward: no call may depend on "
         "the rank."
     ),
-    Failed(
+    CrashAdvice(
         "not ({0})|'({0})' (object|and)|and '({0})'".format("|".join(FUNCTIONS)),
         "Calling the class of an autograd function makes an object: `.apply(...)` returns a tensor.",
     ),
-    Failed("", SAME_SHAPE, died=True),
-    Failed(
+    CrashAdvice("", SAME_SHAPE, died=True),
+    CrashAdvice(
         "does not require grad",
         "The output has no graph, so backward cannot begin: something in forward detaches it (detach, "
         "no_grad, a copy into a new tensor).",
     ),
-    Failed(
+    CrashAdvice(
         "in-place operation",
         "A tensor that autograd still needs is changed in place. Work on a copy.",
     ),
@@ -146,5 +146,5 @@ def one_each_way() -> tuple[Any, ...]:
             "result: autograd adds up their gradients first. SumOverRanks makes no call in backward.",
             why_large=large,
         ),
-        Awaited(),
+        WaitsForAll(),
     )

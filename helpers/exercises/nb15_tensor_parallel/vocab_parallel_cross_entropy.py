@@ -55,7 +55,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(tokens, 'token')}, words {' + '.join(str(counts[b]) for b in order)}, {dtype}, {kind}",
         [(logits[:, s].contiguous(), target, s.start) for s in own],
-        right=ByName(right, size, advice_on),
+        right=NamedParts(right, size, advice_on),
         facts={"bytes": 16 * tokens},
     )
 
@@ -76,7 +76,7 @@ EXERCISE = Exercise(
             exactly=0,
             why="Each rank has what the gradient of its own logits needs.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,

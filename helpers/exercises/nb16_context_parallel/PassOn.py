@@ -21,7 +21,7 @@ def case(draw: Draw) -> Case:
         for _ in range(2)
     )
     whole = dtype is torch.int64
-    parts = ByName(
+    parts = NamedParts(
         [
             {"output": xs[r - 1], "gradient of x": None if whole else grads[(r + 1) % n]}
             for r in range(n)
@@ -40,7 +40,7 @@ EXERCISE = Exercise(
     case,
     (OnlyCalls(("send", "recv")), Calls("send", total="bytes", why="Once forward, once backward.")),
     failed=(
-        Stuck(
+        HangAdvice(
             "Each rank sends to one neighbor and receives from the other, and all ranks must shift the "
             "same way. Start both transfers before you wait for either."
         ),

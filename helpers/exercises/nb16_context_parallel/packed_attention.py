@@ -46,7 +46,7 @@ def case(draw: Draw) -> Case:
         f"{'a document' if len(lengths) == 1 else 'documents'} of {', '.join(map(str, lengths))} tokens, "
         f"{tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
         given,
-        right=ByName(parts, {name: ROOM * size for name, size in whole.scale().items()}),
+        right=NamedParts(parts, {name: ROOM * size for name, size in whole.scale().items()}),
         # the number of each token's document may be sent around the ring, too
         facts=ring_facts(n, whole.k.nbytes // n, 16 * sum(lengths) // n),
         telling=len(lengths) > 1,
@@ -57,12 +57,14 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Holds(once_around, "keys and values go around once in forward"),
+        Predicate(once_around, "keys and values go around once in forward"),
         Calls("send", total="all", why="In backward gradients go the way back."),
     ),
     failed=(
-        Stuck("Every rank goes through the same documents, in the same order, with as many steps."),
-        Failed(
+        HangAdvice(
+            "Every rank goes through the same documents, in the same order, with as many steps."
+        ),
+        CrashAdvice(
             "does not require grad",
             "The output has no graph: is something detached, or computed under no_grad?",
         ),

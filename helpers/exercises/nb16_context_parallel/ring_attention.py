@@ -41,11 +41,11 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Holds(once_around, "keys, values and positions go around once in forward"),
+        Predicate(once_around, "keys, values and positions go around once in forward"),
         Calls("send", total="all", why="In backward gradients go the way back."),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "does not require grad",
             "The output has no graph: is something detached, or computed under no_grad?",
         ),

@@ -50,7 +50,7 @@ EXERCISE = Exercise(
             exactly=0,
             why="Each rank's own gradient is complete without the others.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     kind=Kind.MODULE,
     driver=run_balance,

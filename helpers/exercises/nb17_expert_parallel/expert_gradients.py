@@ -65,13 +65,15 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Holds(
+        Predicate(
             each_where_it_belongs,
             "each gradient is summed once, within the group that it belongs to",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
-    failed=(Stuck("All members of a group must make the same calls in it, in the same order."),),
+    failed=(
+        HangAdvice("All members of a group must make the same calls in it, in the same order."),
+    ),
     kind=Kind.MODULE,
     driver=run_gradients,
     reported=("weights",),

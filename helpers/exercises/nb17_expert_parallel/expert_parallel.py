@@ -84,21 +84,21 @@ EXERCISE = Exercise(
             why="Gradients take both ways of the tokens in reverse.",
             why_large="A gradient is sent where its token was, and nowhere else.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
             "These counts were never written, or not all of them: exchange them by all_to_all_single, one "
             "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
         ),
-        Failed(
+        CrashAdvice(
             "",
             "The ranks do not agree on how many rows they send to each other. Exchange the counts first, one "
             "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
             died=True,
         ),
-        Failed(
+        CrashAdvice(
             "does not require grad",
             "A rank's result has no graph, so its backward makes no call. Did it go through both "
             "exchanges? With no rows, too: what the expert makes of none has a graph, a new tensor has none.",

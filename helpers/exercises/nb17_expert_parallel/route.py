@@ -63,10 +63,10 @@ EXERCISE = Exercise(
             exactly=0,
             why="The weights of a rank's own tokens depend on its own logits only.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
     failed=(
-        Stuck(
+        HangAdvice(
             "Every rank calls all_reduce once, with one count for each expert, even without tokens."
         ),
     ),

@@ -45,7 +45,7 @@ from helpers.exercises.shared.in_ranks.attempts import (
 from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.jobs.owned import Owned
 from helpers.jobs.ports import held_port
-from helpers.jobs.torchrun import Asked, environment_of, start_job
+from helpers.jobs.torchrun import JobOptions, environment_of, start_job
 
 AGENTS_S = 40.0
 """Time limit for real agents. They usually need 2 to 5 s, but thirty learners may share the machine."""
@@ -226,7 +226,7 @@ def survive(
     if drawn[-1]:
         # with the agent's own store, workers of a second attempt would meet addresses of the first
         env = {"PYTHONPATH": ROOT, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-        asked = Asked(script, sizes[0], env=env, max_restarts=1, timeout=AGENTS_S)
+        asked = JobOptions(script, sizes[0], env=env, max_restarts=1, timeout=AGENTS_S)
         with start_job(asked) as job:
             return report_of(job.wait(), script, sizes[0])
     found = run_attempts(script, sizes, plans, alone=True)

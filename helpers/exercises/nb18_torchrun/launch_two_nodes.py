@@ -104,7 +104,10 @@ def real_agents(draw: Draw) -> Case:
     ]
     given = ("", NPROC, "127.0.0.1", 0)
     return Case(
-        f"two real agents, {NPROC} workers each", [given] * len(places), Each(places), seconds=45.0
+        f"two real agents, {NPROC} workers each",
+        [given] * len(places),
+        PerRank(places),
+        seconds=45.0,
     )
 
 

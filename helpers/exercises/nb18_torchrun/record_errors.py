@@ -56,7 +56,7 @@ def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
         }
         for rank in range(n)
     ]
-    parts = ByName(right)
+    parts = NamedParts(right)
 
     def judged(got: Any, rank: int) -> Finding | None:
         found = parts(got, rank)
@@ -86,7 +86,7 @@ def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
 EXERCISE = Exercise(
     case,
     failed=(
-        Failed(
+        CrashAdvice(
             "^(SystemExit|RuntimeError|Exception)",
             OWN,
             when=lambda case, run: case.given[0][1] != [],

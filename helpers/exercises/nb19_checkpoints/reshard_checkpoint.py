@@ -66,7 +66,7 @@ def case(draw: Draw) -> Case:
         f"saved by {plural(before, 'rank')}, loaded by {after}; {', '.join(map(str, shapes.values()))}",
         [(whole if rank < before else {}, shapes, before, after) for rank in range(n)],
         right=problem,
-        like=Each([{} if rank < after else None for rank in range(n)]),
+        like=PerRank([{} if rank < after else None for rank in range(n)]),
         init=False,
         shown=f"folder, {shapes}, a mesh of {plural(after, 'rank')}",
     )
@@ -105,7 +105,7 @@ def in_load(case: Case, run: Run) -> bool:
 
 EXERCISE = Exercise(
     case,
-    failed=(Failed("size|shape|stride", SHAPES, when=in_load),),
+    failed=(CrashAdvice("size|shape|stride", SHAPES, when=in_load),),
     kind=Kind.MODULE,
     driver=reshard,
     reported=("elements read",),

@@ -89,9 +89,9 @@ def quiet(trace: Trace, case: Case) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Holds(quiet, "no communication if all have made the same number of steps"),),
+    (Predicate(quiet, "no communication if all have made the same number of steps"),),
     failed=(
-        Failed(
+        CrashAdvice(
             "size mismatch|KeyError|Missing key",
             "What is loaded does not have the form of a state: pass `load_state_dict` what `state_dict()` "
             "returned on the source.",

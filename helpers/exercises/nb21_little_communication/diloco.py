@@ -40,7 +40,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, synchronized every {every}",
         [(Training(start, rules, x, y, size, every, steps),) for x, y in own],
-        right=ByName(right, room),
+        right=NamedParts(right, room),
         facts={
             "bytes": steps // every * sum(w.nbytes for w in start),
             "calls": steps // every * len(start),
@@ -94,9 +94,9 @@ EXERCISE = Exercise(
             text="as many bytes as the weights have, at each synchronization",
             why="At a synchronization each difference is averaged once, and nothing else is sent.",
         ),
-        Awaited(),
+        WaitsForAll(),
     ),
-    failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
+    failed=(GUARDED, HangAdvice(SAME_CALLS), CrashAdvice("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     driver=train,
     reported=("steps",),

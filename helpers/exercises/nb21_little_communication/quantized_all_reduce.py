@@ -96,8 +96,11 @@ def few_bytes(trace: Trace, case: Case) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Awaited(), Holds(few_bytes, "codes and scales of one chunk are sent to each rank, twice")),
-    failed=(Stuck("Every rank must make the same calls, in the same order."),),
+    (
+        WaitsForAll(),
+        Predicate(few_bytes, "codes and scales of one chunk are sent to each rank, twice"),
+    ),
+    failed=(HangAdvice("Every rank must make the same calls, in the same order."),),
     kind=Kind.MODULE,
     driver=run_sum,
     reported=("x",),

@@ -222,7 +222,7 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "closed by peer|Connection",
             "A rank has ended while another was in a call with it. All ranks must make the same calls.",
         ),

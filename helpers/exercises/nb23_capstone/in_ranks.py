@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import TensorDataset
 
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
-from helpers.ranks.inside import launch_folder
+from helpers.ranks.rank_context import launch_folder
 
 PARTS = ("coordinate", "ranks", "hosts", "sum")
 

@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
     per_host = draw.of(2, 2, 3, 4)
     xs = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
     places = parts_of(outermost, sizes, per_host, xs)
-    right = ByName([{"dict": "", **own} for own in places], scale=sum(map(largest, xs)))
+    right = NamedParts([{"dict": "", **own} for own in places], scale=sum(map(largest, xs)))
 
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
     order = "-".join(reversed(outermost))
@@ -86,16 +86,16 @@ def summed_in_each_group(trace: Trace, case: Case) -> str:
 EXERCISE = Exercise(
     case,
     (
-        Awaited(),
+        WaitsForAll(),
         OnlyCalls(("all_reduce",)),
-        Holds(summed_in_each_group, "one all_reduce in each group of more than one rank"),
+        Predicate(summed_in_each_group, "one all_reduce in each group of more than one rank"),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "Mesh should not be bigger|must (be )?divi",
             "The sizes multiply to world_size: the mesh's shape is the sizes, outermost first.",
         ),
-        Stuck(
+        HangAdvice(
             "Every rank goes through the dimensions in the same order, and calls all_reduce once in each."
         ),
     ),

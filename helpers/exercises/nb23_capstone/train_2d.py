@@ -54,7 +54,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"dp {dp}, tp {tp}, {hidden} hidden, {plural(steps, 'step')} of {plural(size, 'sample')}, {dtype}",
         [(Training(tp, *start, x, y, size, steps, lr),) for start in starts],
-        right=ByName(right, scale=scale),
+        right=NamedParts(right, scale=scale),
         facts={
             "groups": (in_dp, in_tp),
             "outputs": share * classes * x.element_size(),
@@ -143,17 +143,17 @@ def listed(ranks: Sequence[int]) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Holds(each_in_its_dimension, "each group sums only what belongs there"), Awaited()),
+    (Predicate(each_in_its_dimension, "each group sums only what belongs there"), WaitsForAll()),
     failed=(
-        Failed(
+        CrashAdvice(
             "GroupsDiffer",
             "Every rank must create all groups, in the same order; init_device_mesh does that for you.",
         ),
-        Stuck(
+        HangAdvice(
             "All members of a group must make the same calls in it: take the groups from the mesh, and "
             "make the same mesh on all ranks."
         ),
-        Failed(
+        CrashAdvice(
             "",
             "The ranks call one collective with tensors of different sizes. All ranks of a dp group have the "
             "same part.",

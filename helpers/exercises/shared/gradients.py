@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from helpers.checks.author import Draw, Failed
+from helpers.checks.author import CrashAdvice, Draw
 
 Samples = tuple[torch.Tensor, torch.Tensor]
 PARITY = 1e3
@@ -16,7 +16,7 @@ UNEQUAL = (
 SAME_CALLS = (
     "A collective waits for all ranks: every rank must make the same calls, in the same order."
 )
-GUARDED = Failed(
+GUARDED = CrashAdvice(
     "requires grad",
     "Autograd guards the weights: write into `p.data`, or under `with torch.no_grad():`, or into "
     "`p.grad`, whatever the task asks for.",

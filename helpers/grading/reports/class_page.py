@@ -11,7 +11,7 @@ from statistics import median
 from helpers.grading.points.changes import Change
 from helpers.grading.record import Record, Status
 from helpers.grading.reports.copies import enumerated
-from helpers.grading.reports.mistakes import commonest, hardest
+from helpers.grading.reports.mistakes import hardest, most_common
 from helpers.grading.reports.outcomes import Kind, is_fault
 from helpers.grading.reports.pages import render
 from helpers.grading.reports.standing import Course, Standing, versions_of
@@ -42,7 +42,7 @@ def class_page(
         counts=histogram(shares),
         all_passed=sum(_passed_all(each) for each in course.standings),
         hardest=hardest(course),
-        mistakes=commonest(course),
+        mistakes=most_common(course),
         stuck=stuck(course),
         stuck_below=STUCK_BELOW,
         looks=list(places_to_look(course)),

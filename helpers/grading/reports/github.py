@@ -16,7 +16,7 @@ from helpers.grading.reports.outcomes import (
     failed,
     is_fault,
     kind_of,
-    told_outcome,
+    shown_outcome,
     visible,
 )
 from helpers.grading.reports.pages import render
@@ -43,7 +43,7 @@ def github_annotations(records: Sequence[Record], folder: str = "") -> Iterator[
         for exercise in record.exercises:
             if (kind := kind_of(exercise.outcome)) is not Kind.PASSED:
                 level = "warning" if kind is Kind.FAULT else "error"
-                title = f"{numbered(exercise)}: {told_outcome(exercise)}"
+                title = f"{numbered(exercise)}: {shown_outcome(exercise)}"
                 yield _command(level, file, title, _short(exercise))
 
 

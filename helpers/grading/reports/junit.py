@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.reports.outcomes import Kind, exercise_text, kind_of, told_outcome
+from helpers.grading.reports.outcomes import Kind, exercise_text, kind_of, shown_outcome
 from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import line, number, numbered, shown, sound
 
@@ -56,7 +56,7 @@ def _outcome(case: Element, exercise: ExerciseRecord) -> None:
     kind = kind_of(exercise.outcome)
     if kind is not Kind.PASSED:
         points = f"{number(exercise.points)} of {number(exercise.out_of)} points"
-        said = line(told_outcome(exercise), 40) + (f", {points}" if kind is not Kind.FAULT else "")
+        said = line(shown_outcome(exercise), 40) + (f", {points}" if kind is not Kind.FAULT else "")
         _say(case, "error" if kind is Kind.FAULT else "failure", said, exercise_text(exercise))
 
 

@@ -79,7 +79,7 @@ def hardest(course: Course) -> list[Hardness]:
     return sorted(found, key=lambda one: (one.share_passed, one.median_points / (one.out_of or 1)))
 
 
-def commonest(course: Course) -> list[Mistake]:
+def most_common(course: Course) -> list[Mistake]:
     """Return groups of answers that failed alike, the largest first."""
     groups = defaultdict[tuple[str, ...], list[tuple[Standing, ExerciseRecord]]](list)
     for standing, notebook, exercise in _graded(course):

@@ -58,7 +58,7 @@ def outcome_of(exercise: ExerciseRecord) -> str:
     return exercise.outcome
 
 
-def told_outcome(exercise: ExerciseRecord) -> str:
+def shown_outcome(exercise: ExerciseRecord) -> str:
     """Return the outcome that the learner may read, without how hidden cases failed.
 
     An answer could crash for one input and hang for another, and so reveal a hidden case's input.
@@ -73,7 +73,7 @@ def summary_of(
 ) -> str:
     """Return a line about a learner's exercises: `7 of 10 exercises passed, ...`.
 
-    outcome: returns what to show of each; `told_outcome` for the learner.
+    outcome: returns what to show of each; `shown_outcome` for the learner.
     """
     counts = Counter(map(outcome, exercises))
     if not counts:

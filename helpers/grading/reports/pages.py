@@ -29,8 +29,8 @@ from helpers.grading.reports.outcomes import (
     kind_of,
     looks,
     override_text,
+    shown_outcome,
     summary_of,
-    told_outcome,
     visible,
 )
 from helpers.grading.reports.standing import (
@@ -91,7 +91,7 @@ def _environment(markdown: bool) -> Environment:
     )
     environment.filters.update({each.__name__: each for each in filters})
     environment.filters.update(code=code_marked, kind=kind_of)
-    environment.globals.update(told_outcome=told_outcome, fault_says=FAULT_SAYS)
+    environment.globals.update(shown_outcome=shown_outcome, fault_says=FAULT_SAYS)
     return environment
 
 

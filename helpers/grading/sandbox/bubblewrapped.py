@@ -97,7 +97,7 @@ class Bubblewrapped:
         self.first = self.template.fork(asked, control, log.fileno())
         return Forked(self.first)
 
-    def outside(self, pid: int) -> int:
+    def host_pid(self, pid: int) -> int:
         for _ in range(_LOOKS):
             for child in children_of(self.first):
                 if inner_pid(child) == pid:

@@ -87,7 +87,7 @@ class Landlocked:
         self.first = process.pid
         return process
 
-    def outside(self, pid: int) -> int:
+    def host_pid(self, pid: int) -> int:
         return pid
 
     def environment(self) -> tuple[dict[str, str], list[str]]:

@@ -20,7 +20,7 @@ from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.setting import CannotGrade
 from helpers.ranks.connection import Connection
-from helpers.ranks.site import Beside, Site
+from helpers.ranks.site import LocalSite, Site
 
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 
@@ -101,7 +101,7 @@ class Plan:
     def site(self, slot: int) -> Site:
         if self.level == "bubblewrap":
             return Bubblewrapped(self._template(), self.limits, slot)
-        return Landlocked(self.staged, self.limits) if self.level == "landlock" else Beside()
+        return Landlocked(self.staged, self.limits) if self.level == "landlock" else LocalSite()
 
     def preload(self) -> None:
         """Import in the template, if there is one, what the later notebooks need."""

@@ -24,7 +24,7 @@ _SERVER = (
     "helpers.ranks.server",
     "helpers.ranks.worker",
     "helpers.trace.kernels",
-    "helpers.checks.drive",
+    "helpers.checks.driver",
     "helpers.grading.sandbox.inside",
     "helpers.grading.sandbox.template_inside",
 )

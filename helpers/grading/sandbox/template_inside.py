@@ -37,7 +37,7 @@ _BIND = 4096 | (1 << 14)
 # MS_REMOUNT, MS_BIND, MS_RDONLY, MS_NOSUID, MS_NOEXEC.
 _SHUT = 32 | 4096 | 1 | 2 | _NOEXEC
 # Modules that ranks of every check need. Otherwise each server would import them.
-_DRIVERS = ("helpers.checks.drive", "helpers.checks.hard", "helpers.checks.replaced")
+_DRIVERS = ("helpers.checks.driver", "helpers.checks.adversarial", "helpers.checks.replaced")
 # Folders of which each rank server has its own, in memory.
 OWN = ("/tmp", "/dev/shm")
 # Devices in /dev that all rank servers share.

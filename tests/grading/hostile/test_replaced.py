@@ -76,25 +76,25 @@ WAYS = {
         "w.send_frame = (lambda old: lambda *a: old(*a))(w.send_frame)",
     ),
     "a function's code": (
-        "helpers.ranks.inside.calls_made",
-        "import helpers as h; h.ranks.inside.calls_made.__code__ = (lambda: 0).__code__",
+        "helpers.ranks.rank_context.calls_made",
+        "import helpers as h; h.ranks.rank_context.calls_made.__code__ = (lambda: 0).__code__",
     ),
     "a function's defaults": (
         "helpers.ranks.wire.encode",
         "import helpers as h; h.ranks.wire.encode.__defaults__ = (1 << 20,)",
     ),
     "globals of a frame": (
-        "helpers.checks.drive.calls_made",
+        "helpers.checks.driver.calls_made",
         "import inspect; inspect.stack()[1].frame.f_globals['calls_made'] = lambda: 0",
     ),
     "a module of a frame": (
-        "helpers.checks.drive.inspect",
+        "helpers.checks.driver.inspect",
         "import sys; sys._getframe(1).f_globals['inspect'] = torch",
     ),
     "sys.modules": ("sys.modules.json", "import sys; sys.modules['json'] = torch"),
     "what a rank was given": (
-        "helpers.ranks.inside._here.ask",
-        "import helpers as h; h.ranks.inside._here.ask = print",
+        "helpers.ranks.rank_context._here.ask",
+        "import helpers as h; h.ranks.rank_context._here.ask = print",
     ),
     "a hard world's sleep": ("time.sleep", "import time; time.sleep = print"),
 }

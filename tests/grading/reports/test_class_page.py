@@ -8,7 +8,7 @@ from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import class_page, histogram, stuck
-from helpers.grading.reports.mistakes import commonest, hardest, normalized
+from helpers.grading.reports.mistakes import hardest, most_common, normalized
 from tests.grading.reports.builders import (
     DEADLOCK,
     LOOK,
@@ -68,7 +68,7 @@ def test_mistakes_that_differ_in_numbers_are_one() -> None:
         record("Bob", exercise(outcome="wrong", cases=wrong(3))),
         record("Cleo", exercise(outcome="crashed", cases=wrong(1))),
     ]
-    first, second = commonest(course_of(records, "Autumn"))
+    first, second = most_common(course_of(records, "Autumn"))
     assert [each.learner for each in first.learners] == ["Ada", "Bob"]
     assert first.said.startswith("Rank 1 kept")
     assert second.outcome == "crashed"
@@ -93,7 +93,7 @@ def test_groups_answers_by_known_mistake_not_by_advice() -> None:
     ]
     tries = zip(explained, stuck_ones, strict=True)
     records = [record(f"Learner {at}", *pair) for at, pair in enumerate(tries)]
-    groups = commonest(course_of(records, "Autumn"))
+    groups = most_common(course_of(records, "Autumn"))
     assert [(each.known, len(each.learners)) for each in groups] == [
         (known.title, 2),
         ("", 1),

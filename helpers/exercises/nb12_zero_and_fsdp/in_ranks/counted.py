@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, LiveTensorCounter, storage_bytes, tensors_held
+from helpers.checks.live_tensors import PATIENCE_S, LiveTensorCounter, storage_bytes, tensors_held
 from helpers.exercises.shared.in_ranks.probe import with_grads
 
 _FEW = 4

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from helpers.checks.held import storage_bytes
+from helpers.checks.live_tensors import storage_bytes
 
 
 def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from helpers.ranks.inside import span
+from helpers.ranks.rank_context import span
 
 
 class Matrices(NamedTuple):

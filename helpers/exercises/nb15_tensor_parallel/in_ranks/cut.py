@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import equal, nn
 
-from helpers.checks.held import storage_bytes
+from helpers.checks.live_tensors import storage_bytes
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import kept_flights
 from helpers.exercises.nb15_tensor_parallel.in_ranks.pair import lend, wrong_pair
 from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import forward_and_backward
 from helpers.exercises.shared.in_ranks.probe import copy_of, grad_of
-from helpers.ranks.inside import span
+from helpers.ranks.rank_context import span
 
 MULTIPLY = "multiply"
 """The name of a product's span."""

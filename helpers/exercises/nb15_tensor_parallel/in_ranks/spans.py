@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.inside import span
+from helpers.ranks.rank_context import span
 
 _UNKNOWN_TO_AUTOGRAD = "an autograd kernel was not registered"
 

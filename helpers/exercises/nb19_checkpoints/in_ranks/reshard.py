@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from helpers.exercises.shared.in_ranks.attempts import join
-from helpers.ranks.inside import launch_folder
+from helpers.ranks.rank_context import launch_folder
 
 
 def reshard(

@@ -11,7 +11,7 @@ from typing import Any
 from torch._C._distributed_c10d import FileStore, Store
 from torch.distributed import distributed_c10d
 
-from helpers.ranks.inside import launch_folder, span
+from helpers.ranks.rank_context import launch_folder, span
 
 DEADLINE = timedelta(seconds=20)
 """Timeout of every wait here: longer than any case may take."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import equal, nn
 
-from helpers.ranks.inside import span
+from helpers.ranks.rank_context import span
 
 
 def run_both_ways(

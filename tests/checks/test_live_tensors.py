@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from helpers import launch
-from helpers.checks.held import storage_bytes, tensors_held
+from helpers.checks.live_tensors import storage_bytes, tensors_held
 
 KB = 250
 """Elements of float32 in 1,000 bytes."""

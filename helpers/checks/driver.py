@@ -20,8 +20,8 @@ from torch import equal
 
 from helpers.checks.answer_source import build
 from helpers.checks.kinds import Kind
-from helpers.ranks.inside import ask_launcher, calls_made, replacement_reporter
 from helpers.ranks.own_modules import is_learner_module
+from helpers.ranks.rank_context import ask_launcher, calls_made, replacement_reporter
 
 _LATE_S = 0.003
 _MOST_RANKS = 1_000
@@ -56,7 +56,7 @@ def drive_cases(
     before them. Return for each turn the returned value, the names of the changed inputs, and the numbers
     of its first and last recorded call.
     """
-    from helpers.checks.hard import adversarial_world
+    from helpers.checks.adversarial import adversarial_world
     from helpers.checks.replaced import watch_functions
 
     # the real sleep, taken before the answer runs and before the world is hard, so that a late rank is

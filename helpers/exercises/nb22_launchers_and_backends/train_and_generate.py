@@ -15,7 +15,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
-from helpers.exercises.nb22_other_roads.in_ranks.roles import Role, run_role
+from helpers.exercises.nb22_launchers_and_backends.in_ranks.roles import Role, run_role
 
 ROOM = 64
 """Bytes in which a message may say of which step its weights are."""
@@ -98,18 +98,18 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("send", "recv")),
         Peers(others, "trainers send only to generators, and generators only to trainers"),
-        Holds(
+        Predicate(
             too_many_bytes,
             "blocks go directly to where they are needed, and samples carry their version",
         ),
         EachIsWaitedFor(),
     ),
     failed=(
-        Failed(
+        CrashAdvice(
             "contiguous",
             "A block of columns has gaps in memory, and gloo sends one piece: send `block.contiguous()`.",
         ),
-        Stuck(
+        HangAdvice(
             "A send ends only when its receiver has begun to receive. A trainer must not wait until a "
             "generator receives its weights, because this generator may first send samples to it. Generators "
             "must receive every version that is sent."

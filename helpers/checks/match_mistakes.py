@@ -20,14 +20,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from helpers.checks.by_name import ByName
 from helpers.checks.case import Case, Measured
 from helpers.checks.compare import same, vast_range
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Tried, judge
+from helpers.checks.judge import Execution, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.known_outcomes import recognize
 from helpers.checks.mistakes import KnownMistake, known_mistakes
+from helpers.checks.named_parts import NamedParts
 from helpers.checks.oracle import ADVICE_SECRET, Reference, draw
 from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
@@ -52,10 +52,10 @@ Matches = MutableMapping[str, str]
 
 def explain(
     answer: Worlds,
-    shown: Tried,
+    shown: Execution,
     outcome: Outcome,
-    wrong: Sequence[Tried],
-    passed: Sequence[Tried],
+    wrong: Sequence[Execution],
+    passed: Sequence[Execution],
     matches: Matches,
 ) -> KnownMistake | None:
     """Return the mistake that behaves like the answer, if there is one.
@@ -77,7 +77,7 @@ def explain(
     return next((mistake for mistake in known if mistake.title == matches[key]), None)
 
 
-def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Tried]) -> str:
+def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Execution]) -> str:
     """Return a digest of an answer's behavior in some cases.
 
     Two digests differ even if only one last digit differs.
@@ -96,10 +96,10 @@ def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Tried]) -> str:
 
 def _match(
     answer: Worlds,
-    shown: Tried,
+    shown: Execution,
     known: Sequence[KnownMistake],
-    wrong: Sequence[Tried],
-    passed: Sequence[Tried],
+    wrong: Sequence[Execution],
+    passed: Sequence[Execution],
 ) -> str:
     """Return the title of the mistake that behaves like the answer, or ""."""
     size = shown.case.world_size
@@ -122,8 +122,8 @@ def _match(
 
 
 def _other_sizes(
-    size: int, wrong: Sequence[Tried], passed: Sequence[Tried]
-) -> list[tuple[list[Tried], list[Tried]]]:
+    size: int, wrong: Sequence[Execution], passed: Sequence[Execution]
+) -> list[tuple[list[Execution], list[Execution]]]:
     """Return the cases of at most two other world sizes: those that failed, and those that passed.
 
         The sizes are the smallest at which some cases failed, and the one at which most cases passed. A
@@ -136,15 +136,15 @@ def _other_sizes(
     return [(failing.get(k, []), passing.get(k, [])) for k in [*chosen, *rest[:1]]]
 
 
-def _by_size(but: int, tries: Sequence[Tried]) -> dict[int, list[Tried]]:
-    found: dict[int, list[Tried]] = {}
+def _by_size(but: int, tries: Sequence[Execution]) -> dict[int, list[Execution]]:
+    found: dict[int, list[Execution]] = {}
     for each in tries:
         if each.case.world_size != but:
             found.setdefault(each.case.world_size, []).append(each)
     return found
 
 
-def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
+def _drawn(answer: Worlds, shown: Execution) -> Iterable[Execution]:
     """Draw further cases and run the answer on them."""
     sizes = {shown.case.world_size}
     # a separate secret, because the visible cases have not distinguished the mistakes
@@ -158,8 +158,8 @@ def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
 def _alike(
     answer: Worlds,
     mistakes: Sequence[KnownMistake],
-    cases: Sequence[Tried],
-    more: Sequence[Tried] = (),
+    cases: Sequence[Execution],
+    more: Sequence[Execution] = (),
 ) -> list[KnownMistake]:
     """Return the mistakes that behave like the answer in all of these cases. One world runs for each size.
 
@@ -176,10 +176,10 @@ def _alike(
             for mistake, tries in zip(left, came, strict=True)
             if len(tries) == len(seen)
             and all(
-                _pass_alike(answer.exercise, each, tried)
+                _pass_alike(answer.exercise, each, execution)
                 if any(each is other for other in more)
-                else behave_alike(answer.exercise, each, tried)
-                for each, tried in zip(seen, tries, strict=True)
+                else behave_alike(answer.exercise, each, execution)
+                for each, execution in zip(seen, tries, strict=True)
             )
         ]
         if not left:
@@ -187,27 +187,27 @@ def _alike(
     return left
 
 
-def _world(tried: Tried) -> tuple[int, int]:
+def _world(execution: Execution) -> tuple[int, int]:
     """Return a key that is equal for cases which may share a world, and unique for a case that may not."""
-    return tried.case.world_size, 0 if _can_share(tried) else id(tried.case)
+    return execution.case.world_size, 0 if _can_share(execution) else id(execution.case)
 
 
-def _can_share(tried: Tried) -> bool:
+def _can_share(execution: Execution) -> bool:
     # if the answer failed here, a program that fails alike would end the world for all others
-    return Turn(tried.case, 0).may_share and tried.run.failure is None
+    return Turn(execution.case, 0).may_share and execution.run.failure is None
 
 
-def _pass_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
+def _pass_alike(exercise: Exercise, one: Execution, other: Execution) -> bool:
     return judge(exercise, one).passed is judge(exercise, other).passed
 
 
 # Maps a program and a case to the run while `keep_runs` is active; otherwise None.
-_kept: dict[bytes, Tried] | None = None
+_kept: dict[bytes, Execution] | None = None
 _MOST_KEPT = 3000
 
 
 @contextmanager
-def keep_runs(kept: dict[bytes, Tried]) -> Iterator[None]:
+def keep_runs(kept: dict[bytes, Execution]) -> Iterator[None]:
     """Keep the runs of known mistakes, so that a proof, which compares all, runs none twice on a case.
 
     A check of a learner's answer keeps nothing, because a run contains all that its ranks sent.
@@ -222,7 +222,7 @@ def keep_runs(kept: dict[bytes, Tried]) -> Iterator[None]:
             kept.clear()
 
 
-def _run_or_recall(worlds: Worlds, turns: Sequence[Turn], together: bool) -> list[list[Tried]]:
+def _run_or_recall(worlds: Worlds, turns: Sequence[Turn], together: bool) -> list[list[Execution]]:
     """Run all programs of `worlds` as `_run` does, except those whose runs on these turns are kept."""
     if _kept is None:
         return _run(worlds, range(len(worlds.programs)), turns, together)
@@ -260,7 +260,7 @@ def _digest_of(*parts: bytes) -> bytes:
 
 def _run(
     worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn], together: bool
-) -> list[list[Tried]]:
+) -> list[list[Execution]]:
     """Run each program on each turn; return the runs, up to the failure if a program fails.
 
     together: run them in one world as long as each leaves it clean. If one does not, run half of them in
@@ -273,7 +273,7 @@ def _run(
             if shared is not None:
                 tries = shared[0]
                 # What the last program leaves behind affects no other program.
-                if all(is_clean(tried.run.trace) for tried in tries[: -len(turns)]):
+                if all(is_clean(execution.run.trace) for execution in tries[: -len(turns)]):
                     return [tries[k : k + len(turns)] for k in range(0, len(tries), len(turns))]
         if len(programs) > 1:
             half = len(programs) // 2
@@ -281,7 +281,7 @@ def _run(
                 *_run(worlds, programs[:half], turns, together),
                 *_run(worlds, programs[half:], turns, together),
             ]
-    found: list[list[Tried]] = []
+    found: list[list[Execution]] = []
     for program in programs:
         found.append([])
         with suppress(Flooded):
@@ -293,7 +293,7 @@ def _run(
 # --- the same behavior ----------------------------------------------------------------------------
 
 
-def behave_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
+def behave_alike(exercise: Exercise, one: Execution, other: Execution) -> bool:
     """Return whether two programs did the same in a case, as far as a check of this exercise can see.
 
     That is: on every rank the same values within the check's tolerance, with the same dtype and shape, the
@@ -321,14 +321,14 @@ def _same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
         return False
     if isinstance(one, Measured) and isinstance(other, Measured):
         one, other = one.found, other.found
-    if isinstance(case.right, (ByName, Reference)):
+    if isinstance(case.right, (NamedParts, Reference)):
         return case.right.same(one, other, rank)
     return same(other, one, case.tolerance, case.scale)
 
 
-def broken_rules(exercise: Exercise, tried: Tried) -> list[bool]:
+def broken_rules(exercise: Exercise, execution: Execution) -> list[bool]:
     """Return for each rule of the exercise whether it is broken."""
-    return [bool(rule.problem(tried.run.trace, tried.case)) for rule in exercise.rules]
+    return [bool(rule.problem(execution.run.trace, execution.case)) for rule in exercise.rules]
 
 
 def _reason(run: Run) -> list[Any]:

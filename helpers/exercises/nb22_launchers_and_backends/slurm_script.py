@@ -13,8 +13,8 @@
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb22_other_roads.in_ranks.slurm import run_batch_script
-from helpers.exercises.nb22_other_roads.shared import of_options, of_the_start
+from helpers.exercises.nb22_launchers_and_backends.in_ranks.slurm import run_batch_script
+from helpers.exercises.nb22_launchers_and_backends.shared import of_options, of_the_start
 from helpers.views.plain import one_line
 
 

@@ -16,7 +16,7 @@ Parts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class ByName:
+class NamedParts:
     """Judges a dict that a driver returned, part by part.
 
     right[r] belongs to rank r, and its parts are judged in their order. If the right value of a part is "",

@@ -12,7 +12,7 @@ from helpers.ranks.run import Run
 
 
 @dataclass(frozen=True)
-class Failed:
+class CrashAdvice:
     """Advice for one kind of failure.
 
     said: a pattern that must match the failure's text. died: also applies if a rank was killed, as happens
@@ -36,7 +36,7 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Stuck:
+class HangAdvice:
     """Advice for a deadlock of one of these diagnosis kinds, or of any kind if none is given."""
 
     words: str

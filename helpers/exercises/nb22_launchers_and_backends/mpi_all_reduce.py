@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb22_other_roads.in_ranks.mpi import on_mpi_ranks
+from helpers.exercises.nb22_launchers_and_backends.in_ranks.mpi import on_mpi_ranks
 from helpers.views.values import short_value
 
 N, ROWS = 3, 12
@@ -143,36 +143,36 @@ def some_of_them(case: Case, run: Run) -> bool:
 EXERCISE = Exercise(
     case,
     failed=(
-        Failed(
+        CrashAdvice(
             ".",
             "Some ranks wait in a call of `world` for ranks that never make it: do all reach the line?",
             when=some_of_them,
         ),
-        Failed(
+        CrashAdvice(
             ".",
             "Ranks wait in calls of `world`: all must make the same ones in the same order, with the same "
             "root and op.",
             when=lambda case, run: bool(waiting(run)),
         ),
-        Failed(
+        CrashAdvice(
             "BufferError|contiguous",
             "The elements of this x do not lie side by side, and MPI sends one piece of memory: reduce "
             "`x.contiguous()`, then copy the result back into x.",
         ),
-        Failed(
+        CrashAdvice(
             "aliased",
             "`Allreduce` may not get one memory as both its arguments: `MPI.IN_PLACE` as the first says that "
             "the result replaces what is in the second.",
         ),
-        Failed(
+        CrashAdvice(
             "TypeError.*MPI.Op",
             "'sum' and 'max' are words of this exercise; MPI's ops are MPI.SUM and MPI.MAX.",
         ),
-        Failed(
+        CrashAdvice(
             "(KeyError|AttributeError).*(?i:avg|mean)",
             "MPI has no op for the mean: take the sum and divide.",
         ),
-        Failed(
+        CrashAdvice(
             "ValueError.*process group",
             "No process group was joined here: the ranks are MPI's. Use the methods of `world`.",
         ),

@@ -17,9 +17,9 @@ from helpers.answers.listing import DEFINITIONS
 from helpers.checks.answer_file import IMPORTS, AnswerKind, KnownAnswer
 from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.explain import keep_runs
 from helpers.checks.grade import grade
-from helpers.checks.judge import Tried
+from helpers.checks.judge import Execution
+from helpers.checks.match_mistakes import keep_runs
 from helpers.checks.mistakes import (
     KnownMistake,
     forget_known,
@@ -170,7 +170,7 @@ def problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET
     return ""
 
 
-_runs: dict[bytes, Tried] = {}
+_runs: dict[bytes, Execution] = {}
 """What known mistakes did in the cases that proofs have run."""
 
 
@@ -309,7 +309,7 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
             if proof.broken and not proof.advice:
                 rules = " and ".join(map(repr, proof.broken))
                 why += f"; it breaks {rules}, which is shown instead: write it as `wrong: ... | breaks: ...`"
-            # if two behave alike, `explain` shows neither sentence
+            # if two behave alike, `match_mistakes` shows neither sentence
             elif not proof.advice or proof.advice not in {p.mistake.words for p in proofs}:
                 alike = [
                     repr(other.mistake.title)
