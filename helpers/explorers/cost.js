@@ -122,7 +122,7 @@ function plan(set, given) {
   return { billions, rows, ...row(least), says: ["size", "nothing"] };
 }
 
-// A GPU brings its links; only a model of one's own has sizes to choose.
+// A GPU sets the links. Layers and width can be chosen only for a custom model.
 function tie(set, changed, { clusters, models }) {
   if (changed === "gpu") {
     set.host_gb_s = Math.round(clusters[set.gpu].host_bandwidth / 1e9);

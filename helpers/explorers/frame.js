@@ -87,7 +87,7 @@ function penOn(host, colors) {
       else mark.replaceChildren(Object.assign(document.createElementNS(NS, "title"), { textContent: text }));
     }
     if (mark === next) next = next.nextSibling;
-    else svg.insertBefore(mark, next);  // never moves what stays: a moved element would not glide
+    else svg.insertBefore(mark, next);  // marks that stay are not moved, because they would not glide
     kept.set(name, mark);
     used.add(name);
   }
@@ -95,7 +95,7 @@ function penOn(host, colors) {
     svg, colors, stripes: `url(#${id}-stripes)`,
     rect: (key, x, y, width, high, fill, more = {}, title) =>
       add("rect", key, { x, y, width: Math.max(0, width), height: high, fill, rx: 3, ...more }, title),
-    // how: of start, middle, end, soft, dark, white, bold and halo what applies
+    // how: any of start, middle, end, soft, dark, white, bold, halo
     text: (key, x, y, text, how = "", more = {}) => add("text", key, {
       style: `transform: translate(${x}px, ${y}px)`, class: how.replace(/\w+/g, "rr-$&"), ...more,
     }, text),

@@ -18,7 +18,7 @@ const ORDERS = {
   },
 };
 
-// The earliest time at which each action can run; it needs what `before` names, and its stage.
+// The earliest time of each action, which waits for the actions in `before` and for its stage.
 function plan({ kind, stages, microbatches }) {
   const orders = count(stages, (stage) => ORDERS[kind](stage, stages, microbatches));
   const lasts = { F: 1, B: 2, I: 1, W: 1 }, back = kind === "zero bubble" ? "I" : "B", ended = {};

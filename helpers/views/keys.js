@@ -10,7 +10,7 @@ function ownKeys(root, host) {
     const modified = event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter");
     const cell = host.closest(".jp-Cell");
     if (!cell || event.isComposing || !(modified || event.key === "Escape")) return;
-    // JupyterLab's own keys are those of the cell that has the focus.
+    // JupyterLab's keys apply to the cell that has the focus.
     cell.focus({ preventScroll: true });
     const { key, code, keyCode, ctrlKey, metaKey, altKey, shiftKey, repeat } = event;
     const same = new KeyboardEvent("keydown",

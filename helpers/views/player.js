@@ -253,7 +253,7 @@ function drawn(view, run, svg) {
     for (const part of [svg, front, stays]) part.setAttribute("height", height);
     all.style.setProperty("--rr-tall", `${height}px`);
     view.stage.toggleAttribute("tabindex", false);
-    if (zoom > 1) view.stage.setAttribute("tabindex", 0);  // it scrolls: by keys as well
+    if (zoom > 1) view.stage.setAttribute("tabindex", 0);  // the stage scrolls, so keys must reach it
     stays.classList.toggle("rr-scaled", toScale);
     for (const [mark, at] of marks) move(mark, at);
   }
