@@ -21,7 +21,7 @@ CLAIM = "claim"
 """The key of a claim in a cell's metadata."""
 _IDLE = 20.0
 """Percent. A machine that is less busy than this counts as idle."""
-_IDLE_WITHIN_S = 300.0
+_IDLE_WITHIN_S = 60.0
 _REPLY_WITHIN_S = 60.0
 
 
