@@ -10,7 +10,7 @@
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks import two_nodes
+from helpers.exercises.nb18_torchrun.in_ranks.agents import two_nodes
 from helpers.views.plain import one_line
 
 NPROC = 2

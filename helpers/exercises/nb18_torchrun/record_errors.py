@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks import ERRORS, failing
+from helpers.exercises.nb18_torchrun.in_ranks.agents import ERRORS, failing
 
 CALLED = (
     "`record(main)` returns a function. Call that one, once, and do not call main in any other way."

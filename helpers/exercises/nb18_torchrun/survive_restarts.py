@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks import state_of, survive
+from helpers.exercises.nb18_torchrun.in_ranks.restarts import state_of, survive
 from helpers.exercises.nb19_checkpoints.shared import (
     attempts_of,
     evidence,

@@ -1,10 +1,9 @@
-"""Run answers of notebook 18 with agents, workers, signals, and planted failures."""
+"""18.1 and 18.2: run answers with agents, workers, and planted failures."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -17,7 +16,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.checks.script_worker import ask
 from helpers.checks.scripts import (
     ROOT,
     Source,
@@ -28,30 +26,13 @@ from helpers.checks.scripts import (
     run_under_torchrun,
     under_fork,
 )
-from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
-    backward,
-    optimizer_of,
-    small_model,
-)
-from helpers.exercises.shared.in_ranks.attempts import (
-    Plan,
-    ask_for_step,
-    attempt,
-    attempt_number,
-    run_attempts,
-    script_folder,
-    wait_until,
-)
-from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.jobs.owned import Owned
 from helpers.jobs.ports import held_port
-from helpers.jobs.torchrun import JobOptions, environment_of, start_job
+from helpers.jobs.torchrun import environment_of
 
 AGENTS_S = 40.0
 """Time limit for real agents. They usually need 2 to 5 s, but thirty learners may share the machine."""
 PATIENCE_S = 5.0
-PREEMPTED = 75
-"""Exit code of a worker that returned early, so that the next attempt starts."""
 
 
 def two_nodes(
@@ -213,102 +194,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     return value if isinstance(value, (str, int, float, type(None))) else repr(value)[:200]
-
-
-# --- 18.3 -----------------------------------------------------------------------------------------
-
-
-def survive(
-    answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
-) -> dict[str, Any]:
-    """Run a training in attempts. `drawn` is what `train` gets; with numbers, run it under a real agent."""
-    script = compose(answer, train, drawn)
-    if drawn[-1]:
-        # with the agent's own store, workers of a second attempt would meet addresses of the first
-        env = {"PYTHONPATH": ROOT, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-        asked = JobOptions(script, sizes[0], env=env, max_restarts=1, timeout=AGENTS_S)
-        with start_job(asked) as job:
-            return report_of(job.wait(), script, sizes[0])
-    found = run_attempts(script, sizes, plans, alone=True)
-    left = {path.name: path.read_text(encoding="utf-8") for path in script.parent.glob("*-*-*")}
-    found["values"] = [value and {**value, "left": left} for value in found["values"]]
-    return found
-
-
-def train(
-    answer: Callable[..., Any],
-    seed: int,
-    steps: int,
-    every: int,
-    term: tuple[int, int, list[int]],
-    numbers: list[float],
-) -> dict[str, Any]:
-    """Call the answer in a worker of one attempt.
-
-    term: (attempt, n, ranks): in that attempt, SIGTERM reaches these ranks in their n-th step. The attempt
-    after it is a new job. numbers: those of the steps, if no monitor can be asked for them; then the last
-    rank kills itself in the n-th step.
-    """
-    number, done, calls = attempt_number(), 0, 0
-    with attempt(lambda: done) as disk:
-        rank, size = dist.get_rank(), dist.get_world_size()
-        model = small_model(seed, "plain")
-        optimizer = optimizer_of(model, "momentum")
-
-        def train_step(step: int) -> None:
-            nonlocal done, calls
-            (shift,) = numbers[step:][:1] if numbers else ask_for_step(step, len(disk.read))
-            learn(model, optimizer, rank, size, step, shift)
-            done, calls = step + 1, calls + 1
-            if number == term[0] and calls == term[1] and rank in term[2]:
-                os.kill(os.getpid(), signal.SIGKILL if numbers else signal.SIGTERM)
-                (script_folder() / f"noted-{number}-{rank}").touch()
-            if not numbers:
-                ask("done", step)
-
-        if not numbers:
-            disk.watch()
-        how = "returns"
-        if 0 <= term[0] < number and not numbers:  # a scheduler has started a new job
-            os.environ["TORCHELASTIC_RESTART_COUNT"] = "0"
-        try:
-            answer(model, optimizer, train_step, steps, every, str(disk.folder / "state.pt"))
-        except SystemExit as error:
-            if error.code:
-                how = f"exits with code {error.code}"
-                raise
-        except BaseException as error:
-            how = f"raises {type(error).__name__}"
-            raise
-        finally:
-            os.environ["TORCHELASTIC_RESTART_COUNT"] = str(number)
-            (script_folder() / f"left-{number}-{rank}").write_text(how, encoding="utf-8")
-    if number == term[0] and done < steps:
-        # ranks that still wait for this one have failed by now, because it has left the group
-        wait_until(lambda: len(list(script_folder().glob(f"left-{number}-*"))) == size)
-        sys.exit(PREEMPTED)
-    return {"calls": calls, "state": state_of(model, optimizer)}
-
-
-def learn(
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    rank: int,
-    size: int,
-    step: int,
-    shift: float,
-) -> None:
-    """Make one step with the mean of all ranks' gradients."""
-    backward(model, rank, step)
-    for p in model.parameters():
-        dist.all_reduce(grad_of(p))
-        grad_of(p).div_(size).add_(shift)
-    optimizer.step()
-
-
-def state_of(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """Return all parameters as one vector, and all momentum as another."""
-    none = torch.zeros(0)
-    momentum = [optimizer.state[p].get("momentum_buffer", none) for p in model.parameters()]
-    whole = {"the model's state": [*model.parameters()], "the optimizer's state": momentum}
-    return {name: torch.cat([x.detach().flatten() for x in xs]) for name, xs in whole.items()}
