@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import dropwhile, islice
 from typing import Any
 
 from helpers.answers.data import Answer, Problem
@@ -67,36 +66,40 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
 def _following(name: str) -> tuple[str, str]:
     """Return what comes after an exercise on the path of the home page, and JupyterLab's link to it.
 
-    That is the next exercise of the path or, if the exercise is not on the path, of its notebook. After
-    the last exercise of a notebook, the path's other parts of the notebook come first, and then the next
-    notebook or the cell with the next stops.
+    That is the next part of the notebook that is on the path, whether it is an exercise or not. If the path
+    has the whole notebook, or if the exercise is not on the path, the parts up to the last exercise count.
+    After the last part comes the next notebook or the cell with the next stops.
     """
     from helpers.course.home import home, title_of
-    from helpers.course.workspace import cells_with
+    from helpers.course.workspace import cells_with, ids_with
 
-    notebook, way = headings()[name].notebook, home().way
-    stops = way.path.stops if way else ()
-    order = [each for stop in stops for each in stop.exercises]
-    end = "the end of your path"
-    if name not in [each.name for each in order]:
-        order = [each for each in headings().values() if each.notebook == notebook]
-        end = "the next notebook of your path"
-    later = order[[each.name for each in order].index(name) + 1 :]
-    if not later or later[0].notebook != notebook:
-        cells = cells_with(notebook, _PART)
-        below = dropwhile(lambda title: title != headings()[name].title, cells)
-        named = {part for stop in stops if stop.notebook == notebook for part in stop.parts}
-        part = next((title for title in islice(below, 1, None) if title in named), "")
-        if part:
-            return part, f"{notebook}.ipynb#cell-id={cells[part]}"
-    if not later:
-        cell = cells_with(notebook, r'^next_steps\("(\d\d)"\)').get(notebook[:2])
-        return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
-    if later[0].notebook != notebook:
-        return title_of(later[0].notebook), f"{later[0].notebook}.ipynb"
-    cell = cells_with(notebook, r"^#+ Exercise (\d+\.\d+):").get(later[0].number)
-    words = f"Exercise {later[0].number}, {later[0].title}"
-    return words, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
+    own, way = headings()[name], home().way
+    notebook, path = own.notebook, way.path if way else None
+    stop = next((s for s in path.stops if s.notebook == notebook), None) if path else None
+    is_on_path = stop is not None and name in [each.name for each in stop.exercises]
+    order = [each for each in headings().values() if each.notebook == notebook]
+    if stop is not None and is_on_path:
+        order = list(stop.exercises)
+    left_out = {x.title for x in headings().values() if x.notebook == notebook and x not in order}
+    exercises = {each.title: each for each in order}
+    parts = [(title, cell) for title, cell in ids_with(notebook, _PART) if title not in left_out]
+    places = {title: place for place, (title, _) in enumerate(parts)}
+    below = list(enumerate(parts))[places[own.title] + 1 :]
+    wanted = [each for each in below if stop is not None and each[1][0] in stop.parts]
+    if not wanted and not (is_on_path and stop is not None and stop.parts):
+        until = max(places[title] for title in exercises)
+        wanted = [each for each in below if each[0] <= until]
+    for place, (title, cell) in wanted:
+        # A section may have the title of the exercise below it.
+        found = exercises.get(title) if place == places[title] else None
+        words = f"Exercise {found.number}, {found.title}" if found else title
+        return words, f"{notebook}.ipynb#cell-id={cell}"
+    following = path.after(notebook) if path and is_on_path else None
+    if following is not None:
+        return title_of(following.notebook), following.link
+    (cell,) = cells_with(notebook, r"^## (Next)$").values() or ("",)
+    end = f"the end of “{path.title}”" if path and is_on_path else "the next notebook of your path"
+    return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
 
 
 def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:

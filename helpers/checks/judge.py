@@ -353,7 +353,7 @@ def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
         return
     given = case.given[rank]
     if any(same(value, got, 0) for value in given if isinstance(value, torch.Tensor)):
-        yield "This is the rank's argument, unchanged."
+        yield "This is the rank's argument, unchanged. Return what was received or computed."
     if got is None:
         yield "This rank returned None. Does every path have a `return`?"
     if isinstance(case.right, PerRank):

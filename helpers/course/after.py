@@ -37,7 +37,10 @@ class NotYet:
     def __repr__(self) -> str:
         each = " and ".join(map(_called, self.waits_for))
         verb = "has" if len(self.waits_for) == 1 else "have"
-        return f"This cell uses your own answer. It runs once {each} {verb} passed."
+        return (
+            f"This cell uses your own answer. It runs once {each} {verb} passed. If that was before you "
+            "restarted the kernel, choose Run > Run All Above Selected Cell."
+        )
 
     def _repr_html_(self) -> str:
         return f'<div style="opacity: 0.75">{escape(repr(self))}</div>'

@@ -83,5 +83,6 @@ def _hints(found: Heading, level: int) -> list[str]:
 def _solution(found: Heading) -> str:
     solution = f"{found.notebook}.ipynb"
     if (find_workspace().solutions / solution).is_file():
-        return f"The solution is in solutions/{solution}; `show_me({found.name!r})` shows it next to yours."
+        shown = f"`from helpers import show_me; show_me({found.name!r})`"
+        return f"The solution is in solutions/{solution}; {shown} shows it next to yours."
     return "That was the last hint. Your instructor has the solution."

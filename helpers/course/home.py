@@ -137,6 +137,11 @@ class PathProgress:
         return next((leg for leg in self.legs if leg.left), None)
 
     @property
+    def words(self) -> str:
+        """Return the path's goal or, once it is reached, what the learner has."""
+        return self.path.goal if self.next else f"You have finished this path. {self.path.end}"
+
+    @property
     def minutes(self) -> int:
         """Return the minutes that are left: the path's time, scaled by the minutes of the exercises left."""
         whole = sum(each.minutes for each in self.exercises)
@@ -180,7 +185,7 @@ class Home:
             left = f", {hours(way.minutes)} left" if way.minutes else ""
             lines += [
                 f"{way.path.title}: {done} of {len(way.legs)} stops done{left}",
-                f"  {way.path.goal}",
+                f"  {way.words}",
             ]
         width = max((len(place.title) for place in self.places), default=0)
         for part, own in groupby(self.places, lambda each: each.part):

@@ -158,11 +158,16 @@ def cells_of(notebook: str) -> list[Notebook]:
 @cache
 def cells_with(notebook: str, pattern: str) -> Mapping[str, str]:
     """Return ids of cells, at which JupyterLab can open a notebook, by what the pattern's group matches."""
-    return {
-        found: cell.get("id", "")
+    return dict(ids_with(notebook, pattern))
+
+
+def ids_with(notebook: str, pattern: str) -> list[tuple[str, str]]:
+    """Return what the pattern's group matches in a notebook, in order, each with the id of its cell."""
+    return [
+        (found, cell.get("id", ""))
         for cell in cells_of(notebook)
         for found in re.findall(pattern, source_of(cell), re.MULTILINE)
-    }
+    ]
 
 
 def file_of(notebook: str) -> Path | None:

@@ -223,7 +223,7 @@ def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False
     if elapsed_s - budget_s < _MUCH_MORE_S:
         return f"{TIMED_OUT_AFTER} {budget_s:g} s"
     had = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
-    return f"{TIMED_OUT_AFTER} {elapsed_s:.0f} s on a busy machine, where it could run for {had}"
+    return f"{TIMED_OUT_AFTER} {elapsed_s:.0f} s, of which the busy machine let it run for {had}"
 
 
 def _wait_lines(

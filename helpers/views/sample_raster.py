@@ -115,7 +115,8 @@ def _draw(axes: Axes, epoch: Sequence[Sequence[Step]], last: int, steps: int) ->
 
 
 def _listed(step: Step) -> str:
-    return str(step) if isinstance(step, int) else f"({' '.join(map(str, _of_step(step)))})"
+    samples = " ".join(map(str, _of_step(step)))
+    return f"({samples})" if isinstance(step, (list, tuple)) else samples
 
 
 def _text(shards: Shards) -> str:
@@ -126,7 +127,9 @@ def _text(shards: Shards) -> str:
             listed = " ".join(map(_listed, own[:_MOST_LISTED]))
             rest = len(own) - _MOST_LISTED
             more = f" and {rest} more" if rest > 0 else ""
-            lines.append(f"  rank {rank}: {listed}{more}" if own else f"  rank {rank}: nothing")
+            lines.append(
+                f"  rank {rank}: {listed}{more}" if len(own) else f"  rank {rank}: nothing"
+            )
         if twice := repeated(epoch):
             shown = ", ".join(map(str, twice[:_MOST_LISTED]))
             lines.append(f"  more than once: {shown}")

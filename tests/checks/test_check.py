@@ -57,14 +57,11 @@ def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
     ("name", "following", "cell"),
     [
         ("count_votes", "What launch returns", "## What launch returns: a Run"),
-        (
-            "average_gradients",
-            "Exercise 8.2, Train like one process",
-            "## Exercise 8.2: Train like one process",
-        ),
-        ("all_reduce_by_parameter_server", "Exercise 5.5", "## Exercise 5.5"),
-        ("strong_scaling", "the end of your path", 'next_steps("10")'),
-        ("muon_step", "the next notebook of your path", 'next_steps("12")'),
+        ("my_slice", "Reading a failure", "## Reading a failure"),
+        ("average_gradients", "Compare the weights", "## Compare the weights with one process"),
+        ("token_ring", "Exercise 2.3", "## Exercise 2.3"),
+        ("strong_scaling", "the end of “DDP in an evening”", "## Next"),
+        ("muon_step", "the next notebook of your path", "## Next"),
     ],
 )
 def test_a_pass_links_to_the_cell_of_the_next_step(name: str, following: str, cell: str) -> None:

@@ -316,7 +316,9 @@ def test_two_sentences_for_equal_behavior_are_not_shown(exercise: Exercise) -> N
     same = "def total(rank, world_size, x):\n    return x + 0\n"
     path.write_text(f"{FILE}\n# %% the same\n# Another cause.\n{same}")
     mistakes.forget_known()
-    assert advice(checked(exercise, "return x")) == "This is the rank's argument, unchanged."
+    assert advice(checked(exercise, "return x")) == (
+        "This is the rank's argument, unchanged. Return what was received or computed."
+    )
     (proof,) = (prove(exercise, m) for m in known_mistakes(exercise) if m.title == "the same")
     assert proof.is_rejected and not proof.is_own
 

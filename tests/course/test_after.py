@@ -34,7 +34,8 @@ def run(shell: InteractiveShell, cell: str) -> object:
 def test_a_cell_waits_for_its_exercise_in_one_line(shell: InteractiveShell) -> None:
     shown = run(shell, "%%after count_votes\nrun_at_once = True")
     assert repr(shown) == (
-        "This cell uses your own answer. It runs once Exercise 0.1 (Count the votes) has passed."
+        "This cell uses your own answer. It runs once Exercise 0.1 (Count the votes) has passed. If that "
+        "was before you restarted the kernel, choose Run > Run All Above Selected Cell."
     )
     assert "run_at_once" not in shell.user_ns
 

@@ -37,7 +37,9 @@ def test_each_call_gives_one_more_hint_and_then_the_solution() -> None:
     assert ask().endswith("hint 2 of 3.\n\n1. Who starts?\n\n2. Rank 0 sends.")
     third = ask()
     assert "hint 3 of 3.\n\n1. Who" in third and "3. `send` first.\n\nThe solution is in " in third
-    assert third.endswith("`show_me('token_ring')` shows it next to yours.")
+    assert third.endswith(
+        "`from helpers import show_me; show_me('token_ring')` shows it next to yours."
+    )
     again = ask()
     assert "that was the last of 3 hints." in again and "3. `send` first." in again
     assert read().hints == {"token_ring": 3}

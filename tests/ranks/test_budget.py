@@ -60,9 +60,9 @@ def test_a_world_that_sleeps_pays_in_full() -> None:
 
 def test_a_timeout_reports_the_clocks_time_if_it_is_much_longer() -> None:
     assert str(RankTimeout(30.0, (), elapsed_s=31.0)).startswith("timed out after 30 s; all ranks")
-    says = "timed out after 376 s on a busy machine, where it could run for 100 s; all ranks were terminated"
+    says = "timed out after 376 s, of which the busy machine let it run for 100 s; all ranks were terminated"
     assert str(RankTimeout(100.0, (), elapsed_s=376.1)).startswith(says)
-    says = "timed out after 300 s on a busy machine, where it could run for less than 30 s"
+    says = "timed out after 300 s, of which the busy machine let it run for less than 30 s"
     assert str(RankTimeout(30.0, (), True, elapsed_s=300.0)).startswith(says)
     run = launch(lambda r, n: time.sleep(60), 2, timeout=0.5, on_failure="return")
     assert isinstance(run.failure, RankTimeout) and run.failure.elapsed_s >= 0.5

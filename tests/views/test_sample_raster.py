@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from helpers.views.sample_raster import repeated, sample_raster
 
@@ -50,3 +51,9 @@ def test_a_step_may_hold_several_samples_or_none_and_have_a_name() -> None:
     (axes,) = picture.figure.axes
     assert [text.get_text() for text in axes.texts] == ["4", "1", "0", "2"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["job 0", "job 1"]
+
+
+def test_the_samples_of_a_rank_may_be_a_tensor() -> None:
+    lists = [[[0, 2], [1, 3]]]
+    tensors = [[torch.tensor(own) for own in epoch] for epoch in lists]
+    assert sample_raster(tensors).text == sample_raster(lists).text  # type: ignore[arg-type]
