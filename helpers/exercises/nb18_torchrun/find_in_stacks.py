@@ -25,7 +25,8 @@ MOST = "This is where the rank to blame is. Return the call and the line at whic
 RANK = (
     "This rank is not to blame. If the main thread of one rank is not in distributed_c10d.py, it is that "
     "one; other ranks may differ, too, because they wait for it. Otherwise compare all frames of train.py, "
-    "even if all ranks wait in the same function. Whole texts always differ, because each names its threads."
+    "each with its line, even if all ranks wait in the same function. Whole texts always differ, because "
+    "each names its threads."
 )
 
 
