@@ -21,6 +21,7 @@ WAYS = {
     "chain": 0,
     "recv": 3,
     "evaluate": 1,
+    "group": 1,
     "clip": 2,
     "barrier": 1,
     "objects": 3,

@@ -61,8 +61,8 @@ def train(what, odd, rank):
         pass_on(x, rank)
     if odd and what == "recv":
         dist.recv(x, src=0)
-    if odd and what == "evaluate":
-        evaluate(x, means)
+    if odd and what in ("evaluate", "group"):
+        evaluate(x, means) if what == "evaluate" else average([x], means)
     if not (odd and what in ("clip", "barrier")):
         average([x])
     if not (odd and what == "barrier"):

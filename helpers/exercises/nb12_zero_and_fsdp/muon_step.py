@@ -15,7 +15,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.muon import Matrices, step_muon
 from helpers.exercises.nb12_zero_and_fsdp.shared import SAME_CALLS, TWO_DTYPES
-from helpers.views.traffic_ledger import calls_by_phase
 
 IN_TURN = (
     "The owner of the next matrix waits until this one is orthogonalized, so one rank works at a time. "
@@ -67,14 +66,25 @@ def in_turn(trace: Trace, case: Case) -> str:
     """Return which rank lets the owners work one after the other."""
     n, rounds = case.world_size, -(-int(case.facts["count"]) // case.world_size)
     for rank in range(n):
-        for step, calls in calls_by_phase(trace, rank).items():
-            ops = [call.op for call in calls]
+        steps: list[list[str]] = []
+        for event in sorted(trace.of(rank), key=lambda e: e.start_ns):
+            if event.op == "span" and event.call.startswith("step "):
+                steps.append([])
+            elif steps:
+                steps[-1].append(event.call if event.op == "span" else event.op)
+        for step, ops in enumerate(steps, 1):
+            gathered = [
+                ops[:k].count("gather") for k, op in enumerate(ops) if op == "orthogonalize"
+            ]
             before = [ops[:k].count("scatter") for k, op in enumerate(ops) if op == "gather"]
+            # before an owner orthogonalizes its k-th matrix, those of k rounds must be in flight
+            if any(k < min(n * own, len(before)) for own, k in enumerate(gathered, 1)):
+                return f"rank {rank} calls gather after orthogonalize in step {step}. {IN_TURN}"
             # before the k-th gather, only whole rounds of n owners may be done
             if any(scattered > k // n * n for k, scattered in enumerate(before)):
-                return f"rank {rank} calls gather after scatter in {step}. {IN_TURN}"
+                return f"rank {rank} calls gather after scatter in step {step}. {IN_TURN}"
             if ops.count("all_to_all") > 2 * rounds:
-                return f"rank {rank} calls all_to_all more than {2 * rounds} times in {step}. {IN_TURN}"
+                return f"rank {rank} calls all_to_all more than {2 * rounds} times in step {step}. {IN_TURN}"
     return ""
 
 
@@ -104,6 +114,11 @@ EXERCISE = Exercise(
             "this rank's rows as plain tensors.",
         ),
         CrashAdvice("dtype|tensor type|scalar type", TWO_DTYPES),
+        CrashAdvice(
+            "alltoall: invalid tensor size",
+            "gloo's `all_to_all` takes tensors of one shape, but these matrices differ. Join them in one "
+            "flat tensor, and call `all_to_all_single` with the number of elements for each rank.",
+        ),
         CrashAdvice(
             r"size|Check failed|shape|split",
             "In a gather or scatter of one matrix all tensors have the shape of a shard, `momenta[i].shape`, "

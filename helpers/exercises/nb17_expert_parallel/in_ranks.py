@@ -87,7 +87,7 @@ def run_routing(
         route,
         {"logits": logits},
         {"weights": grad},
-        ("experts", "weights", "new bias"),
+        ("sorted experts", "weights", "new bias"),
         wanted="(experts, weights, new bias)",
         unused=not len(logits),
         may_have_no_graph=True,

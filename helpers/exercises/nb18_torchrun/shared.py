@@ -11,36 +11,40 @@ FILES = {
 }
 READER = "R327:wait Q140:put T19:read_batches R982:run R1045:_bootstrap_inner R1002:_bootstrap"
 """A worker's second thread, which reads batches ahead and waits while its queue is full."""
-AVERAGE = "C3252:all_reduce L83:wrapper T34:average T67:train T84:main T88:<module>"
+AVERAGE = "C3252:all_reduce L83:wrapper T34:average T67:train T84:main T89:<module>"
 STACKS = {
-    "no batch": ("T23:wait_for_disk T28:next_batch T56:train T84:main T88:<module>", AVERAGE),
+    "no batch": ("T23:wait_for_disk T28:next_batch T56:train T84:main T89:<module>", AVERAGE),
     "no batch, and a chain": (
-        "T23:wait_for_disk T28:next_batch T60:train T84:main T88:<module>",
+        "T23:wait_for_disk T28:next_batch T60:train T84:main T89:<module>",
         AVERAGE,
-        "C2799:recv L83:wrapper T45:pass_on T61:train T84:main T88:<module>",
+        "C2799:recv L83:wrapper T45:pass_on T61:train T84:main T89:<module>",
     ),
-    "a recv": ("C2799:recv L83:wrapper T63:train T84:main T88:<module>", AVERAGE),
+    "a recv": ("C2799:recv L83:wrapper T63:train T84:main T89:<module>", AVERAGE),
     "another caller": (
-        "C3252:all_reduce L83:wrapper T34:average T51:evaluate T65:train T84:main T88:<module>",
+        "C3252:all_reduce L83:wrapper T34:average T51:evaluate T65:train T84:main T89:<module>",
+        AVERAGE,
+    ),
+    "another call of the same function": (
+        "C3252:all_reduce L83:wrapper T34:average T65:train T84:main T89:<module>",
         AVERAGE,
     ),
     "another line": (
-        "C3252:all_reduce L83:wrapper T39:clip T69:train T84:main T88:<module>",
+        "C3252:all_reduce L83:wrapper T39:clip T69:train T84:main T89:<module>",
         AVERAGE,
     ),
-    "a barrier": ("C5356:barrier L83:wrapper T70:train T84:main T88:<module>", AVERAGE),
+    "a barrier": ("C5356:barrier L83:wrapper T70:train T84:main T89:<module>", AVERAGE),
     "no object": (
         AVERAGE,
-        "C3151:broadcast L83:wrapper C4026:broadcast_object_list L83:wrapper T58:train T84:main T88:<module>",
+        "C3151:broadcast L83:wrapper C4026:broadcast_object_list L83:wrapper T58:train T84:main T89:<module>",
     ),
     "no rendezvous": (
-        "T23:wait_for_disk T77:main T88:<module>",
+        "T23:wait_for_disk T77:main T89:<module>",
         "C2169:_new_process_group_helper C1899:init_process_group L97:wrapper L83:wrapper T78:main "
-        "T88:<module>",
+        "T89:<module>",
     ),
     "no barrier": (
-        "T23:wait_for_disk T82:main T88:<module>",
-        "C5356:barrier L83:wrapper T83:main T88:<module>",
+        "T23:wait_for_disk T82:main T89:<module>",
+        "C5356:barrier L83:wrapper T83:main T89:<module>",
     ),
 }
 """For each way to hang, the main thread of the rank to blame, of ranks that wait, and of one elsewhere."""

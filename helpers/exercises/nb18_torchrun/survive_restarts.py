@@ -81,6 +81,9 @@ def case(draw: Draw) -> Case:
         cut = {name: got[name][start:] for name in ("killed", "changed", "attempts")}
         if found := evidence(cut, kills):
             return found
+        existed = any("state.pt" in one["found"]["files"] for one in attempts[1:])
+        if existed and not got["kept"]:
+            return Finding("after the last step no file is at `path`", seen=("removed at the end",))
         at = [one["first"] for one in attempts[1:] if "first" in one]
         return weights(got["state"], (seed, n, steps, got["numbers"]), at)
 

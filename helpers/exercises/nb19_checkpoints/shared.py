@@ -46,7 +46,7 @@ def intruder(got: Mapping[str, Any]) -> Finding | None:
     """Return a finding if a rank other than 0 changed a file, which ended the job."""
     if (rank := got["intruder"]) is None:
         return None
-    what = f"rank {rank} writes a file in `folder`, too: rank 0 alone saves"
+    what = f"rank {rank} writes a file, too: rank 0 alone saves"
     return Finding(what, seen=("a rank other than 0 writes",))
 
 

@@ -16,12 +16,18 @@ import torch
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.nb22_launchers_and_backends.in_ranks.roles import Role, run_role
+from helpers.ranks.failures import Deadlock
 
 ROOM = 64
 """Bytes in which a message may say of which step its weights are."""
+ORDER = (
+    "If a trainer's ages differ, begin with them: `learn` is given the step minus the version that made the "
+    "samples, and a generator keeps its weights as long as its next batch is at most `most` steps old. "
+    "Otherwise compare the weights that are sent with W after that many steps, and the order of the samples."
+)
 ADVICE = {
-    "ages": "These are the ages that `learn` was given: the step minus the version that made the samples. A "
-    "generator keeps its weights as long as its next batch is at most `most` steps old.",
+    "ages": ORDER,
+    "part": ORDER,
     "batches": "These are the batches for which `generate` was called. Call it once for each batch, and send "
     "the result to every trainer.",
 }
@@ -55,7 +61,13 @@ def case(draw: Draw) -> Case:
         f"most={most}, {dtype}",
         [(role,) for role in given],
         right=Reference(largest(whole), ADVICE),
-        facts={"trainers": trainers, "most": most, "steps": steps, "times": steps // every + 1}
+        facts={
+            "trainers": trainers,
+            "every": every,
+            "most": most,
+            "steps": steps,
+            "times": steps // every + 1,
+        }
         | {"blocks": blocks, "samples": steps * size * dtype.itemsize},
         shown=f"{trainers}, part, steps={steps}, every={every}, most={most}, size={size}, generate, learn",
         telling=late > 0,
@@ -93,6 +105,12 @@ def too_many_bytes(trace: Trace, case: Case) -> str:
     return ""
 
 
+def all_receive(case: Case, run: Run) -> bool:
+    """Return whether every rank that waits is waiting to receive a message."""
+    waits = run.failure.diagnosis.waits if isinstance(run.failure, Deadlock) else ()
+    return all(wait.event is not None and wait.event.op == "recv" for wait in waits)
+
+
 EXERCISE = Exercise(
     case,
     (
@@ -108,6 +126,21 @@ EXERCISE = Exercise(
         CrashAdvice(
             "contiguous",
             "A block of columns has gaps in memory, and gloo sends one piece: send `block.contiguous()`.",
+        ),
+        CrashAdvice(
+            "must match except in dimension 1",
+            "Trainers hold rows, so a generator receives rows of its columns: join them along dimension 0.",
+        ),
+        CrashAdvice(
+            "",
+            "Both sides must agree on each message. A block has the trainer's rows and the generator's "
+            "columns; samples are `size` numbers of W's dtype, and one more if the version is with them.",
+            died=True,
+        ),
+        HangAdvice(
+            "A trainer receives the samples of every generator before a step, so these must go to every "
+            "trainer. A generator must not wait for new weights while its old ones may make the next batch.",
+            when=all_receive,
         ),
         HangAdvice(
             "A send ends only when its receiver has begun to receive. A trainer must not wait until a "

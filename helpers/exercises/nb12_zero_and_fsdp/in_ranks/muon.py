@@ -50,7 +50,8 @@ def step_muon(
 
     def orthogonalize(matrix: torch.Tensor) -> torch.Tensor:
         shapes.append(list(matrix.shape))
-        return newton_schulz(matrix)
+        with span("orthogonalize"):  # the check compares its start with those of the gathers
+            return newton_schulz(matrix)
 
     for step, each in enumerate(grads, 1):
         for p, g in zip(params, each, strict=True):

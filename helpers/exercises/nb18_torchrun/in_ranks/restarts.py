@@ -23,6 +23,7 @@ from helpers.exercises.shared.in_ranks.attempts import (
     ask_for_step,
     attempt,
     attempt_number,
+    checkpoints,
     run_attempts,
     script_folder,
     wait_until,
@@ -54,7 +55,8 @@ def survive(
             return report_of(job.wait(), script, sizes[0])
     found = run_attempts(script, sizes, plans, alone=True)
     left = {path.name: path.read_text(encoding="utf-8") for path in script.parent.glob("*-*-*")}
-    found["values"] = [value and {**value, "left": left} for value in found["values"]]
+    kept = (checkpoints(script.parent) / "state.pt").is_file()
+    found["values"] = [value and {**value, "left": left, "kept": kept} for value in found["values"]]
     return found
 
 
