@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Tried, judge
+from helpers.checks.judge import Execution, judge
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.limits import Limits
 from helpers.ranks import wire
@@ -77,7 +77,7 @@ def _judged(exercise: Exercise, case: Any, body: bytes, measured: bool) -> tuple
     began = time.process_time()
     values = [wire.decode(each, Limits.result_parts) for each in bodies]
     run = Run(ranks, values, [""] * ranks, Trace(ranks), None, "gloo", 0.0, (), None)
-    tried = Tried(case, run)
+    tried = Execution(case, run)
     judge(exercise, tried, [tried])
     seconds = time.process_time() - began
     memory = tracemalloc.get_traced_memory()[1] if measured else 0

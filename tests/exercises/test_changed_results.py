@@ -55,7 +55,7 @@ def results(name: str) -> list[Execution]:
     for group in groups[:3]:
         turns = [Turn(case, number) for number, case in enumerate(group)]
         together = run_together(worlds, turns)
-        tried += [run.tried for run in together.values() if run.tried is not None]
+        tried += [run.execution for run in together.values() if run.execution is not None]
         tried += [worlds.alone(turn) for turn in turns if id(turn.case) not in together][:ALONE]
     return tried
 

@@ -24,7 +24,7 @@ from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.case import Case
 from helpers.checks.draw import plan
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Tried, Unjudged, judge
+from helpers.checks.judge import Execution, Unjudged, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.limits import Limits
@@ -165,7 +165,7 @@ def values_are_judged(name: str, sent: list[tuple[Any, bytes]]) -> None:
     exercise = exercises()[name]
     case = a_case(exercise)
     values = [decoded(*sent[rank % len(sent)]) for rank in range(case.world_size)]
-    tried = Tried(case, run_of(values, Trace(case.world_size)))
+    tried = Execution(case, run_of(values, Trace(case.world_size)))
     try:
         verdict = judge(exercise, tried, [tried])
     except (
@@ -198,7 +198,7 @@ def test_values_of_odd_kinds_are_no_fault_of_a_check(name: str) -> None:
     exercise = exercises()[name]
     case = a_case(exercise)
     for value in OF_ODD_KINDS:
-        tried = Tried(case, run_of([value] * case.world_size, Trace(case.world_size)))
+        tried = Execution(case, run_of([value] * case.world_size, Trace(case.world_size)))
         try:
             assert not judge(exercise, tried, [tried]).passed
         except Unjudged as error:
@@ -251,7 +251,7 @@ def records_are_judged(name: str, said: list[list[bytes]]) -> None:
     assert sum(message.recv is not None for message in trace.messages()) <= len(trace)
     assert all(collective.calls for collective in trace.collectives())
     with suppress(*OF_RULES):
-        judge(exercise, Tried(replace(case, right=None), run_of([None] * ranks, trace)))
+        judge(exercise, Execution(replace(case, right=None), run_of([None] * ranks, trace)))
 
 
 test_records_are_judged, test_many_records_are_judged = records_are_judged
