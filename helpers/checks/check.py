@@ -84,10 +84,11 @@ def _following(name: str) -> tuple[str, str]:
     exercises = {each.title: each for each in order}
     parts = [(title, cell) for title, cell in ids_with(notebook, _PART) if title not in left_out]
     places = {title: place for place, (title, _) in enumerate(parts)}
-    below = list(enumerate(parts))[places[own.title] + 1 :]
+    # A copy of the course may lack the notebook. Then nothing is known about its parts.
+    below = list(enumerate(parts))[places.get(own.title, len(parts)) + 1 :]
     wanted = [each for each in below if stop is not None and each[1][0] in stop.parts]
     if not wanted and not (is_on_path and stop is not None and stop.parts):
-        until = max(places[title] for title in exercises)
+        until = max((places.get(title, -1) for title in exercises), default=-1)
         wanted = [each for each in below if each[0] <= until]
     for place, (title, cell) in wanted:
         # A section may have the title of the exercise below it.

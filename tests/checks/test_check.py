@@ -71,6 +71,14 @@ def test_a_pass_links_to_the_cell_of_the_next_step(name: str, following: str, ce
     assert words.startswith(following) and source_of(found).startswith(cell)
 
 
+def test_a_pass_without_the_notebooks_file_still_says_what_is_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("helpers.course.workspace.cells_of", lambda notebook: [])
+    assert _following("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
+    assert _following("swap") == ("the next notebook of your path", "")
+
+
 def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = SimpleNamespace(user_ns={}, history_manager=SimpleNamespace(input_hist_raw=CELLS))
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
