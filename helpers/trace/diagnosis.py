@@ -575,6 +575,14 @@ def _cycle_of(
     else:
         summary = f"A cycle: each rank waits for the next one ({chain})."
         advice = "Reorder the calls on one of these ranks so that each call meets its counterpart."
+        collectives = sorted(calls - {"send", "recv"})
+        if collectives and len(collectives) < len(calls):
+            # no order helps if the counterpart is missing, as when a rank receives what another broadcasts
+            names = " or ".join(collectives)
+            advice = (
+                f"Each call needs its counterpart: {names} on all ranks of the group, a recv for each send. Call "
+                "the one that is missing, or reorder the calls on one of these ranks."
+            )
     return Diagnosis("cycle", summary, advice, waits, tuple(cycle))
 
 

@@ -18,7 +18,7 @@ EXPECTED = {
         "cycle",
         (0, 1),
         "A cycle: each rank",
-        "meets its counterpart",
+        "reorder the calls",
     ),
     "left_before_a_collective": (
         "rank_left",
