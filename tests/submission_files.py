@@ -14,7 +14,7 @@ PRELUDE = IMPORTS
 
 @dataclass(frozen=True)
 class Sample:
-    """One answer to the exercise called `exercise`: a right one, or a wrong one that is no known mistake."""
+    """An answer to the exercise `exercise`: a right one, or a wrong one that is not a known mistake."""
 
     exercise: str
     notebook: str

@@ -1,4 +1,4 @@
-"""Texts use the field's terms and plain syntax: in notebooks, docs, messages, docstrings and comments."""
+"""All texts use the field's terms and plain syntax, from notebooks and messages to comments and tests."""
 
 from __future__ import annotations
 
@@ -109,6 +109,7 @@ def files() -> list[Path]:
     found += ROOT.glob("helpers/course/quizzes/*.toml")
     found += ROOT.glob("helpers/**/*.py")
     found += ROOT.glob("helpers/**/*.answers")
+    found += (path for path in ROOT.glob("tests/**/*.py") if path != Path(__file__).resolve())
     return sorted(found)
 
 

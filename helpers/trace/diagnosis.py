@@ -580,8 +580,8 @@ def _cycle_of(
             # no order helps if the counterpart is missing, as when a rank receives what another broadcasts
             names = " or ".join(collectives)
             advice = (
-                f"Each call needs its counterpart: {names} on all ranks of the group, a recv for each send. Call "
-                "the one that is missing, or reorder the calls on one of these ranks."
+                f"Each call needs its counterpart: {names} on all ranks of the group, a recv for each send. "
+                "Call the one that is missing, or reorder the calls on one of these ranks."
             )
     return Diagnosis("cycle", summary, advice, waits, tuple(cycle))
 

@@ -1,4 +1,4 @@
-"""Run every measurement, print the table, write it and the plot beside this file.
+"""Run every measurement, print the table, write it and the plot next to this file.
 
 `python -m tests.benchmarks NAME ...` runs only the named sections, and writes nothing.
 """
@@ -48,9 +48,9 @@ Section = Callable[[], Iterable[Figure]]
 
 SECTIONS: dict[str, Section] = {
     "first_launch": engine.first_launch,
-    "peers": launching.beside_peers,
+    "peers": launching.compare_with_peers,
     "cells": cells.live_cell,
-    "monarch": monarch.beside_monarch,
+    "monarch": monarch.compare_with_monarch,
     "hosts": hosts.on_two_hosts,
     "recording": engine.recording,
     "deadlocks": deadlocks.by_kind,
@@ -61,7 +61,7 @@ SECTIONS: dict[str, Section] = {
     "checking": checking.in_a_notebook,
     "advice": checking.advice,
     "grading": grading.in_the_sandbox,
-    "grading_peers": grading_peers.beside_peers,
+    "grading_peers": grading_peers.compare_with_peers,
     "judging": judging.dearest,
     "dragging": watching.dragging,
     "printing": watching.printing,

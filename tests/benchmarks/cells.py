@@ -18,9 +18,9 @@ RANKS, CELLS = 4, 60
 def live_cell() -> list[Figure]:
     """Time one cell that reduces a small tensor, on worlds that exist already."""
     ours, engines = live_cells(), ipyparallel_cells()
-    beside = f"ipyparallel {spread(engines)}"
+    compared = f"ipyparallel {spread(engines)}"
     ratio = f"{median(engines) / median(ours):.1f}x faster"
-    return [Figure(f"live %%ranks cell, {RANKS} ranks", spread(ours), beside, ratio, "≤ 5 ms")]
+    return [Figure(f"live %%ranks cell, {RANKS} ranks", spread(ours), compared, ratio, "≤ 5 ms")]
 
 
 def live_cells(where: str = "", names: Mapping[str, Any] | None = None) -> list[float]:

@@ -23,7 +23,7 @@ from tests.benchmarks.timing import Figure, seconds_of, spread
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 BUSY = 16
-"""Processes that compute beside the checks, on however many cores there are."""
+"""Processes that compute during the checks, on however many cores there are."""
 OUTSIDE = {Kind.SCRIPT, Kind.MEASUREMENT}
 """Kinds whose time depends mostly on agents that start, or on the exercise's own measurements."""
 
@@ -59,7 +59,7 @@ def in_a_notebook() -> Iterator[Figure]:
         "right answers that pass, idle machine", f"{passed} of {len(answers)}", target="all"
     )
     yield Figure(
-        f"the same beside {BUSY} busy processes", f"{passed_busy} of {len(answers)}", target="all"
+        f"the same next to {BUSY} busy processes", f"{passed_busy} of {len(answers)}", target="all"
     )
 
 

@@ -22,9 +22,9 @@ def by_kind() -> list[Figure]:
         every += times
         what = f"deadlock named: {name.replace('_', ' ')}, {program.world_size} ranks"
         figures.append(Figure(what, spread(times), "", "", "≤ 1 s, each"))
-    beside = "gloo alone: 30 min"
+    compared = "gloo alone: 30 min"
     figures.append(
-        Figure("deadlock named, all kinds", spread(every), beside, "", "≤ 0.3 s, median")
+        Figure("deadlock named, all kinds", spread(every), compared, "", "≤ 0.3 s, median")
     )
     return figures
 

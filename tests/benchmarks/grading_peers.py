@@ -50,7 +50,7 @@ class Grading:
     points: Callable[[], dict[str, float]]
 
 
-def beside_peers() -> Iterator[Figure]:
+def compare_with_peers() -> Iterator[Figure]:
     """Grade a class with a plain function, which asserts test, and a class whose ranks communicate."""
     for trial in (BACKEND, PING_PONG):
         with TemporaryDirectory() as name:
@@ -75,9 +75,9 @@ def _rows(trial: Trial, times: dict[str, list[float]], protection: str) -> Itera
     what = f"grading, {LEARNERS} submissions of {trial.what}, {protection}"
     pairs = ((OURS, NBGRADER), (OURS, OTTER), (ALL_CORES, NBGRADER), (KEPT, NBGRADER))
     for ours, theirs in pairs:
-        beside = f"{theirs} {spread(times[theirs])}"
+        compared = f"{theirs} {spread(times[theirs])}"
         ratio = _ratio(median(times[ours]), median(times[theirs]))
-        yield Figure(f"{what}: {ours}", spread(times[ours]), beside, ratio)
+        yield Figure(f"{what}: {ours}", spread(times[ours]), compared, ratio)
 
 
 def _ratio(ours: float, theirs: float) -> str:

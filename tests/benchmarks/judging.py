@@ -31,7 +31,7 @@ def dearest() -> Iterator[Figure]:
     ]
     sent, seconds, memory, what = max(costs, key=lambda cost: cost[1])
     yield Figure(
-        "judging the dearest value, from every rank, at the caps",
+        "judging the most expensive value, from every rank, at the caps",
         f"{seconds:.2f} s for {sent / 1e6:.1f} MB: {what}",
         f"a tensor of {plain[0] / 1e6:.0f} MB {plain[1]:.2f} s",
         f"{seconds / sent / (plain[1] / plain[0]):.0f}x a byte",

@@ -48,7 +48,7 @@ def by_world_size() -> tuple[list[Figure], dict[str, list[tuple[int, float]]]]:
     return figures, points
 
 
-def beside_peers(world_size: int = 4) -> list[Figure]:
+def compare_with_peers(world_size: int = 4) -> list[Figure]:
     """Measure the ways in which people start ranks today, at one world size."""
     peers: dict[str, tuple[Callable[[], object], int, str]] = {
         "mp.spawn": (lambda: _spawn(world_size), 3, "≥ 100x"),

@@ -20,10 +20,10 @@ from tests.benchmarks.timing import Figure, median, seconds_of, spread
 RANKS, STARTS, CALLS = 4, 3, 60
 
 
-def beside_monarch() -> list[Figure]:
+def compare_with_monarch() -> list[Figure]:
     """Measure a new world up to its first sum, and a sum in a world that exists already."""
     if not find_spec("monarch"):
-        return [Figure("beside Monarch", "not installed: pip install torchmonarch")]
+        return [Figure("compared with Monarch", "not installed: pip install torchmonarch")]
     connect().preload()
     ours, theirs = [], []
     for _ in range(STARTS):

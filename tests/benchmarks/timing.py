@@ -14,7 +14,7 @@ class Figure:
 
     what: str
     value: str
-    beside: str = ""
+    compared: str = ""
     ratio: str = ""
     target: str = ""
 
@@ -51,6 +51,6 @@ def spread(times: list[float]) -> str:
 
 def table(figures: list[Figure]) -> str:
     """Write figures as a Markdown table."""
-    rows = ["| what | measured | beside | ratio | to reach |", "|---|---|---|---|---|"]
-    rows += [f"| {f.what} | {f.value} | {f.beside} | {f.ratio} | {f.target} |" for f in figures]
+    rows = ["| what | measured | compared | ratio | to reach |", "|---|---|---|---|---|"]
+    rows += [f"| {f.what} | {f.value} | {f.compared} | {f.ratio} | {f.target} |" for f in figures]
     return "\n".join(rows)

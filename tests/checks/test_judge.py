@@ -1,4 +1,4 @@
-"""Give advice only if it explains all that is wrong. These tests make runs without ranks."""
+"""Show advice only if it explains all that is wrong. These tests make runs without ranks."""
 
 from __future__ import annotations
 

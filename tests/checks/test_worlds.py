@@ -311,7 +311,7 @@ def test_the_answer_to_another_exercise_is_named_if_it_is_wrong(
 
 ONLY = replace(SUM, rules=(OnlyCalls(("all_reduce",)), Calls("all_reduce", 1)))
 WINDOWS = {
-    "its end is told too early": """
+    "its end is reported too early": """
         import sys
         harness = sys._getframe(1).f_globals
         count = harness["calls_made"]

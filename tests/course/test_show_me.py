@@ -42,7 +42,7 @@ def test_shows_both_answers_and_their_runs() -> None:
     page = shown._repr_html_()
     assert page.count("<pre") == 2 and page.count("<img") >= 1
     assert read().hints["ping_pong"] == 4, (
-        "an answer that has not passed: it is told as a last hint"
+        "an answer that has not passed: it is shown as a last hint"
     )
 
 

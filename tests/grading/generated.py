@@ -19,7 +19,7 @@ _HOSTILE = (
     "open('/tmp/left-behind', 'w').write('x' * 1000)",
     "import torch\ntorch.equal = torch.allclose = lambda *a, **k: True",
 )
-"""Cells beside answers: no answer needs them, so none of them runs."""
+"""Cells next to answers: no answer needs them, so none of them runs."""
 _HOSTILE_ANSWERS = (
     "import os\ndef {name}(*args):\n    os._exit(0)",
     "import os, signal\ndef {name}(*args):\n    os.kill(os.getppid(), signal.SIGKILL)",

@@ -170,7 +170,7 @@ def values_are_judged(name: str, sent: list[tuple[Any, bytes]]) -> None:
         verdict = judge(exercise, tried, [tried])
     except (
         Unjudged
-    ) as error:  # over the value, and so it is told: the grader then asks the reference
+    ) as error:  # over the value, and so it is reported: the grader then asks the reference
         assert error.is_odd, error
         return
     assert not verdict.passed

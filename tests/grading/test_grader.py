@@ -295,7 +295,7 @@ REPLACED = "torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: 
 def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flagged(
     grader: Grader, tmp_path: Path, name: str, title: str
 ) -> None:
-    """Only the ranks themselves know that a buffer was changed while it was sent, or what lies beside it."""
+    """Only the ranks themselves know that a buffer was changed while it was sent, or a file next to it."""
     sample = sample_called(name, title)
     path = write_notebook(tmp_path / f"{sample.notebook}.ipynb", REPLACED + sample.source)
     record = grader.grade(Job("anna", path, path.name))

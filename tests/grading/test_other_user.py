@@ -23,7 +23,7 @@ from helpers.grading.sandbox.bubblewrap import python_folders
 ROOT = Path(__file__).parents[2]
 USER = 61_180 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 """Below the range that sandboxes take their users from; nobody's on any system that we know, and not that of
-tests that run beside these."""
+tests that run at the same time."""
 SETTLE_S = 5.0
 
 ALL = (

@@ -57,7 +57,7 @@ def slurm(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _written(folder: Path) -> dict[str, str]:
-    """Write what Slurm is told, and give the environment for it."""
+    """Write Slurm's settings, and give the environment for it."""
     (folder / "munge").mkdir(mode=0o755)
     (folder / "key").write_bytes(secrets.token_bytes(1024))
     (folder / "key").chmod(0o400)

@@ -57,7 +57,7 @@ def _scripts() -> dict[str, str]:
 @pytest.mark.parametrize("name", _scripts())
 def test_a_right_script_is_obeyed(name: str, cluster: dict[str, str], tmp_path: Path) -> None:
     namespace: dict[str, object] = {}
-    exec(_scripts()[name], namespace)  # our own answers, kept beside the tests
+    exec(_scripts()[name], namespace)  # our own answers, kept next to the tests
     (tmp_path / "probe.py").write_text(WORK)
     job = tmp_path / "job.sh"
     job.write_text(str(namespace["slurm_script"]("probe7", 2, 2, 5, "probe.py")))  # type: ignore[operator]

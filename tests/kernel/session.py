@@ -1,7 +1,7 @@
 """A real Jupyter kernel for tests: run cells in it, press Stop, restart it, kill it, look for leftovers.
 
-Every process that a kernel starts inherits a mark in its environment, by which it is found again
-whoever its parent is by then; and a temp directory of its own, which must be empty in the end.
+Every process that a kernel starts inherits a mark in its environment, which identifies it after its
+parent has changed, and a temp directory of its own, which must be empty in the end.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ def f(rank, n):
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
     return torch.backends.cudnn.deterministic, torch.backends.mkldnn.is_available() in (True, False)
 """,
-    "modules that are none, under names of their own": """
+    "modules that do not exist, under names of their own": """
 import torch.backends.cudnn as cudnn
 import torch.nn.functional as F
 aten, matmul = torch.ops.aten, torch.backends.cuda.matmul

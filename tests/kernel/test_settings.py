@@ -1,4 +1,4 @@
-"""What cells have set is on the ranks, is told once where it cannot be, and does not change a check."""
+"""What cells have set is on the ranks, is reported once where it cannot be, and does not change a check."""
 
 from __future__ import annotations
 

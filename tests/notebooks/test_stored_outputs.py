@@ -103,7 +103,9 @@ def test_an_output_that_differs_fails(
 @each_solved
 def test_few_cells_are_excused_and_each_says_why(path: Path) -> None:
     cells = code_cells(read_notebook(path))
-    assert not [cell["id"] for cell in cells if "NBVAL" in source_of(cell)]  # a lesson is no test
+    assert not [
+        cell["id"] for cell in cells if "NBVAL" in source_of(cell)
+    ]  # a lesson is not a test
     tags = {cell["id"]: cell["metadata"].get("tags", ()) for cell in cells}
     # a player that is kept has the times of its own run
     excused = [c for c in cells if EXCUSE in tags[c["id"]] and KEEP_OUTPUT not in tags[c["id"]]]

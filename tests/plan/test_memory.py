@@ -54,7 +54,7 @@ def test_tensor_parallelism_cuts_everything(tp: int) -> None:
 
 
 def test_the_first_stage_has_its_layers_and_one_table() -> None:
-    layers = 3 * SMALL.layer_parameters  # of eight layers in three stages, the fullest has three
+    layers = 3 * SMALL.layer_parameters  # of eight layers in three stages, the largest has three
     assert stage_parameters(SMALL, Layout(1, 1, 3)) == layers + SMALL.table_parameters
     assert stage_parameters(SMALL, Layout(1, 1, 1)) == SMALL.parameters
 

@@ -554,7 +554,7 @@ def large_messages(rank: int, n: int, delay: float) -> None:
         if rank == 0:
             dist.send(x, 1)
         elif rank == 1:
-            dist.recv(x)  # from whoever sends
+            dist.recv(x)  # from any rank that sends
     dist.barrier()
 
 

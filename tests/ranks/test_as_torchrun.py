@@ -129,7 +129,7 @@ def test_no_rank_continues_before_all_have_joined(tmp_path: Path) -> None:
 def test_a_late_rank_finds_the_store_of_the_next_rendezvous() -> None:
     def late(rank: int, world_size: int) -> float:
         dist.init_process_group("gloo")
-        if rank == 0:  # the others are in the next meeting while this one's group still stands
+        if rank == 0:  # the others are in the next rendezvous while this one's group still stands
             time.sleep(0.2)
         dist.destroy_process_group()
         dist.init_process_group("gloo")

@@ -125,7 +125,7 @@ def _world_of(*pids: int) -> World:
 
 
 def _share_paid(budget: Budget, seconds: float, looks: int = 4) -> float:
-    """Let time pass; return which share of it was taken off the budget."""
+    """Return after some time which share of it was taken off the budget."""
     budget.is_spent(time.monotonic())
     before, start = budget._left, time.monotonic()
     for _ in range(looks):

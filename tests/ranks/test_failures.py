@@ -389,13 +389,13 @@ def with_a_place(file: object, line: object) -> Exception:
 
 
 ODD: dict[str, Callable[[], BaseException]] = {
-    "notes that are none": lambda: with_notes(7),
+    "notes that are not notes": lambda: with_notes(7),
     "notes without end": lambda: with_notes(iter(int, 1)),
     "a million notes": lambda: with_notes(["x" * 100] * 1_000_000),
     "notes of its own class": lambda: with_notes([_Text("a note"), Odd()]),
     "attributes that raise": Odd,
-    "a place that is none": lambda: with_a_place(b"file", "line"),
-    "a place of a line that is none": lambda: with_a_place("file", object()),
+    "a place that does not exist": lambda: with_a_place(b"file", "line"),
+    "a place at a line that does not exist": lambda: with_a_place("file", object()),
 }
 
 

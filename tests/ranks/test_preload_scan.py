@@ -41,7 +41,7 @@ def no_server() -> Iterator[None]:
 
 
 def of(fn: Callable[..., Any]) -> list[str]:
-    fn.__module__ = "__main__"  # a cell's function travels by value, not by its module's name
+    fn.__module__ = "__main__"  # a cell's function is sent by value, not by its module's name
     load = make_payload(fn, 2, (), None)
     return wanted_by(load.shared, *load.own)
 

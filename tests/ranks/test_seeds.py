@@ -1,4 +1,4 @@
-"""A generator that was seeded is told from one that has only been drawn from."""
+"""A generator that was seeded is distinguished from one that has only been drawn from."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def settled(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
 def resting(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
     """Return the threads once they are as expected and none of those has run for a while.
 
-    A thread that begins waits by the same call as one that is there: for the lock of Python, and
-    for a thread that it starts.
+    A new thread waits in the same call as one that already runs: for Python's lock, and for a
+    thread that it starts.
     """
     deadline = time.monotonic() + 20
     while True:
@@ -223,7 +223,7 @@ def test_measures_how_long_a_process_ran_and_queued() -> None:
         time.sleep(0.5)
         more, longer, _ = times_of(pid)
         assert more > ran and longer >= queued
-        assert more - ran + longer - queued > 0.3e9, "it either runs or stands in the queue"
+        assert more - ran + longer - queued > 0.3e9, "it either runs or is in the queue"
     with child("time.sleep(100)") as pid:
         resting(pid, lambda some: some[0].call == "sleep")
         before = times_of(pid)

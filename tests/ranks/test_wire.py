@@ -1,4 +1,4 @@
-"""What travels from a rank: values arrive as they were sent; hostile bytes are an error and no more."""
+"""What a rank sends: values arrive as they were sent; hostile bytes are an error and no more."""
 
 from __future__ import annotations
 

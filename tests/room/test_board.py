@@ -62,7 +62,7 @@ def test_a_learner_who_keeps_trying_without_passing_is_stuck(board: Board) -> No
     check(board, 2, 0, "wrong")
     check(board, 2, 16, "passed")
     assert shown(board, 16)["stuck"] == [[1, "ping_pong", 16]]
-    # who has gone away is not stuck; nor who has just come back
+    # who has left is not stuck; nor who has just come back
     assert shown(board, 17 + NOW_MIN)["stuck"] == []
     check(board, 1, 60, "wrong")
     assert shown(board, 61)["stuck"] == []
@@ -119,7 +119,7 @@ def test_a_learner_who_is_removed_leaves_nothing(board: Board) -> None:
     check(board, 1, 0, "wrong")
     board.take(Happened(1, 0, Hand(ID, True)))
     board.remove(1)
-    check(board, 1, 0, "wrong")  # it was on its way
+    check(board, 1, 0, "wrong")  # it was in flight
     found = board.news(page, 0)
     assert found["removed"] == [1] and found["joined"] == 2
     assert found["learners"] == found["cells"] == found["hands"] == []

@@ -200,7 +200,7 @@ def killed_while_it_stores(tmp_path: Path, kernel: Kernel, after: int) -> None:
     """Kill a board to which three learners post, once `after` posts are acknowledged; compare its file."""
     file = tmp_path / "room.sqlite3"
     acknowledged: list[str] = []
-    with serving(file) as room:  # the real command: nothing stands between the signal and the board
+    with serving(file) as room:  # the real command: nothing is between the signal and the board
         kernel.join(room)
         words = [sys.executable, "-c", POSTS]
         posting = [

@@ -1,4 +1,4 @@
-"""Short programs, one for each road by which communication is started. Each returns a number."""
+"""Short programs, one for each way in which communication is started. Each returns a number."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def pipelining(rank: int, world_size: int) -> float:
     return 1.0
 
 
-ROADS = {
+WAYS = {
     "python_calls": (python_calls, {"send", "recv", "broadcast", "all_gather", "barrier"}),
     "asynchronous": (asynchronous, {"all_reduce"}),
     "inference": (inference, {"all_reduce"}),

@@ -239,12 +239,12 @@ def test_a_call_of_an_earlier_cell_is_compared_too() -> None:
     with live_ranks(2) as run:
         begins = "if rank == 0:\n    work = dist.all_reduce(torch.ones(1), async_op=True)\n"
         assert run(begins, "begins")[0] is None
-        failure, trace = run("dist.all_reduce(torch.ones(1))\n", "goes on")
+        failure, trace = run("dist.all_reduce(torch.ones(1))\n", "continues")
     assert isinstance(failure, Deadlock), failure
     assert failure.diagnosis.kind == "mismatched_collectives"
     assert "begins, line 2" in failure.diagnosis.summary, failure
-    assert "goes on, line 1" in failure.diagnosis.summary, failure
-    assert {event.where.file for event in trace if event.where} == {"goes on"}
+    assert "continues, line 1" in failure.diagnosis.summary, failure
+    assert {event.where.file for event in trace if event.where} == {"continues"}
 
 
 def test_a_call_of_an_earlier_cell_may_be_answered_in_a_later_one() -> None:

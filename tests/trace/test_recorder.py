@@ -1,4 +1,4 @@
-"""Every road by which ranks communicate is recorded, and recording never hangs a run."""
+"""Every way in which ranks communicate is recorded, and recording never hangs a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from helpers.ranks.options import Caller, Options, Task
 from helpers.ranks.rank_context import span
 from helpers.ranks.world import World
 from helpers.trace.c10d_ops import OPS
-from tests.trace.programs import ROADS, reduce_scattered
+from tests.trace.programs import WAYS, reduce_scattered
 
 RUNS = 10
 
@@ -46,9 +46,9 @@ def test_every_op_of_torch_that_takes_a_process_group_is_recorded() -> None:
     assert {s.name.removeprefix("c10d::") for s in of_groups} == set(OPS)
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_records_every_way_to_communicate_on_every_rank(road: str) -> None:
-    program, ops = ROADS[road]
+@pytest.mark.parametrize("way", WAYS)
+def test_records_every_way_to_communicate_on_every_rank(way: str) -> None:
+    program, ops = WAYS[way]
     run = launch(program, 2, timeout=60)
     assert ops <= {event.op for event in run.trace}, [e.op for e in run.trace]
     for rank in (0, 1):
@@ -70,22 +70,22 @@ def test_a_functional_reduce_scatter_runs_while_it_is_recorded() -> None:
     assert [event.op for event in run.trace] == ["reduce_scatter"] * 2
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_recording_never_hangs_a_run_under_load(road: str) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_recording_never_hangs_a_run_under_load(way: str) -> None:
     with busy_cores():
         for _ in range(RUNS):
-            launch(ROADS[road][0], 2, timeout=60)
+            launch(WAYS[way][0], 2, timeout=60)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("road", ROADS)
-def test_recording_never_hangs_in_200_runs_under_load(road: str) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_recording_never_hangs_in_200_runs_under_load(way: str) -> None:
     started = time.monotonic()
     with busy_cores():
         for _ in range(20 * RUNS):
-            launch(ROADS[road][0], 2, timeout=60)
-    print(f"\n{road}: {20 * RUNS} runs under load, {time.monotonic() - started:.0f} s, no hang")
+            launch(WAYS[way][0], 2, timeout=60)
+    print(f"\n{way}: {20 * RUNS} runs under load, {time.monotonic() - started:.0f} s, no hang")
 
 
 def test_a_call_ends_when_its_work_does_not_when_it_was_issued() -> None:

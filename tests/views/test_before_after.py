@@ -23,7 +23,7 @@ def cells(run: Run) -> list[list[str]]:
 
 
 def colors(run: Run) -> list[str]:
-    """Return the color of each number's frame in the right panel; a hatched edge is no frame."""
+    """Return the color of each number's frame in the right panel; a hatched edge is not a frame."""
     frames = [p for p in before_after(run).figure.axes[1].patches if p.get_hatch() is None]
     return [str(frame.get_edgecolor()) for frame in frames]
 

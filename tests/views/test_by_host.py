@@ -103,7 +103,7 @@ def test_a_ledger_tells_what_of_a_phase_is_between_hosts() -> None:
 def test_a_grid_has_a_row_for_each_host() -> None:
     assert rank_grid(run_on(HOSTS)).text.startswith("4 ranks in 2 x 2, a row for each host: n1, n2")
     odd = rank_grid(run_on(("n1", "n1", "n1", "n2"))).text
-    assert "host" not in odd, "hosts of different sizes are no rows"
+    assert "host" not in odd, "hosts of different sizes are not rows"
 
 
 def test_a_wait_graph_names_hosts() -> None:

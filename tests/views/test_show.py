@@ -1,4 +1,4 @@
-"""Results show themselves to whoever came through the door, and are plain data to everybody else."""
+"""Results show themselves to a caller of the public functions, and are plain data to everybody else."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def main(rank, world_size):
     asyncio.run(asyncio.wait_for(never(), timeout=0.5))
 
 
-# %% to_thread | A blocking receive in asyncio.to_thread, beside a task that counts.
+# %% to_thread | A blocking receive in asyncio.to_thread, next to a task that counts.
 import asyncio
 
 import torch

@@ -46,7 +46,7 @@ def main(rank, world_size):
     return model.module.a.bias.grad, model.module.b.bias.grad
 
 
-# %% fp16_hook | torch's own fp16 hook compresses what travels.
+# %% fp16_hook | torch's own fp16 hook compresses what is sent.
 import torch
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel as DDP

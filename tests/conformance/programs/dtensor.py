@@ -110,7 +110,7 @@ DIFFERS = {
         "only plain data comes back from a rank; the error names to_local",
     ),
     "launch": ("CannotReturn", "only plain data comes back from a rank; the error names to_local"),
-    "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
+    "ranks": ([None, None], "a cell's value that is not plain data is printed on the rank"),
 }
 
 

@@ -72,9 +72,9 @@ def main(rank, world_size):
 import os
 
 DIFFERS = {
-    "untraced": ("NameError", "a cell is no file, in a notebook as on a rank"),
-    "launch": ("NameError", "a cell is no file, in a notebook as on a rank"),
-    "ranks": ("NameError", "a cell is no file, in a notebook as on a rank"),
+    "untraced": ("NameError", "a cell is not a file, in a notebook as on a rank"),
+    "launch": ("NameError", "a cell is not a file, in a notebook as on a rank"),
+    "ranks": ("NameError", "a cell is not a file, in a notebook as on a rank"),
 }
 
 

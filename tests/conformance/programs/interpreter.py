@@ -5,7 +5,7 @@ import os
 def main(rank, world_size):
     os.environ["PYTHONBREAKPOINT"] = "0"
     breakpoint()
-    return "went on"
+    return "continued"
 
 
 # %% clock | Clocks continue while a rank sleeps.
@@ -180,7 +180,7 @@ def main(rank, world_size):
     return x.device, torch.cuda.is_initialized(), torch.get_default_device()
 
 
-# %% own_module | Rank 0 writes a module beside the programme; all ranks import it.
+# %% own_module | Rank 0 writes a module next to the program; all ranks import it.
 import os
 import sys
 

@@ -186,7 +186,7 @@ def main(rank, world_size):
     )
 
 
-# %% future_annotations | A programme that begins with a future import.
+# %% future_annotations | A program that begins with a future import.
 from __future__ import annotations
 
 import torch
@@ -553,8 +553,8 @@ import os
 NULL = open(os.devnull, "w")
 
 DIFFERS = {
-    "untraced": ("CannotSend", "an open file of the notebook cannot travel; the error names it"),
-    "launch": ("CannotSend", "an open file of the notebook cannot travel; the error names it"),
+    "untraced": ("CannotSend", "an open file of the notebook cannot be sent; the error names it"),
+    "launch": ("CannotSend", "an open file of the notebook cannot be sent; the error names it"),
 }
 
 

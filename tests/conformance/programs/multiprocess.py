@@ -208,7 +208,7 @@ def main(rank, world_size):
         return pool.map(math.factorial, [3, 4])
 
 
-# %% spawn_pool | A pool of spawned processes is given a function of the programme's own.
+# %% spawn_pool | A pool of spawned processes is given a function of the program's own.
 import multiprocessing
 
 START = 100

@@ -1,4 +1,4 @@
-# %% any_source | Rank 0 receives from whoever is ready and learns who it was.
+# %% any_source | Rank 0 receives from any rank that is ready and learns who it was.
 import torch
 import torch.distributed as dist
 

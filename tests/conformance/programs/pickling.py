@@ -28,7 +28,7 @@ def main(rank, world_size):
     return again(4), again is slow, slow.cache_info().hits
 
 
-# %% class_gathered | Objects of a class of the cell travel by all_gather_object.
+# %% class_gathered | Objects of a class of the cell are sent by all_gather_object.
 import torch.distributed as dist
 
 
@@ -113,7 +113,7 @@ def main(rank, world_size):
     return [error.code for error in errors], isinstance(errors[0], MyError)
 
 
-# %% function_gathered | A function of the cell travels to the other rank and is called there.
+# %% function_gathered | A function of the cell is sent to the other rank and is called there.
 import torch.distributed as dist
 
 

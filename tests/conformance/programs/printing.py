@@ -22,7 +22,7 @@ def main(rank, world_size):
     return input("your name? ")
 
 
-# %% isatty | A rank's streams are no terminal, and can be asked.
+# %% isatty | A rank's streams are not a terminal, and can be asked.
 import sys
 
 

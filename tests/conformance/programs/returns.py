@@ -14,7 +14,7 @@ def main(rank, world_size):
 DIFFERS = {
     "untraced": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
     "launch": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
-    "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
+    "ranks": ([None, None], "a cell's value that is not plain data is printed on the rank"),
 }
 
 
@@ -26,7 +26,7 @@ def main(rank, world_size):
 DIFFERS = {
     "untraced": ("LaunchError", "refused before any rank starts: none of its lines would run"),
     "launch": ("LaunchError", "refused before any rank starts: none of its lines would run"),
-    "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
+    "ranks": ([None, None], "a cell's value that is not plain data is printed on the rank"),
 }
 
 
@@ -45,9 +45,9 @@ def main(rank, world_size):
 
 # %% inside_itself | main returns a list that holds itself.
 DIFFERS = {
-    "untraced": ("CannotReturn", "a value without an end cannot travel; the error says so"),
-    "launch": ("CannotReturn", "a value without an end cannot travel; the error says so"),
-    "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
+    "untraced": ("CannotReturn", "a value without an end cannot be sent; the error says so"),
+    "launch": ("CannotReturn", "a value without an end cannot be sent; the error says so"),
+    "ranks": ([None, None], "a cell's value that is not plain data is printed on the rank"),
 }
 
 
@@ -75,9 +75,9 @@ def main(rank, world_size):
 import torch
 
 DIFFERS = {
-    "untraced": ("CannotReturn", "a tensor without values cannot travel; the error says so"),
-    "launch": ("CannotReturn", "a tensor without values cannot travel; the error says so"),
-    "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
+    "untraced": ("CannotReturn", "a tensor without values cannot be sent; the error says so"),
+    "launch": ("CannotReturn", "a tensor without values cannot be sent; the error says so"),
+    "ranks": ([None, None], "a cell's value that is not plain data is printed on the rank"),
 }
 
 
@@ -91,7 +91,7 @@ import torch
 DIFFERS = {
     "untraced": ("CannotReturn", "only plain data comes back; the error names state_dict"),
     "launch": ("CannotReturn", "only plain data comes back; the error names state_dict"),
-    "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
+    "ranks": ([None, None], "a cell's value that is not plain data is printed on the rank"),
 }
 
 
@@ -143,7 +143,7 @@ def main(rank, world_size):
 DIFFERS = {
     "untraced": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
     "launch": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
-    "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
+    "ranks": ([None, None], "a cell's value that is not plain data is printed on the rank"),
 }
 
 

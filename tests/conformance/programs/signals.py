@@ -246,7 +246,7 @@ def main(rank, world_size):
     return got
 
 
-# %% usr1_to_peer | A rank sends SIGUSR1 to the other, whose pid it was told.
+# %% usr1_to_peer | A rank sends SIGUSR1 to the other, whose pid it knows.
 import os
 import signal
 import time

@@ -52,7 +52,7 @@ def main(rank, world_size):
     return before, during, threading.current_thread() is threading.main_thread()
 
 
-# %% daemon_left | A daemon thread loops for ever; main returns nevertheless.
+# %% daemon_left | A daemon thread loops forever; main returns nevertheless.
 import threading
 import time
 
@@ -125,7 +125,7 @@ def main(rank, world_size):
     return came
 
 
-# %% future_nobody_sets | A rank awaits a future that nothing of the programme sets; the other waits for that rank.
+# %% future_nobody_sets | A rank awaits a future that nothing in the program sets; the other waits for that rank.
 import asyncio
 
 import torch

@@ -19,7 +19,7 @@ def main(rank, world_size):
     return out
 
 
-# %% attention_ring | Attention over blocks that travel around a ring equals attention over all.
+# %% attention_ring | Attention over blocks that are sent around a ring equals attention over all.
 import torch
 import torch.distributed as dist
 
@@ -254,7 +254,7 @@ def main(rank, world_size):
     return len(laps), 0 < statistics.median(laps) < 5
 
 
-# %% work_queue | Rank 0 hands out tasks to whoever is free and collects the answers.
+# %% work_queue | Rank 0 hands out tasks to any rank that is free and collects the answers.
 import torch
 import torch.distributed as dist
 

@@ -53,7 +53,7 @@ def main(rank, world_size):
     else:
         dist.isend(torch.ones(1), dst=0)
     dist.barrier()
-    return "went on"
+    return "continued"
 
 
 # %% gather_list_on_all | gather with a list on every rank.

@@ -30,7 +30,7 @@ def main(rank, world_size):
     assert rank == 0, f"rank {rank} should not be here"
 
 
-# %% base_exception | An error that is no Exception.
+# %% base_exception | An error that is not an Exception.
 FAILS = "Stop"
 
 

@@ -42,7 +42,7 @@ def main(rank, world_size):
         return "only rank 0 has it"
 
 
-# %% frozen_parameters | A frozen parameter beside trained ones, in groups with rates of their own.
+# %% frozen_parameters | A frozen parameter next to trained ones, in groups with rates of their own.
 import torch
 from torch.distributed.optim import ZeroRedundancyOptimizer
 

@@ -21,7 +21,7 @@ from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
 from helpers.grading.sandbox.limits import Limits
 
 SLOT = 3000 + os.getpid() % 1300
-"""Of this run alone: another one beside it on this machine must not count our processes as its own."""
+"""Of this run alone: another one next to it on this machine must not count our processes as its own."""
 CASE_S = 1.0
 SMALL = Limits(
     processes=120, world_bytes=1 << 30, cpu_s=1, sockets=300, files=5_000, data_bytes=700 << 20
@@ -57,7 +57,7 @@ def plan(protection: str, plan: Plan) -> Plan:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Behind Landlock each sandbox imports torch anew: some seconds for each attack."""
+    """Behind Landlock each sandbox imports torch again: some seconds for each attack."""
     for item in items:
         if "landlock" in item.name:
             item.add_marker(pytest.mark.timeout(3600), append=False)

@@ -41,7 +41,7 @@ READABLE: dict[str, Callable[[], bytes]] = {
     "brackets without end": lambda: _notebook(_cell("(" * 5000), _cell(RIGHT)),
     "half a surrogate": lambda: _notebook(_cell("x = '\ud800'"), _cell(RIGHT)),
     "odd Unicode": lambda: _notebook(_cell("ｘ = '\u202e\u0000\ufeff'\n\u2028"), _cell(RIGHT)),
-    "cells that are none": lambda: _notebook(
+    "cells that are not cells": lambda: _notebook(
         None, 3, [], {}, _cell(None), _cell([1]), _cell(RIGHT)
     ),
     "names of NUL": lambda: _notebook(_cell(RIGHT, id="\0", metadata={"name": "\0/../x"})),

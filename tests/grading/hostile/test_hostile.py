@@ -41,7 +41,7 @@ OFTEN = {
     "a frame of gigantic length",
     "half a frame, then the end",
     "a pickle in a value's place",
-    "events of nonsense",
+    "events without meaning",
     "a result, and then silence with the channel open",
     "a log that says to be longer than it is",
     "os._exit",
@@ -99,7 +99,7 @@ def _is_of(process: psutil.Process, user: int) -> bool:
 
 @pytest.fixture(autouse=True)
 def nobody_left() -> Iterator[None]:
-    """Fail where a process of the sandbox's user is left, whoever its parent is by now."""
+    """Fail where a process of the sandbox's user is left, no matter what its parent is by now."""
     yield
     deadline = time.monotonic() + SETTLE_S
     while left := processes_of(FIRST_USER + SLOT):
@@ -171,7 +171,7 @@ def test_bombs_end_within_small_limits(
 
 @pytest.fixture
 def around(tmp_path: Path) -> dict[str, str]:
-    """A class with results beside the hostile submission."""
+    """A class with results next to the hostile submission."""
     out = tmp_path / "out"
     (out / "records").mkdir(parents=True)
     for path in (out / "secret", out / "records" / "bela.json"):

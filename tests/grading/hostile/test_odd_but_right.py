@@ -41,7 +41,7 @@ ODD: dict[str, tuple[str, ...]] = {
         "%time x = 1\n" + RIGHT + "\n?ping_pong\n!ls",
         "%%bash\nexit 1",
     ),
-    "duplicated and in another order": (
+    "duplicated and in a different order": (
         RIGHT.replace("ball += 1", "ball += 2"),
         RIGHT,
         "raise RuntimeError('not run')",

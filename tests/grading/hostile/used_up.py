@@ -143,7 +143,7 @@ def locks_of_files() -> tuple[int, int]:
 
 
 def leases_of_files() -> tuple[int, int]:
-    """Whoever opens a file that another process has a lease on waits for up to 45 seconds."""
+    """A process that opens a file that another process has a lease on waits for up to 45 seconds."""
     count = number = 0
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     for folder in (sys.path[0], sys.prefix):

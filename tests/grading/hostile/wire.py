@@ -84,13 +84,13 @@ WIRE = (
     ),
     _forged("an error that is a list", "send(ERROR, b'[]')", _BROKEN),
     _forged(
-        "a status of nonsense",
+        "a status without meaning",
         'send(STATUS, b\'{"at": ["x", 1e999, {}], "inside": [[[]]], "meets": 1, "needs": 5, "idle": {}}\')',
         _BROKEN,
         "wrong",
     ),
     _forged(
-        "events of nonsense",
+        "events without meaning",
         """
 records = [None, 1, "x", [], [[]], ["call"], ["end", 0, 0, "", 0], ["wait", {}, []],
     ["site", 1, "send", "send", None], ["site", 2, "all_reduce", "x" * 10_000, ["f", -5, "$\\frac"]],

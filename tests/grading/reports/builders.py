@@ -124,7 +124,7 @@ def fault(name: str = "token_ring") -> ExerciseRecord:
 
 
 def unreadable(learner: str = "Edsger Dijkstra") -> Record:
-    message = "line 3, column 7: this is no JSON"
+    message = "line 3, column 7: this is not valid JSON"
     return record(learner, exercises=(), status=Status.UNREADABLE, notebook="", message=message)
 
 

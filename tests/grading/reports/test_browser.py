@@ -1,6 +1,6 @@
 """Pages in a real browser: nothing in them runs, and they fit screens of every size.
 
-The pictures that it takes are kept in the folder $RR_SHOTS, for whoever wants to look at them.
+The pictures that it takes are kept in the folder $RR_SHOTS, so that one can look at them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ADD_SCRIPT = """() => {
 
 
 def title_in(path: Path) -> str:
-    """Return the title that stands in the file, as a browser shows it."""
+    """Return the title that is in the file, as a browser shows it."""
     found = re.search("<title>(.*?)</title>", path.read_text(encoding="utf-8"), re.DOTALL)
     return " ".join(html.unescape(found[1]).split()) if found else ""
 

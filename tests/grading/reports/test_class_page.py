@@ -1,4 +1,4 @@
-"""What the instructor is told about a class."""
+"""What the instructor reads about a class."""
 
 from __future__ import annotations
 

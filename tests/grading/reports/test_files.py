@@ -1,4 +1,4 @@
-"""Which files are written, under which names, and what stands in their way."""
+"""Which files are written, under which names, and what prevents it."""
 
 from __future__ import annotations
 

@@ -251,6 +251,6 @@ def test_writes_the_gradebook_of_the_class() -> None:
     told = dict(zip(head, cleo, strict=True))
     assert told["2.2 token_ring (10)"] == "" and told["Out of"] == "20"
     assert (
-        "unreadable: line 3, column 7: this is no JSON"
+        "unreadable: line 3, column 7: this is not valid JSON"
         in dict(zip(head, dan, strict=True))["Remarks"]
     )

@@ -53,7 +53,7 @@ def test_notes_for_the_instructor_are_hidden_from_learners() -> None:
     (hidden,) = [test for test in given["tests"] if test["visibility"] == "hidden"]
     assert "traffic does not match: look" in hidden["output"] and "SIGKILL" in hidden["output"]
     assert "traffic" not in shown_to_learners(given) and "SIGKILL" not in shown_to_learners(given)
-    assert "line 3, column 7: this is no JSON" in given["output"]
+    assert "line 3, column 7: this is not valid JSON" in given["output"]
 
 
 def test_a_fault_of_the_grading_costs_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What a learner is told, and what not."""
+"""What a learner reads, and what not."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_lists_unreadable_missing_and_further_files() -> None:
     )
     assert "Ada/copy.ipynb is not counted: it is a further copy" in text
     text = words(page_of(unreadable("Ada")))
-    assert "could not be read" in text and "line 3, column 7: this is no JSON" in text
+    assert "could not be read" in text and "line 3, column 7: this is not valid JSON" in text
 
 
 def test_a_sound_picture_is_shown_with_its_size() -> None:

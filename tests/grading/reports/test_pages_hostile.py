@@ -1,4 +1,4 @@
-"""Whatever stands in a record, a page has the tags of its template and no others."""
+"""Whatever a record contains, a page has the tags of its template and no others."""
 
 from __future__ import annotations
 
