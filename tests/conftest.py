@@ -117,7 +117,7 @@ def _settle(left: Callable[[], set[object]], what: str) -> None:
 
 def _processes() -> set[object]:
     """Return the descendants of this process, except the rank server."""
-    held = launcher.connected()
+    held = launcher.current_connection()
     found = set()
     for process in psutil.Process().children(recursive=True):
         try:
@@ -132,7 +132,7 @@ def _processes() -> set[object]:
 
 def _descriptors() -> set[object]:
     """Return the open descriptors of this process, except the connection to the rank server."""
-    held = launcher.connected()
+    held = launcher.current_connection()
     own = (
         {held.control.fileno(), held._log.fileno()}
         if held is not None and not held.closed
@@ -151,7 +151,7 @@ def _descriptors() -> set[object]:
 
 def _folders() -> set[object]:
     """Return the folders of ranks in the temp directory, and those of worlds that have not ended."""
-    held = launcher.connected()
+    held = launcher.current_connection()
     mine = Path(held.site.scratch) if held is not None and not held.closed else None
     found: set[object] = set(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
     found.discard(mine)

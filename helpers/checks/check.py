@@ -15,14 +15,14 @@ from helpers.checks.headings import UnknownExercise, headings
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
-from helpers.ranks.clean_settings import as_in_a_new_process, without_own_files
+from helpers.ranks.clean_settings import hide_own_files, use_fresh_settings
 from helpers.ranks.display import Display
-from helpers.ranks.launcher import Place
+from helpers.ranks.launcher import HostsContext
 
 _PART = r"^## (?:Exercise \d+\.\d+: )?(.+?)(?: \(\d+ min, .*\))?$"
 
 
-def check(answer: Any, *, where: Place | None = None) -> CheckResult:
+def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
     """Try an exercise's function or class on the visible cases and return the result.
 
     The answer is rebuilt from the cells that you have run, as a grader will rebuild it from your
@@ -42,7 +42,7 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
     except UnknownExercise as error:
         message = f"check() takes the function of an exercise: {error}"
         return CheckResult(found.name or str(answer), "", Outcome.UNREADABLE, message=message)
-    if where is not None and not isinstance(where, Place):
+    if where is not None and not isinstance(where, HostsContext):
         message = (
             f"where= takes the object that hosts(...) returns, not {where!r}. Write machines = "
             "hosts(...), then where=machines."
@@ -55,9 +55,15 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
 
     # settings of earlier cells, such as a default dtype, must not change what is drawn, because a grader
     # does not have them
-    with as_in_a_new_process(), without_own_files():
+    with use_fresh_settings(), hide_own_files():
         servers = where.servers() if where is not None else None
-        result = grade(exercise, found, input_number, connection=servers, watched=Display().watched)
+        result = grade(
+            exercise,
+            found,
+            input_number,
+            connection=servers,
+            record_values=Display().records_values,
+        )
     after.remember(result.name, passed=result.passed)
     following, link = _following(result.name)
     return replace(_recorded(result), source=source, following=following, link=link)

@@ -14,7 +14,7 @@ from helpers.checks.grade import grade
 from helpers.checks.headings import headings, names_of, notebooks
 from helpers.checks.registry import find, get
 from helpers.checks.result import CheckResult, Outcome
-from helpers.ranks.clean_settings import without_own_files
+from helpers.ranks.clean_settings import hide_own_files
 from helpers.ranks.launcher import disconnect
 from helpers.views.plain import for_log, plural
 from helpers.views.verdict import verdict_text
@@ -86,7 +86,7 @@ def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list
         found = read_answers(path, [wanted[0].name])
     else:
         wanted, found = answers_in(path)
-    with without_own_files():
+    with hide_own_files():
         return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in wanted]
 
 

@@ -21,7 +21,7 @@ from torch import equal
 from helpers.checks.answer_source import build
 from helpers.checks.kinds import Kind
 from helpers.ranks.own_modules import is_learner_module
-from helpers.ranks.rank_context import ask_launcher, calls_made, replacement_reporter
+from helpers.ranks.rank_context import ask_launcher, recorded_call_count, replacement_reporter
 
 _LATE_S = 0.003
 _MOST_RANKS = 1_000
@@ -33,8 +33,8 @@ class Turns:
 
     sources[programs[k]] defines the answer, called `name`, of turn k. kind: how programs are called. The
     driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
-    any, and seeds each rank's random numbers. second: see `adversarial_world`. watched: report functions
-    that were replaced.
+    any, and seeds each rank's random numbers. second: see `adversarial_world`. report_replaced: report
+    functions that were replaced.
     """
 
     sources: Sequence[str]
@@ -44,7 +44,7 @@ class Turns:
     kind: Kind
     driver: Callable[..., Any] | None
     second: bool = False
-    watched: bool = False
+    report_replaced: bool = False
 
 
 def drive_cases(
@@ -70,14 +70,14 @@ def drive_cases(
     with adversarial_world(turns.second) if kind.is_hard else contextlib.nullcontext():
         # start this inside the hard world, so that functions which the world replaces do not count as
         # the answer's
-        compare = watch_functions(replacement_reporter()) if turns.watched else None
+        compare = watch_functions(replacement_reporter()) if turns.report_replaced else None
         for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
             if turns.programs[k] != built:  # build an answer once, because it may count its calls
                 built = turns.programs[k]
                 _forget(known)  # a program must not find what a previous one has defined
                 answer: Any = _built(turns.sources[built], turns.name, kind)
             before = [_copy(value) for value in inputs]
-            first = calls_made()
+            first = recorded_call_count()
             # A different seed on each rank, as in new processes, but the same each time a case is tried.
             _seed(_MOST_RANKS * number + rank)
             if number % (world_size + 1) == rank:
@@ -94,7 +94,7 @@ def drive_cases(
                 for i, (old, new) in enumerate(zip(before, inputs, strict=True))
                 if driver is None and not _as_it_was(old, new)
             ]
-            results.append([returned, changed, first, calls_made()])
+            results.append([returned, changed, first, recorded_call_count()])
         if compare is not None:
             compare()
     return results

@@ -52,20 +52,20 @@ def grade(
     *,
     every_case: bool = True,
     connection: Servers | None = None,
-    watched: bool = False,
+    record_values: bool = False,
     matches: Matches | None = None,
 ) -> CheckResult:
     """Try an answer, or report why there is none. The answer never makes it raise.
 
     every_case: continue after a case that failed, so that the points are exact. Otherwise the outcome and
     the advice are the same, but come sooner. connection: the rank server that runs the answer, by default
-    this process's own. watched: record tensor values in cases that run alone, as failing ones do.
+    this process's own. record_values: record tensor values in cases that run alone, as failing ones do.
     """
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind in NO_ATTEMPT else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
     visible = secret == VISIBLE_SECRET
-    worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)
+    worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, record_values)
     # no learner sees the advice on a hidden case
     is_read = matches is None and visible
     advice = {} if is_read else matches
@@ -113,7 +113,7 @@ def _wrong_parts(worlds: Worlds, found: Answer, result: CheckResult) -> list[str
     others = [name for name in defined_in(found) if name in exercises() and name != own]
     for name in others[:_MOST_PARTS]:
         part = exercises()[name]
-        own_worlds = replace(worlds, exercise=part, watched=False)
+        own_worlds = replace(worlds, exercise=part, record_values=False)
         check = _Check(own_worlds, VISIBLE_SECRET, every_case=False)
         left_out = [k for k, case in enumerate(part.draw()) if case.world_size != size]
         outcome = _checked(check, replace(found, name=name), left_out).outcome

@@ -25,7 +25,7 @@ from helpers.checks.kinds import Kind
 from helpers.checks.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, HostLost, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
-from helpers.ranks.world import FLOOD
+from helpers.ranks.world import FLOOD_ERROR
 from helpers.trace.events import Event
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
@@ -431,7 +431,7 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TOO_SLOW if failure.by_the_clock else Outcome.TIMED_OUT
         advice = _unwaited(run) or _at_different_lines(failure)
-    elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD:
+    elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD_ERROR:
         outcome, advice = (
             Outcome.FLOODED,
             "It printed too much. Is there an endless loop that prints?",

@@ -168,7 +168,7 @@ def _alike(
     left = list(mistakes)
     for _, group in groupby([*cases, *more], key=_world):
         seen = list(group)
-        worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
+        worlds = replace(answer, programs=[mistake.source for mistake in left], record_values=False)
         turns = [Turn(each.case, each.number) for each in seen]
         came = _run_or_recall(worlds, turns, together=_can_share(seen[0]))
         left = [

@@ -126,7 +126,7 @@ def _holders() -> Iterator[tuple[str, Any]]:
     for name, key in _CLASSES_OUTSIDE:
         if name in sys.modules:
             yield f"{name}.{key}", getattr(sys.modules[name], key)
-    yield "helpers.ranks.rank_context._here", this_rank()
+    yield "helpers.ranks.rank_context._context", this_rank()
 
 
 def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple[str, ModuleType]]:

@@ -154,15 +154,15 @@ def under_fork(
     max_restarts: int = 0,
     timeout_s: float = 8.0,
     grace_s: float = 0.3,
-    others_go_on: bool = False,
+    keep_others_running: bool = False,
     monitor: Monitor | None = None,
 ) -> dict[str, Any]:
     """Run a composed script as one agent would, with workers forked from this rank: in milliseconds.
 
     nproc: the number of workers, or a list with the number for each attempt of a job whose size changes. A
     worker has the environment that torchrun sets. When one fails, the others are terminated `grace_s` later
-    (at once if it was killed), and all are restarted, up to `max_restarts` times. With `others_go_on`, no
-    worker is terminated. The file for `@record` is `error_file(script, rank)`.
+    (at once if it was killed), and all are restarted, up to `max_restarts` times. With `keep_others_running`,
+    no worker is terminated. The file for `@record` is `error_file(script, rank)`.
 
     Workers ask the monitor (`script_worker.ask`), which may kill them: "killed" lists those of each
     attempt. If it stops the job, there is no further attempt, and no rank has failed.
@@ -183,7 +183,7 @@ def under_fork(
             started.append(
                 _fork(script, rank, size, attempt, len(sizes) - 1, port, started, monitor)
             )
-        ended = _wait(started, budget, float("inf") if others_go_on else grace_s, monitor)
+        ended = _wait(started, budget, float("inf") if keep_others_running else grace_s, monitor)
         monitor.end()
         killed.append(sorted(ended.killed))
         is_over = ended.stopped or not any(ended.exits.values())

@@ -62,15 +62,15 @@ class Turn:
 class Worlds:
     """Runs programs that answer one exercise.
 
-    programs: sources, each of which defines `exercise.name`. place: returns the place of a line. watched:
-    record tensor values if a turn has its own world.
+    programs: sources, each of which defines `exercise.name`. place: returns the place of a line.
+    record_values: record tensor values if a turn has its own world.
     """
 
     exercise: Exercise
     programs: Sequence[str]
     place: Callable[[str, int, str], Place] = place_of
     connection: Servers | None = None
-    watched: bool = False
+    record_values: bool = False
 
     def alone(self, turn: Turn, second: bool = False) -> Execution:
         """Run one turn in its own world. second: see `adversarial_world`. Raise Flooded."""
@@ -109,7 +109,7 @@ class Worlds:
                 env=first.env,
                 init=first.init and not exercise.kind.is_alone,
                 timeout=_TOGETHER_S if len(turns) > 1 else first.seconds,
-                watched=self.watched and len(turns) == 1,
+                record_values=self.record_values and len(turns) == 1,
             ),
             args=(
                 Turns(
@@ -121,7 +121,7 @@ class Worlds:
                     exercise.driver,
                     second,
                     # graders pass their own servers, and instructors read the recorded values
-                    watched=self.connection is not None,
+                    report_replaced=self.connection is not None,
                 ),
             ),
             per_rank=[(_given(turns, rank),) for rank in range(size)],

@@ -23,9 +23,9 @@ from helpers.course.notebook_file import NotebookError, read_notebook, source_of
 from helpers.ranks import launcher, preload
 from helpers.ranks.connection import HUGE_PAGES, start_method
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.preload_scan import wanted_by
-from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
-from helpers.ranks.site import Shared
+from helpers.ranks.preload_scan import find_imports
+from helpers.ranks.rank_context import check_launch_allowed
+from helpers.ranks.site import ForkingSite
 
 # jupyter_server sets this variable to the file of the notebook for which a kernel starts.
 _NOTEBOOK = "JPY_SESSION_NAME"
@@ -58,7 +58,7 @@ def main() -> None:
 
 def _may_fork() -> bool:
     with suppress(LaunchError):
-        refuse_where_ranks_must_not_start()
+        check_launch_allowed()
         return sys.platform == "linux" and start_method() == "fork"
     return False
 
@@ -66,9 +66,9 @@ def _may_fork() -> bool:
 def _share_torch() -> None:
     """Import torch, and those parts of it that the notebook uses; fork the rank server."""
     with _one_blas_thread():
-        preload.import_to_share(wanted_by(code_of(os.environ.get(_NOTEBOOK, "")).encode()))
+        preload.import_for_sharing(find_imports(code_of(os.environ.get(_NOTEBOOK, "")).encode()))
         if len(os.listdir("/proc/self/task")) == 1:
-            launcher.connect(Shared())
+            launcher.connect(ForkingSite())
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from helpers.course.notebook_file import (
     read_notebook,
     write_notebook,
 )
-from helpers.ranks.display import LIVE
+from helpers.ranks.display import LIVE_VARIABLE
 
 CELL_TIMEOUT_S = 300
 RUNS = 3
@@ -101,12 +101,12 @@ def _is_kept(cell: nbformat.NotebookNode) -> bool:
 def _set_live(client: NotebookClient, live: bool) -> None:
     assert client.kc is not None  # a cell starts, so a kernel exists
     # this request is sent before the cell, so it runs first, and it is silent, so it is not counted
-    client.kc.execute(f"import os; os.environ['{LIVE}'] = '{int(live)}'", silent=True)
+    client.kc.execute(f"import os; os.environ['{LIVE_VARIABLE}'] = '{int(live)}'", silent=True)
 
 
 def _kernel_env(scratch: str) -> dict[str, str]:
     env = os.environ | {
-        LIVE: "0",
+        LIVE_VARIABLE: "0",
         "REAL_RANKS_PROGRESS": str(Path(scratch, ".progress.json")),
     }
     # Pictures are for the page, even if this terminal's environment names a backend

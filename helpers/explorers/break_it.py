@@ -17,7 +17,7 @@ from helpers.ranks.cells import own_cells
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.options import Options
 from helpers.ranks.run import Run
-from helpers.ranks.settings import NONE, Carried, read_settings
+from helpers.ranks.settings import NO_SETTINGS, SentSettings, read_settings
 from helpers.views.live import widget_view
 from helpers.views.picture import Picture
 from helpers.views.timeline import timeline
@@ -58,13 +58,13 @@ class Broken:
     fn: Callable[..., Any]
     start: Break
     args: tuple[Any, ...] = ()
-    settings: Carried = NONE
+    settings: SentSettings = NO_SETTINGS
 
     def run(self, how: Break) -> Run:
         """Run the function once, with these changes."""
         return run_on_ranks(
             broken,
-            Options(how.ranks, timeout=_TIMEOUT_S, watched=True, own_temp=False),
+            Options(how.ranks, timeout=_TIMEOUT_S, record_values=True, own_temp=False),
             args=(self.fn, how.late, how.dropped, how.slow, *self.args),
             settings=self.settings,
         )

@@ -14,7 +14,7 @@ from helpers.checks.kinds import Kind
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
-from helpers.ranks.server import NOT_A_RANK
+from helpers.ranks.server import START_FAILED_EXIT_CODE
 
 
 class Doubt(IntEnum):
@@ -91,7 +91,7 @@ def _fails_of_itself(run: Run) -> bool:
             own = isinstance(kind, type) and issubclass(kind, _OWN)
             return own or error.kind in _MISUSES
         case RankDied(signal="", exitcode=code):  # it has called os._exit
-            return code != NOT_A_RANK
+            return code != START_FAILED_EXIT_CODE
     return _used_up(run)
 
 

@@ -42,7 +42,7 @@ from helpers.grading.reports.copies import by_notebook, is_own
 from helpers.grading.results import failed, preload, record_of_results
 from helpers.grading.sandbox.levels import Plan, Sandbox, protection_here
 from helpers.grading.submissions import Job
-from helpers.ranks.connection import ServerGone
+from helpers.ranks.connection import ServerExited
 from helpers.ranks.failures import LaunchError
 from helpers.views.plain import plural
 
@@ -245,7 +245,7 @@ class Grader:
                         parts = exercise, answer, self.secret, sandbox.connection, budget.wall_s
                         found = attempt(*parts, self.pictures, at_once)
                         found, is_lost = _as_ended(found, sandbox), sandbox.lost
-                except (LaunchError, ServerGone) as error:
+                except (LaunchError, ServerExited) as error:
                     crashed = failed(exercise, answer, Outcome.CRASHED, str(error)[:200])
                     return Attempt(crashed, Doubt.MACHINE)
                 budget.spend(time.monotonic() - began, sandbox.cpu_s)

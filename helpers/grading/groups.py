@@ -31,9 +31,9 @@ from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.grading.judging import begin_child, confine
 from helpers.grading.record import CaseRecord, ExerciseRecord, Record
 from helpers.grading.sandbox.levels import Plan, Sandbox
-from helpers.ranks.connection import ServerGone
+from helpers.ranks.connection import ServerExited
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.processes import end
+from helpers.ranks.processes import kill_process
 
 # Outcomes of answers whose behavior can be compared with that of other answers.
 _DID = {o.value for o in (Outcome.WRONG, Outcome.CRASHED, Outcome.DEADLOCKED, Outcome.FORBIDDEN)}
@@ -177,7 +177,7 @@ def _read(
             at, same = json.loads(ours.recv_bytes())
             if same is not None:
                 labels[at] = same
-        end(pid)
+        kill_process(pid)
     _, status = os.waitpid(pid, 0)
     return labels, at if status else None
 
@@ -208,7 +208,7 @@ def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Seen:
     alone = 0
     # a failure here is the answer's own, so the cases that ran before it count
     with (
-        suppress(LaunchError, ServerGone, OSError),
+        suppress(LaunchError, ServerExited, OSError),
         plan.lock.shared(),
         Sandbox(plan, preload=exercise.notebook >= "09") as sandbox,
     ):

@@ -39,7 +39,7 @@ from helpers.grading.doubt import Doubt, doubt_about
 from helpers.grading.record import ExerciseRecord
 from helpers.grading.results import failed, record_of_results
 from helpers.ranks.connection import Connection
-from helpers.ranks.processes import end, end_with_parent
+from helpers.ranks.processes import end_with_parent, kill_process
 
 # Memory in bytes that judging may use, in addition to what the grader holds when it forks the judge.
 _MEMORY = 1 << 30
@@ -119,7 +119,7 @@ def _judge_in_child(
     os.close(theirs)
     said = _read(ours, time.monotonic() + within_s)
     os.close(ours)
-    end(pid)
+    kill_process(pid)
     number = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with suppress(ValueError, RecursionError):
         return msgspec.convert(json.loads(said), Attempt)

@@ -18,7 +18,7 @@ from helpers.checks.grade import grade, one_thread
 from helpers.checks.oracle import Set, missing, needs_reference, prepare, sets_of
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.levels import Plan, Sandbox
-from helpers.ranks.connection import ServerGone
+from helpers.ranks.connection import ServerExited
 from helpers.ranks.failures import LaunchError
 
 
@@ -56,7 +56,10 @@ class References:
                 Sandbox(self.plan, self.slot, preload=late) as sandbox,
             ):
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
-        except (LaunchError, ServerGone):  # no rank could be started, so the answer is not to blame
+        except (
+            LaunchError,
+            ServerExited,
+        ):  # no rank could be started, so the answer is not to blame
             return False
         if result.passed:
             self._worked.add(exercise.name)
@@ -74,7 +77,7 @@ class References:
             return
         late = exercise.notebook >= "09"
         with (
-            suppress(CheckFault, LaunchError, ServerGone),
+            suppress(CheckFault, LaunchError, ServerExited),
             one_thread(),
             Sandbox(self.plan, self.slot, preload=late) as sandbox,
         ):

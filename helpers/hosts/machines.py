@@ -21,7 +21,7 @@ from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.launcher import note_for_next_run, use_hosts
-from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
+from helpers.ranks.rank_context import check_launch_allowed
 
 # Timeouts in seconds: to connect, for an answer, and for a nanny to restart a worker.
 _CONNECT_S = 5.0
@@ -111,7 +111,7 @@ class Hosts:
         """Return the hosts' rank servers. Start them if there are none, or if a host was lost."""
         if self._servers is not None and self._servers.alive():
             return self._servers
-        refuse_where_ranks_must_not_start()
+        check_launch_allowed()
         if self._client is not None and self._client.status == "running":
             return self._start_again()
         self.close()  # the scheduler may be lost: close what is left

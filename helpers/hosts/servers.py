@@ -13,9 +13,9 @@ from typing import Any
 
 from helpers.hosts.link import HostLink, answer
 from helpers.hosts.peer import Problem
-from helpers.ranks.connection import READY_S, Poll, Rendezvous
+from helpers.ranks.connection import READY_TIMEOUT_S, PollCallback, Rendezvous
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.process_snapshot import HostView, Observed, Times, View
+from helpers.ranks.process_snapshot import HostSnapshot, RemoteRank, Times, WorldSnapshot
 from helpers.ranks.site import RankSite
 
 # Timeout in seconds for hosts to end the ranks of a launch. If a host takes longer, its link is closed:
@@ -28,13 +28,13 @@ _VIEW_S = 1.0
 class HostServers:
     """The rank servers of several hosts. Ranks are placed host by host, as torchrun places them."""
 
-    gone = False
+    has_exited = False
 
     def __init__(self, hosts: Sequence[HostLink]) -> None:
         self.hosts = list(hosts)
         self.lock = threading.RLock()
         self.cores = sum(host.cores for host in hosts)
-        self.lost: Sequence[str] = ()
+        self.lost_hosts: Sequence[str] = ()
         self.closed = False
         self._wanted: set[str] = set()
         self._times: dict[tuple[str, int], Times] = {}
@@ -54,11 +54,11 @@ class HostServers:
     def wait_until_ready(self) -> None:
         for host, ready in self._ready:
             try:
-                answer(ready, READY_S)
+                answer(ready, READY_TIMEOUT_S)
             except Problem as problem:
                 raise LaunchError(f"{host.name}: {problem}") from None
 
-    def want(self, names: Iterable[str]) -> None:
+    def request_imports(self, names: Iterable[str]) -> None:
         if new := list(set(names) - self._wanted):
             self._wanted.update(new)
             for host in self.hosts:
@@ -95,27 +95,29 @@ class HostServers:
             host.read_clock()
         return [host.clock_ns for host in self._place(world_size)]
 
-    def view(self, launch: int, pids: Mapping[int, int], brief: bool, meanwhile: Poll) -> View:
+    def inspect_ranks(
+        self, launch: int, pids: Mapping[int, int], threads_only: bool, poll: PollCallback
+    ) -> WorldSnapshot:
         """Look at the ranks on all hosts.
 
         If a host does not answer, its ranks count as not waiting: they have no threads.
         """
-        until, asked = time.monotonic() + _VIEW_S, []
+        deadline, asked = time.monotonic() + _VIEW_S, []
         for host in self._hosts_of(launch):
             own = {rank: pid for rank, pid in pids.items() if self._placed[launch][rank] is host}
-            given = {"launch": launch, "pids": own, "brief": brief}
-            asked.append((host, host.ask("view", HostView, **given)))
-        ranks, self._times, may_act = {rank: Observed() for rank in pids}, {}, False
-        for host, each in asked:
+            arguments = {"launch": launch, "pids": own, "brief": threads_only}
+            asked.append((host, host.ask("view", HostSnapshot, **arguments)))
+        ranks, self._times, may_act = {rank: RemoteRank() for rank in pids}, {}, False
+        for host, pending in asked:
             with contextlib.suppress(Problem):
-                found = answer(each, until - time.monotonic(), meanwhile)
+                found = answer(pending, deadline - time.monotonic(), poll)
                 ranks |= found.ranks
                 may_act |= found.left_may_act
                 self._times |= {(host.name, pid): times for pid, times in found.times.items()}
-        return HostView(ranks, may_act, {})
+        return HostSnapshot(ranks, may_act, {})
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
-        return self._times if pids else {}  # as of the last call of `view`
+        return self._times if pids else {}  # as of the last call of `inspect_ranks`
 
     def fileno(self) -> int:
         return int(self._all.fileno())  # the descriptor of an epoll or a kqueue
@@ -143,7 +145,7 @@ class HostServers:
                 found += [("lost", [rank, why]) for rank in ranks]
         return found
 
-    def has_word_for(self, launch: int) -> bool:
+    def has_messages_for(self, launch: int) -> bool:
         return any(
             host.has_words(launch) or self._has_lost(launch, host)
             for host in self._hosts_of(launch)
@@ -168,7 +170,7 @@ class HostServers:
     def kill(self, pid: int) -> None:
         pass  # its host's worker does this
 
-    def dismiss_launch(self, launch: int) -> None:
+    def release_launch(self, launch: int) -> None:
         for host in self._hosts_of(launch):
             host.ask("end", launch=launch, quietly=True)
         self._forget(launch)
@@ -179,7 +181,7 @@ class HostServers:
     def close(self) -> None:
         if self.closed:
             return
-        self.lost = [host.name for host in self.hosts if host.closed]
+        self.lost_hosts = [host.name for host in self.hosts if host.closed]
         # Another thread may be watching a launch, which must see all hosts close together.
         self.closed = True
         for host in self.hosts:

@@ -25,8 +25,8 @@ from distributed.core import Status
 from helpers.hosts.network import family, find_interface, held_port, why_unreachable
 from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer
 from helpers.hosts.versions import boot, versions
-from helpers.ranks.connection import Connection, ServerGone
-from helpers.ranks.process_snapshot import HostView, view_for_kernel
+from helpers.ranks.connection import Connection, ServerExited
+from helpers.ranks.process_snapshot import HostSnapshot, host_snapshot
 from helpers.ranks.site import LocalSite
 from helpers.trace.log import Logs
 
@@ -212,7 +212,7 @@ class Host(Peer):
         return time.monotonic_ns()
 
     async def on_want(self, names: list[str]) -> None:
-        self._server.want(names)
+        self._server.request_imports(names)
 
     # --- a launch -----------------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class Host(Peer):
                 exited = asyncio.get_running_loop().create_future()
                 rank = known.ranks[number] = _Rank(launch, number, mine, read, exited)
                 self.spawn(self._serve_rank(rank))
-            with contextlib.suppress(ServerGone):  # `_from_server` reports it
+            with contextlib.suppress(ServerExited):  # `_from_server` reports it
                 self._server.start_ranks(launch, known.logs.fd, ends)
         finally:
             for other in theirs:
@@ -250,11 +250,11 @@ class Host(Peer):
                 else:
                     channel.shutdown(socket.SHUT_WR)
 
-    async def on_view(self, launch: int, pids: dict[int, int], brief: bool) -> HostView:
+    async def on_view(self, launch: int, pids: dict[int, int], brief: bool) -> HostSnapshot:
         """Look at a launch's ranks, after sending what they have recorded until now."""
         for rank in pids:
             self._send_records(launch, rank)
-        return await asyncio.to_thread(view_for_kernel, pids, self._server.pid, brief)
+        return await asyncio.to_thread(host_snapshot, pids, self._server.pid, brief)
 
     async def on_rewind(self, launch: int) -> None:
         self._launches[launch].logs.rewind()
@@ -262,7 +262,7 @@ class Host(Peer):
     async def on_end(self, launch: int, quietly: bool) -> None:
         """End the ranks of a launch. If not quietly, wait until they have ended."""
         if quietly:
-            self._server.dismiss_launch(launch)
+            self._server.release_launch(launch)
         else:
             ended = self._ended[launch] = asyncio.get_running_loop().create_future()
             self._server.control.send({"do": "end", "launch": launch})
@@ -321,7 +321,7 @@ class Host(Peer):
         try:
             messages = self._server.control.receive(0.0)
         except (EOFError, OSError):
-            self._server.gone = True
+            self._server.has_exited = True
             loop.remove_reader(self._server.fileno())
             self.post("gone")
             return

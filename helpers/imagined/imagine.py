@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from helpers.ranks.cells import in_kernel, own_cells
-from helpers.ranks.display import Display, Quiet
+from helpers.ranks.display import Display, NoDisplay
 from helpers.ranks.failures import LaunchError, RankDied, RankFailed, RankTimeout
-from helpers.ranks.launcher import run_on_ranks, stop_is_one_line
+from helpers.ranks.launcher import run_on_ranks, shorten_stop
 from helpers.ranks.options import Options
 from helpers.ranks.payload import check_call
 from helpers.ranks.run import RankFailure, Run
@@ -62,19 +62,19 @@ def imagine(
 
     named = _checked(world_size, ranks, per_host)
     check_call(fn, world_size, args, [()])
-    display = Display() if in_kernel() else Quiet()
+    display = Display() if in_kernel() else NoDisplay()
     options = Options(len(named), None, timeout, init=False, imagined=world_size, own_temp=False)
     world = World(world_size, named, per_host, real_tensors)
-    with stop_is_one_line(len(named)):
+    with shorten_stop(len(named)):
         settings = read_settings(*own_cells())
         run = run_on_ranks(
             drive, options, args=(world, fn, tuple(args)), settings=settings, display=display
         )
     run = _renamed(run, world_size, named)
     if run.failure is not None:
-        display.keep(run)
+        display.show_failed(run)
         raise run.failure
-    display.remember(run)
+    display.show_at_end(run)
     return run
 
 

@@ -20,10 +20,10 @@ from helpers.jobs.owned import Owned, head_of
 from helpers.jobs.run import MpiFailed, MpiRun, describe_exit
 from helpers.jobs.torchrun import NOT_INHERITED, script_path
 from helpers.ranks.budget import Budget
-from helpers.ranks.failures import LaunchError, Stopped, not_done_after
+from helpers.ranks.failures import LaunchError, Stopped, describe_timeout
 from helpers.ranks.options import check_timeout
-from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
-from helpers.ranks.stop import one_stop
+from helpers.ranks.rank_context import check_launch_allowed
+from helpers.ranks.stop import raise_first_stop
 
 # How many characters of each rank's output are kept.
 MOST_OUTPUT = 200_000
@@ -66,7 +66,7 @@ def mpiexec(
     """
     if on_failure not in {"raise", "return"}:
         raise LaunchError(f"on_failure must be 'raise' or 'return'; got {on_failure!r}.")
-    refuse_where_ranks_must_not_start()
+    check_launch_allowed()
     try:
         run = run_mpiexec(script, n, args=args, module=module, env=env, timeout=timeout)
     except KeyboardInterrupt:
@@ -94,7 +94,7 @@ def run_mpiexec(
     through = ("-m", module) if module else ()
     words = (*through, str(path), *map(str, args))
     late = ""
-    with one_stop(), Owned() as owned:
+    with raise_first_stop(), Owned() as owned:
         files = (str(owned.folder / "%r.out"), str(owned.folder / "%r.err"))
         kept = ("-outfile-pattern", files[0], "-errfile-pattern", files[1])
         argv = (program, *kept, "-n", str(n), sys.executable, *words)
@@ -106,7 +106,7 @@ def run_mpiexec(
             raise LaunchError(f"mpiexec could not start: {error}") from None
         while owned.running():
             if budget.is_spent(time.monotonic()):
-                spent = not_done_after(timeout, time.monotonic() - start, budget.by_the_clock)
+                spent = describe_timeout(timeout, time.monotonic() - start, budget.by_the_clock)
                 late = f"{spent}; mpiexec and all ranks were terminated."
                 break
             owned.look(_LOOK_S)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from helpers.ranks.messages import Messages
-from helpers.ranks.processes import adopt_orphans, children_of, end_group, end_with_parent
+from helpers.ranks.processes import adopt_orphans, children_of, end_with_parent, kill_group
 
 # Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes.
 RECORD = struct.Struct("!BQI")
@@ -155,7 +155,7 @@ class Supervisor:
                 break
             elsewhere = set() if sys.platform == "linux" else _tree(left)
             for pid in [*(left & mine), *(left - mine), *elsewhere]:
-                end_group(pid)
+                kill_group(pid)
             for program in self.programs:
                 program.process.wait()
             for pid in left - mine:

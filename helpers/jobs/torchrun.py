@@ -23,14 +23,14 @@ from pathlib import Path
 from helpers.jobs.owned import Owned
 from helpers.jobs.ports import held_port
 from helpers.jobs.run import Agent, TorchrunFailed, TorchrunRun, failure_of
-from helpers.jobs.torchrun_log import MARK, own_words, rounds_of
+from helpers.jobs.torchrun_log import INSIDE_RANK_VARIABLE, own_words, rounds_of
 from helpers.ranks.budget import Budget
 from helpers.ranks.cells import ipython
 from helpers.ranks.connection import RESOLVER
-from helpers.ranks.failures import LaunchError, Stopped, not_done_after
+from helpers.ranks.failures import LaunchError, Stopped, describe_timeout
 from helpers.ranks.options import check_timeout
-from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
-from helpers.ranks.stop import one_stop
+from helpers.ranks.rank_context import check_launch_allowed
+from helpers.ranks.stop import raise_first_stop
 
 # Variables that identify a process as a rank. The processes that it starts have their own.
 NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK")
@@ -124,7 +124,7 @@ def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",  # keeps what a worker printed before a kill -9
         "TMPDIR": str(folder),
         "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
-        "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": MARK,
+        "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": INSIDE_RANK_VARIABLE,
         **more,
     }
 
@@ -228,7 +228,7 @@ class TorchrunJob:
             if any(code for key, code in self.owned.exits.items() if key not in gone):
                 give_up = min(give_up, now + _ENDING_S)
             if self.budget.is_spent(now):
-                spent = not_done_after(
+                spent = describe_timeout(
                     self.asked.timeout, now - self.start_s, self.budget.by_the_clock
                 )
                 late = f"{spent}; all agents and workers were terminated."
@@ -284,7 +284,7 @@ def _live(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
 def start_job(asked: JobOptions) -> Iterator[TorchrunJob]:
     """Do what `start_torchrun` does, even inside a rank, for programs of checks."""
     check_timeout(asked.timeout)
-    with one_stop(), Owned() as owned, held_port() as port:
+    with raise_first_stop(), Owned() as owned, held_port() as port:
         start = time.monotonic()
         job = TorchrunJob(asked, owned, port, start, Budget(owned.alive, asked.timeout, start))
         for _ in range(asked.nodes[0]):
@@ -308,7 +308,7 @@ def start_torchrun(
 
     See `torchrun` for the arguments. When the `with` block ends, every process of the job is ended.
     """
-    refuse_where_ranks_must_not_start()
+    check_launch_allowed()
     path = script_path(script)
     with start_job(
         JobOptions(path, nproc_per_node, nnodes, args, rdzv, max_restarts, env, timeout)
@@ -348,7 +348,7 @@ def torchrun(
     """
     if on_failure not in {"raise", "return"}:
         raise LaunchError(f"on_failure must be 'raise' or 'return'; got {on_failure!r}.")
-    refuse_where_ranks_must_not_start()
+    check_launch_allowed()
     path = script_path(script)
     asked = JobOptions(path, nproc_per_node, nnodes, args, rdzv, max_restarts, env, timeout)
     job: TorchrunJob | None = None

@@ -17,7 +17,7 @@ from helpers.jobs.owned import Piece
 from helpers.jobs.run import Round, Worker
 
 # The agent puts it before each line of a worker, because of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
-MARK = "\x1f${rank}/${local_rank}\x1e"
+INSIDE_RANK_VARIABLE = "\x1f${rank}/${local_rank}\x1e"
 _MARKED = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
 _ROUND = re.compile(r"Rendezvous complete for workers\. Result:")
 _FIELD = re.compile(r"\]   (\w+)=(.*)$")

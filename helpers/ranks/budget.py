@@ -16,20 +16,20 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from helpers.ranks.process_snapshot import Times, times_of_all
+from helpers.ranks.process_snapshot import Times, process_times
 from helpers.ranks.world import World
 
 # No world may take longer than this many times its budget, however busy the machine is.
-BACKSTOP = 10
-_EVERY_S = 0.05
+MAX_TIMES_BUDGET = 10
+_CHARGE_INTERVAL_S = 0.05
 
 
-def ranks_of(world: World) -> list[int]:
+def rank_pids(world: World) -> list[int]:
     """Return the process ids of the ranks that still run; empty until all ranks have started.
 
     Until then the server may still be importing what they need.
     """
-    live = [member for member in world.members if not member.done]
+    live = [member for member in world.members if not member.is_done]
     return [member.pid for member in live] if all(member.pid for member in live) else []
 
 
@@ -50,7 +50,7 @@ class Budget:
         roots: Callable[[], Sequence[int]],
         seconds: float,
         now: float,
-        times: Callable[[Sequence[int]], Mapping[Any, Times]] = times_of_all,
+        times: Callable[[Sequence[int]], Mapping[Any, Times]] = process_times,
         cores: int = 0,
     ) -> None:
         self._roots = roots
@@ -58,7 +58,7 @@ class Budget:
         self._cores = cores or os.cpu_count() or 1
         self._seconds = self._left = seconds
         self._ran_ns = 0
-        self._end = now + seconds * BACKSTOP
+        self._end = now + seconds * MAX_TIMES_BUDGET
         self._last = now
         self._times: Mapping[Any, Times] = {}
 
@@ -76,29 +76,31 @@ class Budget:
 
     def is_spent(self, now: float) -> bool:
         """Charge the time until `now`; return whether the budget is used up."""
-        if now - self._last < _EVERY_S:
+        if now - self._last < _CHARGE_INTERVAL_S:
             return self._left <= 0 or now >= self._end
-        ran, queued = self._grown()
-        stretch, self._last = now - self._last, now
-        self._ran_ns += ran
+        ran_ns, queued_ns = self._measure_increase()
+        elapsed_s, self._last = now - self._last, now
+        self._ran_ns += ran_ns
         if self._times:
-            used = ran / 1e9 / (stretch * self._cores)
-            waited = queued / 1e9 / stretch
-            self._left -= stretch * min(1.0, max(used, 1.0 - waited))
+            used_share = ran_ns / 1e9 / (elapsed_s * self._cores)
+            queued_share = queued_ns / 1e9 / elapsed_s
+            self._left -= elapsed_s * min(1.0, max(used_share, 1.0 - queued_share))
         return self._left <= 0 or now >= self._end
 
-    def _grown(self) -> tuple[int, int]:
+    def _measure_increase(self) -> tuple[int, int]:
         """Return how long the ranks and their children ran, and were queued, since the last call, in ns.
 
         Gloo's own threads queue a hundred times a second even when idle. Their queueing counts only up to
         the time for which other threads queued.
         """
         times = self._times_of(self._roots())
-        grown = [self._since(pid, now) for pid, now in times.items()]
+        increases = [self._increase_of(pid, now) for pid, now in times.items()]
         self._times = times
-        ran, queued, in_gloo = (sum(column) for column in zip((0, 0, 0), *grown, strict=True))
-        return ran, queued + min(in_gloo, queued)
+        ran_ns, queued_ns, gloo_queued_ns = (
+            sum(column) for column in zip((0, 0, 0), *increases, strict=True)
+        )
+        return ran_ns, queued_ns + min(gloo_queued_ns, queued_ns)
 
-    def _since(self, pid: Any, now: Times) -> list[int]:
+    def _increase_of(self, pid: Any, now: Times) -> list[int]:
         before = self._times.get(pid, (0, 0, 0))
         return [max(0, new - old) for new, old in zip(now, before, strict=True)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from helpers.trace.events import Place
 
-_OURS = str(Path(__file__).parents[1])
+_COURSE_FOLDER = str(Path(__file__).parents[1])
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ def place_of(file: str, line: int, function: str) -> Place:
     """Return a line's place under the name that readers know, with its source text if known."""
     # A rank can claim any file name, and the text is shown. So read only files that this process itself
     # has loaded as code, never other files of the launching process.
-    known = file in linecache.cache or file in _loaded(len(sys.modules))
-    source = linecache.getline(file, line).rstrip("\n") if known else ""
+    is_loaded = file in linecache.cache or file in _loaded_files(len(sys.modules))
+    source = linecache.getline(file, line).rstrip("\n") if is_loaded else ""
     return Place(file, line, function, cell_name(file), source)
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(count: int) -> frozenset[str]:
-    """Return the files of this process's modules. count: the number of modules, as the cache's key."""
+def _loaded_files(module_count: int) -> frozenset[str]:
+    """Return the files of this process's modules. module_count: the number of modules, as the cache's key."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     return frozenset(file for file in files if isinstance(file, str) and file.endswith(".py"))
 
@@ -67,7 +67,7 @@ def _loaded(count: int) -> frozenset[str]:
 def cell_name(file: str) -> str:
     """Return "cell [N]", with the number in the cell's margin, or the last part of another file's path."""
     shell = ipython()
-    number = _numbers_of(shell).get(file)
+    number = _cell_numbers(shell).get(file)
     if number is not None:
         return f"cell [{min(number, shell.displayhook.prompt_count)}]"
     return Path(file).name
@@ -79,13 +79,13 @@ def correct_cell_numbers(shell: Any) -> None:
     Must be called before the next cell with a number runs. IPython (9.18) increments its count before it
     runs a cell, so it records such code under the next cell's number.
     """
-    numbers, coming = _numbers_of(shell), shell.displayhook.prompt_count
+    numbers, next_number = _cell_numbers(shell), shell.displayhook.prompt_count
     for file, number in numbers.items():
-        if number >= coming:
-            numbers[file] = coming - 1
+        if number >= next_number:
+            numbers[file] = next_number - 1
 
 
-def _numbers_of(shell: Any) -> dict[str, int]:
+def _cell_numbers(shell: Any) -> dict[str, int]:
     """Return IPython's own mapping from file to cell number."""
     numbers: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
     return numbers
@@ -96,13 +96,13 @@ def package_file(file: str) -> str:
 
     torch's own files are left out, because torch's errors are meant for its callers; torch.testing is kept.
     """
-    _, found, path = file.replace("dist-packages", "site-packages").rpartition("site-packages/")
-    of_torch = path.startswith("torch/") and not path.startswith("torch/testing/")
-    return path if found and not of_torch else ""
+    _, separator, path = file.replace("dist-packages", "site-packages").rpartition("site-packages/")
+    is_torch = path.startswith("torch/") and not path.startswith("torch/testing/")
+    return path if separator and not is_torch else ""
 
 
 def is_learner_file(file: str) -> bool:
     """Return whether a file is the learner's, not Python's, a package's or the course's own."""
-    if file.startswith(("<frozen", _OURS, str(Path(linecache.__file__).parent))):
+    if file.startswith(("<frozen", _COURSE_FOLDER, str(Path(linecache.__file__).parent))):
         return False
     return "site-packages" not in file and "dist-packages" not in file

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from helpers.ranks.cells import is_learner_file
-from helpers.ranks.seeds import all_states, restore_states
-from helpers.ranks.setting_kinds import SETTINGS, forget_filters
+from helpers.ranks.seeds import generator_states, restore_states
+from helpers.ranks.setting_kinds import SETTINGS, reset_filters
 
 _COURSE = str(Path(__file__).parents[2])
 # Values in a new process. They cannot be read here: cells may run before a kernel imports torch.
-_FRESH: dict[str, Callable[[Any], Any]] = {
+_DEFAULTS: dict[str, Callable[[Any], Any]] = {
     "the default dtype": lambda torch: torch.float32,
     "grad mode": lambda torch: True,
     "deterministic algorithms": lambda torch: (False, False),
@@ -38,7 +38,7 @@ _FRESH: dict[str, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True)
-class _Start:
+class _KernelStart:
     """The state of a kernel when it imported the course, before its cells could change anything."""
 
     environment: Mapping[str, str]
@@ -46,58 +46,58 @@ class _Start:
     path: Sequence[str]
 
 
-_start: list[_Start] = []
+_kernel_start: list[_KernelStart] = []
 
 
 def remember_start() -> None:
     """Store the kernel's present state for later checks."""
-    _start[:] = [_Start(dict(os.environ), os.getcwd(), list(sys.path))]
+    _kernel_start[:] = [_KernelStart(dict(os.environ), os.getcwd(), list(sys.path))]
 
 
 def environment_at_start() -> Mapping[str, str]:
     """Return the environment with which this kernel started; outside a kernel, the present one."""
-    return _start[0].environment if _start else dict(os.environ)
+    return _kernel_start[0].environment if _kernel_start else dict(os.environ)
 
 
 @contextmanager
-def as_in_a_new_process() -> Iterator[None]:
+def use_fresh_settings() -> Iterator[None]:
     """Run the block with a new process's settings. Restore everything after it, including random states.
 
     The draws of a check must not change the random numbers of a later launch.
     """
     torch = sys.modules["torch"]
     with ExitStack() as stack:
-        stack.callback(restore_states, all_states())
-        for start in _start:
-            stack.enter_context(_place_of(start))
+        stack.callback(restore_states, generator_states())
+        for start in _kernel_start:
+            stack.enter_context(_use_kernel_start(start))
         stack.enter_context(warnings.catch_warnings())
-        forget_filters()
+        reset_filters()
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.autocast("cpu", enabled=False))
         if torch.get_default_device().type != "cpu":
             # Not set_default_device(None), which does not end a cell's `with torch.device(...)`.
             stack.enter_context(torch.device("cpu"))
         for setting in SETTINGS:
-            if setting.name in _FRESH and (before := setting.read()) != (
-                value := _FRESH[setting.name](torch)
+            if setting.name in _DEFAULTS and (previous := setting.read()) != (
+                default := _DEFAULTS[setting.name](torch)
             ):
-                stack.callback(setting.apply, before)
-                setting.apply(value)
+                stack.callback(setting.apply, previous)
+                setting.apply(default)
         yield
 
 
 @contextmanager
-def without_own_files() -> Iterator[None]:
+def hide_own_files() -> Iterator[None]:
     """Start ranks in an empty folder, where only packages and the course can be imported.
 
     Learners hand in only the notebook, so files next to it must not decide whether an answer passes.
     """
     path = list(sys.path)
     cwd = os.open(".", os.O_RDONLY)
-    with tempfile.TemporaryDirectory(prefix="real-ranks-check-") as empty:
+    with tempfile.TemporaryDirectory(prefix="real-ranks-check-") as folder:
         try:
-            os.chdir(empty)
-            packages = [each for each in path if each and not is_learner_file(f"{each}/")]
+            os.chdir(folder)
+            packages = [entry for entry in path if entry and not is_learner_file(f"{entry}/")]
             sys.path[:] = [_COURSE, *packages]
             yield
         finally:
@@ -107,7 +107,7 @@ def without_own_files() -> Iterator[None]:
 
 
 @contextmanager
-def _place_of(start: _Start) -> Iterator[None]:
+def _use_kernel_start(start: _KernelStart) -> Iterator[None]:
     """Use the environment, folder and path of the kernel's start, and let ranks and jobs inherit them."""
     environment, path = dict(os.environ), list(sys.path)
     # The descriptor finds the folder even if the folder is renamed or removed.
@@ -125,11 +125,11 @@ def _place_of(start: _Start) -> Iterator[None]:
         os.close(cwd)
 
 
-def _set_environment(wanted: Mapping[str, str]) -> None:
+def _set_environment(environment: Mapping[str, str]) -> None:
     """Set the environment. Change only what differs, because other threads may read it."""
-    for name in [name for name in os.environ if name not in wanted]:
+    for name in [name for name in os.environ if name not in environment]:
         del os.environ[name]
-    for name, value in wanted.items():
+    for name, value in environment.items():
         if os.environ.get(name) != value:
             os.environ[name] = value
     time.tzset()

@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
-from helpers.ranks.process_snapshot import Times, View, times_of_all, view_here
+from helpers.ranks.process_snapshot import Times, WorldSnapshot, local_snapshot, process_times
 from helpers.ranks.site import LocalSite, RankSite, Site
 from helpers.ranks.stop import raise_if_stopped
 
@@ -33,11 +33,11 @@ RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
 # ranks do not inherit the setting.
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
-READY_S = 120.0
-Poll = Callable[[], None]
+READY_TIMEOUT_S = 120.0
+PollCallback = Callable[[], None]
 
 
-class ServerGone(Exception):
+class ServerExited(Exception):
     """The rank server exited although it was not asked to."""
 
 
@@ -58,15 +58,15 @@ class Servers(Protocol):
     """The rank server that a `World` uses (a `Connection`), or the rank servers of several hosts."""
 
     lock: threading.RLock
-    gone: bool
+    has_exited: bool
     # How many cores the ranks may use.
     cores: int
     # The names of hosts that were already lost when these servers were closed.
-    lost: Sequence[str]
+    lost_hosts: Sequence[str]
 
     def wait_until_ready(self) -> None: ...
 
-    def want(self, names: Iterable[str]) -> None: ...
+    def request_imports(self, names: Iterable[str]) -> None: ...
 
     def new_launch(self) -> int: ...
 
@@ -76,18 +76,20 @@ class Servers(Protocol):
     def clocks(self, world_size: int) -> Sequence[int]:
         """Return, for each rank, how far its monotonic clock is ahead of this process's, in nanoseconds."""
 
-    def view(self, launch: int, pids: Mapping[int, int], brief: bool, meanwhile: Poll) -> View:
+    def inspect_ranks(
+        self, launch: int, pids: Mapping[int, int], threads_only: bool, poll: PollCallback
+    ) -> WorldSnapshot:
         """Look at the processes of a launch's ranks.
 
         Args:
             launch: The number of the launch.
             pids: The process id of each rank; 0 for a rank that has not started yet.
-            brief: Whether only the ranks' threads are needed, which takes less time.
-            meanwhile: Called repeatedly while other hosts look.
+            threads_only: Whether only the ranks' threads are needed, which takes less time.
+            poll: Called repeatedly while other hosts look.
         """
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
-        """Return the times of the ranks' processes; see `process_snapshot.times_of_all`."""
+        """Return the times of the ranks' processes; see `process_snapshot.process_times`."""
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
         """Return the host of each rank; empty if all are on this machine."""
@@ -108,14 +110,14 @@ class Servers(Protocol):
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]: ...
 
-    def has_word_for(self, launch: int) -> bool: ...
+    def has_messages_for(self, launch: int) -> bool: ...
 
     def end_launch(self, launch: int) -> bool: ...
 
     def kill(self, pid: int) -> None:
         """Kill a rank that the server did not end, with its whole process group."""
 
-    def dismiss_launch(self, launch: int) -> None: ...
+    def release_launch(self, launch: int) -> None: ...
 
 
 class Connection:
@@ -127,9 +129,9 @@ class Connection:
         self.site = site or LocalSite()
         self.pid = 0
         self.cores = os.cpu_count() or 1
-        self.lost: Sequence[str] = ()
+        self.lost_hosts: Sequence[str] = ()
         # Whether the server's end of the socket has closed.
-        self.gone = False
+        self.has_exited = False
         self.closed = False
         self._ready = False
         self._wanted: set[str] = set()
@@ -153,19 +155,19 @@ class Connection:
 
     def wait_until_ready(self) -> None:
         """Wait until the server has imported torch. Raise LaunchError if it takes too long."""
-        deadline = time.monotonic() + READY_S
+        deadline = time.monotonic() + READY_TIMEOUT_S
         while not self._ready:
             raise_if_stopped()
             if time.monotonic() > deadline:
-                raise LaunchError(f"the rank server was not ready after {READY_S:g} s.")
+                raise LaunchError(f"the rank server was not ready after {READY_TIMEOUT_S:g} s.")
             try:
                 self._read(0.5)
-            except ServerGone:
+            except ServerExited:
                 raise LaunchError(
-                    f"the rank server could not start. It said:\n{self.last_words()}"
+                    f"the rank server could not start. It said:\n{self.output_tail()}"
                 ) from None
 
-    def want(self, names: Iterable[str]) -> None:
+    def request_imports(self, names: Iterable[str]) -> None:
         """Ask the server to import modules before it forks the next ranks. Does not wait."""
         new = [name for name in names if name not in self._wanted]
         if new:
@@ -176,10 +178,10 @@ class Connection:
         """Make the server import everything that ranks may need, before many launches. Waits for it."""
         self.wait_until_ready()
         self._send({"do": "preload"})
-        deadline = time.monotonic() + READY_S
+        deadline = time.monotonic() + READY_TIMEOUT_S
         while {"preloaded": True} not in self._messages:
             if time.monotonic() > deadline:
-                raise LaunchError(f"the rank server did not answer for {READY_S:g} s.")
+                raise LaunchError(f"the rank server did not answer for {READY_TIMEOUT_S:g} s.")
             self._read(0.5)
         self._messages.remove({"preloaded": True})
 
@@ -188,7 +190,7 @@ class Connection:
         self.owner = os.getpid()
         self.lock = threading.RLock()
 
-    def last_words(self) -> str:
+    def output_tail(self) -> str:
         """Return the end of the server's output: errors from its start, normally nothing."""
         with contextlib.suppress(OSError, ValueError):
             self._log.seek(0)
@@ -207,11 +209,13 @@ class Connection:
     def clocks(self, world_size: int) -> Sequence[int]:
         return [0] * world_size
 
-    def view(self, launch: int, pids: Mapping[int, int], brief: bool, meanwhile: Poll) -> View:
-        return view_here(pids, self.pid)
+    def inspect_ranks(
+        self, launch: int, pids: Mapping[int, int], threads_only: bool, poll: PollCallback
+    ) -> WorldSnapshot:
+        return local_snapshot(pids, self.pid)
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
-        return times_of_all(pids)
+        return process_times(pids)
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
         return ()
@@ -228,12 +232,12 @@ class Connection:
         log: the descriptor of the memory for their records. The server makes a folder for the launch's files.
         """
         # The kernel limits how many descriptors one message may carry, so large worlds need several.
-        step = (MAX_FDS - 1) // 2
+        batch_size = (MAX_FDS - 1) // 2
         folder, ranks = folder_of(self.site, launch), list(ends)
-        for first in range(0, len(ranks), step):
-            some = ranks[first : first + step]
-            message = {"do": "start", "launch": launch, "folder": folder, "ranks": some}
-            self._send(message, [log, *(fd for rank in some for fd in ends[rank])])
+        for first in range(0, len(ranks), batch_size):
+            batch = ranks[first : first + batch_size]
+            message = {"do": "start", "launch": launch, "folder": folder, "ranks": batch}
+            self._send(message, [log, *(fd for rank in batch for fd in ends[rank])])
 
     def rewind(self, launch: int) -> None:
         pass  # The ranks write into this process's memory: nothing was copied.
@@ -248,7 +252,7 @@ class Connection:
                 if {"ended": launch} in self._messages:
                     self._messages.remove({"ended": launch})
                     return True
-        except ServerGone:
+        except ServerExited:
             pass
         return False
 
@@ -256,7 +260,7 @@ class Connection:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
 
-    def dismiss_launch(self, launch: int) -> None:
+    def release_launch(self, launch: int) -> None:
         """Ask the server to end the ranks of a successful launch, without waiting.
 
         Ending a process costs as much as forking it, and no caller needs to wait for that. The server ends
@@ -270,19 +274,19 @@ class Connection:
         Each is a word ("started", "refused", "exit") and its values, the rank first.
         """
         self._read(0.0)
-        mine, others = [], []
+        matching, others = [], []
         for message in self._messages:
             if _launch_of(message) == launch:
-                ((word, values),) = message.items()
-                if word == "started":
+                ((kind, values),) = message.items()
+                if kind == "started":
                     values[2] = self.site.host_pid(values[2])
-                mine.append((word, values[1:]))
+                matching.append((kind, values[1:]))
             else:
                 others.append(message)
         self._messages = others
-        return mine
+        return matching
 
-    def has_word_for(self, launch: int) -> bool:
+    def has_messages_for(self, launch: int) -> bool:
         return any(_launch_of(message) == launch for message in self._messages)
 
     def has_retired(self) -> bool:
@@ -290,8 +294,8 @@ class Connection:
         return self.owner == os.getpid() and self._process.poll() == 0
 
     def alive(self) -> bool:
-        here = self.owner == os.getpid() and self._process.poll() is None
-        return here and not self.control.hung_up()
+        is_running = self.owner == os.getpid() and self._process.poll() is None
+        return is_running and not self.control.peer_has_closed()
 
     def close(self) -> None:
         """End the server and its ranks, and remove their files."""
@@ -316,15 +320,15 @@ class Connection:
         try:
             self.control.send(message, fds)
         except OSError:
-            self.gone = True
-            raise ServerGone from None
+            self.has_exited = True
+            raise ServerExited from None
 
     def _read(self, wait_s: float) -> None:
         try:
             messages = self.control.receive(wait_s)
         except (OSError, EOFError):
-            self.gone = True
-            raise ServerGone from None
+            self.has_exited = True
+            raise ServerExited from None
         for message in messages:
             if "ready" in message:
                 self._ready = True
@@ -353,7 +357,7 @@ def _launch_of(message: dict[str, Any]) -> int | None:
 
 def start_method() -> str:
     """Return how ranks start here: "fork", or "spawn" if fork is unsafe or missing."""
-    chosen = os.environ.get(START_METHOD, "fork" if sys.platform == "linux" else "spawn")
-    if chosen not in {"fork", "spawn"}:
-        raise LaunchError(f"{START_METHOD}={chosen!r}: it must be 'fork' or 'spawn'.")
-    return chosen
+    method = os.environ.get(START_METHOD, "fork" if sys.platform == "linux" else "spawn")
+    if method not in {"fork", "spawn"}:
+        raise LaunchError(f"{START_METHOD}={method!r}: it must be 'fork' or 'spawn'.")
+    return method

@@ -18,76 +18,76 @@ if TYPE_CHECKING:
     from helpers.ranks.world import World
 
 # Environment variable: "0" turns the live view off, for notebooks whose outputs are compared.
-LIVE = "REAL_RANKS_LIVE"
+LIVE_VARIABLE = "REAL_RANKS_LIVE"
 
 SHOW_AFTER_S = 0.6
-SAY_WHO_AFTER_S = 2.0
-EVERY_S = 0.3
+SHOW_WAITS_AFTER_S = 2.0
+REDRAW_INTERVAL_S = 0.3
 
 
-class Quiet:
+class NoDisplay:
     """Shows nothing, for launches outside a notebook, checks and graders."""
 
     # Whether a reader may step through the run afterwards, and look at its tensors.
-    watched = False
+    records_values = False
 
     def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         """Show what the ranks do `seconds` after the launch began."""
 
-    def stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
+    def show_stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         """Show what the ranks had printed, and where each was, when the reader pressed Stop."""
 
-    def keep(self, run: Run) -> None:
+    def show_failed(self, run: Run) -> None:
         """Show a run whose launch is about to raise."""
 
     def clear(self) -> None:
         """Remove the live view."""
 
-    def remember(self, run: Run) -> None:
+    def show_at_end(self, run: Run) -> None:
         """Show a run at the end of the cell if the cell does not show it."""
 
 
-class Display(Quiet):
+class Display(NoDisplay):
     """Shows a launch below the notebook cell that made it."""
 
     def __init__(self) -> None:
-        self.watched = os.environ.get(LIVE) != "0"
+        self.records_values = os.environ.get(LIVE_VARIABLE) != "0"
         self._handle: Any = None
         self._due = SHOW_AFTER_S
 
     def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
-        if seconds < self._due or os.environ.get(LIVE) == "0":
+        if seconds < self._due or os.environ.get(LIVE_VARIABLE) == "0":
             return
-        self._due = seconds + EVERY_S
+        self._due = seconds + REDRAW_INTERVAL_S
         from IPython.display import HTML, display
 
         from helpers.ranks.watch import waits_now
         from helpers.views.lanes import lanes_live_html
 
-        doing = waits_now(detector).waits if seconds >= SAY_WHO_AFTER_S else ()
-        output = [member.latest for member in world.members]
+        waits = waits_now(detector).waits if seconds >= SHOW_WAITS_AFTER_S else ()
+        output = [member.recent_output for member in world.members]
         states = [member.state for member in world.members]
-        view = HTML(lanes_live_html(states, output, doing, seconds, world.hosts))
+        view = HTML(lanes_live_html(states, output, waits, seconds, world.hosts))
         if self._handle is None:
             self._handle = display(view, display_id=True)
         else:
             self._handle.update(view)
 
-    def stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
+    def show_stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         from IPython.display import display
 
         from helpers.ranks.watch import waits_now
         from helpers.views.lanes import lanes_stopped_html, lanes_stopped_text
 
-        doing = waits_now(detector).waits
+        waits = waits_now(detector).waits
         output = [member.output for member in world.members]
         states = [member.state for member in world.members]
         self.clear()
-        shown = {
-            "text/html": lanes_stopped_html(states, output, doing, seconds, world.hosts),
-            "text/plain": lanes_stopped_text(states, output, doing, seconds, world.hosts),
+        bundle = {
+            "text/html": lanes_stopped_html(states, output, waits, seconds, world.hosts),
+            "text/plain": lanes_stopped_text(states, output, waits, seconds, world.hosts),
         }
-        display(shown, raw=True)
+        display(bundle, raw=True)
 
     def clear(self) -> None:
         if self._handle is not None:
@@ -96,19 +96,19 @@ class Display(Quiet):
             self._handle.update(HTML(""))
             self._handle = None
 
-    def keep(self, run: Run) -> None:
+    def show_failed(self, run: Run) -> None:
         self.clear()
         if any(run.output):
             from IPython.display import display
 
             display(run)
 
-    def remember(self, run: Run) -> None:
+    def show_at_end(self, run: Run) -> None:
         self.clear()
         shell = ipython()
         if shell is None or not any(run.output):
             return
-        if _cell.runs:
+        if _cell_state.is_running:
             _show_at_cell_end(shell, run)
         else:
             # A widget's callback or a thread made the run, so the end of the next cell would be the
@@ -119,26 +119,26 @@ class Display(Quiet):
 
 
 @dataclass
-class _Cell:
+class _CellState:
     """Whether a cell is running in this kernel. A cell that a magic runs inside it does not count."""
 
-    runs: bool = False
+    is_running: bool = False
 
 
-_cell = _Cell()
+_cell_state = _CellState()
 
 
-def follow_cells(shell: Any) -> None:
+def track_cells(shell: Any) -> None:
     """Track the beginning and end of each cell from now on. Must be called in a cell."""
 
     def begin(info: Any) -> None:
-        _cell.runs = True
+        _cell_state.is_running = True
 
     def end(result: Any) -> None:
         if result.info.store_history:
-            _cell.runs = False
+            _cell_state.is_running = False
 
-    _cell.runs = True
+    _cell_state.is_running = True
     shell.events.register("pre_run_cell", begin)
     shell.events.register("post_run_cell", end)
 

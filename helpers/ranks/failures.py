@@ -88,20 +88,22 @@ _PEER_DISCONNECTED = re.compile(
 
 # Messages of gloo that begin in the same way although no peer has exited: for a wrong name of a network
 # interface, and for a message that a rank sends to itself.
-_OWN_CAUSE = re.compile(
+_NO_PEER_EXITED = re.compile(
     "Unable to find (address|interface) for|Pair is not connected", re.IGNORECASE
 )
 
 
 def is_consequence(error: RankError) -> bool:
     """Return whether an error is only a consequence of a peer's exit."""
-    return bool(_PEER_DISCONNECTED.search(error.message)) and not _OWN_CAUSE.search(error.message)
+    return bool(_PEER_DISCONNECTED.search(error.message)) and not _NO_PEER_EXITED.search(
+        error.message
+    )
 
 
 def _same_error(one: RankError, other: RankError) -> bool:
     """Return whether two ranks failed at the same lines, and neither of them because of the other."""
-    alike = (one.kind, one.frames) == (other.kind, other.frames)
-    return alike and is_consequence(one) == is_consequence(other)
+    same_lines = (one.kind, one.frames) == (other.kind, other.frames)
+    return same_lines and is_consequence(one) == is_consequence(other)
 
 
 class RankFailed(RankFailure):
@@ -113,14 +115,14 @@ class RankFailed(RankFailure):
         consequences: tuple[RankError, ...] = (),
         hosts: Sequence[str] = (),
     ) -> None:
-        text = f"{name_of(error.rank, hosts)} raised {error}"
+        text = f"{name_rank(error.rank, hosts)} raised {error}"
         alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:
             text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
         others = sorted((e for e in consequences if e.rank not in alike), key=lambda e: e.rank)
         for other in others:
             if not is_consequence(other):
-                text += f"\n{name_of(other.rank, hosts)} raised as well, {other}"
+                text += f"\n{name_rank(other.rank, hosts)} raised as well, {other}"
         names = ", ".join(f"rank {e.rank} ({e.kind})" for e in others if is_consequence(e))
         if names:
             text += f"\n  (as a consequence, a connection was lost on {names})"
@@ -140,7 +142,7 @@ class RankDied(RankFailure):
         self, rank: int, signal: str, exitcode: int, advice: str, hosts: Sequence[str] = ()
     ) -> None:
         how = f"was terminated by {signal}" if signal else f"exited with code {exitcode}"
-        text = f"{name_of(rank, hosts)} {how}. {advice}"
+        text = f"{name_rank(rank, hosts)} {how}. {advice}"
         super().__init__(text)
         self.rank = rank
         self.signal = signal
@@ -156,7 +158,7 @@ class HostLost(RankFailure):
     ) -> None:
         gone = ", ".join(map(str, ranks))
         lines = [f"lost host {host} and its rank{'s' * (len(ranks) > 1)} {gone}: {why}."]
-        lines += [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
+        lines += [f"  {name_rank(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
         super().__init__("\n".join(lines))
         self.host = host
         self.ranks = tuple(ranks)
@@ -164,7 +166,7 @@ class HostLost(RankFailure):
 
 
 # Up to 8 ranks get a line each. If there are more, ranks that do the same share a line.
-_EACH_HAS_A_LINE, _MOST_LINES = 8, 16
+_MAX_SINGLE_LINES, _MAX_SHARED_LINES = 8, 16
 
 
 class Deadlock(RankFailure):
@@ -183,7 +185,7 @@ class Deadlock(RankFailure):
 
 
 # Quote the clock's time only if it is much longer, because stored outputs must not depend on the machine.
-_MUCH_MORE_S = 10.0
+_MIN_EXTRA_S = 10.0
 # The beginning of the message if the time was up.
 TIMED_OUT_AFTER = "timed out after"
 
@@ -206,8 +208,8 @@ class RankTimeout(RankFailure):
         was_computing: bool = False,
         elapsed_s: float = 0.0,
     ) -> None:
-        spent = not_done_after(timeout_s, elapsed_s, by_the_clock)
-        lines = [f"{spent}; all ranks were terminated."]
+        reason = describe_timeout(timeout_s, elapsed_s, by_the_clock)
+        lines = [f"{reason}; all ranks were terminated."]
         lines += _wait_lines(waits, hosts)
         lines.append("If your program needs more time, pass timeout=SECONDS to launch().")
         super().__init__("\n".join(lines))
@@ -218,12 +220,14 @@ class RankTimeout(RankFailure):
         self.elapsed_s = elapsed_s
 
 
-def not_done_after(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
+def describe_timeout(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
     """Describe how long unfinished work ran: its budget, and the clock's time if it is much longer."""
-    if elapsed_s - budget_s < _MUCH_MORE_S:
+    if elapsed_s - budget_s < _MIN_EXTRA_S:
         return f"{TIMED_OUT_AFTER} {budget_s:g} s"
-    had = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
-    return f"{TIMED_OUT_AFTER} {elapsed_s:.0f} s, of which the busy machine let it run for {had}"
+    granted = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
+    return (
+        f"{TIMED_OUT_AFTER} {elapsed_s:.0f} s, of which the busy machine let it run for {granted}"
+    )
 
 
 def _wait_lines(
@@ -233,17 +237,20 @@ def _wait_lines(
 
     If there are many ranks, those that do the same share a line.
     """
-    if hosts or len(waits) <= _EACH_HAS_A_LINE:
-        return [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
-    alike: dict[tuple[bool, str], list[int]] = {}
+    if hosts or len(waits) <= _MAX_SINGLE_LINES:
+        return [f"  {name_rank(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
+    groups: dict[tuple[bool, str], list[int]] = {}
     for wait in sorted(waits, key=lambda wait: (wait.rank not in guilty, wait.rank)):
-        alike.setdefault((wait.rank in guilty, describe_wait(wait)), []).append(wait.rank)
-    shown = [f"  {_names_of(ranks)}: {does}" for (_, does), ranks in alike.items()]
-    left = sum(len(ranks) for ranks in list(alike.values())[_MOST_LINES:])
-    return [*shown[:_MOST_LINES], *([f"  (and {left} more: see .waits)"] if left else [])]
+        groups.setdefault((wait.rank in guilty, describe_wait(wait)), []).append(wait.rank)
+    shown = [f"  {_name_ranks(ranks)}: {action}" for (_, action), ranks in groups.items()]
+    omitted = sum(len(ranks) for ranks in list(groups.values())[_MAX_SHARED_LINES:])
+    return [
+        *shown[:_MAX_SHARED_LINES],
+        *([f"  (and {omitted} more: see .waits)"] if omitted else []),
+    ]
 
 
-def _names_of(ranks: Sequence[int]) -> str:
+def _name_ranks(ranks: Sequence[int]) -> str:
     """Name ranks in ascending order: "rank 3", "ranks 0, 2 to 63"."""
     spans: list[list[int]] = []
     for rank in ranks:
@@ -255,7 +262,7 @@ def _names_of(ranks: Sequence[int]) -> str:
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(texts)}"
 
 
-def name_of(rank: int, hosts: Sequence[str]) -> str:
+def name_rank(rank: int, hosts: Sequence[str]) -> str:
     """Name a rank, and its host if there are several. hosts: the host of each rank, or empty."""
     return f"rank {rank} on {hosts[rank]}" if hosts else f"rank {rank}"
 
@@ -269,8 +276,8 @@ def describe_wait(wait: Wait) -> str:
     if event.where:
         parts.append(f" at {event.where}")
     if wait.waits_for:
-        who = ", ".join(str(rank) for rank in wait.waits_for)
-        parts.append(f": waits for rank{'s' if len(wait.waits_for) > 1 else ''} {who}")
+        peers = ", ".join(str(rank) for rank in wait.waits_for)
+        parts.append(f": waits for rank{'s' if len(wait.waits_for) > 1 else ''} {peers}")
     return "".join(parts)
 
 

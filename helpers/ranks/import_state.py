@@ -16,16 +16,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_NAME = re.compile(rb"(?:PY)?TORCH(?!ELASTIC)[A-Z0-9]*_[A-Z0-9_]+|(?:TRITON|ATEN)_[A-Z0-9_]+")
+_VARIABLE_NAME = re.compile(
+    rb"(?:PY)?TORCH(?!ELASTIC)[A-Z0-9]*_[A-Z0-9_]+|(?:TRITON|ATEN)_[A-Z0-9_]+"
+)
 # Forked ranks see these variables, because torch reads them only when it needs them, or a rank reads
 # them again.
-_READ_LATER = re.compile(
+_VARIABLES_READ_LATER = re.compile(
     rb"TORCH_(?:DISTRIBUTED_DEBUG|GLOO_LAZY_INIT|DISABLE_SHARE_RDZV_TCP_STORE|HOME|EXTENSIONS_DIR"
     rb"|CUDA_ARCH_LIST|NCCL_\w*|FR_\w*)|TORCHINDUCTOR_CACHE_DIR|PYTORCH_(?:CUDA_\w*|NO_CUDA_\w*)"
 )
 # Look through this many bytes. Beyond them there are tensors, not names.
-_MOST = 1 << 20
-_REPLACES = {"STORE_ATTR", "DELETE_ATTR"}
+_MAX_SCANNED_BYTES = 1 << 20
+_REPLACING_OPS = {"STORE_ATTR", "DELETE_ATTR"}
 _REPLACING_CALLS = {"setattr", "delattr", "patch", "monkeypatch"}
 
 
@@ -51,15 +53,15 @@ def import_state(
         text: Its source, or its pickled form.
         envs: The environment variables that are set for each rank.
     """
-    variables = {**os.environ, **_common(envs)}
-    names = (_is_read_at_import(name) for name in _NAME.findall(text[:_MOST]))
-    in_ranks = any(names) or (code is not None and any(map(_replaces, _all_code(code))))
-    return ImportState(_read_at_import(variables), in_ranks)
+    variables = {**os.environ, **_common_variables(envs)}
+    names = (_is_read_at_import(name) for name in _VARIABLE_NAME.findall(text[:_MAX_SCANNED_BYTES]))
+    in_ranks = any(names) or (code is not None and any(map(_replaces_attribute, _all_code(code))))
+    return ImportState(_variables_read_at_import(variables), in_ranks)
 
 
-def state_here() -> ImportState:
+def current_import_state() -> ImportState:
     """Return what the imports of a rank server would see if it started now."""
-    return ImportState(_read_at_import(os.environ))
+    return ImportState(_variables_read_at_import(os.environ))
 
 
 def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
@@ -67,7 +69,7 @@ def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
 
     They are set only after the import, because all ranks share one rank server.
     """
-    common, found = _common(envs), {name for env in envs for name in env}
+    common, found = _common_variables(envs), {name for env in envs for name in env}
     return sorted(n for n in found if n not in common and _is_read_at_import(n.encode()))
 
 
@@ -77,17 +79,17 @@ def code_of(function: Any) -> types.CodeType | None:
     return code if isinstance(code, types.CodeType) else None
 
 
-def _common(envs: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _common_variables(envs: Sequence[Mapping[str, str]]) -> dict[str, str]:
     first, *others = envs or ({},)
     return {n: v for n, v in first.items() if all(other.get(n) == v for other in others)}
 
 
-def _read_at_import(variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _variables_read_at_import(variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((n, v) for n, v in variables.items() if _is_read_at_import(os.fsencode(n))))
 
 
 def _is_read_at_import(name: bytes) -> bool:
-    return bool(_NAME.fullmatch(name)) and not _READ_LATER.fullmatch(name)
+    return bool(_VARIABLE_NAME.fullmatch(name)) and not _VARIABLES_READ_LATER.fullmatch(name)
 
 
 def _all_code(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -97,15 +99,15 @@ def _all_code(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _all_code(const)
 
 
-def _replaces(code: types.CodeType) -> bool:
+def _replaces_attribute(code: types.CodeType) -> bool:
     """Return whether code replaces an attribute, then imports a module of torch that may copy it."""
     replaced = False
-    for step in dis.get_instructions(code):
-        name = str(step.argval)
-        if step.opname in _REPLACES or (
-            step.opname.startswith("LOAD_") and name in _REPLACING_CALLS
+    for instruction in dis.get_instructions(code):
+        name = str(instruction.argval)
+        if instruction.opname in _REPLACING_OPS or (
+            instruction.opname.startswith("LOAD_") and name in _REPLACING_CALLS
         ):
             replaced = True
-        elif replaced and step.opname == "IMPORT_NAME" and name.startswith("torch."):
+        elif replaced and instruction.opname == "IMPORT_NAME" and name.startswith("torch."):
             return True
     return False

@@ -1,6 +1,6 @@
 """launch(): run a function on real ranks, watch them, and return what happened.
 
-fn, args --payload--> World.start --> World.send_task --> follow --> Run
+fn, args --payload--> World.start --> World.send_task --> monitor_world --> Run
                                                           |    |
                                              DeadlockDetector  live view
 in every case: World.end, which leaves no process, descriptor or file behind
@@ -18,26 +18,26 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from helpers.ranks.cells import in_kernel, own_cells
-from helpers.ranks.connection import Connection, ServerGone, Servers
-from helpers.ranks.display import Display, Quiet
+from helpers.ranks.connection import Connection, ServerExited, Servers
+from helpers.ranks.display import Display, NoDisplay
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.import_state import (
     ImportState,
     code_of,
+    current_import_state,
     import_state,
     late_variables,
-    state_here,
 )
-from helpers.ranks.monitor import follow
+from helpers.ranks.monitor import monitor_world
 from helpers.ranks.options import Caller, Options, Task, check_world_size
 from helpers.ranks.own_modules import notes_for_new_ranks
 from helpers.ranks.payload import make_payload
-from helpers.ranks.preload_scan import wanted_by
-from helpers.ranks.rank_context import refuse_where_ranks_must_not_start
+from helpers.ranks.preload_scan import find_imports
+from helpers.ranks.rank_context import check_launch_allowed
 from helpers.ranks.run import RankFailure, Run
-from helpers.ranks.settings import NONE, Carried, news, read_settings
+from helpers.ranks.settings import NO_SETTINGS, SentSettings, read_settings, unsent_note
 from helpers.ranks.site import LocalSite, Site
-from helpers.ranks.stop import one_stop
+from helpers.ranks.stop import raise_first_stop
 from helpers.ranks.world import World
 from helpers.trace.clocks import aligned
 
@@ -87,7 +87,7 @@ def launch(
     """
     if on_failure not in {"raise", "return", "go on"}:
         raise LaunchError(f"on_failure must be 'raise', 'return' or 'go on'; got {on_failure!r}.")
-    display = Display() if in_kernel() else Quiet()
+    display = Display() if in_kernel() else NoDisplay()
     options = Options(
         world_size,
         env,
@@ -95,11 +95,11 @@ def launch(
         backend,
         init,
         trace,
-        watched=display.watched,
-        others_go_on=on_failure == "go on",
+        record_values=display.records_values,
+        keep_others_running=on_failure == "go on",
         own_temp=False,
     )
-    with stop_is_one_line(world_size):
+    with shorten_stop(world_size):
         settings = read_settings(*own_cells())
         run = run_on_ranks(
             fn,
@@ -111,9 +111,9 @@ def launch(
             connection=active_hosts(),
         )
     if run.failure is not None and on_failure == "raise":
-        display.keep(run)
+        display.show_failed(run)
         raise run.failure
-    display.remember(run)
+    display.show_at_end(run)
     return run
 
 
@@ -123,8 +123,8 @@ def run_on_ranks(
     *,
     args: Sequence[Any] = (),
     per_rank: Sequence[Sequence[Any]] | None = None,
-    settings: Carried = NONE,
-    display: Quiet | None = None,
+    settings: SentSettings = NO_SETTINGS,
+    display: NoDisplay | None = None,
     caller: Caller | None = None,
     connection: Servers | None = None,
 ) -> Run:
@@ -137,51 +137,56 @@ def run_on_ranks(
     began = time.monotonic()
     size = check_world_size(options.world_size)
     if connection is None:
-        refuse_where_ranks_must_not_start()
-    load = make_payload(fn, size, args, per_rank, settings)
-    options = options.checked(connection.gpus(size) if connection is not None else None)
-    display = display or Quiet()
-    bodies = [(load.shared, own) for own in load.own]
-    needs = import_state(code_of(fn), load.shared, options.envs)
-    wanted = [] if needs.in_ranks else wanted_by(load.shared, *load.own)
+        check_launch_allowed()
+    payload = make_payload(fn, size, args, per_rank, settings)
+    options = options.resolve(connection.gpus(size) if connection is not None else None)
+    display = display or NoDisplay()
+    payloads = [(payload.shared, own) for own in payload.per_rank]
+    state = import_state(code_of(fn), payload.shared, options.envs)
+    modules = [] if state.in_ranks else find_imports(payload.shared, *payload.per_rank)
     for attempt in (1, 2):
-        server = connection or connect_for(needs)
+        server = connection or connect_for(state)
         try:
             with exclusive_server(server, size, display):
-                notes = taken_notes()
-                server.want(wanted)
+                notes = pop_notes()
+                server.request_imports(modules)
                 world = World(server, options, caller or Caller())
-                failure = execute(world, load.task(), bodies, options.timeout, display)
+                failure = execute(world, payload.task(), payloads, options.timeout, display)
                 if connection is None or world.hosts:
                     # ranks in a sandbox must not choose what a server imports
-                    import_next_time(world, needs)
+                    preload_next_time(world, state)
         except LaunchError:
-            if connection or attempt == 2 or not server.gone:
+            if connection or attempt == 2 or not server.has_exited:
                 raise
             continue  # the server was killed from outside while it started
-        never_began = world.server_gone and not any(member.pid for member in world.members)
-        if connection or not (never_began and attempt == 1):
+        has_not_started = world.server_exited and not any(member.pid for member in world.members)
+        if connection or not (has_not_started and attempt == 1):
             break
-    notes = (*notes, *news(settings), *notes_for_new_ranks(), *_late_notes(world, options, needs))
+    notes = (
+        *notes,
+        *unsent_note(settings),
+        *notes_for_new_ranks(),
+        *_notes_on_late_variables(world, options, state),
+    )
     return make_run(world, failure, time.monotonic() - began, notes)
 
 
-def _late_notes(world: World, options: Options, needs: ImportState) -> tuple[str, ...]:
-    late = late_variables(options.envs)
+def _notes_on_late_variables(world: World, options: Options, state: ImportState) -> tuple[str, ...]:
+    names = late_variables(options.envs)
     if world.hosts:
-        late = [n for n, _ in needs.variables if any(n in env for env in options.envs)]
-    return tuple(f"{name} has no effect: {_LATE}" for name in late)
+        names = [n for n, _ in state.variables if any(n in env for env in options.envs)]
+    return tuple(f"{name} has no effect: {_LATE_VARIABLE_NOTE}" for name in names)
 
 
-def import_next_time(world: World, needs: ImportState) -> None:
+def preload_next_time(world: World, state: ImportState) -> None:
     """Ask the server to import what these ranks imported, unless their program must import by itself."""
-    if not needs.in_ranks:
-        with suppress(ServerGone):
-            world.connection.want(world.imported)
+    if not state.in_ranks:
+        with suppress(ServerExited):
+            world.connection.request_imports(world.imported)
 
 
 @contextmanager
-def stop_is_one_line(world_size: int) -> Iterator[None]:
+def shorten_stop(world_size: int) -> Iterator[None]:
     """Raise Stopped for a Stop even before the ranks exist, for example while the server starts."""
     try:
         yield
@@ -192,9 +197,9 @@ def stop_is_one_line(world_size: int) -> Iterator[None]:
 
 
 @contextmanager
-def exclusive_server(connection: Servers, world_size: int, display: Quiet) -> Iterator[None]:
+def exclusive_server(connection: Servers, world_size: int, display: NoDisplay) -> Iterator[None]:
     """Lock the rank server and wait until it is ready. A Stop in the block is raised as Stopped."""
-    with one_stop(), connection.lock:
+    with raise_first_stop(), connection.lock:
         connection.wait_until_ready()
         try:
             yield
@@ -206,29 +211,29 @@ def exclusive_server(connection: Servers, world_size: int, display: Quiet) -> It
 def execute(
     world: World,
     task: Task,
-    bodies: Sequence[Sequence[bytes]],
+    payloads: Sequence[Sequence[bytes]],
     timeout: float,
-    display: Quiet,
-    stays: bool = False,
+    display: NoDisplay,
+    keep_alive: bool = False,
 ) -> RankFailure | None:
     """Start a world's ranks if they are not running, send them their task, and watch them.
 
-    When this returns or raises, the world has ended. If `stays` is True, the world lives on after a
+    When this returns or raises, the world has ended. If `keep_alive` is True, the world lives on after a
     success, and after a failure in which ranks only lacked a name.
     """
-    well = keeps = False
+    succeeded = stays_alive = False
     try:
         try:
             if not world.members:
                 world.start()
-            world.send_task(task, bodies)
-            failure = follow(world, timeout, display)
-            well = failure is None
-            keeps = stays and (well or world.only_lacks_names())
+            world.send_task(task, payloads)
+            failure = monitor_world(world, timeout, display)
+            succeeded = failure is None
+            stays_alive = keep_alive and (succeeded or world.has_only_name_errors())
             return failure
         finally:
-            if not keeps:
-                (world.release if well else world.end)()
+            if not stays_alive:
+                (world.release if succeeded else world.end)()
     except BaseException:
         if not world.ended:  # A Stop interrupted world.end(); a second Stop cannot come.
             world.end()
@@ -256,12 +261,12 @@ def make_run(
     return run
 
 
-_LATE = (
+_LATE_VARIABLE_NOTE = (
     "torch reads it at import, before the ranks exist. On this machine, env= may set it if all ranks "
     "get the same value."
 )
 # Each holds its own copy of torch in memory.
-_MOST_OTHERS = 2
+_MAX_OTHER_SERVERS = 2
 
 
 @dataclass
@@ -273,12 +278,12 @@ class _OwnServer:
     # What its imports saw.
     state: ImportState = ImportState(())
     # Servers for programs whose imports must see something else, the newest last.
-    others: dict[ImportState, Connection] = field(default_factory=dict)
+    other_servers: dict[ImportState, Connection] = field(default_factory=dict)
     # Returns the servers that replace this process's own inside a `with hosts(...)` block.
     active_hosts: Callable[[], Servers] | None = None
 
 
-_own = _OwnServer()
+_own_server = _OwnServer()
 
 
 @contextmanager
@@ -287,91 +292,93 @@ def use_hosts(servers: Callable[[], Servers]) -> Iterator[None]:
 
     servers: called for each launch. It may raise LaunchError.
     """
-    before, _own.active_hosts = _own.active_hosts, servers
+    previous, _own_server.active_hosts = _own_server.active_hosts, servers
     try:
         yield
     finally:
-        _own.active_hosts = before
+        _own_server.active_hosts = previous
 
 
 @runtime_checkable
-class Place(Protocol):
+class HostsContext(Protocol):
     """Machines on which `launch` and `%%ranks` run inside a `with` block: see `helpers.hosts`."""
 
-    def open(self) -> Place: ...
+    def open(self) -> HostsContext: ...
 
     def servers(self) -> Servers: ...
 
-    def __enter__(self) -> Place: ...
+    def __enter__(self) -> HostsContext: ...
 
     def __exit__(self, *error: object) -> None: ...
 
 
 def active_hosts() -> Servers | None:
     """Return the servers of the active `with hosts(...)` block; None if there is none."""
-    return _own.active_hosts() if _own.active_hosts is not None else None
+    return _own_server.active_hosts() if _own_server.active_hosts is not None else None
 
 
-def connected() -> Connection | None:
+def current_connection() -> Connection | None:
     """Return the connection to this process's rank server, if it has one."""
-    return _own.connection
+    return _own_server.connection
 
 
 def connect(site: Site | None = None) -> Connection:
     """Return this process's rank server; start one (at `site`) if there is none or it has exited."""
-    held = _still_there(_own.connection)
-    if held is None:
-        _own.state = state_here()
-        held = _own.connection = Connection(site)
-    return held
+    connection = _if_running(_own_server.connection)
+    if connection is None:
+        _own_server.state = current_import_state()
+        connection = _own_server.connection = Connection(site)
+    return connection
 
 
-def connect_for(needs: ImportState) -> Connection:
+def connect_for(state: ImportState) -> Connection:
     """Return a rank server whose imports of torch suit a program: usually the one of `connect`."""
-    held = _still_there(_own.connection)
-    if needs == (state_here() if held is None else _own.state):
+    connection = _if_running(_own_server.connection)
+    if state == (current_import_state() if connection is None else _own_server.state):
         return connect()
-    server = _still_there(_own.others.pop(needs, None))
+    server = _if_running(_own_server.other_servers.pop(state, None))
     if server is None:
-        _close_others(_MOST_OTHERS - 1)
-        server = Connection(LocalSite(dict(needs.variables)))
-    _own.others[needs] = server
+        _close_other_servers(_MAX_OTHER_SERVERS - 1)
+        server = Connection(LocalSite(dict(state.variables)))
+    _own_server.other_servers[state] = server
     return server
 
 
-def _close_others(most: int) -> None:
-    """Close the oldest of the other servers if there are more than `most`, except those in use."""
-    for needs, held in list(_own.others.items())[: max(0, len(_own.others) - most)]:
-        if held.lock.acquire(blocking=False):  # Otherwise another thread's launch uses it.
+def _close_other_servers(max_count: int) -> None:
+    """Close the oldest of the other servers if there are more than `max_count`, except those in use."""
+    for state, connection in list(_own_server.other_servers.items())[
+        : max(0, len(_own_server.other_servers) - max_count)
+    ]:
+        if connection.lock.acquire(blocking=False):  # Otherwise another thread's launch uses it.
             try:
-                _own.others.pop(needs).close()
+                _own_server.other_servers.pop(state).close()
             finally:
-                held.lock.release()
+                connection.lock.release()
 
 
-def _still_there(held: Connection | None) -> Connection | None:
+def _if_running(connection: Connection | None) -> Connection | None:
     """Return a rank server if it runs. Otherwise clean up what is left of it and return None."""
-    if held is None or not (held.gone or not held.alive()):
-        return held
-    if held.owner == os.getpid():
-        if not held.has_retired():
-            _own.note = "the rank server had been killed from outside; a new one was started"
-        held.close()
+    if connection is None or not (connection.has_exited or not connection.alive()):
+        return connection
+    if connection.owner == os.getpid():
+        if not connection.has_retired():
+            _own_server.note = "the rank server had been killed from outside; a new one was started"
+        connection.close()
     return None
 
 
 def disconnect() -> None:
     """End this process's rank servers, if there are any. The next launch starts a new one."""
-    for held in filter(None, (_own.connection, *_own.others.values())):
-        held.close()
-    _own.connection = None
-    _own.others.clear()
+    for connection in filter(None, (_own_server.connection, *_own_server.other_servers.values())):
+        connection.close()
+    _own_server.connection = None
+    _own_server.other_servers.clear()
 
 
 def start_in_background() -> None:
     """Start the rank server in a kernel, where a learner will soon need it. Does not wait for it."""
     try:
-        refuse_where_ranks_must_not_start()
+        check_launch_allowed()
     except LaunchError:
         return
     if in_kernel():
@@ -380,21 +387,21 @@ def start_in_background() -> None:
 
 def prepare_for(source: str) -> None:
     """Ask the rank server to import what a cell is likely to need soon, unless the server is busy."""
-    held = _own.connection
-    if held is not None and held.alive() and held.lock.acquire(blocking=False):
+    connection = _own_server.connection
+    if connection is not None and connection.alive() and connection.lock.acquire(blocking=False):
         try:
-            with suppress(ServerGone):
-                held.want(wanted_by(source.encode()))
+            with suppress(ServerExited):
+                connection.request_imports(find_imports(source.encode()))
         finally:
-            held.lock.release()
+            connection.lock.release()
 
 
 def note_for_next_run(text: str) -> None:
     """Add a note that the next Run shows."""
-    _own.note = text
+    _own_server.note = text
 
 
-def taken_notes() -> tuple[str, ...]:
+def pop_notes() -> tuple[str, ...]:
     """Return the notes for the next Run, and remove them."""
-    notes, _own.note = (_own.note,) if _own.note else (), ""
+    notes, _own_server.note = (_own_server.note,) if _own_server.note else (), ""
     return notes

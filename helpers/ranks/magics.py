@@ -22,46 +22,46 @@ from helpers.ranks.cells import (
 )
 from helpers.ranks.clean_settings import remember_start
 from helpers.ranks.connection import Connection, Servers
-from helpers.ranks.display import Display, follow_cells
+from helpers.ranks.display import Display, track_cells
 from helpers.ranks.failures import LaunchError, RankFailed
 from helpers.ranks.import_state import import_state
 from helpers.ranks.launcher import (
-    Place,
+    HostsContext,
     active_hosts,
     connect_for,
     exclusive_server,
     execute,
-    import_next_time,
     make_run,
+    pop_notes,
+    preload_next_time,
     prepare_for,
+    shorten_stop,
     start_in_background,
-    stop_is_one_line,
-    taken_notes,
 )
 from helpers.ranks.missing_name import advice_for_name, names_set_by
 from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload
-from helpers.ranks.preload_scan import wanted_by
+from helpers.ranks.preload_scan import find_imports
 from helpers.ranks.run import RankFailure, Run
-from helpers.ranks.seeds import follow
-from helpers.ranks.settings import news, read_settings
-from helpers.ranks.stop import count_stops, let_threads_stop_quietly
+from helpers.ranks.seeds import track_generators
+from helpers.ranks.settings import read_settings, unsent_note
+from helpers.ranks.stop import count_stops, silence_stopped_threads
 from helpers.ranks.world import World
 
 USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh] [--no-trace] [--where hosts]"
 
-_AFTER_A_FAILURE = (
+_ENDED_ADVICE = (
     "These ranks were terminated, and everything defined on them is lost. The next %%ranks cell "
     "starts new ranks: first run the cells that define what you need again."
 )
 
 
-_SURVIVES = "These ranks are still running, and keep what was defined on them."
+_ALIVE_ADVICE = "These ranks are still running, and keep what was defined on them."
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _CellOptions:
     """The options of a `%%ranks` line.
 
     Attributes:
@@ -79,10 +79,10 @@ class _Asked:
     trace: bool = True
     where: str = ""
 
-    def sending(self, name: str) -> str:
+    def line_with_name(self, name: str) -> str:
         """Return the first line of this cell, with one more name to send."""
         words = [f"%%ranks {self.world_size} --send {','.join((*self.names, name))}"]
-        if self.timeout != _Asked.timeout:
+        if self.timeout != _CellOptions.timeout:
             words.append(f"--timeout {self.timeout:g}")
         if not self.trace:
             words.append("--no-trace")
@@ -92,24 +92,24 @@ class _Asked:
 
 
 @dataclass
-class _Live:
+class _LiveRanks:
     """The ranks that live on between the cells of this kernel, if there are any.
 
     Attributes:
-        files: When each of the learner's modules had last changed, as of the moment when these ranks
+        module_times: When each of the learner's modules had last changed, as of the moment when these ranks
         could first import it.
-        defined: The names that cells have defined on these ranks, each with the last cell that did.
-        lost: The same for ranks that have ended.
+        defined_names: The names that cells have defined on these ranks, each with the last cell that did.
+        lost_names: The same for ranks that have ended.
     """
 
     world: World | None = None
-    ended_because: str = ""
-    files: dict[str, int] = field(default_factory=dict)
-    defined: dict[str, str] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
+    end_reason: str = ""
+    module_times: dict[str, int] = field(default_factory=dict)
+    defined_names: dict[str, str] = field(default_factory=dict)
+    lost_names: dict[str, str] = field(default_factory=dict)
 
 
-_live = _Live()
+_live_ranks = _LiveRanks()
 
 
 def ranks(line: str, cell: str) -> Run:
@@ -122,12 +122,12 @@ def ranks(line: str, cell: str) -> Run:
     a record, deadlocks are not explained. `--where machines` runs the cell on the hosts that
     `machines = hosts(...)` names. Each rank returns the value of the cell's last expression.
     """
-    asked = _parse(line)
-    with stop_is_one_line(asked.world_size):
-        return _run_magic(asked, cell)
+    options = _parse_line(line)
+    with shorten_stop(options.world_size):
+        return _run_magic(options, cell)
 
 
-def _run_magic(asked: _Asked, cell: str) -> Run:
+def _run_magic(options: _CellOptions, cell: str) -> Run:
     shell = ipython()
     # Count lines as the editor does, which includes the line of the magic itself.
     source = "\n" * _lines_above(shell, cell) + shell.transform_cell(cell)
@@ -136,34 +136,34 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     try:
         code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
-        raise _not_python(error, cell_name(file), source) from None
+        raise _syntax_error(error, cell_name(file), source) from None
     if code.co_flags & inspect.CO_COROUTINE:
         raise LaunchError(
             "ranks cannot `await` at the top level of a cell: only a notebook's kernel has a running "
             "event loop. Put the lines into an async function, and call asyncio.run(main())."
         )
-    if magic := _magic_in(source):
+    if magic := _find_magic(source):
         raise LaunchError(
             f"`{magic}` is an IPython command, and ranks do not run IPython. Put it into a cell "
             "without %%ranks, or call subprocess.run in this one."
         )
-    missing = [name for name in asked.names if name not in shell.user_ns]
+    missing = [name for name in options.names if name not in shell.user_ns]
     if missing:
         raise LaunchError(f"--send {missing[0]}: the notebook has no variable with this name.")
-    names = {name: shell.user_ns[name] for name in asked.names}
-    where = shell.user_ns.get(asked.where)
-    if not asked.where:
-        return run_cell(asked, source, file, names)
-    if not isinstance(where, Place):
-        name = asked.where if asked.where.isidentifier() else "machines"
-        use = "" if name == asked.where else f", and --where {name}"
+    names = {name: shell.user_ns[name] for name in options.names}
+    hosts = shell.user_ns.get(options.where)
+    if not options.where:
+        return run_cell(options, source, file, names)
+    if not isinstance(hosts, HostsContext):
+        name = options.where if options.where.isidentifier() else "machines"
+        option = "" if name == options.where else f", and --where {name}"
         raise LaunchError(
-            f"--where {asked.where}: the notebook has no hosts with this name. "
-            f'Write {name} = hosts("tcp://SCHEDULER:8786") in a cell before{use}.'
+            f"--where {options.where}: the notebook has no hosts with this name. "
+            f'Write {name} = hosts("tcp://SCHEDULER:8786") in a cell before{option}.'
         )
-    where.open()  # The hosts stay open, because their ranks live on.
-    with where:
-        return run_cell(asked, source, file, names)
+    hosts.open()  # The hosts stay open, because their ranks live on.
+    with hosts:
+        return run_cell(options, source, file, names)
 
 
 def _lines_above(shell: Any, cell: str) -> int:
@@ -173,7 +173,7 @@ def _lines_above(shell: Any, cell: str) -> int:
     return typed[: len(typed) - len(body)].count("\n") if body and typed.endswith(body) else 0
 
 
-def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
+def _syntax_error(error: SyntaxError, cell: str, source: str) -> LaunchError:
     """Return an error that locates a syntax error.
 
     IPython's own would show the lines of the engine that compiled the cell.
@@ -186,200 +186,219 @@ def _not_python(error: SyntaxError, cell: str, source: str) -> LaunchError:
     line = source.splitlines()[
         (error.lineno or 1) - 1 : error.lineno or 1
     ]  # Some syntax errors carry no text.
-    text, before = (error.text or "".join(line)).rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
+    code, indent = (error.text or "".join(line)).rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
     return LaunchError(
         f"this cell is not valid Python, so no rank ran it: {type(error).__name__}: {error.msg}\n"
-        f"  {cell}, line {error.lineno}\n    {text}\n    {before}^"
+        f"  {cell}, line {error.lineno}\n    {code}\n    {indent}^"
     )
 
 
 # The methods to which IPython translates lines that begin with these characters.
-_IPYTHONS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
+_IPYTHON_METHODS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
 
 
-def _magic_in(source: str) -> str:
+def _find_magic(source: str) -> str:
     """Return the first line of a cell, as typed, that only IPython can run; "" if there is none."""
     for node in ast.walk(ast.parse(source)):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and node.func.attr in _IPYTHONS
+            and node.func.attr in _IPYTHON_METHODS
             and isinstance(node.func.value, ast.Call)
             and ast.unparse(node.func.value) == "get_ipython()"
         ):
             words = [str(a.value) for a in node.args if isinstance(a, ast.Constant)]
-            return _IPYTHONS[node.func.attr] + " ".join(words)
+            return _IPYTHON_METHODS[node.func.attr] + " ".join(words)
     return ""
 
 
-def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) -> Run:
+def run_cell(cell_options: _CellOptions, source: str, file: str, names: Mapping[str, Any]) -> Run:
     """Run source on each rank of the live world. Make a new world first if the live one is unsuitable."""
     began = time.monotonic()
-    size = asked.world_size
+    size = cell_options.world_size
     payload = names_payload(names)
     code = compile(source, file, "exec", dont_inherit=True)
-    needs = import_state(code, source.encode() + payload.shared)
+    state = import_state(code, source.encode() + payload.shared)
     display = Display()
-    connection = active_hosts() or _server_of_live_world(asked) or connect_for(needs)
+    connection = active_hosts() or _server_of_live_world(cell_options) or connect_for(state)
     with exclusive_server(connection, size, display):
         try:
-            if not needs.in_ranks:
-                connection.want(wanted_by(source.encode(), payload.shared))
-            world, notes = _live_world(connection, asked)
+            if not state.in_ranks:
+                connection.request_imports(find_imports(source.encode(), payload.shared))
+            world, notes = _live_world(connection, cell_options)
             if not world.members:  # Live ranks keep their settings, and what they have set since.
                 settings = read_settings(*own_cells())
                 payload = names_payload(names, settings)
-                notes = (*notes, *news(settings), *notes_for_new_ranks())
-            notes = (*notes, *notes_for_live_ranks(_live.files))
+                notes = (*notes, *unsent_note(settings), *notes_for_new_ranks())
+            notes = (*notes, *notes_for_live_ranks(_live_ranks.module_times))
             payload.sources[file] = Source(cell_name(file), source)
-            _live.defined |= dict.fromkeys(names_set_by(code), cell_name(file))
-            task, bodies = payload.task(source, file), [(payload.shared,)] * size
-            failure = execute(world, task, bodies, asked.timeout, display, stays=True)
-            import_next_time(world, needs)
+            _live_ranks.defined_names |= dict.fromkeys(names_set_by(code), cell_name(file))
+            task, payloads = payload.task(source, file), [(payload.shared,)] * size
+            failure = execute(world, task, payloads, cell_options.timeout, display, keep_alive=True)
+            preload_next_time(world, state)
         except BaseException as error:
-            stopped = isinstance(error, KeyboardInterrupt)
-            end_live_world("you stopped the cell" if stopped else "a cell raised an error")
+            was_stopped = isinstance(error, KeyboardInterrupt)
+            end_live_world("you stopped the cell" if was_stopped else "a cell raised an error")
             raise
         if world.ended:
             end_live_world("a cell failed on them")
     run = make_run(world, failure, time.monotonic() - began, notes)
     if failure is not None:
-        display.keep(run)
-        after = (_advice_for_name(asked, failure), _AFTER_A_FAILURE if world.ended else _SURVIVES)
-        failure.args = ("\n".join(filter(None, (str(failure), *after))),)
+        display.show_failed(run)
+        advice = (
+            _advice_for_name(cell_options, failure),
+            _ENDED_ADVICE if world.ended else _ALIVE_ADVICE,
+        )
+        failure.args = ("\n".join(filter(None, (str(failure), *advice))),)
         raise failure
     display.clear()
     return run
 
 
-def _advice_for_name(asked: _Asked, failure: RankFailure) -> str:
+def _advice_for_name(options: _CellOptions, failure: RankFailure) -> str:
     name = failure.error.missing if isinstance(failure, RankFailed) else ""
     _, kernel = own_cells()
-    return advice_for_name(name, kernel, _live.lost, asked.sending(name)) if name else ""
+    return (
+        advice_for_name(name, kernel, _live_ranks.lost_names, options.line_with_name(name))
+        if name
+        else ""
+    )
 
 
-def _server_of_live_world(asked: _Asked) -> Connection | None:
+def _server_of_live_world(options: _CellOptions) -> Connection | None:
     """Return the local rank server of the live world if its ranks can run this cell; otherwise None."""
-    world = _live.world
+    world = _live_ranks.world
     if world is None or not isinstance(world.connection, Connection):
         return None
-    usable = world.connection.alive() and not _why_not(world, world.connection, asked)
-    return world.connection if usable else None
+    is_usable = world.connection.alive() and not _reason_for_new_ranks(
+        world, world.connection, options
+    )
+    return world.connection if is_usable else None
 
 
-def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, ...]]:
+def _live_world(connection: Servers, cell_options: _CellOptions) -> tuple[World, tuple[str, ...]]:
     """Return the live world, or a new one that has not started, and notes for the reader."""
-    notes = list(taken_notes())
-    if _live.world is not None and (because := _why_not(_live.world, connection, asked)):
-        end_live_world(because)
-    if _live.world is None:
-        if _live.ended_because:
+    notes = list(pop_notes())
+    if _live_ranks.world is not None and (
+        reason := _reason_for_new_ranks(_live_ranks.world, connection, cell_options)
+    ):
+        end_live_world(reason)
+    if _live_ranks.world is None:
+        if _live_ranks.end_reason:
             notes.append(
                 "these are new ranks with nothing defined on them; the old ranks ended "
-                f"because {_live.ended_because}"
+                f"because {_live_ranks.end_reason}"
             )
-        _live.ended_because = ""
-        watched = Display().watched
-        gpus = connection.gpus(asked.world_size)
-        options = Options(asked.world_size, trace=asked.trace, watched=watched, own_temp=False)
-        _live.world = World(connection, options.checked(gpus), Caller())
-    return _live.world, tuple(notes)
+        _live_ranks.end_reason = ""
+        records_values = Display().records_values
+        gpus = connection.gpus(cell_options.world_size)
+        options = Options(
+            cell_options.world_size,
+            trace=cell_options.trace,
+            record_values=records_values,
+            own_temp=False,
+        )
+        _live_ranks.world = World(connection, options.resolve(gpus), Caller())
+    return _live_ranks.world, tuple(notes)
 
 
-def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
+def _reason_for_new_ranks(world: World, connection: Servers, options: _CellOptions) -> str:
     """Return the reason why the live ranks cannot run a cell; "" if they can."""
     if world.connection is not connection:
-        if lost := world.connection.lost:
+        if lost := world.connection.lost_hosts:
             return (
                 f"the host{'s' * (len(lost) > 1)} {' and '.join(lost)} "
                 f"{'was' if len(lost) == 1 else 'were'} lost"
             )
-        if bool(world.hosts) != bool(connection.host_names(asked.world_size)):
+        if bool(world.hosts) != bool(connection.host_names(options.world_size)):
             return "they were on different machines"
         if not isinstance(world.connection, Connection) or world.connection.closed:
             return "their processes exited"
     world.poll(0.0)
-    size, recorded = world.options.world_size, world.options.trace
+    size, is_recorded = world.options.world_size, world.options.trace
     if any(m.exitcode is not None for m in world.members):
         return "their processes exited"
-    if asked.fresh:
+    if options.fresh:
         return "you asked for fresh ranks"
-    if size != asked.world_size:
-        return f"you asked for {asked.world_size} instead of {size}"
-    if recorded != asked.trace:
-        was, wanted = ("", " not") if recorded else (" not", "")
+    if size != options.world_size:
+        return f"you asked for {options.world_size} instead of {size}"
+    if is_recorded != options.trace:
+        was, wanted = ("", " not") if is_recorded else (" not", "")
         return f"their calls were{was} recorded, and you asked for ranks whose calls are{wanted}"
     return ""
 
 
-def end_live_world(because: str) -> None:
-    """End the live ranks. The next `%%ranks` shows `because` as the reason for new ones."""
-    if _live.world is not None:
-        _live.ended_because = because
-        _live.lost, _live.defined = _live.lost | _live.defined, {}
-        if not _live.world.ended:
-            _live.world.end()
-        _live.files = {}
-        _live.world = None  # This comes last, so that a Stop before it still finds the world.
+def end_live_world(reason: str) -> None:
+    """End the live ranks. The next `%%ranks` shows `reason` as the reason for new ones."""
+    if _live_ranks.world is not None:
+        _live_ranks.end_reason = reason
+        _live_ranks.lost_names, _live_ranks.defined_names = (
+            _live_ranks.lost_names | _live_ranks.defined_names,
+            {},
+        )
+        if not _live_ranks.world.ended:
+            _live_ranks.world.end()
+        _live_ranks.module_times = {}
+        _live_ranks.world = None  # This comes last, so that a Stop before it still finds the world.
 
 
-def _parse(line: str) -> _Asked:
+def _parse_line(line: str) -> _CellOptions:
     # Also accept other common ways to write options: `--timeout=5`, `--send f, x`, a comment at the end.
     words = re.sub(r"\s*,\s*", ",", line.partition("#")[0]).replace("=", " ").split()
-    asked: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     try:
         if words and not words[0].startswith("-"):
-            asked["world_size"] = int(words.pop(0))
+            options["world_size"] = int(words.pop(0))
         while words:
             word = words.pop(0)
             if word == "--send":
                 names = [name for name in words.pop(0).split(",") if name]
-                asked["names"] = (*asked.get("names", ()), *names)
+                options["names"] = (*options.get("names", ()), *names)
             elif word == "--timeout":
-                asked["timeout"] = check_timeout(float(words.pop(0)))
+                options["timeout"] = check_timeout(float(words.pop(0)))
             elif word == "--fresh":
-                asked["fresh"] = True
+                options["fresh"] = True
             elif word == "--no-trace":
-                asked["trace"] = False
+                options["trace"] = False
             elif word == "--where":
-                asked["where"] = words.pop(0)
+                options["where"] = words.pop(0)
             else:
                 raise ValueError(word)
     except (ValueError, IndexError) as error:
         raise LaunchError(
             f"%%ranks {line}: this line cannot be read ({error}). Write {USAGE}."
         ) from None
-    check_world_size(asked.get("world_size", 2))
-    return _Asked(**asked)
+    check_world_size(options.get("world_size", 2))
+    return _CellOptions(**options)
 
 
 def register(shell: Any) -> None:
     """Register `%%ranks` with an IPython shell, and prepare the rank server before each cell."""
     shell.register_magic_function(ranks, magic_kind="cell", magic_name="ranks")
     # IPython calls this magic if there is anything above `%%ranks` in a cell, even a comment.
-    shell.register_magic_function(_not_first, magic_kind="line", magic_name="%ranks")
+    shell.register_magic_function(_reject_second_line, magic_kind="line", magic_name="%ranks")
     if in_kernel():
         # Follow the generator's state before a cell can seed it.
         importlib.import_module("numpy.random")
-        follow()
+        track_generators()
         remember_imports()
         remember_start()
-        follow_cells(shell)
-        let_threads_stop_quietly()
-        shell.events.register("pre_run_cell", _before_a_cell)
-        shell.events.register("post_run_cell", _after_a_cell)
-        # IPython has announced the cell that imports this module, so `_before_a_cell` does not see it.
+        track_cells(shell)
+        silence_stopped_threads()
+        shell.events.register("pre_run_cell", _before_cell)
+        shell.events.register("post_run_cell", _after_cell)
+        # IPython has announced the cell that imports this module, so `_before_cell` does not see it.
         prepare_for(str(shell.history_manager.input_hist_raw[-1]))
 
 
-def _not_first(line: str) -> None:
+def _reject_second_line(line: str) -> None:
     raise LaunchError(
         f"`%%ranks {line}`".rstrip()
         + " must be the first line of its cell. Move everything above it, including comments, below it."
     )
 
 
-def _after_a_cell(result: Any) -> None:
+def _after_cell(result: Any) -> None:
     # The error contains only the exit codes. The reason is in the processes' output.
     error = type(result.error_in_exec)
     if (error.__module__, error.__name__) == (
@@ -394,10 +413,10 @@ def _after_a_cell(result: Any) -> None:
         )
 
 
-def _before_a_cell(info: Any) -> None:
+def _before_cell(info: Any) -> None:
     count_stops(ipython().kernel)
     if info.store_history:  # Otherwise a magic of another cell runs this one.
         correct_cell_numbers(ipython())
     start_in_background()  # The server may have exited while it was idle.
     prepare_for(str(info.raw_cell))
-    follow()
+    track_generators()

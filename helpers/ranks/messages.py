@@ -22,13 +22,13 @@ class Messages:
 
     Args:
         sock: The socket.
-        most_fds: How many descriptors to accept at once. They are kept in `fds`.
+        max_fds: How many descriptors to accept at once. They are kept in `fds`.
     """
 
-    def __init__(self, sock: socket.socket, most_fds: int = 0) -> None:
+    def __init__(self, sock: socket.socket, max_fds: int = 0) -> None:
         self.sock = sock
         self.fds: list[int] = []
-        self._most_fds = most_fds
+        self._most_fds = max_fds
         self.rest = b""  # the beginning of a message that has not fully arrived
 
     def fileno(self) -> int:
@@ -37,7 +37,7 @@ class Messages:
     def close(self) -> None:
         self.sock.close()
 
-    def hung_up(self) -> bool:
+    def peer_has_closed(self) -> bool:
         """Return whether the other end has closed, which shows sooner than the exit of its process."""
         poll = select.poll()
         poll.register(self.sock, 0)

@@ -11,14 +11,14 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from helpers.ranks.own_modules import is_own
+from helpers.ranks.own_modules import is_learner_object
 
-_DEFINES = {"STORE_NAME", "STORE_GLOBAL"}
+_DEFINING_OPS = {"STORE_NAME", "STORE_GLOBAL"}
 
 
 def names_set_by(code: types.CodeType) -> set[str]:
     """Return the names that a cell defines at its top level."""
-    return {str(step.argval) for step in dis.get_instructions(code) if step.opname in _DEFINES}
+    return {str(step.argval) for step in dis.get_instructions(code) if step.opname in _DEFINING_OPS}
 
 
 def advice_for_name(
@@ -49,11 +49,11 @@ def _advice_for_name_of_kernel(name: str, value: Any, line: str) -> str:
         full = value.__name__
         line = f"import {full}" if name == full else f"import {full} as {name}"
         return f"`{name}` is a module that only the notebook has imported. Import it in this cell: `{line}`."
-    if unsendable.is_known(value):
-        return f"Only the notebook has `{name}`. {unsendable.message(name, value)}"
+    if unsendable.is_process_bound(value):
+        return f"Only the notebook has `{name}`. {unsendable.describe_unsendable(name, value)}"
     send = f"end it to the ranks: `{line}`."
-    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and not is_own(
-        value
-    ):
+    if isinstance(
+        value, (type, types.FunctionType, types.BuiltinFunctionType)
+    ) and not is_learner_object(value):
         return f"`{name}` is defined only in the notebook. Import it in this cell, or s{send}"
     return f"`{name}` is defined only in the notebook. S{send}"

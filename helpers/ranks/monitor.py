@@ -1,6 +1,6 @@
 """Follow a world from its start to its end: completed, failed (and why), deadlocked, or out of time.
 
-The launcher and `%%ranks` call `follow`, which asks the `DeadlockDetector` for deadlocks.
+The launcher and `%%ranks` call `monitor_world`, which asks the `DeadlockDetector` for deadlocks.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import signal
 import time
 
-from helpers.ranks.budget import Budget, ranks_of
-from helpers.ranks.display import Quiet
+from helpers.ranks.budget import Budget, rank_pids
+from helpers.ranks.display import NoDisplay
 from helpers.ranks.failures import (
     Deadlock,
     HostLost,
@@ -20,54 +20,54 @@ from helpers.ranks.failures import (
     is_consequence,
 )
 from helpers.ranks.run import RankFailure
-from helpers.ranks.watch import LOOK_S, DeadlockDetector, waits_now
+from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, waits_now
 from helpers.ranks.world import Member, World
 from helpers.trace.events import Event
 from helpers.trace.mismatch import mismatch_in
 
 # How long the other ranks may continue after a failure, to report their own errors.
-GRACE_S = 1.0
+GRACE_PERIOD_S = 1.0
 # The same while rank 0 is in monitored_barrier: it still asks the others one by one, to name the missing
 # ranks.
-GRACE_MONITORED_S = 3.0
+MONITORED_GRACE_PERIOD_S = 3.0
 # How long ranks have to report where they are when their time is up.
-_LAST_WORDS_S = 0.5
+_FINAL_REPORT_S = 0.5
 
 
-def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
+def monitor_world(world: World, timeout: float, display: NoDisplay) -> RankFailure | None:
     """Poll a world until its ranks have answered; return the failure if they did not all succeed."""
     start = time.monotonic()
     detector = DeadlockDetector(world, timeout)
     try:
-        return _followed(world, timeout, display, detector, start)
+        return _poll_until_done(world, timeout, display, detector, start)
     except KeyboardInterrupt:
         # The ranks run until this exception leaves the launch, so they can still report where they are.
-        world.ask_and_wait(_LAST_WORDS_S)
-        display.stopped(world, detector, time.monotonic() - start)
+        world.ask_status_and_wait(_FINAL_REPORT_S)
+        display.show_stopped(world, detector, time.monotonic() - start)
         raise
 
 
-def _followed(
-    world: World, timeout: float, display: Quiet, detector: DeadlockDetector, start: float
+def _poll_until_done(
+    world: World, timeout: float, display: NoDisplay, detector: DeadlockDetector, start: float
 ) -> RankFailure | None:
     servers = world.connection
-    budget = Budget(lambda: ranks_of(world), timeout, start, servers.times, servers.cores)
-    next_look, give_up = start + LOOK_S, float("inf")
+    budget = Budget(lambda: rank_pids(world), timeout, start, servers.times, servers.cores)
+    next_look, deadline = start + LOOK_INTERVAL_S, float("inf")
     while True:
-        if not all(member.done for member in world.members):  # they may answer during a look
-            world.poll(max(0.0, min(next_look, give_up) - time.monotonic()))
+        if not all(member.is_done for member in world.members):  # they may answer during a look
+            world.poll(max(0.0, min(next_look, deadline) - time.monotonic()))
         # Read the clock after the wait, so that answers received meanwhile count before any deadline.
         now = time.monotonic()
-        if all(member.done for member in world.members) or world.server_gone:
+        if all(member.is_done for member in world.members) or world.server_exited:
             return failure_of(world, detector)
-        if not world.options.others_go_on and _has_failed(world):
-            give_up = min(give_up, now + _grace(world))
-            if now >= give_up or _others_wait(world):
+        if not world.options.keep_others_running and _has_failed(world):
+            deadline = min(deadline, now + _grace_period(world))
+            if now >= deadline or _all_others_blocked(world):
                 return failure_of(world, detector)
         if now < next_look:
             continue
         if budget.is_spent(now):
-            world.ask_and_wait(_LAST_WORDS_S)
+            world.ask_status_and_wait(_FINAL_REPORT_S)
             return failure_of(world, detector) or RankTimeout(
                 timeout,
                 waits_now(detector).waits,
@@ -76,10 +76,10 @@ def _followed(
                 budget.was_computing,
                 now - start,
             )
-        diagnosis = detector.look(now)
+        diagnosis = detector.diagnose_now(now)
         if diagnosis is not None:
             return failure_of(world, detector) or Deadlock(diagnosis, world.hosts)
-        next_look = now + detector.next_s
+        next_look = now + detector.next_look_s
         display.update(world, detector, now - start)
 
 
@@ -87,23 +87,28 @@ def _has_failed(world: World) -> bool:
     return any(member.state in {"failed", "died"} for member in world.members)
 
 
-def _blocked(world: World) -> list[Event | None]:
+def _blocked_calls(world: World) -> list[Event | None]:
     """Return the call in which each unfinished rank is blocked, or None."""
     world.read_logs()
-    return [world.collector.blocked_in(member.rank) for member in world.members if not member.done]
+    return [
+        world.collector.blocked_in(member.rank) for member in world.members if not member.is_done
+    ]
 
 
-def _grace(world: World) -> float:
+def _grace_period(world: World) -> float:
     """Return how long after a failure the other ranks may take to report theirs, in seconds."""
-    return max((GRACE_MONITORED_S for e in _blocked(world) if _is_monitored(e)), default=GRACE_S)
+    return max(
+        (MONITORED_GRACE_PERIOD_S for e in _blocked_calls(world) if _is_monitored(e)),
+        default=GRACE_PERIOD_S,
+    )
 
 
-def _others_wait(world: World) -> bool:
+def _all_others_blocked(world: World) -> bool:
     """Return whether all unfinished ranks have been blocked in a call for 150 ms, so none will continue."""
-    long_ago = time.monotonic_ns() - 150_000_000
+    latest_start_ns = time.monotonic_ns() - 150_000_000
     return all(
-        event is not None and event.start_ns < long_ago and not _is_monitored(event)
-        for event in _blocked(world)
+        event is not None and event.start_ns < latest_start_ns and not _is_monitored(event)
+        for event in _blocked_calls(world)
     )
 
 
@@ -113,7 +118,7 @@ def _is_monitored(event: Event | None) -> bool:
 
 # Which failure came first? Later errors of other ranks are consequences, not causes.
 
-_ADVICE = {
+_SIGNAL_ADVICE = {
     "SIGSEGV": "Native code accessed invalid memory (a segmentation fault).",
     "SIGKILL": "The process was killed from outside, possibly by the kernel because memory ran out.",
     "SIGABRT": "Native code aborted: torch and gloo do this when a check in C++ fails.",
@@ -128,7 +133,7 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
         (member.error for member in world.members if member.error is not None),
         key=lambda error: error.when_ns,
     )
-    errors = _lowest_first_where_alike(errors)
+    errors = _move_lowest_rank_first(errors)
     dead = sorted((m for m in world.members if m.state == "died"), key=lambda m: m.ended_ns)
     causes = [
         error for error in errors if not (dead or len(errors) > 1) or not is_consequence(error)
@@ -137,28 +142,32 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
         rest = tuple(error for error in errors if error is not causes[0])
         return RankFailed(causes[0], rest, world.hosts)
     if dead:
-        return _host_lost(detector, dead[0]) if dead[0].lost else _death(world, dead[0])
+        return (
+            _host_lost_failure(detector, dead[0])
+            if dead[0].host_loss
+            else _died_failure(world, dead[0])
+        )
     if errors:
         return RankFailed(errors[0], tuple(errors[1:]), world.hosts)
-    if world.server_gone:
-        return _server_went(world)
+    if world.server_exited:
+        return _server_exit_failure(world)
     return None
 
 
-def _lowest_first_where_alike(errors: list[RankError]) -> list[RankError]:
+def _move_lowest_rank_first(errors: list[RankError]) -> list[RankError]:
     """Move the lowest of the ranks that failed alike to the front. The order of their failures is random."""
     if errors:
-        alike = [e for e in errors if (e.kind, e.frames) == (errors[0].kind, errors[0].frames)]
-        first = min(alike, key=lambda error: error.rank)
+        same = [e for e in errors if (e.kind, e.frames) == (errors[0].kind, errors[0].frames)]
+        first = min(same, key=lambda error: error.rank)
         return [first, *(e for e in errors if e is not first)]
     return errors
 
 
-def _death(world: World, member: Member) -> RankDied:
+def _died_failure(world: World, member: Member) -> RankDied:
     code = member.exitcode or 0
     name = _signal_name(-code) if code < 0 else ""
     if name:
-        advice = _ADVICE.get(name, "A signal terminated the process.")
+        advice = _SIGNAL_ADVICE.get(name, "A signal terminated the process.")
         if name == "SIGABRT":
             advice = _abort_advice(world) or advice
     else:
@@ -169,12 +178,12 @@ def _death(world: World, member: Member) -> RankDied:
     return RankDied(member.rank, name, code, advice, world.hosts)
 
 
-def _host_lost(detector: DeadlockDetector, member: Member) -> HostLost:
+def _host_lost_failure(detector: DeadlockDetector, member: Member) -> HostLost:
     world = detector.world
     host = world.hosts[member.rank]
-    gone = [m.rank for m in world.members if m.lost and world.hosts[m.rank] == host]
-    waits = [wait for wait in waits_now(detector).waits if wait.rank not in gone]
-    return HostLost(host, gone, member.lost, waits, world.hosts)
+    lost_ranks = [m.rank for m in world.members if m.host_loss and world.hosts[m.rank] == host]
+    waits = [wait for wait in waits_now(detector).waits if wait.rank not in lost_ranks]
+    return HostLost(host, lost_ranks, member.host_loss, waits, world.hosts)
 
 
 def _abort_advice(world: World) -> str:
@@ -184,8 +193,8 @@ def _abort_advice(world: World) -> str:
     return f"gloo aborts a process that receives a message of an unexpected size: {mismatch}"
 
 
-def _server_went(world: World) -> RankDied:
-    first = next(member for member in world.members if not member.done)
+def _server_exit_failure(world: World) -> RankDied:
+    first = next(member for member in world.members if not member.is_done)
     return RankDied(
         first.rank,
         "SIGKILL",

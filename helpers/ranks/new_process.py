@@ -27,16 +27,16 @@ from typing import Any, NoReturn
 from helpers.trace.frames import LEARNER, kind_of
 
 
-def fresh_main() -> dict[str, Any]:
+def reset_main() -> dict[str, Any]:
     """Replace the server's `__main__` by an empty one, as in a new interpreter. Return its names."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
-    vars(builtins)["display"] = print_in_place_of_display
+    vars(builtins)["display"] = print_objects
     sys.modules["__main__"] = module
     return module.__dict__
 
 
-def print_in_place_of_display(*objects: Any, **_: Any) -> None:
+def print_objects(*objects: Any, **_: Any) -> None:
     """Print objects, as IPython's `display` does outside a notebook.
 
     In a notebook `display` is a builtin, so functions and cells use it without an import.
@@ -44,7 +44,7 @@ def print_in_place_of_display(*objects: Any, **_: Any) -> None:
     print(*objects)
 
 
-def use_temp(folder: str) -> None:
+def set_temp_folder(folder: str) -> None:
     """Use `folder` for temporary files. If it is "", use the launcher's folder, as torchrun does.
 
     Files in the launcher's folder are visible to all ranks and to the next launch, because notebooks save
@@ -57,7 +57,7 @@ def use_temp(folder: str) -> None:
     tempfile.tempdir = None
 
 
-def seed_like_a_new_process() -> None:
+def seed_from_system() -> None:
     """Seed all random states from the system, because the fork copied the server's.
 
     New processes do the same: under torchrun and mp.spawn, torch.initial_seed(), random and numpy's global
@@ -73,10 +73,10 @@ def seed_like_a_new_process() -> None:
         sys.modules["numpy.random"].seed()
 
 
-_OF_THE_SERVER: list[object] = []
+_dropped_registries: list[object] = []
 
 
-def forget_the_servers_end() -> None:
+def drop_server_finalizers() -> None:
     """Drop the server's exit handlers and finalizers, so that a rank does not run them."""
     atexit._clear()
     if (logging := sys.modules.get("logging")) is not None:  # A new process registers it too.
@@ -86,7 +86,7 @@ def forget_the_servers_end() -> None:
     # Keep the old registry, because freeing it would copy each memory page that holds one of its
     # entries.
     finalize: Any = weakref.finalize
-    _OF_THE_SERVER.append(finalize._registry)
+    _dropped_registries.append(finalize._registry)
     finalize._registry = {}
 
 
@@ -95,12 +95,12 @@ def join_threads() -> None:
     for call in reversed(getattr(threading, "_threading_atexits", ())):
         call()  # The threads of a pool wait until this callback tells them to exit.
     threading.__dict__.get("_threading_atexits", []).clear()
-    own = threading.current_thread()
-    while left := [t for t in threading.enumerate() if t is not own and not t.daemon]:
-        left[0].join()
+    current = threading.current_thread()
+    while remaining := [t for t in threading.enumerate() if t is not current and not t.daemon]:
+        remaining[0].join()
 
 
-def end_as_a_process_does() -> None:
+def run_exit_handlers() -> None:
     """Run the exit handlers of the learner's code. The rank itself is killed later."""
     atexit._run_exitfuncs()
     for finalizer in list(vars(weakref.finalize)["_registry"]):
@@ -109,17 +109,17 @@ def end_as_a_process_does() -> None:
 
 
 @contextmanager
-def leaving_well_is_returning() -> Iterator[None]:
+def catch_clean_exit() -> Iterator[None]:
     """Treat sys.exit() and sys.exit(0) as a return without a value, because both end a process with 0."""
     try:
         yield
-    except SystemExit as leave:
-        if leave.code not in (None, 0):
+    except SystemExit as exit_error:
+        if exit_error.code not in (None, 0):
             raise
         join_threads()
 
 
-_MAIN = """\
+_MAIN_TEMPLATE = """\
 import pickle
 
 with open({path!r}, "rb") as file:
@@ -127,7 +127,7 @@ with open({path!r}, "rb") as file:
 """
 
 
-def let_spawned_children_find_main(folder: Path) -> None:
+def export_main_on_spawn(folder: Path) -> None:
     """Write a file from which children spawned by `multiprocessing` import this rank's `__main__`.
 
     The file is written when a child is spawned, so it holds all that `__main__` contains by then. Only code
@@ -136,39 +136,39 @@ def let_spawned_children_find_main(folder: Path) -> None:
     vars(multiprocessing.process)["ORIGINAL_DIR"] = (
         os.getcwd()
     )  # The child starts in this rank's folder, not in the server's.
-    plain = multiprocessing.spawn.get_preparation_data
+    original = multiprocessing.spawn.get_preparation_data
 
-    def with_main(name: str) -> dict[str, Any]:
-        data = plain(name)
+    def preparation_data(name: str) -> dict[str, Any]:
+        data = original(name)
         if not data.keys() & {"init_main_from_name", "init_main_from_path"}:
-            data["init_main_from_path"] = str(_main_as_file(folder))
+            data["init_main_from_path"] = str(_write_main(folder))
         return data
 
-    multiprocessing.spawn.get_preparation_data = with_main
+    multiprocessing.spawn.get_preparation_data = preparation_data
 
 
-def _main_as_file(folder: Path) -> Path:
+def _write_main(folder: Path) -> Path:
     names = {
         name: value
         for name, value in vars(sys.modules["__main__"]).items()
         if not name.startswith("__")
     }
-    pickled, script = folder / "main.pickle", folder / "main.py"
-    pickled.write_bytes(_pickled(names))
-    script.write_text(_MAIN.format(path=str(pickled)), encoding="utf-8")
-    return script
+    pickle_path, script_path = folder / "main.pickle", folder / "main.py"
+    pickle_path.write_bytes(_pickle_names(names))
+    script_path.write_text(_MAIN_TEMPLATE.format(path=str(pickle_path)), encoding="utf-8")
+    return script_path
 
 
-def _pickled(names: Mapping[str, Any]) -> bytes:
+def _pickle_names(names: Mapping[str, Any]) -> bytes:
     from helpers.ranks.sending import dumps
 
     try:
         return dumps(names)[0]
     except Exception:  # Pickling runs the learner's own code, which may raise anything.
-        return dumps({name: value for name, value in names.items() if _can_be_pickled(value)})[0]
+        return dumps({name: value for name, value in names.items() if _is_picklable(value)})[0]
 
 
-def _can_be_pickled(value: object) -> bool:
+def _is_picklable(value: object) -> bool:
     from helpers.ranks.sending import dumps
 
     try:
@@ -189,7 +189,7 @@ def end_forked_child(error: BaseException | None) -> NoReturn:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
     elif error is not None:
-        traceback.print_exception(error.with_traceback(_from_the_learner(error.__traceback__)))
+        traceback.print_exception(error.with_traceback(_skip_course_frames(error.__traceback__)))
         code = 1
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -197,7 +197,7 @@ def end_forked_child(error: BaseException | None) -> NoReturn:
     os._exit(code & 0xFF)
 
 
-def _from_the_learner(trace: types.TracebackType | None) -> types.TracebackType | None:
+def _skip_course_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
     """Remove the frames of the machinery that called the learner's code."""
     while trace is not None and kind_of(trace.tb_frame.f_code) is not LEARNER:
         trace = trace.tb_next

@@ -9,15 +9,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-_OF_AN_OPERATOR = ("_abstract_fn", "_setup_context_fn", "_backward_fn", "_vmap_fn")
+_OPERATOR_FUNCTIONS = ("_abstract_fn", "_setup_context_fn", "_backward_fn", "_vmap_fn")
 
 
 def describe_operator(op: Any) -> dict[str, Any]:
     """Return what an operator was made from, and everything that was registered for it."""
-    parts = {part: vars(op)[part] for part in _OF_AN_OPERATOR}
+    parts = {part: vars(op)[part] for part in _OPERATOR_FUNCTIONS}
     # Not from `_backend_fns`, which holds them inside torch's own wrappers, and those refer to the
     # operator.
-    kernels = {kind: _unwrapped(fn) for kind, fn in op._backend_fns.items()}
+    kernels = {kind: _unwrap(fn) for kind, fn in op._backend_fns.items()}
     dispatch = dict(op._torch_dispatch_fns)
     autocast = dict(op._autocast_dtype)
     return {
@@ -29,7 +29,7 @@ def describe_operator(op: Any) -> dict[str, Any]:
     }
 
 
-def _unwrapped(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _unwrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     while type(fn).__name__ == "function" and getattr(fn, "__module__", "").startswith("torch."):
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         if "fn" not in cells:
@@ -38,31 +38,33 @@ def _unwrapped(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
-def make_operator(made: dict[str, Any]) -> Any:
+def make_operator(description: dict[str, Any]) -> Any:
     """Make an operator, unless this process already has one of that name, for example from an earlier run."""
     from torch._library import custom_ops
 
-    namespace, name, schema, fn, tags = made["made of"]
-    known = custom_ops.OPDEFS.get(f"{namespace}::{name}")
-    if known is not None:
-        return known
+    namespace, name, schema, fn, tags = description["made of"]
+    existing = custom_ops.OPDEFS.get(f"{namespace}::{name}")
+    if existing is not None:
+        return existing
     op = custom_ops.CustomOpDef(namespace, name, schema, fn, tags)
-    for kind, kernel in made["kernels"].items():
+    for kind, kernel in description["kernels"].items():
         op.register_kernel(kind)(kernel)
-    if made["_abstract_fn"] is not None:
-        op.register_fake(made["_abstract_fn"])
-    if made["_backward_fn"] is not None:
-        op.register_autograd(made["_backward_fn"], setup_context=made["_setup_context_fn"])
-    if made["_vmap_fn"] is not None:
-        op.register_vmap(made["_vmap_fn"])
-    for kind, function in made["dispatch"].items():
+    if description["_abstract_fn"] is not None:
+        op.register_fake(description["_abstract_fn"])
+    if description["_backward_fn"] is not None:
+        op.register_autograd(
+            description["_backward_fn"], setup_context=description["_setup_context_fn"]
+        )
+    if description["_vmap_fn"] is not None:
+        op.register_vmap(description["_vmap_fn"])
+    for kind, function in description["dispatch"].items():
         op.register_torch_dispatch(kind, function)
-    for kind, dtype in made["autocast"].items():
+    for kind, dtype in description["autocast"].items():
         op.register_autocast(kind, dtype)
     return op
 
 
-def own_operators() -> list[Any]:
+def learner_operators() -> list[Any]:
     """Return the operators that cells have made."""
-    known = sys.modules["torch._library.custom_ops"].__dict__["OPDEFS"]
-    return [op for op in list(known.values()) if op._init_fn.__module__ == "__main__"]
+    registry = sys.modules["torch._library.custom_ops"].__dict__["OPDEFS"]
+    return [op for op in list(registry.values()) if op._init_fn.__module__ == "__main__"]

@@ -19,7 +19,7 @@ from helpers.trace.events import Place
 
 MAX_WORLD_SIZE = 256
 # The backend if there is a GPU for each rank: NCCL for tensors on GPUs, gloo for those on the CPU.
-WITH_GPUS = "cpu:gloo,cuda:nccl"
+GPU_BACKEND = "cpu:gloo,cuda:nccl"
 
 Env = Mapping[str, str] | Sequence[Mapping[str, str]] | None
 
@@ -29,8 +29,9 @@ class Options:
     """How the ranks of a world are set up and followed. The first fields are described in `launch`.
 
     Attributes:
-        watched: Records also contain values of the calls' tensors, for a reader who steps through the run.
-        others_go_on: A rank that fails or dies does not end the others. A rank whose function has
+        record_values: Records also contain values of the calls' tensors, for a reader who steps through
+            the run.
+        keep_others_running: A rank that fails or dies does not end the others. A rank whose function has
             returned exits at once, as under torchrun.
         imagined: 0, or the size of an imagined world of which each process is one rank.
         own_temp: Files of ranks in the temp directory are removed when the ranks end, so that each case
@@ -44,17 +45,17 @@ class Options:
     backend: str = "auto"
     init: bool = True
     trace: bool = True
-    watched: bool = False
-    others_go_on: bool = False
+    record_values: bool = False
+    keep_others_running: bool = False
     imagined: int = 0
     own_temp: bool = True
 
     @property
     def envs(self) -> tuple[Mapping[str, str], ...]:
-        """The environment variables for each rank, once these options are `checked`."""
+        """The environment variables for each rank, once these options are `resolve`."""
         return self.env if isinstance(self.env, tuple) else ()
 
-    def checked(self, gpus: int | None = None) -> Options:
+    def resolve(self, gpus: int | None = None) -> Options:
         """Return these options with a definite backend and one environment for each rank.
 
         Args:
@@ -68,18 +69,18 @@ class Options:
         if backend not in {"auto", "gloo", "nccl"}:
             raise LaunchError(f"backend must be 'auto', 'gloo' or 'nccl'; got {backend!r}.")
         if backend == "auto":
-            backend = WITH_GPUS if (gpus_here() if gpus is None else gpus) >= size else "gloo"
-        elif backend == "nccl" and (count := gpus_here() if gpus is None else gpus) < size:
+            backend = GPU_BACKEND if (count_gpus() if gpus is None else gpus) >= size else "gloo"
+        elif backend == "nccl" and (count := count_gpus() if gpus is None else gpus) < size:
             raise LaunchError(
                 f"NCCL needs one GPU for each rank, but this machine has {count} for {size} ranks. Use "
                 "backend='gloo'."
             )
-        one_for_all = isinstance(self.env, Mapping) or self.env is None
-        envs: list[Any] = [self.env] * size if one_for_all else list(self.env or ())
+        is_same = isinstance(self.env, Mapping) or self.env is None
+        envs: list[Any] = [self.env] * size if is_same else list(self.env or ())
         if len(envs) != size:
             raise LaunchError(f"env needs one mapping for each of {size} ranks; got {len(envs)}.")
-        texts = tuple({str(k): str(v) for k, v in (one or {}).items()} for one in envs)
-        return replace(self, backend=backend, env=texts)
+        as_strings = tuple({str(k): str(v) for k, v in (env or {}).items()} for env in envs)
+        return replace(self, backend=backend, env=as_strings)
 
 
 def check_world_size(world_size: Any) -> int:
@@ -110,7 +111,7 @@ def has_gpu_driver() -> bool:
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
 
 
-def gpus_here() -> int:
+def count_gpus() -> int:
     """Return how many NVIDIA GPUs this machine has. Must not be called in a rank server."""
     if not has_gpu_driver():
         return 0  # without an import of torch

@@ -29,31 +29,31 @@ from helpers.ranks.cells import is_learner_file
 
 # If a value has more parts than this, or is nested deeper, the rest is compared only by identity. Objects
 # may refer to each other in a circle.
-_MOST_PARTS, _MOST_LEVELS = 2_000, 40
-_NOTHING = object()
+_MAX_PARTS, _MAX_LEVELS = 2_000, 40
+_MISSING = object()
 # module -> the values of its names after its import
-_IMPORTED: dict[str, dict[str, Any]] = {}
+_IMPORTED_VALUES: dict[str, dict[str, Any]] = {}
 # module -> when its file had last changed before its import, in nanoseconds; and which change was
 # reported
 _CHANGED_AT: dict[str, int] = {}
-_REPORTED: dict[str, int] = {}
+_REPORTED_CHANGE: dict[str, int] = {}
 
 
-class _Remembering(SourceFileLoader):
+class _RecordingLoader(SourceFileLoader):
     """Imports a learner's file as Python does, and remembers the module's values."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
         if is_learner_module(module):
-            _remember(module.__name__, module)
+            _record_module(module.__name__, module)
 
 
-def _finder(folder: str) -> Any:
+def _find_module(folder: str) -> Any:
     if not is_learner_file(f"{folder}/"):
         raise ImportError(folder)  # Python then tries the next hook.
     loaders: list[tuple[Any, list[str]]] = [
         (ExtensionFileLoader, EXTENSION_SUFFIXES),
-        (_Remembering, SOURCE_SUFFIXES),
+        (_RecordingLoader, SOURCE_SUFFIXES),
     ]
     return FileFinder.path_hook(*loaders)(folder)
 
@@ -61,20 +61,20 @@ def _finder(folder: str) -> Any:
 def remember_imports() -> None:
     """Remember what the learner's own modules hold, both those already imported and later ones."""
     for name, module in list(sys.modules.items()):
-        if name != "__main__" and name not in _IMPORTED and is_learner_module(module):
-            _remember(name, module)
-    if _finder not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder)
+        if name != "__main__" and name not in _IMPORTED_VALUES and is_learner_module(module):
+            _record_module(name, module)
+    if _find_module not in sys.path_hooks:
+        sys.path_hooks.insert(0, _find_module)
         for folder in list(sys.path_importer_cache):
             if is_learner_file(f"{folder}/"):
                 del sys.path_importer_cache[folder]
 
 
-def _remember(name: str, module: types.ModuleType) -> None:
-    _IMPORTED[name], _CHANGED_AT[name] = _held_by(module), _last_change(module)
+def _record_module(name: str, module: types.ModuleType) -> None:
+    _IMPORTED_VALUES[name], _CHANGED_AT[name] = _module_values(module), _modification_time(module)
 
 
-def _last_change(module: types.ModuleType) -> int:
+def _modification_time(module: types.ModuleType) -> int:
     try:
         return os.stat(module.__file__ or "").st_mtime_ns
     except OSError:
@@ -84,9 +84,9 @@ def _last_change(module: types.ModuleType) -> int:
 def notes_for_new_ranks() -> tuple[str, ...]:
     """Return a note for each file that ranks import differently from the notebook, once per change."""
     notes = []
-    for file, name, changed_at in _files():
-        if _CHANGED_AT[name] != changed_at != _REPORTED.get(name):
-            _REPORTED[name] = changed_at
+    for file, name, changed_at in _module_files():
+        if _CHANGED_AT[name] != changed_at != _REPORTED_CHANGE.get(name):
+            _REPORTED_CHANGE[name] = changed_at
             notes.append(
                 f"{file} has changed since the notebook imported it. Ranks import the new version; so "
                 f"does the notebook after importlib.reload({name})."
@@ -94,16 +94,16 @@ def notes_for_new_ranks() -> tuple[str, ...]:
     return tuple(notes)
 
 
-def notes_for_live_ranks(seen: dict[str, int]) -> tuple[str, ...]:
+def notes_for_live_ranks(known_times: dict[str, int]) -> tuple[str, ...]:
     """Return a note for each file that changed after live ranks could import it, once per change.
 
     Args:
-        seen: When each file had last changed, as seen by these ranks' cells. It is updated.
+        known_times: When each file had last changed, as seen by these ranks' cells. It is updated.
     """
     notes = []
-    for file, name, changed_at in _files():
-        if seen.setdefault(name, changed_at) != changed_at:
-            seen[name] = changed_at
+    for file, name, changed_at in _module_files():
+        if known_times.setdefault(name, changed_at) != changed_at:
+            known_times[name] = changed_at
             notes.append(
                 f"{file} has changed. These ranks keep the version that they imported; --fresh starts "
                 "new ranks."
@@ -111,14 +111,14 @@ def notes_for_live_ranks(seen: dict[str, int]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _files() -> Iterator[tuple[str, str, int]]:
+def _module_files() -> Iterator[tuple[str, str, int]]:
     """Yield, for each of the learner's modules, its file, its name, and when the file last changed."""
     for name in list(_CHANGED_AT):
         if (module := sys.modules.get(name)) is not None:
-            yield os.path.basename(module.__file__ or name), name, _last_change(module)
+            yield os.path.basename(module.__file__ or name), name, _modification_time(module)
 
 
-def _held_by(module: types.ModuleType) -> dict[str, Any]:
+def _module_values(module: types.ModuleType) -> dict[str, Any]:
     return {
         name: (value, _fingerprint(value))
         for name, value in vars(module).items()
@@ -128,57 +128,57 @@ def _held_by(module: types.ModuleType) -> dict[str, Any]:
 
 def _fingerprint(value: object) -> Any:
     """Return a value that stays equal until something inside `value` is changed in place."""
-    return _parts_of(value, [_MOST_PARTS], _MOST_LEVELS)
+    return _fingerprint_part(value, [_MAX_PARTS], _MAX_LEVELS)
 
 
-def _parts_of(value: object, left: list[int], levels: int) -> Any:
-    left[0] -= 1
+def _fingerprint_part(value: object, remaining: list[int], levels: int) -> Any:
+    remaining[0] -= 1
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         return value
-    if left[0] > 0 and levels > 0:
-        parts_of = functools.partial(_parts_of, left=left, levels=levels - 1)
+    if remaining[0] > 0 and levels > 0:
+        fingerprint = functools.partial(_fingerprint_part, remaining=remaining, levels=levels - 1)
         if isinstance(value, Mapping):
-            return [(parts_of(k), parts_of(v)) for k, v in list(value.items())]
+            return [(fingerprint(k), fingerprint(v)) for k, v in list(value.items())]
         if isinstance(value, (list, tuple, set, frozenset, bytearray)):
-            return [type(value), *(parts_of(part) for part in list(value))]
-        if is_own(type(value)) or isinstance(value, types.SimpleNamespace):
-            return [id(value), parts_of(getattr(value, "__dict__", None))]
+            return [type(value), *(fingerprint(part) for part in list(value))]
+        if is_learner_object(type(value)) or isinstance(value, types.SimpleNamespace):
+            return [id(value), fingerprint(getattr(value, "__dict__", None))]
     # A tensor's _version counts its changes in place.
     return id(value), getattr(value, "_version", 0)
 
 
-def changed() -> Iterator[tuple[str, str, Any]]:
+def changed_values() -> Iterator[tuple[str, str, Any]]:
     """Yield module, name and value of everything that has changed since the module's import."""
-    for name, then in list(_IMPORTED.items()):
+    for name, imported in list(_IMPORTED_VALUES.items()):
         module = sys.modules.get(name)
         if module is None:
             continue
         for key, value in list(vars(module).items()):
             if key.startswith("__") or isinstance(value, types.ModuleType):
                 continue  # A submodule may have been imported later.
-            before = then.get(key, (_NOTHING, None))
-            if before[0] is not value or before[1] != _fingerprint(value):
+            previous = imported.get(key, (_MISSING, None))
+            if previous[0] is not value or previous[1] != _fingerprint(value):
                 yield name, key, value
 
 
-def sources() -> list[str]:
+def module_sources() -> list[str]:
     """Return the source texts of the learner's own modules that are imported here."""
-    files = (sys.modules[name].__file__ for name in list(_IMPORTED) if name in sys.modules)
+    files = (sys.modules[name].__file__ for name in list(_IMPORTED_VALUES) if name in sys.modules)
     return ["".join(linecache.getlines(file)) for file in files if file]
 
 
-def is_own(thing: object) -> bool:
+def is_learner_object(obj: object) -> bool:
     """Return whether a class or function is the learner's: from a cell, or from one of their files."""
-    module = sys.modules.get(str(getattr(thing, "__module__", "")))
+    module = sys.modules.get(str(getattr(obj, "__module__", "")))
     return module is not None and (module.__name__ == "__main__" or is_learner_module(module))
 
 
 def is_learner_module(module: types.ModuleType) -> bool:
     """Return whether a module is one of the learner's own files."""
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and _is_learners_source(file)
+    return isinstance(file, str) and _is_learner_source(file)
 
 
 @functools.cache
-def _is_learners_source(file: str) -> bool:
+def _is_learner_source(file: str) -> bool:
     return file.endswith(".py") and is_learner_file(file)

@@ -14,19 +14,19 @@ from typing import Any
 from helpers.ranks.cells import Source
 from helpers.ranks.failures import CannotSend, LaunchError
 from helpers.ranks.options import Task
-from helpers.ranks.settings import NONE, Carried
+from helpers.ranks.settings import NO_SETTINGS, SentSettings
 
 
 @dataclass(frozen=True)
 class Payload:
-    """Bytes for the ranks: `shared` holds (fn, args) for all, `own[r]` the arguments of rank r alone.
+    """Bytes for the ranks: `shared` holds (fn, args) for all, `per_rank[r]` the arguments of rank r alone.
 
     settings: `shared` begins with what cells have set for their process, which must be set before the rest
     is read. sources: the cells from which code is sent, by file, so that a rank can show its lines.
     """
 
     shared: bytes
-    own: tuple[bytes, ...]
+    per_rank: tuple[bytes, ...]
     settings: bool = False
     sources: dict[str, Source] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ def make_payload(
     world_size: int,
     args: Sequence[Any],
     per_rank: Sequence[Any] | None,
-    settings: Carried = NONE,
+    settings: SentSettings = NO_SETTINGS,
 ) -> Payload:
     """Pickle the function and its arguments. Raise CannotSend, with the variable that cannot be sent."""
     from helpers.ranks import sending, unsendable  # Only now, because they import torch.
@@ -51,18 +51,18 @@ def make_payload(
         )
     if not isinstance(args, (tuple, list)):
         raise LaunchError(f"args must be a tuple, such as args=(x,); got {type(args).__name__}.")
-    parts = _per_rank(world_size, per_rank)
-    check_call(fn, world_size, args, parts)
-    _check_arguments(args, parts)
+    rank_args = _check_per_rank(world_size, per_rank)
+    check_call(fn, world_size, args, rank_args)
+    _check_arguments(args, rank_args)
     try:
         shared, sources = sending.dumps((fn, tuple(args)), first=settings.values)
-        own = tuple(sending.dumps(part)[0] if part else b"" for part in parts)
+        pickled_args = tuple(sending.dumps(part)[0] if part else b"" for part in rank_args)
     except Exception as error:
-        raise unsendable.explain(error, fn, args, parts) from None
-    return Payload(shared, own, bool(settings.values), sources)
+        raise unsendable.explain_unsendable(error, fn, args, rank_args) from None
+    return Payload(shared, pickled_args, bool(settings.values), sources)
 
 
-def names_payload(names: Mapping[str, Any], settings: Carried = NONE) -> Payload:
+def names_payload(names: Mapping[str, Any], settings: SentSettings = NO_SETTINGS) -> Payload:
     """Pickle variables by name, for `%%ranks --send`. Raise CannotSend for one that cannot be sent."""
     if not names and not settings.values:
         return Payload(b"", ())
@@ -70,31 +70,33 @@ def names_payload(names: Mapping[str, Any], settings: Carried = NONE) -> Payload
 
     try:
         # Not into __main__: live ranks have their own variables under these names.
-        shared, sources = sending.dumps(dict(names), into_main=False, first=settings.values)
+        shared, sources = sending.dumps(dict(names), use_main=False, first=settings.values)
     except Exception:
         for name, value in names.items():
-            if unsendable.problem(value):
-                raise CannotSend(unsendable.message(name, value), name) from None
+            if unsendable.pickling_problem(value):
+                raise CannotSend(unsendable.describe_unsendable(name, value), name) from None
         raise
     return Payload(shared, (), bool(settings.values), sources)
 
 
-def _check_arguments(args: Sequence[Any], parts: Sequence[Sequence[Any]]) -> None:
+def _check_arguments(args: Sequence[Any], rank_args: Sequence[Sequence[Any]]) -> None:
     """Refuse a lock or queue as an argument, because the ranks would not share it.
 
     One that a function only mentions is allowed: each process that runs a script makes its own.
     """
     from helpers.ranks import unsendable
 
-    named = {f"args[{i}]": value for i, value in enumerate(args)}
-    named |= {f"per_rank[{r}][{i}]": v for r, part in enumerate(parts) for i, v in enumerate(part)}
-    for name, value in named.items():
+    arguments = {f"args[{i}]": value for i, value in enumerate(args)}
+    arguments |= {
+        f"per_rank[{r}][{i}]": v for r, values in enumerate(rank_args) for i, v in enumerate(values)
+    }
+    for name, value in arguments.items():
         if type(value).__module__ in {"_thread", "threading", "queue", "_queue"}:
-            raise CannotSend(unsendable.message(name, value), name)
+            raise CannotSend(unsendable.describe_unsendable(name, value), name)
 
 
 def check_call(
-    fn: Callable[..., Any], world_size: int, args: Sequence[Any], parts: Sequence[Sequence[Any]]
+    fn: Callable[..., Any], world_size: int, args: Sequence[Any], rank_args: Sequence[Sequence[Any]]
 ) -> None:
     """Raise LaunchError if ranks cannot call `fn` with these arguments, whatever it does."""
     name = getattr(fn, "__name__", type(fn).__name__)
@@ -112,19 +114,19 @@ def check_call(
         signature = inspect.signature(fn, follow_wrapped=False)
     except (TypeError, ValueError):  # Some functions in C have no signature.
         return
-    for rank, part in enumerate(parts):
+    for rank, values in enumerate(rank_args):
         try:
-            signature.bind(rank, world_size, *args, *part)
+            signature.bind(rank, world_size, *args, *values)
         except TypeError as error:
-            given = ["rank", "world_size", *(f"args[{i}]" for i in range(len(args)))]
-            given += [f"per_rank[{rank}][{i}]" for i in range(len(part))]
-            advice = "" if len(given) > 2 else f" Write def {name}(rank, world_size): ..."
+            names = ["rank", "world_size", *(f"args[{i}]" for i in range(len(args)))]
+            names += [f"per_rank[{rank}][{i}]" for i in range(len(values))]
+            advice = "" if len(names) > 2 else f" Write def {name}(rank, world_size): ..."
             raise LaunchError(
-                f"launch() calls {name}({', '.join(given)}), but it is {name}{signature}: {error}.{advice}"
+                f"launch() calls {name}({', '.join(names)}), but it is {name}{signature}: {error}.{advice}"
             ) from None
 
 
-def _per_rank(world_size: int, per_rank: Sequence[Any] | None) -> list[tuple[Any, ...]]:
+def _check_per_rank(world_size: int, per_rank: Sequence[Any] | None) -> list[tuple[Any, ...]]:
     if per_rank is None:
         return [()] * world_size
     if not isinstance(per_rank, Sequence) or len(per_rank) != world_size:
@@ -132,10 +134,10 @@ def _per_rank(world_size: int, per_rank: Sequence[Any] | None) -> list[tuple[Any
         raise LaunchError(
             f"per_rank needs one tuple of arguments for each of {world_size} ranks; got {count}."
         )
-    for rank, part in enumerate(per_rank):
-        if not isinstance(part, (tuple, list)):
+    for rank, values in enumerate(per_rank):
+        if not isinstance(values, (tuple, list)):
             raise LaunchError(
                 f"per_rank[{rank}] must be a tuple of arguments, such as (x,); "
-                f"got {type(part).__name__}."
+                f"got {type(values).__name__}."
             )
-    return [tuple(part) for part in per_rank]
+    return [tuple(values) for values in per_rank]

@@ -20,7 +20,7 @@ from helpers.ranks.options import has_gpu_driver
 
 # What a grader's rank servers import, because the first use in a fork takes 0.1 to 1 s for each. A learner's
 # server imports only what `preload_scan` has found in a program's text.
-PRELOAD = (
+GRADER_MODULES = (
     "numpy.random",
     "torch.nn.parallel",
     "torch.distributed._functional_collectives",
@@ -51,7 +51,7 @@ _importer = _Importer()
 # namespaces.
 os.register_at_fork(after_in_child=lambda: setattr(_importer, "is_here", False))
 
-_NEEDED = (
+_NEEDED_MODULES = (
     "torch.distributed",
     "helpers.ranks.sending",
     "helpers.trace.kernels",
@@ -63,16 +63,16 @@ _NEEDED = (
     "torch.utils.serialization.config",
 )
 
-_HUGE = 2 << 20
+_HUGE_PAGE_BYTES = 2 << 20
 _MADV_COLLAPSE = 25
 
 
-def import_all(more: Sequence[str] = ()) -> None:
-    """Import `more` and what every rank needs, so that no rank has to, and set torch up for ranks."""
+def import_all(modules: Sequence[str] = ()) -> None:
+    """Import `modules` and what every rank needs, so that no rank has to, and set torch up for ranks."""
     if _importer.is_server:
         return  # The process that forked this one has done it.
     if not _importer.has_imported:
-        _import((*_NEEDED, *more))
+        _import((*_NEEDED_MODULES, *modules))
     importlib.import_module("torch.distributed").set_debug_level_from_env()
     importlib.import_module("torch").set_num_threads(1)
     kernels = importlib.import_module("helpers.trace.kernels")
@@ -80,45 +80,45 @@ def import_all(more: Sequence[str] = ()) -> None:
     if has_gpu_driver():
         kernels.install("cuda")  # gloo also accepts tensors on GPUs
     _importer.is_server = True
-    _settle()
+    _freeze_memory()
 
 
-def import_to_share(more: Sequence[str]) -> None:
-    """Import what every rank needs, and `more`, in a process that is not a rank server itself.
+def import_for_sharing(modules: Sequence[str]) -> None:
+    """Import what every rank needs, and `modules`, in a process that is not a rank server itself.
 
     Does not change torch's behavior, because the kernel continues to use it after it has forked its server.
     """
-    _import(_NEEDED)
-    preload(more)
+    _import(_NEEDED_MODULES)
+    preload(modules)
 
 
-def _import(names: Sequence[str]) -> None:
+def _import(modules: Sequence[str]) -> None:
     gc.disable()  # Imports make no garbage, and looking for it takes a tenth of the time.
-    for name in names:
+    for name in modules:
         importlib.import_module(name)
     _importer.has_imported = _importer.is_here = True
 
 
-def _settle() -> None:
+def _freeze_memory() -> None:
     gc.freeze()  # The collector then does not touch, and so does not copy, pages shared by fork.
     gc.enable()
-    _into_huge_pages()
+    _collapse_pages()
 
 
-def preload(names: Sequence[str] = PRELOAD) -> None:
+def preload(modules: Sequence[str] = GRADER_MODULES) -> None:
     """Import modules that ranks are likely to need."""
     gc.disable()  # as above
-    for name in names:
+    for name in modules:
         # A module that cannot be imported also fails in the ranks, which report it. The server continues.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
         # init_process_group empties this cache. Doing it here saves ranks from copying its pages.
         rules.clear_lru_cache()
-    _settle()
+    _freeze_memory()
 
 
-def _into_huge_pages() -> None:
+def _collapse_pages() -> None:
     """Ask the kernel to collect this process's memory into pages of 2 MB (Linux 6.1 and later).
 
     Fork then copies a few hundred entries of the page table in place of forty thousand, and a rank's end
@@ -134,6 +134,9 @@ def _into_huge_pages() -> None:
         span, rights, *_, inode = line.split()[:5]
         if rights == "rw-p" and inode == "0":
             first, end = (int(address, 16) for address in span.split("-"))
-            first, end = -(-first // _HUGE) * _HUGE, end // _HUGE * _HUGE
+            first, end = (
+                -(-first // _HUGE_PAGE_BYTES) * _HUGE_PAGE_BYTES,
+                end // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES,
+            )
             if first < end:
                 madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_COLLAPSE)

@@ -1,7 +1,7 @@
 """What the system shows of the processes of a world's ranks, as input for `watch` and `budget`.
 
-On this machine it is read on demand (`Shown`). Other hosts read it about their own ranks, and send it as
-data (`HostView`).
+On this machine it is read on demand (`LocalRank`). Other hosts read it about their own ranks, and send it as
+data (`HostSnapshot`).
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from helpers.ranks.processes import living_children
 from helpers.ranks.threads import (
     GLOO_LOOP,
     Thread,
+    connection_queues,
     connections,
+    listening_ports,
     lock_holders,
-    ports_of,
-    queues_of,
-    threads_of,
-    times_of,
+    read_threads,
+    thread_times,
 )
 
 # Programs that a rank may start, and that never send a message or a signal by themselves.
-_HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
-_MOST_PROCESSES = 1000
-# How long a process has run and queued, as `times_of` returns it.
+_HELPER_PROGRAMS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
+_MAX_PROCESSES = 1000
+# How long a process has run and queued, as `thread_times` returns it.
 Times = tuple[int, int, int]
 
 
-class OneRank(Protocol):
+class RankSnapshot(Protocol):
     """One rank's process."""
 
     @property
@@ -50,7 +50,7 @@ class OneRank(Protocol):
 
     @property
     def queues(self) -> Mapping[int, tuple[int, int]] | None:
-        """See `threads.queues_of`."""
+        """See `threads.connection_queues`."""
 
     @property
     def ports(self) -> frozenset[int]:
@@ -65,18 +65,18 @@ class OneRank(Protocol):
         """Whether bytes that it sent have not yet reached the receiver's machine."""
 
 
-class View(Protocol):
+class WorldSnapshot(Protocol):
     """All ranks of a world, at one moment or shortly after it."""
 
     @property
-    def ranks(self) -> Mapping[int, OneRank]: ...
+    def ranks(self) -> Mapping[int, RankSnapshot]: ...
 
     @property
     def left_may_act(self) -> bool:
         """Whether a rank that has ended left a process that could still act."""
 
 
-class Shown:
+class LocalRank:
     """One rank's process on this machine."""
 
     # Between two processes of one machine, a message is in the receiver's queue at once.
@@ -87,7 +87,7 @@ class Shown:
 
     @cached_property
     def threads(self) -> Sequence[Thread]:
-        return threads_of(self.pid)
+        return read_threads(self.pid)
 
     @cached_property
     def has_children(self) -> bool:
@@ -99,11 +99,11 @@ class Shown:
 
     @cached_property
     def queues(self) -> Mapping[int, tuple[int, int]] | None:
-        return queues_of(self.pid)
+        return connection_queues(self.pid)
 
     @cached_property
     def ports(self) -> frozenset[int]:
-        return ports_of(self.pid)
+        return listening_ports(self.pid)
 
     @cached_property
     def lock_holders(self) -> frozenset[int]:
@@ -111,10 +111,10 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class HereView:
+class LocalSnapshot:
     """The ranks of one rank server on this machine."""
 
-    ranks: Mapping[int, Shown]
+    ranks: Mapping[int, LocalRank]
     server: int
 
     @property
@@ -125,14 +125,17 @@ class HereView:
         return any(_session(pid) in pids and _may_act(pid) for pid in adopted)
 
 
-def view_here(pids: Mapping[int, int], server: int) -> HereView:
+def local_snapshot(pids: Mapping[int, int], server: int) -> LocalSnapshot:
     """Return a view of a rank server's ranks with these process ids (0 if one has not started yet)."""
-    return HereView({rank: Shown(pid) for rank, pid in pids.items()}, server)
+    return LocalSnapshot({rank: LocalRank(pid) for rank, pid in pids.items()}, server)
 
 
 @dataclass(frozen=True)
-class Observed:
-    """What a host sends of one of its ranks: see `OneRank`. Without a look at its children, they may act."""
+class RemoteRank:
+    """What a host sends of one of its ranks: see `RankSnapshot`.
+
+    Without a look at its children, they may act.
+    """
 
     threads: list[Thread] = field(default_factory=list)
     has_children: bool = False
@@ -145,41 +148,46 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class HostView:
-    """What one host sends of its ranks, or what several have sent. times: see `times_of_all`."""
+class HostSnapshot:
+    """What one host sends of its ranks, or what several have sent. times: see `process_times`."""
 
-    ranks: dict[int, Observed]
+    ranks: dict[int, RemoteRank]
     left_may_act: bool
     times: dict[int, Times]
 
 
-def view_for_kernel(pids: Mapping[int, int], server: int, brief: bool) -> HostView:
-    """Look at a rank server's ranks, for a kernel on another host. See `Servers.view`."""
-    times, view = times_of_all(pids.values()), view_here(pids, server)
-    if brief:
-        ranks = {rank: Observed(list(shown.threads)) for rank, shown in view.ranks.items()}
-        return HostView(ranks, True, times)
+def host_snapshot(pids: Mapping[int, int], server: int, threads_only: bool) -> HostSnapshot:
+    """Look at a rank server's ranks, for a kernel on another host. See `Servers.inspect_ranks`."""
+    times, snapshot = process_times(pids.values()), local_snapshot(pids, server)
+    if threads_only:
+        ranks = {
+            rank: RemoteRank(list(rank_snapshot.threads))
+            for rank, rank_snapshot in snapshot.ranks.items()
+        }
+        return HostSnapshot(ranks, True, times)
     # Read it once: it is the same for all ranks, and long on a busy machine.
     table = list(connections(os.getpid()))
-    ranks = {rank: _observed(shown, table) for rank, shown in view.ranks.items()}
-    return HostView(ranks, view.left_may_act, times)
+    ranks = {
+        rank: _remote_rank(rank_snapshot, table) for rank, rank_snapshot in snapshot.ranks.items()
+    }
+    return HostSnapshot(ranks, snapshot.left_may_act, times)
 
 
-def _observed(shown: Shown, table: Sequence[Sequence[str]]) -> Observed:
-    threads, queues = list(shown.threads), queues_of(shown.pid, table)
+def _remote_rank(rank: LocalRank, table: Sequence[Sequence[str]]) -> RemoteRank:
+    threads, queues = list(rank.threads), connection_queues(rank.pid, table)
     # Bytes to another host count as unacknowledged until that host has received them.
     in_flight = any(unacknowledged for unacknowledged, _ in (queues or {}).values())
-    children = shown.has_children, shown.children_may_act
-    return Observed(threads, *children, queues, ports_of(shown.pid, table), in_flight)
+    children = rank.has_children, rank.children_may_act
+    return RemoteRank(threads, *children, queues, listening_ports(rank.pid, table), in_flight)
 
 
-def times_of_all(pids: Iterable[int]) -> dict[int, Times]:
-    """Return `times_of` for processes and their descendants, by process id, with gloo's part separate."""
-    found = [pid for pid in pids if pid]
-    for pid in found:  # The list grows during the loop, so children of children are found too.
-        if len(found) < _MOST_PROCESSES:
-            found += living_children(pid)
-    return {pid: times_of(pid, apart=GLOO_LOOP) for pid in found}
+def process_times(pids: Iterable[int]) -> dict[int, Times]:
+    """Return `thread_times` for processes and their descendants, by process id, with gloo's part separate."""
+    all_pids = [pid for pid in pids if pid]
+    for pid in all_pids:  # The list grows during the loop, so children of children are found too.
+        if len(all_pids) < _MAX_PROCESSES:
+            all_pids += living_children(pid)
+    return {pid: thread_times(pid, separate_name=GLOO_LOOP) for pid in all_pids}
 
 
 def _may_act(child: int) -> bool:
@@ -188,10 +196,10 @@ def _may_act(child: int) -> bool:
     Data loaders are excluded, because a rank that waits for one of them waits at a pipe.
     """
     with contextlib.suppress(OSError):
-        about = (
+        description = (
             Path(f"/proc/{child}/cmdline").read_bytes() + Path(f"/proc/{child}/comm").read_bytes()
         )
-        return not any(word in about for word in _HELPERS)
+        return not any(word in description for word in _HELPER_PROGRAMS)
     return False  # It has ended.
 
 

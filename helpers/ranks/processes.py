@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 NO_NEW_PRIVS, PR_SET_NAME = 38, 15
-_PDEATHSIG, _CHILD_SUBREAPER = 1, 36
+_SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
-_FAMILY_S, _EMPTY_LOOKS = 10.0, 3
-_TRACKERS_S, _EXEC_S = 8.0, 0.5
+_TREE_TIMEOUT_S, _MIN_EMPTY_LOOKS = 10.0, 3
+_TRACKER_TIMEOUT_S, _EXEC_TIMEOUT_S = 8.0, 0.5
 # Open it before any fork, because a new rank, or a program before its exec, must not load a library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -40,13 +40,13 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
     changes its user.
     """
     if sys.platform == "linux":
-        prctl(_PDEATHSIG, number)
+        prctl(_SET_DEATH_SIGNAL, number)
 
 
 def adopt_orphans() -> None:
     """Become the parent of all descendants that lose theirs (on Linux), so that they can be ended."""
     if sys.platform == "linux":
-        prctl(_CHILD_SUBREAPER, 1)
+        prctl(_SET_SUBREAPER, 1)
 
 
 def children_of(pid: int) -> Iterator[int]:
@@ -69,7 +69,7 @@ def _state(pid: int) -> str:
     return ""
 
 
-def inner_pid(pid: int) -> int:
+def namespace_pid(pid: int) -> int:
     """Return the id that a process has in its own namespace; 0 if it has exited."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
@@ -78,26 +78,26 @@ def inner_pid(pid: int) -> int:
     return 0
 
 
-def end(pid: int) -> None:
+def kill_process(pid: int) -> None:
     """Kill a process. If it is the first of its namespace, the kernel kills all others in it."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
-def end_orphan(pid: int, spared: int = 0) -> None:
-    """Kill an adopted child and its process group, unless the group is our own or `spared`.
+def kill_orphan(pid: int, spared_group: int = 0) -> None:
+    """Kill an adopted child and its process group, unless the group is our own or `spared_group`.
 
     The kernel signals a whole group at once, including a process that is being forked into it. If
     processes that fork forever were killed one by one, they could fork faster.
     """
     with suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid)
-        if group not in {os.getpgrp(), spared}:
+        if group not in {os.getpgrp(), spared_group}:
             os.killpg(group, signal.SIGKILL)
-    end(pid)
+    kill_process(pid)
 
 
-def end_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
+def end_process_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
     """End groups of processes by their leaders, but first let shared-memory trackers finish.
 
     A process that makes named shared memory or semaphores starts a tracker in its group: a program of
@@ -107,63 +107,63 @@ def end_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
         leaders: Children of this process, or processes that were until now.
         others: Children that lead other groups, which continue.
     """
-    members = _members(leaders, others)
+    members = _group_members(leaders, others)
     trackers = [pid for pid in members if pid not in leaders and _is_tracker(pid)]
     if os.getpid() == 1:  # Nothing outlives a sandbox, so there is nothing to track.
         trackers = []
-    tracked = {members[pid] for pid in trackers}
+    tracked_groups = {members[pid] for pid in trackers}
     for leader in leaders:
-        if leader not in tracked:
-            end_group(leader)
+        if leader not in tracked_groups:
+            kill_group(leader)
             continue
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(
                 leader, signal.SIGSTOP
             )  # A running leader could fork faster than its members are killed.
-    for pid, group in _members(tracked, {*leaders, *others} - tracked).items():
-        if group in tracked and pid not in trackers:
-            end(pid)
+    for pid, group in _group_members(tracked_groups, {*leaders, *others} - tracked_groups).items():
+        if group in tracked_groups and pid not in trackers:
+            kill_process(pid)
     for pid in trackers:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
-    give_up = time.monotonic() + _TRACKERS_S
-    while any(_state(pid) not in _ENDED for pid in trackers) and time.monotonic() < give_up:
+    deadline = time.monotonic() + _TRACKER_TIMEOUT_S
+    while any(_state(pid) not in _ENDED for pid in trackers) and time.monotonic() < deadline:
         time.sleep(0.005)
-    for leader in tracked:
-        end_group(leader)
+    for leader in tracked_groups:
+        kill_group(leader)
 
 
-def _members(leaders: Collection[int], others: Collection[int]) -> dict[int, int]:
+def _group_members(leaders: Collection[int], others: Collection[int]) -> dict[int, int]:
     """Return the group of each process that descends from these leaders or was adopted by this process."""
     if not leaders:
         return {}
     # Look in this order, because a leader that ends meanwhile leaves its children to this process.
-    below = [pid for leader in leaders for pid in family(leader)]
+    descendants = [pid for leader in leaders for pid in process_tree(leader)]
     adopted = [pid for pid in children_of(os.getpid()) if pid not in others]
-    below += [pid for root in adopted for pid in family(root)]
-    found = {pid: _group(pid) for pid in dict.fromkeys(below)}
-    return {pid: group for pid, group in found.items() if group in leaders}
+    descendants += [pid for root in adopted for pid in process_tree(root)]
+    groups = {pid: _group_of(pid) for pid in dict.fromkeys(descendants)}
+    return {pid: group for pid, group in groups.items() if group in leaders}
 
 
-def _group(pid: int) -> int:
+def _group_of(pid: int) -> int:
     with suppress(OSError):
         return os.getpgid(pid)
     return 0
 
 
 def _is_tracker(pid: int) -> bool:
-    give_up = time.monotonic() + _EXEC_S
+    deadline = time.monotonic() + _EXEC_TIMEOUT_S
     with suppress(OSError):
         # In the middle of its exec a process has no command line yet, and its rank can have ended by then.
         while not (line := Path(f"/proc/{pid}/cmdline").read_bytes()):
-            if _state(pid) in _ENDED or time.monotonic() > give_up:
+            if _state(pid) in _ENDED or time.monotonic() > deadline:
                 return False
             time.sleep(0.001)
         return b"resource_tracker import main" in line
     return False
 
 
-def family(pid: int) -> Iterator[int]:
+def process_tree(pid: int) -> Iterator[int]:
     """Yield a process and all its descendants."""
     todo, seen = [pid], set()
     while todo:
@@ -175,7 +175,7 @@ def family(pid: int) -> Iterator[int]:
         todo += children_of(pid)
 
 
-def end_family(first: int) -> None:
+def end_process_tree(root: int) -> None:
     """End a process that adopts orphans, the leader of its group, and all its descendants.
 
     The process is only stopped until no descendant is left. Orphans become its children and are found
@@ -183,18 +183,18 @@ def end_family(first: int) -> None:
     forever, so several looks in a row must find nothing.
     """
     with suppress(ProcessLookupError):
-        os.kill(first, signal.SIGSTOP)
-    give_up, empty = time.monotonic() + _FAMILY_S, 0
-    while empty < _EMPTY_LOOKS and time.monotonic() < give_up:
-        others = [p for p in family(first) if p != first and _state(p) not in _ENDED]
-        for pid in others:
-            end_orphan(pid, spared=first)
-        empty = 0 if others else empty + 1
+        os.kill(root, signal.SIGSTOP)
+    deadline, empty_looks = time.monotonic() + _TREE_TIMEOUT_S, 0
+    while empty_looks < _MIN_EMPTY_LOOKS and time.monotonic() < deadline:
+        descendants = [p for p in process_tree(root) if p != root and _state(p) not in _ENDED]
+        for pid in descendants:
+            kill_orphan(pid, spared_group=root)
+        empty_looks = 0 if descendants else empty_looks + 1
         time.sleep(0.005)
-    end_group(first)
+    kill_group(root)
 
 
-def end_group(pid: int) -> None:
+def kill_group(pid: int) -> None:
     """Kill a process and the whole group that it leads."""
     for kill in (os.killpg, os.kill):  # In the first moment of its life, it has no group yet.
         with suppress(ProcessLookupError, PermissionError):

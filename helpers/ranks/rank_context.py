@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Here:
+class _RankContext:
     """What this process received as a rank; empty in every other process."""
 
     folder: str = ""
@@ -27,7 +27,7 @@ class _Here:
     recorder: Recorder | None = None
 
 
-_here = _Here()
+_context = _RankContext()
 
 
 def become_rank(
@@ -44,7 +44,12 @@ def become_rank(
         report: Sends the names of functions that were replaced.
         recorder: Records the rank's calls, or is None.
     """
-    _here.folder, _here.ask, _here.report, _here.recorder = folder, ask, report, recorder
+    _context.folder, _context.ask, _context.report, _context.recorder = (
+        folder,
+        ask,
+        report,
+        recorder,
+    )
 
 
 def ask_launcher(question: list[Any]) -> Any:
@@ -53,16 +58,16 @@ def ask_launcher(question: list[Any]) -> Any:
     Raises:
         TimeoutError: There was no reply in time.
     """
-    if _here.ask is None:
+    if _context.ask is None:
         raise RuntimeError("only a rank has a launcher that it can ask")
-    return _here.ask(question)
+    return _context.ask(question)
 
 
 def replacement_reporter() -> Callable[[str], None]:
     """Return the function that reports replaced functions, one name per line. It looks up no names."""
-    if _here.report is None:
+    if _context.report is None:
         raise RuntimeError("only a rank has a launcher to which it can report")
-    return _here.report
+    return _context.report
 
 
 def this_rank() -> object:
@@ -70,19 +75,19 @@ def this_rank() -> object:
 
     Callers check later that it still has the same parts.
     """
-    return _here
+    return _context
 
 
 def launch_folder() -> Path:
     """Return the folder that all ranks of this launch share; it is removed when the launch ends."""
-    if not _here.folder:
+    if not _context.folder:
         raise RuntimeError("only a rank has a folder of its launch")
-    return Path(_here.folder)
+    return Path(_context.folder)
 
 
-def calls_made() -> int:
+def recorded_call_count() -> int:
     """Return how many calls and spans this rank has recorded so far."""
-    return _here.recorder.count if _here.recorder is not None else 0
+    return _context.recorder.count if _context.recorder is not None else 0
 
 
 def inside_rank() -> bool:
@@ -90,7 +95,7 @@ def inside_rank() -> bool:
     return os.environ.get("REAL_RANKS_INSIDE") == "1"
 
 
-def refuse_where_ranks_must_not_start() -> None:
+def check_launch_allowed() -> None:
     """Raise LaunchError inside a rank, a multiprocessing child or a torchrun worker."""
     import multiprocessing
 
@@ -124,8 +129,8 @@ def span(name: str) -> Iterator[None]:
     Use it around work that is not communication, so that the timeline shows what overlaps. Outside a rank
     it does nothing.
     """
-    if _here.recorder is None:
+    if _context.recorder is None:
         yield
         return
-    with _here.recorder.span(name):
+    with _context.recorder.span(name):
         yield

@@ -14,19 +14,19 @@ from pathlib import Path
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder and its contents. Ignore whatever cannot be removed."""
-    empty(folder)
+    empty_folder(folder)
     with suppress(OSError):
         folder.rmdir()
 
 
-def empty(folder: Path, keep: Path | None = None) -> None:
+def empty_folder(folder: Path, keep: Path | None = None) -> None:
     """Remove the contents of a folder. Keep the subfolder `keep`, but remove its contents too."""
     todo = [folder]
-    raised: list[Path] = []
-    mark = secrets.token_hex(4)
+    moved: list[Path] = []
+    prefix = secrets.token_hex(4)
     while todo:
-        here = todo.pop()
-        for path in _entries(here):
+        current = todo.pop()
+        for path in _list_entries(current):
             with suppress(OSError):
                 if not stat.S_ISDIR(path.lstat().st_mode):
                     path.unlink()
@@ -34,14 +34,14 @@ def empty(folder: Path, keep: Path | None = None) -> None:
                     todo.append(path)
                 else:
                     # Move it to the top, so that no path gets longer than the kernel accepts.
-                    raised.append(path.rename(folder / f".{mark}-{len(raised)}"))
-                    todo.append(raised[-1])
-    for path in raised:
+                    moved.append(path.rename(folder / f".{prefix}-{len(moved)}"))
+                    todo.append(moved[-1])
+    for path in moved:
         with suppress(OSError):
             path.rmdir()
 
 
-def _entries(folder: Path) -> list[Path]:
+def _list_entries(folder: Path) -> list[Path]:
     with suppress(OSError):
         folder.chmod(0o700)  # The learner's code may have removed the permissions.
     with suppress(OSError):

@@ -19,37 +19,37 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 # torch seeds itself with 64 random bits: about one new process in half a million has a seed below this.
-_CHOSEN_BELOW = 1 << 45
-_RESTORE = frozenset({"setstate", "set_state"})
-_WORDS = 624
+_MAX_CHOSEN_SEED = 1 << 45
+_RESTORE_METHODS = frozenset({"setstate", "set_state"})
+_STATE_WORDS = 624
 # How many blocks of 624 words to follow: six million draws between two cells. This takes 0.1 s, once.
-_MOST_BLOCKS = 10_000
+_MAX_BLOCKS = 10_000
 
-_Words = tuple[int, ...]
+_StateWords = tuple[int, ...]
 
 
-class _Followed:
+class _TrackedGenerator:
     """A Mersenne Twister of this process, followed since it was first seen."""
 
-    def __init__(self, read: Callable[[], Any], words: Callable[[Any], _Words]) -> None:
+    def __init__(self, read: Callable[[], Any], words: Callable[[Any], _StateWords]) -> None:
         self._read, self._words = read, words
         self._last: Any = None
         self.seeded = False
 
-    def follow(self) -> None:
+    def track_generators(self) -> None:
         """Read its state, and check whether draws alone can have led there."""
         last, self._last = self._last, self._read()
         if last is not None and last != self._last and not self.seeded:
-            self.seeded = not _is_reached(self._words(last), self._words(self._last))
+            self.seeded = not _is_reachable(self._words(last), self._words(self._last))
 
 
-def _is_reached(before: _Words, now: _Words) -> bool:
+def _is_reachable(start: _StateWords, end: _StateWords) -> bool:
     """Return whether draws alone lead a Mersenne Twister from one block of words to another."""
     twister = random.Random()
-    twister.setstate((3, (*before, _WORDS), None))
-    for _ in range(_MOST_BLOCKS):
-        twister.getrandbits(32 * _WORDS)
-        if twister.getstate()[1][:-1] == now:
+    twister.setstate((3, (*start, _STATE_WORDS), None))
+    for _ in range(_MAX_BLOCKS):
+        twister.getrandbits(32 * _STATE_WORDS)
+        if twister.getstate()[1][:-1] == end:
             return True
     return False
 
@@ -59,43 +59,46 @@ def _numpy_key() -> bytes:
     return bytes(state["state"]["key"].data)
 
 
-_FOLLOWED = {
-    "random": _Followed(lambda: random.getstate()[1][:-1], tuple),
-    "numpy.random": _Followed(_numpy_key, lambda key: struct.unpack(f"{_WORDS}I", key)),
+_GENERATORS = {
+    "random": _TrackedGenerator(lambda: random.getstate()[1][:-1], tuple),
+    "numpy.random": _TrackedGenerator(
+        _numpy_key, lambda key: struct.unpack(f"{_STATE_WORDS}I", key)
+    ),
 }
 
 
-def follow() -> None:
+def track_generators() -> None:
     """Look at the generators now. Must be called at the start of each cell and before a launch."""
-    for module, followed in _FOLLOWED.items():
+    for module, generator in _GENERATORS.items():
         if module in sys.modules:
-            followed.follow()
+            generator.track_generators()
 
 
-def seeded_states(called: Sequence[Any], words: Iterable[str]) -> dict[str, Any]:
+def seeded_states(called_functions: Sequence[Any], call_names: Iterable[str]) -> dict[str, Any]:
     """Return the states of the generators that code of this process has seeded, by module.
 
     Args:
-        called: What the cells' own code calls. It reveals a seed that was set before the first look.
-        words: The last words of all calls that cells and the learner's modules can have made.
+        called_functions: What the cells' own code calls. It reveals a seed that was set before the first
+            look.
+        call_names: The last words of all calls that cells and the learner's modules can have made.
     """
-    follow()
-    can_seed = any("seed" in word or word in _RESTORE for word in words)
+    track_generators()
+    can_seed = any("seed" in word or word in _RESTORE_METHODS for word in call_names)
     states: dict[str, Any] = {}
     torch = sys.modules.get("torch")
-    if torch is not None and torch.initial_seed() < _CHOSEN_BELOW:
+    if torch is not None and torch.initial_seed() < _MAX_CHOSEN_SEED:
         states["torch"] = torch.initial_seed(), torch.get_rng_state()
-    if (can_seed and _FOLLOWED["random"].seeded) or random.seed in called:
+    if (can_seed and _GENERATORS["random"].seeded) or random.seed in called_functions:
         states["random"] = random.getstate()
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None and (
-        (can_seed and _FOLLOWED["numpy.random"].seeded) or numpy_random.seed in called
+        (can_seed and _GENERATORS["numpy.random"].seeded) or numpy_random.seed in called_functions
     ):
         states["numpy.random"] = numpy_random.get_state()
     return states
 
 
-def all_states() -> dict[str, Any]:
+def generator_states() -> dict[str, Any]:
     """Return the states of all generators of this process, seeded or not."""
     torch, numpy_random = sys.modules.get("torch"), sys.modules.get("numpy.random")
     states: dict[str, Any] = {"random": random.getstate()}
@@ -129,4 +132,4 @@ def restore_states(states: Mapping[str, Any]) -> None:
         numpy.random.set_state(states["numpy.random"])
 
 
-follow()
+track_generators()

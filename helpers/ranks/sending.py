@@ -42,17 +42,17 @@ from helpers.ranks.operators import describe_operator, make_operator
 
 # Names that functions of a script may read in `__main__`. The `__main__` of a notebook has no
 # `__file__`.
-_OF_MAIN = ("__file__", "__package__")
+_MAIN_ATTRIBUTES = ("__file__", "__package__")
 
 
 def dumps(
-    value: Any, into_main: bool = True, first: Sequence[Any] = ()
+    value: Any, use_main: bool = True, first: Sequence[Any] = ()
 ) -> tuple[bytes, dict[str, Source]]:
     """Pickle `value`. Also return the source of each cell whose code is in it, by file.
 
     Args:
         value: What to send.
-        into_main: If True, functions of `__main__` use the rank's own `__main__` for their global
+        use_main: If True, functions of `__main__` use the rank's own `__main__` for their global
             variables, as in a script. Otherwise they get a separate namespace, so that nothing in
             `__main__` is replaced.
         first: Objects that are pickled before `value` into the same stream, for the same Unpickler. An
@@ -61,19 +61,19 @@ def dumps(
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
-    for each in first:
-        pickler.dump(each)
-    if not into_main:
+    for obj in first:
+        pickler.dump(obj)
+    if not use_main:
         pickler.leave_main()
     pickler.dump(value)
     return file.getvalue(), pickler.sources
 
 
-class _Main(dict[str, Any]):
+class _MainNamespace(dict[str, Any]):
     """Stands for `__main__.__dict__` while that is pickled."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[dict[str, Any]]]:
-        return main_namespace, ({name: self[name] for name in _OF_MAIN if self.get(name)},)
+        return main_namespace, ({name: self[name] for name in _MAIN_ATTRIBUTES if self.get(name)},)
 
 
 class _Pickler(CloudPickler):  # type: ignore[misc]
@@ -81,7 +81,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         super().__init__(file)
         self.sources: dict[str, Source] = {}
         self._main = sys.modules["__main__"].__dict__
-        self.globals_ref[id(self._main)] = _Main()
+        self.globals_ref[id(self._main)] = _MainNamespace()
 
     def leave_main(self) -> None:
         """Use a separate namespace for functions of `__main__` from here on."""
@@ -93,27 +93,27 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         if isinstance(obj, types.ModuleType):
             return _reduce_module(obj)
         if obj is sys.stdout or obj is sys.stderr:  # cloudpickle does not know a kernel's streams
-            return _stream, ("stdout" if obj is sys.stdout else "stderr",)
+            return _get_stream, ("stdout" if obj is sys.stdout else "stderr",)
         if type(obj).__module__ == "IPython.core.autocall":  # IPython's `exit` and `quit`
-            return _builtin, ("exit",)
+            return _get_builtin, ("exit",)
         for kind, reduce in _REDUCERS:
             if isinstance(obj, kind):
-                return self._in_main(obj, reduce(obj))
-        if (of_torch := _reduce_of_torch(obj)) is not None:
-            return self._in_main(obj, of_torch)
-        if (dispatching := _reduce_dispatching(obj)) is not None:
-            return self._in_main(obj, dispatching)
-        if isinstance(obj, (types.FunctionType, type)) and _is_made_by_hand(obj.__module__):
+                return self._store_in_main(obj, reduce(obj))
+        if (torch_reduced := _reduce_torch_object(obj)) is not None:
+            return self._store_in_main(obj, torch_reduced)
+        if (dispatch_reduced := _reduce_singledispatch(obj)) is not None:
+            return self._store_in_main(obj, dispatch_reduced)
+        if isinstance(obj, (types.FunctionType, type)) and _is_dynamic_module(obj.__module__):
             if isinstance(obj, type):
-                return _once(_dynamic_class_reduce(obj))
+                return _reduce_class(_dynamic_class_reduce(obj))
             return self._dynamic_function_reduce(obj)
-        return self._in_main(obj, _once(super().reducer_override(obj)))
+        return self._store_in_main(obj, _reduce_class(super().reducer_override(obj)))
 
     def _function_getnewargs(self, func: types.FunctionType) -> Any:
         self._note_source(func.__code__.co_filename)
         return super()._function_getnewargs(func)
 
-    def _in_main(self, obj: Any, reduced: Any) -> Any:
+    def _store_in_main(self, obj: Any, reduced: Any) -> Any:
         """Make the rank store an object of `__main__` under the same name in its own `__main__`.
 
         Otherwise pickle could not find it there, for example in `torch.save(Net())`, in
@@ -127,7 +127,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         make, args, *rest = reduced
         setter = rest[3] if len(rest) > 3 else None
         state = rest[0] if rest else None
-        return make, args, (name, state), None, None, _SET_IN_MAIN[setter]
+        return make, args, (name, state), None, None, _MAIN_SETTERS[setter]
 
     def _note_source(self, file: str) -> None:
         # Only cells have entries without a modification time. A rank can read files itself.
@@ -136,7 +136,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
             self.sources[file] = Source(cell_name(file), "".join(entry[2]))
 
 
-def _once(reduced: Any) -> Any:
+def _reduce_class(reduced: Any) -> Any:
     """Make a class on the rank without running the code of its metaclass and bases for new classes.
 
     That code has run in the kernel, and what it registered there is sent too. If it ran a second time,
@@ -148,25 +148,25 @@ def _once(reduced: Any) -> Any:
     kind, name, bases, kwargs, tracker, _ = reduced[1]
     # The part of a metaclass that comes from a library or from C (ABCMeta, torch's own) may have to run,
     # so it does.
-    of_library = next(part for part in kind.__mro__ if not _is_by_value(part))
+    library_metaclass = next(part for part in kind.__mro__ if not _is_sent_by_value(part))
     resolved = types.resolve_bases(bases)
-    hooked = [
+    hooked_classes = [
         part
         for part in dict.fromkeys(p for base in resolved for p in base.__mro__)
-        if "__init_subclass__" in vars(part) and _is_by_value(part)
+        if "__init_subclass__" in vars(part) and _is_sent_by_value(part)
     ]
-    args = (of_library, kind, name, bases, kwargs, tracker, hooked)
-    return _new_class, args, *reduced[2:5], _set_class_state
+    args = (library_metaclass, kind, name, bases, kwargs, tracker, hooked_classes)
+    return _make_class, args, *reduced[2:5], _set_class_state
 
 
-def _is_by_value(kind: type) -> bool:
-    return _lookup_module_and_qualname(kind) is None or _is_made_by_hand(kind.__module__)
+def _is_sent_by_value(kind: type) -> bool:
+    return _lookup_module_and_qualname(kind) is None or _is_dynamic_module(kind.__module__)
 
 
 def _reduce_code(code: types.CodeType) -> Any:
     """Send code with its file name, which failures and records show; cloudpickle 3.1.3 omits it."""
     make, parts = CloudPickler.dispatch_table[types.CodeType](code)
-    return _code_from, (code.co_filename, make, parts)
+    return _make_code, (code.co_filename, make, parts)
 
 
 def _reduce_module(module: types.ModuleType) -> Any:
@@ -179,14 +179,14 @@ def _reduce_module(module: types.ModuleType) -> Any:
     if found is not module:
         names = [n for n, m in list(sys.modules.items()) if m is module and n != "__mp_main__"]
         name = names[0] if names else name
-        if not names and _named(name) is not module:
-            return _by_value(module)
-    elif _is_made_by_hand(name):
-        return _by_value(module)
-    return _named, (name,)
+        if not names and _import_object(name) is not module:
+            return _reduce_module_by_value(module)
+    elif _is_dynamic_module(name):
+        return _reduce_module_by_value(module)
+    return _import_object, (name,)
 
 
-def _is_made_by_hand(name: str) -> bool:
+def _is_dynamic_module(name: str) -> bool:
     """Return whether a cell made a module and added it to sys.modules, so that no rank can import it."""
     top = sys.modules.get(str(name).partition(".")[0])
     if top is None or top.__name__ in {"__main__", "__mp_main__"}:
@@ -194,7 +194,7 @@ def _is_made_by_hand(name: str) -> bool:
     return getattr(top, "__spec__", None) is None and getattr(top, "__file__", None) is None
 
 
-def _by_value(module: types.ModuleType) -> Any:
+def _reduce_module_by_value(module: types.ModuleType) -> Any:
     state = {k: v for k, v in vars(module).items() if k != "__builtins__"}
     return dynamic_subimport, (module.__name__, state)
 
@@ -204,19 +204,19 @@ def _reduce_cached(cached: Any) -> Any:
     if _lookup_module_and_qualname(cached) is not None:
         return NotImplemented
     settings = cached.cache_parameters()
-    return _cached, (cached.__wrapped__, settings["maxsize"], settings["typed"]), vars(cached)
+    return _make_cached, (cached.__wrapped__, settings["maxsize"], settings["typed"]), vars(cached)
 
 
-def _reduce_cached_property(found: functools.cached_property[Any]) -> Any:
-    return _cached_property, (found.func, found.attrname)  # without the lock of Python 3.11
+def _reduce_cached_property(prop: functools.cached_property[Any]) -> Any:
+    return _make_cached_property, (prop.func, prop.attrname)  # without the lock of Python 3.11
 
 
-def _reduce_lock_of(make: Callable[[], Any]) -> Callable[[Any], Any]:
+def _lock_reducer(make: Callable[[], Any]) -> Callable[[Any], Any]:
     # Each process that runs a script makes its own lock under that name, so each rank does too.
     return lambda lock: (make, ())
 
 
-def _reduce_of_thread(local: threading.local) -> Any:
+def _reduce_thread_local(local: threading.local) -> Any:
     return threading.local, (), dict(vars(local))
 
 
@@ -229,20 +229,25 @@ def _reduce_context_variable(variable: contextvars.ContextVar[Any]) -> Any:
         value: tuple[Any, ...] = (variable.get(),)
     except LookupError:
         value = ()
-    return _context_variable, (variable.name, default, value if value != default else ())
+    return _make_context_variable, (variable.name, default, value if value != default else ())
 
 
-def _reduce_threads(pool: concurrent.futures.ThreadPoolExecutor) -> Any:
-    held = vars(pool)
+def _reduce_thread_pool(pool: concurrent.futures.ThreadPoolExecutor) -> Any:
+    attributes = vars(pool)
     names = ("_max_workers", "_thread_name_prefix", "_initializer", "_initargs")
-    return type(pool), tuple(held[name] for name in names)
+    return type(pool), tuple(attributes[name] for name in names)
 
 
-def _reduce_processes(pool: concurrent.futures.ProcessPoolExecutor) -> Any:
-    held = vars(pool)
-    method = held["_mp_context"].get_start_method()
+def _reduce_process_pool(pool: concurrent.futures.ProcessPoolExecutor) -> Any:
+    attributes = vars(pool)
+    method = attributes["_mp_context"].get_start_method()
     names = ("_initializer", "_initargs", "_max_tasks_per_child")
-    return _processes, (type(pool), held["_max_workers"], method, *(held[name] for name in names))
+    return _make_process_pool, (
+        type(pool),
+        attributes["_max_workers"],
+        method,
+        *(attributes[name] for name in names),
+    )
 
 
 def _reduce_log_file(handler: logging.FileHandler) -> Any:
@@ -253,7 +258,7 @@ def _reduce_log_file(handler: logging.FileHandler) -> Any:
         return NotImplemented
     state = {name: held for name, held in vars(handler).items() if name not in {"stream", "lock"}}
     # Append, whatever the mode was: the file exists, and the kernel continues to write to it.
-    return _log_file, ({**state, "mode": "a", "stream": None},)
+    return _make_log_file, ({**state, "mode": "a", "stream": None},)
 
 
 def _reduce_proxy(proxy: Any) -> Any:
@@ -262,18 +267,18 @@ def _reduce_proxy(proxy: Any) -> Any:
     Children that multiprocessing starts inherit the key.
     """
     make, args = proxy.__reduce__()
-    return _proxy, (bytes(multiprocessing.current_process().authkey), make, args)
+    return _make_proxy, (bytes(multiprocessing.current_process().authkey), make, args)
 
 
 def _reduce_new_type(new: Any) -> Any:
-    return _new_type, (new.__name__, new.__supertype__, new.__module__)
+    return _make_new_type, (new.__name__, new.__supertype__, new.__module__)
 
 
 def _reduce_named_parameter(parameter: Any) -> Any:
     return type(parameter), (parameter.__name__,)
 
 
-def _reduce_dispatching(function: Any) -> Any:
+def _reduce_singledispatch(function: Any) -> Any:
     """Send a functools.singledispatch function without its cache, which holds weak references."""
     registry = getattr(function, "registry", None) if type(function) is types.FunctionType else None
     if (
@@ -282,7 +287,7 @@ def _reduce_dispatching(function: Any) -> Any:
         or not isinstance(registry, types.MappingProxyType)
     ):
         return None
-    return _dispatching, (
+    return _make_singledispatch, (
         registry[object],
         [(k, v) for k, v in registry.items() if k is not object],
     )
@@ -291,21 +296,21 @@ def _reduce_dispatching(function: Any) -> Any:
 _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (functools._lru_cache_wrapper, _reduce_cached),
     (functools.cached_property, _reduce_cached_property),
-    (type(threading.Lock()), _reduce_lock_of(threading.Lock)),
-    (type(threading.RLock()), _reduce_lock_of(threading.RLock)),
-    (threading.local, _reduce_of_thread),
+    (type(threading.Lock()), _lock_reducer(threading.Lock)),
+    (type(threading.RLock()), _lock_reducer(threading.RLock)),
+    (threading.local, _reduce_thread_local),
     (typing.NewType, _reduce_new_type),
     (typing.ParamSpec, _reduce_named_parameter),
     (typing.TypeVarTuple, _reduce_named_parameter),
     (contextvars.ContextVar, _reduce_context_variable),
-    (concurrent.futures.ThreadPoolExecutor, _reduce_threads),
-    (concurrent.futures.ProcessPoolExecutor, _reduce_processes),
+    (concurrent.futures.ThreadPoolExecutor, _reduce_thread_pool),
+    (concurrent.futures.ProcessPoolExecutor, _reduce_process_pool),
     (logging.FileHandler, _reduce_log_file),
     (multiprocessing.managers.BaseProxy, _reduce_proxy),
 )
 
 
-def _reduce_of_torch(obj: Any) -> Any:
+def _reduce_torch_object(obj: Any) -> Any:
     """Send what cloudpickle cannot handle of torch's objects; return None for everything else.
 
     Operators are sent by name, and scripted functions and modules as torch.jit saves them. What torch.compile
@@ -320,11 +325,11 @@ def _reduce_of_torch(obj: Any) -> Any:
     if isinstance(obj, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         packet = getattr(obj, "_overloadpacket", obj)
         path = f"torch.ops.{packet._qualified_op_name.replace('::', '.')}"
-        return _named, (path if packet is obj else f"{path}.{obj._overloadname}",)
+        return _import_object, (path if packet is obj else f"{path}.{obj._overloadname}",)
     if isinstance(obj, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
         file = io.BytesIO()
         torch.jit.save(obj, file)
-        return _scripted, (file.getvalue(),)
+        return _load_scripted, (file.getvalue(),)
     if isinstance(obj, torch._library.custom_ops.CustomOpDef):
         return make_operator, (describe_operator(obj),)
     if "torch._dynamo" not in sys.modules:
@@ -332,16 +337,16 @@ def _reduce_of_torch(obj: Any) -> Any:
     from torch._dynamo.eval_frame import OptimizedModule
 
     if isinstance(obj, OptimizedModule):
-        return _compiled, (obj._orig_mod, _compile_settings(obj.dynamo_ctx))
+        return _compile, (obj._orig_mod, _compile_settings(obj.dynamo_ctx))
     if not isinstance(obj, types.FunctionType) or "_torchdynamo_orig_callable" not in vars(obj):
         return None
     if vars(obj).get("_torchdynamo_wrapper_id", id(obj)) != id(obj):
         return None  # functools.wraps copied the attribute from the inner function.
     inner = vars(obj)["_torchdynamo_orig_callable"]
     if getattr(obj, "_torchdynamo_disable", False):
-        return _not_compiled, (inner,)
+        return _disable_compile, (inner,)
     closure = dict(zip(obj.__code__.co_freevars, obj.__closure__ or (), strict=True))
-    return _compiled, (inner, _compile_settings(closure["self"].cell_contents))
+    return _compile, (inner, _compile_settings(closure["self"].cell_contents))
 
 
 def _reduce_storage(storage: Any) -> Any:
@@ -356,12 +361,12 @@ def _reduce_storage(storage: Any) -> Any:
     if not by_descriptor or untyped.device.type != "cpu" or not untyped.is_shared():
         return None
     fd, size = untyped._share_fd_cpu_()
-    where = (f"/proc/{os.getpid()}/fd/{fd}", _file_behind(fd), size)
+    location = (f"/proc/{os.getpid()}/fd/{fd}", _file_identity(fd), size)
     dtype = None if untyped is storage else storage.dtype
-    return _shared_storage, (where, dtype, storage.__reduce__())
+    return _map_storage, (location, dtype, storage.__reduce__())
 
 
-def _file_behind(fd: int) -> tuple[int, int]:
+def _file_identity(fd: int) -> tuple[int, int]:
     status = os.fstat(fd)
     return status.st_dev, status.st_ino
 
@@ -388,23 +393,23 @@ def _compile_settings(context: Any) -> dict[str, Any]:
 # The functions below run on the rank.
 
 
-def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
+def main_namespace(script_names: Mapping[str, Any]) -> dict[str, Any]:
     """Return the global variables of this process's `__main__`."""
     namespace = sys.modules["__main__"].__dict__
-    namespace.update(of_script)
+    namespace.update(script_names)
     return namespace
 
 
-def _shared_storage(where: tuple[str, tuple[int, int], int], dtype: Any, copy: Any) -> Any:
+def _map_storage(location: tuple[str, tuple[int, int], int], dtype: Any, copy: Any) -> Any:
     """Map the launching process's memory, or make a copy if that memory cannot be reached."""
     import torch
 
-    path, file, size = where
+    path, file, size = location
     with suppress(OSError):
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             # In a sandbox or on another host, this process id can belong to a different process.
-            if _file_behind(fd) == file:
+            if _file_identity(fd) == file:
                 kind: Any = torch.UntypedStorage
                 storage = kind._new_shared_fd_cpu(fd, size)
                 if dtype is None:
@@ -420,13 +425,13 @@ def _shared_storage(where: tuple[str, tuple[int, int], int], dtype: Any, copy: A
     return make(*args)
 
 
-def _code_from(
+def _make_code(
     file: str, make: Callable[..., types.CodeType], parts: Sequence[Any]
 ) -> types.CodeType:
     return make(*parts).replace(co_filename=file)
 
 
-def _named(path: str) -> Any:
+def _import_object(path: str) -> Any:
     """Import the object at a path such as `torch.ops.aten`; return None if there is none."""
     parts = path.split(".")
     for count in range(len(parts), 0, -1):
@@ -442,167 +447,169 @@ def _named(path: str) -> Any:
     return None
 
 
-def _new_class(
-    of_library: type,
+def _make_class(
+    library_metaclass: type,
     kind: type,
     name: str,
     bases: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     tracker: str,
-    hooked: Sequence[type],
+    hooked_classes: Sequence[type],
 ) -> Any:
-    """Make an empty class by `of_library`, from which the class's metaclass is derived."""
+    """Make an empty class by `library_metaclass`, from which the class's metaclass is derived."""
     resolved = types.resolve_bases(bases)
     body = {sys.intern(key): value for key, value in kwargs.items()}
     if resolved is not bases:
         body["__orig_bases__"] = bases
-    with _without_hooks(hooked):
-        made: Any = of_library.__new__(kind, name, resolved, body)
-        library: Any = of_library
-        library.__init__(made, name, resolved, body)
-    return _lookup_class_or_track(tracker, made)
+    with _disable_subclass_hooks(hooked_classes):
+        new_class: Any = library_metaclass.__new__(kind, name, resolved, body)
+        library: Any = library_metaclass
+        library.__init__(new_class, name, resolved, body)
+    return _lookup_class_or_track(tracker, new_class)
 
 
 @contextmanager
-def _without_hooks(hooked: Sequence[type]) -> Iterator[None]:
+def _disable_subclass_hooks(hooked_classes: Sequence[type]) -> Iterator[None]:
     """Make `__init_subclass__` of some classes do nothing but call the next one."""
     # If the attributes of a class refer to its subclasses, the class is still empty when the subclasses
     # are made.
-    has_it = [owner for owner in hooked if "__init_subclass__" in vars(owner)]
-    own = [(owner, vars(owner)["__init_subclass__"]) for owner in has_it]
+    owners = [owner for owner in hooked_classes if "__init_subclass__" in vars(owner)]
+    saved = [(owner, vars(owner)["__init_subclass__"]) for owner in owners]
     try:
-        for owner, _ in own:
-            type.__setattr__(owner, "__init_subclass__", _next_hook_of(owner))
+        for owner, _ in saved:
+            type.__setattr__(owner, "__init_subclass__", _call_next_hook(owner))
         yield
     finally:
-        for owner, hook in own:
+        for owner, hook in saved:
             type.__setattr__(owner, "__init_subclass__", hook)
 
 
-def _next_hook_of(owner: Any) -> Any:
+def _call_next_hook(owner: Any) -> Any:
     return classmethod(lambda cls: super(owner, cls).__init_subclass__())
 
 
-def _set_class_state(made: type, state: tuple[dict[str, Any], Any]) -> None:
+def _set_class_state(cls: type, state: tuple[dict[str, Any], Any]) -> None:
     """Set the attributes of a class as its body does, even if its metaclass forbids setting them."""
     attributes, _ = state
     for name, value in attributes.items():
         if name != "_abc_impl":
-            type.__setattr__(made, name, value)
+            type.__setattr__(cls, name, value)
     for kind in attributes.get("_abc_impl", ()):
-        made.register(kind)  # type: ignore[attr-defined]
+        cls.register(kind)  # type: ignore[attr-defined]
     if "__firstlineno__" in attributes:  # Python 3.13 drops it when another attribute is set.
-        type.__setattr__(made, "__firstlineno__", attributes["__firstlineno__"])
+        type.__setattr__(cls, "__firstlineno__", attributes["__firstlineno__"])
 
 
-def _context_variable(name: str, default: tuple[Any, ...], value: tuple[Any, ...]) -> Any:
-    made: contextvars.ContextVar[Any] = (
+def _make_context_variable(name: str, default: tuple[Any, ...], value: tuple[Any, ...]) -> Any:
+    variable: contextvars.ContextVar[Any] = (
         contextvars.ContextVar(name, default=default[0])
         if default
         else contextvars.ContextVar(name)
     )
-    for each in value:
-        made.set(each)
-    return made
+    for content in value:
+        variable.set(content)
+    return variable
 
 
-def _processes(
-    kind: Any, workers: int, method: str, initializer: Any, args: Any, most_tasks: int | None
+def _make_process_pool(
+    kind: Any, workers: int, method: str, initializer: Any, args: Any, max_tasks: int | None
 ) -> Any:
     context = multiprocessing.get_context(method)
-    return kind(workers, context, initializer, args, max_tasks_per_child=most_tasks)
+    return kind(workers, context, initializer, args, max_tasks_per_child=max_tasks)
 
 
-def _builtin(name: str) -> Any:
+def _get_builtin(name: str) -> Any:
     return vars(builtins)[name]
 
 
-def _stream(name: str) -> Any:
+def _get_stream(name: str) -> Any:
     return getattr(sys, name)
 
 
-def _log_file(state: dict[str, Any]) -> logging.FileHandler:
+def _make_log_file(state: dict[str, Any]) -> logging.FileHandler:
     handler = logging.FileHandler(state["baseFilename"], "a", delay=True)
     vars(handler).update(state)
     return handler
 
 
-def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:
+def _make_cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:
     return functools.lru_cache(maxsize, typed)(function)
 
 
-def _cached_property(function: Callable[..., Any], name: str | None) -> Any:
-    made = functools.cached_property(function)
-    made.attrname = name
-    return made
+def _make_cached_property(function: Callable[..., Any], name: str | None) -> Any:
+    prop = functools.cached_property(function)
+    prop.attrname = name
+    return prop
 
 
-def _proxy(key: bytes, make: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def _make_proxy(key: bytes, make: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     multiprocessing.current_process().authkey = key
     return make(*args)
 
 
-def _new_type(name: str, of: Any, module: str) -> Any:
-    made = typing.NewType(name, of)  # type: ignore[misc]
-    made.__module__ = module
-    return made
+def _make_new_type(name: str, base: Any, module: str) -> Any:
+    new_type = typing.NewType(name, base)  # type: ignore[misc]
+    new_type.__module__ = module
+    return new_type
 
 
-def _dispatching(default: Callable[..., Any], others: Sequence[tuple[type, Any]]) -> Any:
-    made = functools.singledispatch(default)
+def _make_singledispatch(default: Callable[..., Any], others: Sequence[tuple[type, Any]]) -> Any:
+    dispatcher = functools.singledispatch(default)
     for kind, function in others:
-        made.register(kind, function)
-    return made
+        dispatcher.register(kind, function)
+    return dispatcher
 
 
-def _compiled(function: Any, settings: Mapping[str, Any]) -> Any:
+def _compile(function: Any, settings: Mapping[str, Any]) -> Any:
     import torch
 
     return torch.compile(function, **settings)
 
 
-def _not_compiled(function: Any) -> Any:
+def _disable_compile(function: Any) -> Any:
     import torch
 
     return torch.compiler.disable(function)
 
 
-def _scripted(saved: bytes) -> Any:
+def _load_scripted(saved: bytes) -> Any:
     import torch
 
     return torch.jit.load(io.BytesIO(saved))
 
 
-def _plain_setstate(obj: Any, state: Any) -> None:
+def _set_attributes(obj: Any, state: Any) -> None:
     if state:
         vars(obj).update(state)
 
 
-def _set_in_main(setter: Callable[[Any, Any], Any], obj: Any, named: tuple[str, Any]) -> None:
-    name, state = named
+def _set_state_in_main(
+    setter: Callable[[Any, Any], Any], obj: Any, name_and_state: tuple[str, Any]
+) -> None:
+    name, state = name_and_state
     setter(obj, state)
     sys.modules["__main__"].__dict__.setdefault(name, obj)
 
 
-def function_in_main(obj: Any, named: tuple[str, Any]) -> None:
-    _set_in_main(_function_setstate, obj, named)
+def store_function_in_main(obj: Any, name_and_state: tuple[str, Any]) -> None:
+    _set_state_in_main(_function_setstate, obj, name_and_state)
 
 
-def class_in_main(obj: Any, named: tuple[str, Any]) -> None:
-    _set_in_main(_set_class_state, obj, named)
+def store_class_in_main(obj: Any, name_and_state: tuple[str, Any]) -> None:
+    _set_state_in_main(_set_class_state, obj, name_and_state)
 
 
-def enum_in_main(obj: Any, named: tuple[str, Any]) -> None:
-    _set_in_main(_class_setstate, obj, named)
+def store_enum_in_main(obj: Any, name_and_state: tuple[str, Any]) -> None:
+    _set_state_in_main(_class_setstate, obj, name_and_state)
 
 
-def object_in_main(obj: Any, named: tuple[str, Any]) -> None:
-    _set_in_main(_plain_setstate, obj, named)
+def store_object_in_main(obj: Any, name_and_state: tuple[str, Any]) -> None:
+    _set_state_in_main(_set_attributes, obj, name_and_state)
 
 
-_SET_IN_MAIN = {
-    _function_setstate: function_in_main,
-    _set_class_state: class_in_main,
-    _class_setstate: enum_in_main,
-    None: object_in_main,
+_MAIN_SETTERS = {
+    _function_setstate: store_function_in_main,
+    _set_class_state: store_class_in_main,
+    _class_setstate: store_enum_in_main,
+    None: store_object_in_main,
 }

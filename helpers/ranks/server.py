@@ -31,20 +31,24 @@ from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.processes import (
     adopt_orphans,
     children_of,
-    end_groups,
-    end_orphan,
+    end_process_groups,
     end_with_parent,
+    kill_orphan,
 )
-from helpers.ranks.scratch import empty, remove_tree
+from helpers.ranks.scratch import empty_folder, remove_tree
 
 # How long to keep killing what ranks left behind while it still forks, in seconds.
-_ORPHANS_S = 10.0
-NOT_A_RANK = 70
+_ORPHANS_TIMEOUT_S = 10.0
+START_FAILED_EXIT_CODE = 70
 """The exit code of a process that could not become a rank."""
 
 
 def main(
-    fd: int, start_method: str, folder: str, emptied: tuple[str, ...] = (), idle_s: float = 0.0
+    fd: int,
+    start_method: str,
+    folder: str,
+    folders_to_empty: tuple[str, ...] = (),
+    idle_s: float = 0.0,
 ) -> None:
     """Serve the launcher at the other end of `fd` until that closes; then remove `folder`.
 
@@ -52,18 +56,18 @@ def main(
         fd: The server's end of the control socket.
         start_method: "fork" or "spawn".
         folder: The folder of all worlds.
-        emptied: Folders that only ranks use. They are emptied when a launch has ended.
+        folders_to_empty: Folders that only ranks use. They are emptied when a launch has ended.
         idle_s: Exit after this many seconds without a request; 0 means never.
     """
     control = Messages(socket.socket(fileno=fd), MAX_FDS)
-    server = _Server(control, start_method, (folder, emptied), idle_s)
+    server = _Server(control, start_method, (folder, folders_to_empty), idle_s)
     try:
-        server.warm_up()
+        server.prepare()
         server.serve()
     except (EOFError, ConnectionError):
         pass
     finally:
-        server.end_all()
+        server.end_all_launches()
         remove_tree(Path(folder))  # The launcher may have died before it could remove the folder.
 
 
@@ -72,7 +76,7 @@ class _Server:
     control: Messages
     start_method: str
     # The folder of all worlds, and the folders to empty when a launch has ended.
-    own: tuple[str, tuple[str, ...]]
+    world_folders: tuple[str, tuple[str, ...]]
     idle_s: float = 0.0
     # process id -> (launch, rank)
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -80,19 +84,19 @@ class _Server:
     folders: dict[int, Path] = field(default_factory=dict)
     # launch -> a socket that reserves its MASTER_PORT while the ranks live
     ports: dict[int, socket.socket] = field(default_factory=dict)
-    _wake: int = -1
+    _wakeup_fd: int = -1
 
-    def warm_up(self) -> None:
+    def prepare(self) -> None:
         """Import what every rank needs, then report that the server is ready."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ignore signals, because ranks can send any.
-        # `site.Spawned` blocks SIGINT until this line, so that a Stop cannot end the server before it
+        # `site.SpawnedServer` blocks SIGINT until this line, so that a Stop cannot end the server before it
         # ignores the signal.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         adopt_orphans()  # the processes that a rank leaves behind when it ends
-        self._wake, write = os.pipe()
+        self._wakeup_fd, write = os.pipe()
         # select() continues after a signal handler has run (PEP 475), and misses a signal that came just
         # before it. The byte that Python writes here at each signal wakes it.
-        os.set_blocking(self._wake, False)
+        os.set_blocking(self._wakeup_fd, False)
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -102,19 +106,21 @@ class _Server:
 
     def serve(self) -> None:
         while True:
-            idle = self.idle_s if self.idle_s and not self.ranks else None
-            readable, _, _ = select.select([self.control.fileno(), self._wake], [], [], idle)
+            timeout_s = self.idle_s if self.idle_s and not self.ranks else None
+            readable, _, _ = select.select(
+                [self.control.fileno(), self._wakeup_fd], [], [], timeout_s
+            )
             if not readable:
                 return  # An idle reader needs the memory more than a fast next launch.
-            if self._wake in readable:
+            if self._wakeup_fd in readable:
                 with contextlib.suppress(BlockingIOError):
-                    os.read(self._wake, 4096)
-                self.reap()
+                    os.read(self._wakeup_fd, 4096)
+                self.reap_ranks()
             if self.control.fileno() in readable:
                 for message in self.control.receive():
-                    self.obey(message)
+                    self.handle_message(message)
 
-    def obey(self, message: dict[str, Any]) -> None:
+    def handle_message(self, message: dict[str, Any]) -> None:
         if message["do"] == "start":
             folder = self.folders[message["launch"]] = Path(message["folder"])
             log = self.control.fds.pop(0)
@@ -132,7 +138,7 @@ class _Server:
                     os.close(output)
             os.close(log)
         elif message["do"] == "end":
-            self.end(message["launch"])
+            self.end_launch(message["launch"])
             if "quietly" not in message:  # Otherwise the launcher does not wait.
                 self.control.send({"ended": message["launch"]})
         elif message["do"] == "preload":
@@ -148,9 +154,9 @@ class _Server:
         network.
         """
         if launch not in self.ports:
-            held = self.ports[launch] = socket.socket()
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            held.bind(("127.0.0.1", 0))
+            listener = self.ports[launch] = socket.socket()
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", 0))
         return int(self.ports[launch].getsockname()[1])
 
     def _start(self, fds: tuple[int, ...], port: int) -> int:
@@ -173,7 +179,9 @@ class _Server:
                 os.environ["MASTER_PORT"] = str(port)
                 self._become_rank(fds, server)
             finally:
-                os._exit(NOT_A_RANK)  # Never return into the server's loop, whatever was raised.
+                os._exit(
+                    START_FAILED_EXIT_CODE
+                )  # Never return into the server's loop, whatever was raised.
         return pid
 
     def _become_rank(self, fds: tuple[int, ...], server: int) -> None:
@@ -183,11 +191,11 @@ class _Server:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         end_with_parent()
         if os.getppid() != server:  # The server died before end_with_parent took effect.
-            os._exit(NOT_A_RANK)
+            os._exit(START_FAILED_EXIT_CODE)
         gc.enable()
         importlib.import_module("helpers.ranks.worker").start(*fds)
 
-    def reap(self) -> None:
+    def reap_ranks(self) -> None:
         """Report how each ended rank ended, and end the processes that it left behind."""
         while True:
             try:
@@ -198,18 +206,18 @@ class _Server:
                 return
             if pid in self.ranks:
                 launch, rank = self.ranks.pop(pid)
-                end_groups({pid}, self.ranks)
+                end_process_groups({pid}, self.ranks)
                 code = os.waitstatus_to_exitcode(status)
-                fault = _fault(self.folders[launch] / f"rank-{rank}") if code < 0 else ""
+                fault = _read_fault(self.folders[launch] / f"rank-{rank}") if code < 0 else ""
                 self.control.send({"exit": [launch, rank, code, fault]})
 
-    def end(self, launch: int) -> None:
+    def end_launch(self, launch: int) -> None:
         """End all ranks of a launch, and every process that they made."""
         # Signal all before waiting for the first, because each takes a while to free its memory.
-        ours = {pid for pid, (of, _) in self.ranks.items() if of == launch}
-        end_groups(ours, self.ranks.keys() - ours)
-        for pid, (of, _) in list(self.ranks.items()):
-            if of == launch:
+        pids = {pid for pid, (owner, _) in self.ranks.items() if owner == launch}
+        end_process_groups(pids, self.ranks.keys() - pids)
+        for pid, (owner, _) in list(self.ranks.items()):
+            if owner == launch:
                 os.waitpid(pid, 0)
                 del self.ranks[pid]
         self._end_orphans()
@@ -218,13 +226,13 @@ class _Server:
         if launch in self.folders:
             remove_tree(self.folders.pop(launch))
         if not self.ranks:
-            folder, emptied = self.own
-            for each in emptied:
-                empty(Path(each), keep=Path(folder))
+            folder, folders_to_empty = self.world_folders
+            for path in folders_to_empty:
+                empty_folder(Path(path), keep=Path(folder))
                 Path(folder).mkdir(exist_ok=True)  # A rank may have replaced the file.
 
-    def end_all(self) -> None:
-        end_groups(self.ranks)
+    def end_all_launches(self) -> None:
+        end_process_groups(self.ranks)
         for pid in self.ranks:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
@@ -237,19 +245,19 @@ class _Server:
         if os.getpid() == 1 and not self.ranks:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
-        give_up = time.monotonic() + _ORPHANS_S
-        while time.monotonic() < give_up:  # Killing a process can uncover its children.
+        deadline = time.monotonic() + _ORPHANS_TIMEOUT_S
+        while time.monotonic() < deadline:  # Killing a process can uncover its children.
             orphans = set(children_of(os.getpid())) - set(self.ranks)
             if not orphans:
                 return
             for pid in orphans:
-                end_orphan(pid)
+                kill_orphan(pid)
             for pid in orphans:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
 
 
-def _fault(folder: Path) -> str:
+def _read_fault(folder: Path) -> str:
     """Read what faulthandler wrote for a rank that a signal ended. Ignore anything but a regular file."""
     with contextlib.suppress(OSError):
         fd = os.open(folder / "fault", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

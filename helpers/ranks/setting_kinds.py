@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from helpers.ranks.operators import own_operators
+from helpers.ranks.operators import learner_operators
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Setting:
     calls: frozenset[str] | None = None
 
 
-def torch_here() -> Any:
+def loaded_torch() -> Any:
     return sys.modules["torch"]
 
 
-def _deterministic() -> tuple[bool, bool]:
-    torch = torch_here()
+def _deterministic_settings() -> tuple[bool, bool]:
+    torch = loaded_torch()
     return (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -42,16 +42,18 @@ def _deterministic() -> tuple[bool, bool]:
 
 
 # The filters set by Python, IPython and the modules imported so far. A new process sets them itself.
-_FILTERS = list(warnings.filters)
+_INITIAL_FILTERS = list(warnings.filters)
 
 
-def _filters() -> list[Any]:
-    return [each for each in warnings.filters if each not in _FILTERS]
+def _added_filters() -> list[Any]:
+    return [entry for entry in warnings.filters if entry not in _INITIAL_FILTERS]
 
 
-def forget_filters() -> None:
+def reset_filters() -> None:
     """Remove the warning filters that were added since this module was imported."""
-    _set_filters([each for each in _FILTERS if each in warnings.filters] or _FILTERS)
+    _set_filters(
+        [entry for entry in _INITIAL_FILTERS if entry in warnings.filters] or _INITIAL_FILTERS
+    )
 
 
 def _add_filters(filters: Sequence[Any]) -> None:
@@ -73,60 +75,64 @@ def own_loggers() -> Iterator[tuple[str, logging.Logger]]:
 
 
 # Handlers set up by the notebook's own machinery.
-_HANDLERS = tuple(logging.root.handlers)
+_INITIAL_HANDLERS = tuple(logging.root.handlers)
 
 
-def _logging() -> tuple[dict[str, int], list[tuple[str | None, str | None]]]:
+def _logging_settings() -> tuple[dict[str, int], list[tuple[str | None, str | None]]]:
     """Return the levels of loggers, and the formats that `basicConfig` has set for the root logger."""
     formats = []
     for handler in logging.root.handlers:
-        if type(handler) is logging.StreamHandler and handler not in _HANDLERS:
-            made = handler.formatter or logging.Formatter()
-            formats.append((made._fmt, made.datefmt))
+        if type(handler) is logging.StreamHandler and handler not in _INITIAL_HANDLERS:
+            formatter = handler.formatter or logging.Formatter()
+            formats.append((formatter._fmt, formatter.datefmt))
     return {name: logger.level for name, logger in own_loggers() if logger.level}, formats
 
 
-def _set_logging(found: tuple[Mapping[str, int], Sequence[tuple[str, str]]]) -> None:
-    for name, level in found[0].items():
+def _set_logging(settings: tuple[Mapping[str, int], Sequence[tuple[str, str]]]) -> None:
+    for name, level in settings[0].items():
         logging.getLogger(name).setLevel(level)
-    for known in found[1]:
-        if known not in _logging()[1]:
+    for formats in settings[1]:
+        if formats not in _logging_settings()[1]:
             handler = logging.StreamHandler()
-            handler.setFormatter(logging.Formatter(*known))
+            handler.setFormatter(logging.Formatter(*formats))
             logging.root.addHandler(handler)
 
 
-def _of_torch(name: str, read: str, apply: str, *calls: str) -> Setting:
+def _torch_setting(name: str, read: str, apply: str, *calls: str) -> Setting:
     return Setting(
         name,
-        lambda: getattr(torch_here(), read)(),
-        lambda value: getattr(torch_here(), apply)(value),
+        lambda: getattr(loaded_torch(), read)(),
+        lambda value: getattr(loaded_torch(), apply)(value),
         frozenset(calls) or None,
     )
 
 
 SETTINGS = (
-    _of_torch("the default dtype", "get_default_dtype", "set_default_dtype"),
-    _of_torch("the default device", "get_default_device", "set_default_device"),
-    _of_torch("grad mode", "is_grad_enabled", "set_grad_enabled"),
-    _of_torch("the number of threads", "get_num_threads", "set_num_threads", "set_num_threads"),
+    _torch_setting("the default dtype", "get_default_dtype", "set_default_dtype"),
+    _torch_setting("the default device", "get_default_device", "set_default_device"),
+    _torch_setting("grad mode", "is_grad_enabled", "set_grad_enabled"),
+    _torch_setting(
+        "the number of threads", "get_num_threads", "set_num_threads", "set_num_threads"
+    ),
     Setting(
         "deterministic algorithms",
-        _deterministic,
-        lambda value: torch_here().use_deterministic_algorithms(value[0], warn_only=value[1]),
+        _deterministic_settings,
+        lambda value: loaded_torch().use_deterministic_algorithms(value[0], warn_only=value[1]),
     ),
     Setting(
         "print options of torch",
-        lambda: dict(vars(torch_here()._tensor_str.PRINT_OPTS)),
-        lambda value: vars(torch_here()._tensor_str.PRINT_OPTS).update(value),
+        lambda: dict(vars(loaded_torch()._tensor_str.PRINT_OPTS)),
+        lambda value: vars(loaded_torch()._tensor_str.PRINT_OPTS).update(value),
     ),
     # Unpickling an operator defines it on the rank.
-    Setting("operators", own_operators, lambda _: None, frozenset({"custom_op"})),
-    Setting("warnings", _filters, _add_filters, frozenset({"filterwarnings", "simplefilter"})),
-    Setting("logging", _logging, _set_logging, frozenset({"basicConfig", "setLevel"})),
+    Setting("operators", learner_operators, lambda _: None, frozenset({"custom_op"})),
+    Setting(
+        "warnings", _added_filters, _add_filters, frozenset({"filterwarnings", "simplefilter"})
+    ),
+    Setting("logging", _logging_settings, _set_logging, frozenset({"basicConfig", "setLevel"})),
 )
 
-NOT_CARRIED = frozenset({
+UNSENT_CALLS = frozenset({
     "add_safe_globals", "addHandler", "register_module_forward_hook", "register_module_full_backward_hook",
     "register_pytree_node", "resetwarnings", "set_detect_anomaly", "set_float32_matmul_precision",
     "set_sharing_strategy", "set_start_method", "seterr", "setlocale", "setrecursionlimit", "umask",

@@ -24,13 +24,13 @@ from typing import Any
 
 from helpers.ranks import own_modules
 from helpers.ranks.seeds import seeded_states, set_states
-from helpers.ranks.setting_kinds import NOT_CARRIED, SETTINGS, torch_here
+from helpers.ranks.setting_kinds import SETTINGS, UNSENT_CALLS, loaded_torch
 
-_NOTHING = object()
+_MISSING = object()
 
 
 @dataclass(frozen=True)
-class Carried:
+class SentSettings:
     """What is sent to the ranks: the arguments of `apply_settings`, in a tuple of one, or empty.
 
     unsent: the names of what cannot be sent, for the reader.
@@ -42,20 +42,20 @@ class Carried:
     unsent: tuple[str, ...] = ()
 
 
-NONE = Carried()
+NO_SETTINGS = SentSettings()
 # Names that the latest note has reported as missing on the ranks.
-_TOLD: set[str] = set()
+_reported: set[str] = set()
 
 
 @dataclass(frozen=True)
-class _Scope:
+class _Effects:
     """What a piece of code may set: dotted names in modules that it assigns, and calls that it makes."""
 
     names: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
 
-    def __or__(self, other: _Scope) -> _Scope:
-        return _Scope(self.names | other.names, self.calls | other.calls)
+    def __or__(self, other: _Effects) -> _Effects:
+        return _Effects(self.names | other.names, self.calls | other.calls)
 
 
 def _open_contexts() -> Iterator[str]:
@@ -63,7 +63,7 @@ def _open_contexts() -> Iterator[str]:
 
     `no_grad` is in SETTINGS, and the context of a device is the default device.
     """
-    torch = torch_here()
+    torch = loaded_torch()
     dispatch = importlib.import_module("torch.utils._python_dispatch")
     if torch.is_inference_mode_enabled():
         yield "inference mode"
@@ -78,7 +78,7 @@ def _open_contexts() -> Iterator[str]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _scan(text: str) -> tuple[_Scope, Mapping[str, _Scope]]:
+def _read_effects(text: str) -> tuple[_Effects, Mapping[str, _Effects]]:
     """Read what a cell may set: the cell's own code, and each function that it defines, by name.
 
     Functions are kept apart because they may never be called. Never raises, whatever text the cell contains.
@@ -86,32 +86,36 @@ def _scan(text: str) -> tuple[_Scope, Mapping[str, _Scope]]:
     try:
         tree = ast.parse(text)
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        return _scope(tree.body), {each.name: _scope(each.body) for each in functions}
+        return _effects_of(tree.body), {
+            function.name: _effects_of(function.body) for function in functions
+        }
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _Scope(), {}
+        return _Effects(), {}
 
 
-def _scope(body: Iterable[ast.stmt]) -> _Scope:
+def _effects_of(body: Iterable[ast.stmt]) -> _Effects:
     """Read what these statements set, but not what the functions set that they define."""
     names: set[str] = set()
     calls: set[str] = set()
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            waiting += getattr(node, "decorator_list", [])
+            todo += getattr(node, "decorator_list", [])
             continue
         if isinstance(node, ast.Assign):
-            names |= {_dotted(t) for t in node.targets if isinstance(t, ast.Attribute)}
+            names |= {
+                _dotted_name(target) for target in node.targets if isinstance(target, ast.Attribute)
+            }
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
-            names.add(_dotted(node.target))
+            names.add(_dotted_name(node.target))
         elif isinstance(node, ast.Call):
-            calls.add(_dotted(node.func))
-        waiting += ast.iter_child_nodes(node)
-    return _Scope(frozenset(names - {""}), frozenset(calls - {""}))
+            calls.add(_dotted_name(node.func))
+        todo += ast.iter_child_nodes(node)
+    return _Effects(frozenset(names - {""}), frozenset(calls - {""}))
 
 
-def _dotted(node: ast.AST) -> str:
+def _dotted_name(node: ast.AST) -> str:
     """Return "a.b.c" for such an expression, and "" for any other."""
     parts = []
     while isinstance(node, ast.Attribute):
@@ -122,20 +126,20 @@ def _dotted(node: ast.AST) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _within(owner: Any, path: str) -> Any:
+def _resolve_path(owner: Any, path: str) -> Any:
     for part in path.split("."):
         try:
             owner = getattr(owner, part)
         except Exception:  # The setting does not exist, or torch refuses to read it.
-            return _NOTHING
+            return _MISSING
     return owner
 
 
 def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield module and path of each name that cells have set in a module or in something inside it."""
     for name in sorted(names):
-        first, *path = name.split(".")
-        owner = namespace.get(first)
+        variable, *path = name.split(".")
+        owner = namespace.get(variable)
         if isinstance(owner, type) and owner.__module__ != "__main__":
             path = [*owner.__qualname__.split("."), *path]
             owner = sys.modules.get(owner.__module__)
@@ -151,50 +155,56 @@ def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterato
             yield owner.__name__, ".".join(path)
 
 
-def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried:
+def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> SentSettings:
     """Read what has been set in this process, from the texts of the cells that ran and their variables."""
     if "torch" not in sys.modules:
-        return Carried()
-    cells = [_scan(text) for text in texts]
-    functions = {name: scope for _, defined in cells for name, scope in defined.items()}
-    run = functools.reduce(_Scope.__or__, (top for top, _ in cells), _Scope())
-    for name in run.calls & functions.keys():
-        run |= functions[name]
-    words = {name.rpartition(".")[2] for name in run.calls}
-    unread = [*(f"{word}()" for word in sorted(NOT_CARRIED & words)), *_open_contexts()]
+        return SentSettings()
+    cells = [_read_effects(text) for text in texts]
+    functions = {
+        name: effects_of_code
+        for _, by_function in cells
+        for name, effects_of_code in by_function.items()
+    }
+    effects = functools.reduce(_Effects.__or__, (own for own, _ in cells), _Effects())
+    for name in effects.calls & functions.keys():
+        effects |= functions[name]
+    call_names = {name.rpartition(".")[2] for name in effects.calls}
+    unsent = [*(f"{word}()" for word in sorted(UNSENT_CALLS & call_names)), *_open_contexts()]
     # A function of the learner's own module may make any of the module's calls, so all settings that
     # these can change are read.
-    for top, defined in map(_scan, own_modules.sources()):
-        for scope in (top, *defined.values()):
-            words |= {name.rpartition(".")[2] for name in scope.calls}
-    found = {
-        each.name: each.read() for each in SETTINGS if each.calls is None or each.calls & words
+    for own, by_function in map(_read_effects, own_modules.module_sources()):
+        for effects_of_code in (own, *by_function.values()):
+            call_names |= {name.rpartition(".")[2] for name in effects_of_code.calls}
+    settings = {
+        item.name: item.read() for item in SETTINGS if item.calls is None or item.calls & call_names
     }
     assigned = {
         (module, path): value
-        for module, path in _module_names(run.names, namespace)
-        if (value := _within(sys.modules[module], path)) is not _NOTHING
+        for module, path in _module_names(effects.names, namespace)
+        if (value := _resolve_path(sys.modules[module], path)) is not _MISSING
     }
-    seeds = (_called(name, namespace) for name in run.calls if name.endswith("seed"))
-    states = seeded_states([each for each in seeds if callable(each)], words)
-    assigned |= {(module, name): value for module, name, value in own_modules.changed()}
+    seeds = (_called_function(name, namespace) for name in effects.calls if name.endswith("seed"))
+    states = seeded_states([item for item in seeds if callable(item)], call_names)
+    assigned |= {(module, name): value for module, name, value in own_modules.changed_values()}
     for key in [key for key, value in assigned.items() if not _can_be_sent(value)]:
         del assigned[key]
-        unread.append(".".join(key))
-    return Carried(((found, assigned, states),), tuple(unread))
+        unsent.append(".".join(key))
+    return SentSettings(((settings, assigned, states),), tuple(unsent))
 
 
-def _called(name: str, namespace: Mapping[str, Any]) -> Any:
-    first, _, rest = name.partition(".")
-    owner = namespace.get(first, _NOTHING)
-    return _within(owner, rest) if rest else owner
+def _called_function(name: str, namespace: Mapping[str, Any]) -> Any:
+    variable, _, path = name.partition(".")
+    owner = namespace.get(variable, _MISSING)
+    return _resolve_path(owner, path) if path else owner
 
 
-def news(settings: Carried) -> tuple[str, ...]:
+def unsent_note(settings: SentSettings) -> tuple[str, ...]:
     """Return a note about settings that could not be sent, for those not yet reported."""
-    new = [name for name in settings.unsent if name not in _TOLD]
-    _TOLD.intersection_update(settings.unsent)  # If a setting is made again later, report it again.
-    _TOLD.update(new)
+    new = [name for name in settings.unsent if name not in _reported]
+    _reported.intersection_update(
+        settings.unsent
+    )  # If a setting is made again later, report it again.
+    _reported.update(new)
     return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 
 
@@ -209,12 +219,12 @@ def _can_be_sent(value: object) -> bool:
 
 
 def apply_settings(
-    found: Mapping[str, Any], assigned: Mapping[tuple[str, str], Any], states: Mapping[str, Any]
+    settings: Mapping[str, Any], assigned: Mapping[tuple[str, str], Any], states: Mapping[str, Any]
 ) -> None:
     """Set what differs in this rank. Modules are imported as needed."""
     for setting in SETTINGS:
-        value = found.get(setting.name, _NOTHING)
-        if value is not _NOTHING and setting.read() != value:
+        value = settings.get(setting.name, _MISSING)
+        if value is not _MISSING and setting.read() != value:
             setting.apply(value)
     for (module, path), value in assigned.items():
         *owners, name = path.split(".")

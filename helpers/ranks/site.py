@@ -21,10 +21,10 @@ from typing import IO, Any, Protocol
 
 from helpers.ranks import wire
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.processes import PR_SET_NAME, end_family, prctl
+from helpers.ranks.processes import PR_SET_NAME, end_process_tree, prctl
 
 
-class Process(Protocol):
+class ServerProcess(Protocol):
     """The process of a rank server, as its launcher sees it."""
 
     pid: int
@@ -39,14 +39,14 @@ class Process(Protocol):
         """Kill it, and everything in its session or sandbox."""
 
 
-class Spawned(subprocess.Popen[bytes]):
+class SpawnedServer(subprocess.Popen[bytes]):
     """A rank server that was started as a program. It leads its own session."""
 
     def __init__(self, program: str, log: IO[bytes], **options: Any) -> None:
         # A Stop goes to the kernel's whole process group. It would end the new process, which has no
         # session of its own yet and starts with Python's default handlers. So the process starts with
-        # SIGINT blocked, and unblocks it when it ignores it (`_Server.warm_up`).
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # SIGINT blocked, and unblocks it when it ignores it (`_Server.prepare`).
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             # -P: a timeit.py or json.py in the learner's folder must not replace Python's own.
             super().__init__(
@@ -58,13 +58,13 @@ class Spawned(subprocess.Popen[bytes]):
                 **options,
             )
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def kill(self) -> None:
-        end_family(self.pid)
+        end_process_tree(self.pid)
 
 
-class Forked:
+class ForkedServer:
     """A rank server that was forked by its launcher. It leads its own session."""
 
     def __init__(self, pid: int) -> None:
@@ -91,7 +91,7 @@ class Forked:
         return code
 
     def kill(self) -> None:
-        end_family(self.pid)
+        end_process_tree(self.pid)
 
 
 def server_program(site: Site, control: int, method: str) -> str:
@@ -145,7 +145,9 @@ class Site(RankSite, Protocol):
     emptied: tuple[str, ...]
     idle_s: float
 
-    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
+    def start(
+        self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]
+    ) -> ServerProcess:
         """Start the server.
 
         Args:
@@ -176,20 +178,24 @@ class LocalSite:
         self.root = str(Path(__file__).parents[2])
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
         self._variables = dict(variables or {})
-        self._given: dict[str, str] = {}
+        self._server_environment: dict[str, str] = {}
 
-    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
+    def start(
+        self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]
+    ) -> ServerProcess:
         program = server_program(self, control, method)
-        self._given = {**os.environ, **self._variables}
-        return Spawned(program, log, env={**self._given, **env}, pass_fds=(control,))
+        self._server_environment = {**os.environ, **self._variables}
+        return SpawnedServer(
+            program, log, env={**self._server_environment, **env}, pass_fds=(control,)
+        )
 
     def host_pid(self, pid: int) -> int:
         return pid
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        now = dict(os.environ)
-        changed = {k: v for k, v in now.items() if self._given.get(k) != v}
-        return changed, [name for name in self._given if name not in now]
+        current = dict(os.environ)
+        changed = {k: v for k, v in current.items() if self._server_environment.get(k) != v}
+        return changed, [name for name in self._server_environment if name not in current]
 
     def cwd(self) -> str:
         try:
@@ -207,18 +213,20 @@ class LocalSite:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-class Shared(LocalSite):
+class ForkingSite(LocalSite):
     """Next to the launcher and forked from it, so that both share the memory of torch.
 
-    The launcher must have only one thread, and must have called `preload.import_to_share`. The server never
-    exits when idle: it holds little memory of its own, and it could not be forked again once the kernel has
-    threads.
+    The launcher must have only one thread, and must have called `preload.import_for_sharing`. The server
+    never exits when idle: it holds little memory of its own, and it could not be forked again once the kernel
+    has threads.
     """
 
     idle_s = 0.0
 
-    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
-        self._given = dict(os.environ)
+    def start(
+        self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]
+    ) -> ServerProcess:
+        self._server_environment = dict(os.environ)
         pid = os.fork()
         if pid == 0:
             try:
@@ -228,7 +236,7 @@ class Shared(LocalSite):
                 os._exit(1)
             finally:
                 os._exit(0)
-        return Forked(pid)
+        return ForkedServer(pid)
 
     def _serve(self, control: int, log: int, method: str, env: Mapping[str, str]) -> None:
         os.setsid()  # A Ctrl-C or Stop for the kernel must not reach the server.

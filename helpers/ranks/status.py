@@ -25,18 +25,18 @@ from typing import Annotated, Any
 from msgspec import DecodeError, Meta, json
 
 from helpers.ranks.rank_context import launch_folder
-from helpers.ranks.stores import KeyWait, wait_of
+from helpers.ranks.stores import KeyWait, key_wait_of
 from helpers.trace.frames import LEARNER, At, clipped, kind_of, learner_frame, place, whereabouts
 
 # Functions of torch that poll a store until other ranks have joined.
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
 # A rendezvous with a shorter timeout ends by itself. Unless a program asks for less, the timeout is at least
 # five minutes, torch's default for a store.
-SOON_S = 300.0
+SHORT_TIMEOUT_S = 300.0
 
-# Attributes of plain values and of `_MODULES` that may be read. `set` is excluded, because it wakes
+# Attributes of plain values and of `_HARMLESS_MODULES` that may be read. `set` is excluded, because it wakes
 # waiting threads.
-_ATTRIBUTES = frozenset(
+_HARMLESS_ATTRIBUTES = frozenset(
     """
     sleep time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time strftime
     now datetime timedelta total_seconds isoformat random uniform randint is_set wait append copy
@@ -44,14 +44,14 @@ _ATTRIBUTES = frozenset(
     sqrt sin cos exp log floor ceil pi
     """.split()  # noqa: SIM905
 )
-_BUILTINS = frozenset(
+_HARMLESS_BUILTINS = frozenset(
     """
     print len range int float str bool list dict tuple set min max sum abs round enumerate zip sorted
     repr True False None
     """.split()  # noqa: SIM905
 )
-_MODULES = frozenset({"time", "math", "random", "datetime"})
-_ATOMS = frozenset(
+_HARMLESS_MODULES = frozenset({"time", "math", "random", "datetime"})
+_PLAIN_TYPES = frozenset(
     {
         int,
         float,
@@ -65,14 +65,14 @@ _ATOMS = frozenset(
         datetime.timedelta,
     }
 )
-_CONTAINERS = frozenset({list, tuple, set, frozenset, dict, collections.deque})
-_STREAMS = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
-_MOST_VALUES = 10_000
+_CONTAINER_TYPES = frozenset({list, tuple, set, frozenset, dict, collections.deque})
+_PLAIN_STREAM_TYPES = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
+_MAX_VALUES = 10_000
 # Limits of a report: the length of a name, and how many other threads and ranks it names.
-_MAX_NAME, _MOST_THREADS, _MOST_RANKS = 80, 8, 1024
-_READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
-_ASKS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-_REACHES_OUT = frozenset(
+_MAX_NAME, _MAX_THREADS, _MAX_RANKS = 80, 8, 1024
+_NAME_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
+_ATTRIBUTE_OPS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_REFUSED_OPS = frozenset(
     {
         "STORE_ATTR",
         "DELETE_ATTR",
@@ -83,11 +83,11 @@ _REACHES_OUT = frozenset(
     }
 )
 # Threads of libraries that wake up to check their own data, as long as the process lives.
-_MONITORS = frozenset({"tqdm._monitor.TMonitor"})
+_MONITOR_THREADS = frozenset({"tqdm._monitor.TMonitor"})
 
 
-_Name = Annotated[str, Meta(max_length=_MAX_NAME)]
-_Ranks = Annotated[tuple[int, ...], Meta(max_length=_MOST_RANKS)]
+_LimitedName = Annotated[str, Meta(max_length=_MAX_NAME)]
+_LimitedRanks = Annotated[tuple[int, ...], Meta(max_length=_MAX_RANKS)]
 
 
 @dataclass(frozen=True)
@@ -97,27 +97,27 @@ class ChildCall:
     who: "DataLoader worker" or "child process".
     """
 
-    who: _Name
-    call: _Name
+    who: _LimitedName
+    call: _LimitedName
     at: At
 
 
-def tell_of_child(rank_pid: int, call: str, at: At) -> None:
+def report_child_call(rank_pid: int, call: str, at: At) -> None:
     """Store a call of this process for the rank that forked it. Must run in the child, before the call."""
     data = sys.modules.get("torch.utils.data")
     who = "DataLoader worker" if data and data.get_worker_info() else "child process"
     with contextlib.suppress(OSError):  # If the disk is full, nothing is reported.
-        _file_of_children(rank_pid).write_bytes(json.encode(ChildCall(who, call, at)))
+        _child_call_file(rank_pid).write_bytes(json.encode(ChildCall(who, call, at)))
 
 
-def _call_of_a_child() -> ChildCall | None:
+def _read_child_call() -> ChildCall | None:
     # Written by the learner's own processes, and perhaps not complete yet.
     with contextlib.suppress(OSError, RuntimeError, DecodeError):
-        return json.decode(_file_of_children(os.getpid()).read_bytes(), type=ChildCall)
+        return json.decode(_child_call_file(os.getpid()).read_bytes(), type=ChildCall)
     return None
 
 
-def _file_of_children(rank_pid: int) -> Path:
+def _child_call_file(rank_pid: int) -> Path:
     return launch_folder() / f"child-of-{rank_pid}"
 
 
@@ -140,13 +140,13 @@ class Status:
     """
 
     at: At | None = None
-    inside: _Name = ""
-    meets: _Name = ""
-    needs: _Ranks = ()
-    named: _Ranks = ()
+    inside: _LimitedName = ""
+    meets: _LimitedName = ""
+    needs: _LimitedRanks = ()
+    named: _LimitedRanks = ()
     keys: KeyWait | None = None
     asleep: bool = False
-    others: Annotated[tuple[tuple[_Name, At], ...], Meta(max_length=_MOST_THREADS)] = ()
+    others: Annotated[tuple[tuple[_LimitedName, At], ...], Meta(max_length=_MAX_THREADS)] = ()
     idle: frozenset[int] = frozenset()
     alarm: bool = False
     child: ChildCall | None = None
@@ -155,27 +155,27 @@ class Status:
 def status(main: int, listener: int) -> Status:
     """Return the report of this rank. main, listener: the ids of these two threads."""
     at, inside, frame = whereabouts(main)
-    meets, needs, named, gives_up = _rendezvous(frame)
-    waits = wait_of(frame)
-    if waits is not None:
-        inside = inside or waits.call
-        meets = meets or waits.call
+    rendezvous, needs, named, ends_by_itself = _current_rendezvous(frame)
+    key_wait = key_wait_of(frame)
+    if key_wait is not None:
+        inside = inside or key_wait.call
+        rendezvous = rendezvous or key_wait.call
     return Status(
         at,
         inside[:_MAX_NAME],
-        meets,
+        rendezvous,
         needs,
         named,
-        waits,
-        _waits_for_its_own_event_loop(frame),
+        key_wait,
+        _is_in_own_event_loop(frame),
         _other_threads(main),
-        frozenset([listener, *_threads_that_pass_time()]),
-        gives_up or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
-        _call_of_a_child(),
+        frozenset([listener, *_harmless_threads()]),
+        ends_by_itself or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+        _read_child_call(),
     )
 
 
-def _waits_for_its_own_event_loop(frame: FrameType | None) -> bool:
+def _is_in_own_event_loop(frame: FrameType | None) -> bool:
     """Return whether a thread is in an asyncio loop that only threads of this process can wake.
 
     This is the case if only the loop's own pipe is registered with its selector. (The kernel shows whether a
@@ -184,9 +184,9 @@ def _waits_for_its_own_event_loop(frame: FrameType | None) -> bool:
     while frame is not None and kind_of(frame.f_code) is not LEARNER:
         if frame.f_code.co_name == "_run_once" and "self" in frame.f_locals:
             loop = frame.f_locals["self"]
-            own = getattr(getattr(loop, "_ssock", None), "fileno", lambda: None)()
-            watched: Any = getattr(getattr(loop, "_selector", None), "get_map", dict)()
-            return own is not None and set(watched) == {own}
+            wakeup_fd = getattr(getattr(loop, "_ssock", None), "fileno", lambda: None)()
+            registered: Any = getattr(getattr(loop, "_selector", None), "get_map", dict)()
+            return wakeup_fd is not None and set(registered) == {wakeup_fd}
         frame = frame.f_back
     return False
 
@@ -196,13 +196,13 @@ def _other_threads(main: int) -> tuple[tuple[str, At], ...]:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = []
     for ident, frame in sys._current_frames().items():
-        learner = learner_frame(frame) if ident != main and ident in names else None
-        if learner is not None:
-            found.append((clipped(names[ident], _MAX_NAME), place(learner)))
-    return tuple(found[:_MOST_THREADS])
+        learner_line = learner_frame(frame) if ident != main and ident in names else None
+        if learner_line is not None:
+            found.append((clipped(names[ident], _MAX_NAME), place(learner_line)))
+    return tuple(found[:_MAX_THREADS])
 
 
-def _rendezvous(
+def _current_rendezvous(
     frame: FrameType | None,
 ) -> tuple[str, tuple[int, ...], tuple[int, ...], bool]:
     """Return the rendezvous that a thread is in, the ranks that must come, those named, and if it ends soon.
@@ -210,31 +210,34 @@ def _rendezvous(
     An empty tuple of ranks stands for all ranks of the world.
     """
     while frame is not None and kind_of(frame.f_code) is not LEARNER:
-        name, given = frame.f_code.co_name, frame.f_locals
+        name, arguments = frame.f_code.co_name, frame.f_locals
         if name in RENDEZVOUS:
-            size, named = given.get("world_size"), _numbers(given.get("ranks"))
+            size, members = arguments.get("world_size"), _rank_numbers(arguments.get("ranks"))
             needs: tuple[int, ...] = ()
-            if name == "init_process_group" and type(size) is int and 0 < size <= _MOST_RANKS:
+            if name == "init_process_group" and type(size) is int and 0 < size <= _MAX_RANKS:
                 needs = tuple(range(size))
-            elif given.get("use_local_synchronization"):
-                needs = named
-            return name, needs, named, _gives_up_soon(given)
+            elif arguments.get("use_local_synchronization"):
+                needs = members
+            return name, needs, members, _times_out_soon(arguments)
         frame = frame.f_back
     return "", (), (), False
 
 
-def _numbers(ranks: object) -> tuple[int, ...]:
+def _rank_numbers(ranks: object) -> tuple[int, ...]:
     """Return the ranks in a list that the learner's code has passed; empty if it is not a list."""
-    given: Sequence[object] = ranks if type(ranks) is list else ()
-    return tuple(rank for rank in given if type(rank) is int)[:_MOST_RANKS]
+    numbers: Sequence[object] = ranks if type(ranks) is list else ()
+    return tuple(rank for rank in numbers if type(rank) is int)[:_MAX_RANKS]
 
 
-def _gives_up_soon(given: Mapping[str, Any]) -> bool:
-    limits = [given.get("timeout"), getattr(given.get("store"), "timeout", None)]
-    return any(isinstance(t, datetime.timedelta) and t.total_seconds() < SOON_S for t in limits)
+def _times_out_soon(arguments: Mapping[str, Any]) -> bool:
+    limits = [arguments.get("timeout"), getattr(arguments.get("store"), "timeout", None)]
+    return any(
+        isinstance(timeout, datetime.timedelta) and timeout.total_seconds() < SHORT_TIMEOUT_S
+        for timeout in limits
+    )
 
 
-def _threads_that_pass_time() -> list[int]:
+def _harmless_threads() -> list[int]:
     """Return the native ids of Python threads for which no other rank can be waiting.
 
     For example, a thread that sleeps and reads a list in an endless loop can always continue, so it
@@ -243,19 +246,19 @@ def _threads_that_pass_time() -> list[int]:
     budget decides.
     """
     frames = sys._current_frames()
-    joined = set(_joined(frames.values()))
+    awaited = set(_joined_threads(frames.values()))
     found = []
     for thread in threading.enumerate():
         kind = f"{type(thread).__module__}.{type(thread).__qualname__}"
         frame = frames.get(thread.ident or 0)
         if thread is threading.main_thread() or frame is None or thread.native_id is None:
             continue
-        if id(thread) not in joined and (kind in _MONITORS or _only_passes_time(frame)):
+        if id(thread) not in awaited and (kind in _MONITOR_THREADS or _is_harmless_thread(frame)):
             found.append(thread.native_id)
     return found
 
 
-def _joined(frames: Any) -> Iterator[int]:
+def _joined_threads(frames: Any) -> Iterator[int]:
     """Yield the ids of the thread objects for whose end some thread waits."""
     for innermost in frames:
         frame = innermost
@@ -265,91 +268,107 @@ def _joined(frames: Any) -> Iterator[int]:
             frame = frame.f_back
 
 
-def _only_passes_time(frame: FrameType | None) -> bool:
-    own = 0
+def _is_harmless_thread(frame: FrameType | None) -> bool:
+    learner_frames = 0
     seen: set[int] = set()
     while frame is not None:
         if kind_of(frame.f_code) is LEARNER:
-            own += 1
-            if not _plain(list(frame.f_locals.values()), frame.f_code, seen):
+            learner_frames += 1
+            if not _are_harmless_values(list(frame.f_locals.values()), frame.f_code, seen):
                 return False
-            if not _harmless(frame.f_code, {**frame.f_globals, **frame.f_locals}, seen):
+            if not _is_harmless_code(frame.f_code, {**frame.f_globals, **frame.f_locals}, seen):
                 return False
         elif frame.f_globals.get("__name__") != "threading":
             return False
         frame = frame.f_back
     # A Timer has no function of the learner's on its stack until it fires. A thread that raises ends in the
     # hook, and what it prints goes to stdout, so neither may have been replaced by the learner's code.
-    ordinary = threading.excepthook is threading.__excepthook__ and type(sys.stdout) in _STREAMS
-    return own > 0 and ordinary
+    has_plain_output = (
+        threading.excepthook is threading.__excepthook__ and type(sys.stdout) in _PLAIN_STREAM_TYPES
+    )
+    return learner_frames > 0 and has_plain_output
 
 
-def _harmless(code: CodeType, scope: Mapping[str, Any], seen: set[int]) -> bool:
+def _is_harmless_code(code: CodeType, scope: Mapping[str, Any], seen: set[int]) -> bool:
     """Return whether code with plain values as its parameters can wake no other thread or rank.
 
     scope: the values of its other names. seen: the functions that have been checked already.
     """
     if any(isinstance(const, CodeType) for const in code.co_consts):
         return False  # Functions defined inside it are not checked.
-    for step in dis.get_instructions(code):
-        name = str(step.argval)
-        if step.opname in _REACHES_OUT or (step.opname in _ASKS and name not in _ATTRIBUTES):
+    for instruction in dis.get_instructions(code):
+        name = str(instruction.argval)
+        if instruction.opname in _REFUSED_OPS or (
+            instruction.opname in _ATTRIBUTE_OPS and name not in _HARMLESS_ATTRIBUTES
+        ):
             return False
-        if step.opname == "IMPORT_NAME" and not _plain(
+        if instruction.opname == "IMPORT_NAME" and not _are_harmless_values(
             [sys.modules.get(name, object())], code, seen
         ):
             return False
-        named = step.opname in _READS or step.opname in {"STORE_GLOBAL", "STORE_DEREF"}
-        if named and not _harmless_name(name, scope, code, seen):
+        reads_or_sets = instruction.opname in _NAME_OPS or instruction.opname in {
+            "STORE_GLOBAL",
+            "STORE_DEREF",
+        }
+        if reads_or_sets and not _is_harmless_name(name, scope, code, seen):
             return False
     return True
 
 
-def _harmless_name(name: str, scope: Mapping[str, Any], code: CodeType, seen: set[int]) -> bool:
+def _is_harmless_name(name: str, scope: Mapping[str, Any], code: CodeType, seen: set[int]) -> bool:
     if name not in scope:  # The variable is not defined yet and will get a plain value.
-        return name in _BUILTINS or not hasattr(builtins, name)
-    return _plain([scope[name]], code, seen)
+        return name in _HARMLESS_BUILTINS or not hasattr(builtins, name)
+    return _are_harmless_values([scope[name]], code, seen)
 
 
-def _plain(values: list[Any], code: CodeType, seen: set[int]) -> bool:
+def _are_harmless_values(values: list[Any], code: CodeType, seen: set[int]) -> bool:
     """Return whether `code` cannot wake others by anything that it does with these values."""
     for count, value in enumerate(values):  # The list grows during the loop.
         kind = type(value)
-        if kind in _ATOMS or kind is threading.Event:
+        if kind in _PLAIN_TYPES or kind is threading.Event:
             continue
-        if count > _MOST_VALUES or not _plain_one(value, code, seen):
+        if count > _MAX_VALUES or not _is_harmless_value(value, code, seen):
             return False
-        if kind in _CONTAINERS:
-            if len(values) + len(value) > _MOST_VALUES:
+        if kind in _CONTAINER_TYPES:
+            if len(values) + len(value) > _MAX_VALUES:
                 return False
             values += value if kind is not dict else [*list(value), *list(value.values())]
     return True
 
 
-def _plain_one(value: Any, code: CodeType, seen: set[int]) -> bool:
-    if type(value) in _CONTAINERS:
+def _is_harmless_value(value: Any, code: CodeType, seen: set[int]) -> bool:
+    if type(value) in _CONTAINER_TYPES:
         return True
     if isinstance(value, types.ModuleType):
-        asked = (getattr(value, name, None) for name in code.co_names if name in _ATTRIBUTES)
-        return value.__name__ in _MODULES and all(_of_modules(each) for each in asked)
+        attributes = (
+            getattr(value, name, None) for name in code.co_names if name in _HARMLESS_ATTRIBUTES
+        )
+        return value.__name__ in _HARMLESS_MODULES and all(
+            _is_from_harmless_module(attribute) for attribute in attributes
+        )
     if isinstance(value, types.FunctionType) and kind_of(value.__code__) is LEARNER:
         if id(value) in seen:
             return True
         seen.add(id(value))
-        given = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        defaults = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=False)
-        own = {**value.__globals__, **{free: _inside(cell) for free, cell in cells}}
-        return _plain(given, value.__code__, seen) and _harmless(value.__code__, own, seen)
-    return callable(value) and _of_modules(value)
+        names = {**value.__globals__, **{free: _cell_contents(cell) for free, cell in cells}}
+        return _are_harmless_values(defaults, value.__code__, seen) and _is_harmless_code(
+            value.__code__, names, seen
+        )
+    return callable(value) and _is_from_harmless_module(value)
 
 
-def _of_modules(value: Any) -> bool:
-    """Return whether a value belongs to one of `_MODULES`: a learner may have replaced its attributes."""
+def _is_from_harmless_module(value: Any) -> bool:
+    """Return whether a value belongs to one of `_HARMLESS_MODULES`.
+
+    A learner may have replaced its attributes.
+    """
     module = getattr(value, "__module__", "") or type(getattr(value, "__self__", None)).__module__
-    return type(value) in _ATOMS or module in _MODULES
+    return type(value) in _PLAIN_TYPES or module in _HARMLESS_MODULES
 
 
-def _inside(cell: types.CellType) -> Any:
+def _cell_contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet

@@ -15,25 +15,25 @@ from typing import Any
 
 
 @dataclass
-class _Presses:
+class _StopCount:
     """How often Stop was pressed in this process."""
 
     count: int = 0
 
 
 @dataclass(frozen=True)
-class _Counting:
+class _CountingHandler:
     """A handler of SIGINT that counts a press, and then calls the previous handler."""
 
-    before: Any
+    previous: Any
 
-    def __call__(self, number: int, frame: Any) -> None:
-        _presses.count += 1
-        if callable(self.before):
-            self.before(number, frame)
+    def __call__(self, signum: int, frame: Any) -> None:
+        _stop_count.count += 1
+        if callable(self.previous):
+            self.previous(signum, frame)
 
 
-class _Thread(threading.local):
+class _ThreadState(threading.local):
     """What a thread knows of presses.
 
     seen: the number of presses when its launch began; None outside a launch, or when that launch was
@@ -43,7 +43,7 @@ class _Thread(threading.local):
     seen: int | None = None
 
 
-_presses, _thread = _Presses(), _Thread()
+_stop_count, _thread_state = _StopCount(), _ThreadState()
 
 
 def count_stops(kernel: Any) -> None:
@@ -52,56 +52,58 @@ def count_stops(kernel: Any) -> None:
     Must be called in each cell, because ipykernel sets its own handler before a cell and another one after.
     """
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _counting(signal.getsignal(signal.SIGINT)))
-        kernel.saved_sigint_handler = _counting(getattr(kernel, "saved_sigint_handler", None))
+        signal.signal(signal.SIGINT, _counting_handler(signal.getsignal(signal.SIGINT)))
+        kernel.saved_sigint_handler = _counting_handler(
+            getattr(kernel, "saved_sigint_handler", None)
+        )
 
 
-def let_threads_stop_quietly() -> None:
+def silence_stopped_threads() -> None:
     """Print no traceback when a Stop ends a thread, because the stopped cell already reports it."""
-    plain = threading.excepthook
+    original = threading.excepthook
 
     def hook(args: Any) -> None:
         if not issubclass(args.exc_type, KeyboardInterrupt):
-            plain(args)
+            original(args)
 
     threading.excepthook = hook
 
 
-def _counting(before: Any) -> _Counting:
-    return before if isinstance(before, _Counting) else _Counting(before)
+def _counting_handler(handler: Any) -> _CountingHandler:
+    return handler if isinstance(handler, _CountingHandler) else _CountingHandler(handler)
 
 
 def raise_if_stopped() -> None:
-    """Raise KeyboardInterrupt in a thread, once, if Stop was pressed since its `one_stop` began."""
-    if _thread.seen is not None and _thread.seen != _presses.count:
-        _thread.seen = None  # Further presses must not interrupt the cleanup.
+    """Raise KeyboardInterrupt in a thread, once, if Stop was pressed since its `raise_first_stop` began."""
+    if _thread_state.seen is not None and _thread_state.seen != _stop_count.count:
+        _thread_state.seen = None  # Further presses must not interrupt the cleanup.
         raise KeyboardInterrupt
 
 
 @contextmanager
-def one_stop() -> Iterator[None]:
+def raise_first_stop() -> Iterator[None]:
     """Raise KeyboardInterrupt at the first Stop (or Ctrl-C) in the block, and ignore the following ones.
 
     Pressing Stop repeatedly must not interrupt the ending of the ranks.
     """
     if threading.current_thread() is not threading.main_thread():
-        outer = _thread.seen
-        _thread.seen = _presses.count if outer is None else outer
+        outer_seen = _thread_state.seen
+        _thread_state.seen = _stop_count.count if outer_seen is None else outer_seen
         try:
             yield
         finally:
-            _thread.seen = outer if _thread.seen is not None else None
+            _thread_state.seen = outer_seen if _thread_state.seen is not None else None
         return
-    pressed = False
+    was_pressed = False
 
-    def once(number: int, frame: object) -> None:
-        nonlocal pressed
-        _presses.count += 1
-        if not pressed:
-            pressed = True
+    def handle_stop(number: int, frame: object) -> None:
+        nonlocal was_pressed
+        _stop_count.count += 1
+        if not was_pressed:
+            was_pressed = True
             raise KeyboardInterrupt
 
-    previous = signal.signal(signal.SIGINT, once)
+    previous = signal.signal(signal.SIGINT, handle_stop)
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ default group's store are changed to behave like calls on a `TCPStore`. Calls fr
 and a learner's own `FileStore` are unchanged.
 
 While a rank waits, its status thread reads from the frame of `_wait` which keys the rank waits for: see
-`wait_of`.
+`key_wait_of`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from msgspec import Meta
 from helpers.trace.frames import clipped, is_ours
 
 # Functions from a call's arguments to the keys that it waits for, and to how long it waits.
-_Given = Callable[..., tuple[list[str], timedelta]]
+_ArgumentReader = Callable[..., tuple[list[str], timedelta]]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.02
 _MAX_NAME, _MAX_KEYS = 80, 8
 _LIBC = ctypes.CDLL(None)
@@ -62,40 +62,45 @@ def install(path: str) -> None:
     def is_default(base: object) -> bool:
         return type(base).__name__ == "FileStore" and getattr(base, "path", "") == path
 
-    kinds: Any = Store
-    waits: dict[str, _Given] = {
+    store_class: Any = Store
+    readers: dict[str, _ArgumentReader] = {
         "get": lambda store, key: ([key], store.timeout),
         "wait": lambda store, keys, timeout=None: (list(keys), timeout or store.timeout),
         "multi_get": lambda store, keys: (list(keys), store.timeout),
         "queue_pop": lambda store, key, block=True: ([key] * block, store.timeout),
     }
-    for name, given in waits.items():
-        _wrap(kinds, name, given, is_default)
+    for name, read_arguments in readers.items():
+        _wrap_method(store_class, name, read_arguments, is_default)
 
 
-def _wrap(kinds: Any, name: str, given: _Given, is_default: Callable[[object], bool]) -> None:
-    plain = getattr(kinds, name)
+def _wrap_method(
+    store_class: Any,
+    name: str,
+    read_arguments: _ArgumentReader,
+    is_default: Callable[[object], bool],
+) -> None:
+    original = getattr(store_class, name)
 
-    @functools.wraps(plain)
-    def call(store: Any, *args: Any, **named: Any) -> Any:
+    @functools.wraps(original)
+    def call(store: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            keys, timeout = given(store, *args, **named)
+            keys, timeout = read_arguments(store, *args, **kwargs)
         except TypeError:  # torch's own message explains what is wrong with the arguments.
-            return plain(store, *args, **named)
+            return original(store, *args, **kwargs)
         base = getattr(store, "_underlying_non_prefix_store", store)
         ends_s = time.monotonic() + timeout.total_seconds()
-        wait = functools.partial(plain, store, *args, **named)
+        call_original = functools.partial(original, store, *args, **kwargs)
         if is_default(base) and name in {"get", "wait"}:
             poll = functools.partial(_wait_for_file, store, keys, timeout, ends_s)
             _wait(poll, name, base, keys, ends_s)
-            return wait() if name == "get" else None
-        return _wait(wait, name, base, keys, ends_s)
+            return call_original() if name == "get" else None
+        return _wait(call_original, name, base, keys, ends_s)
 
-    setattr(kinds, name, call)
+    setattr(store_class, name, call)
 
 
 def _wait(wait: Callable[[], Any], name: str, base: Any, keys: list[str], ends_s: float) -> Any:
-    return wait()  # `wait_of` reads the other arguments from this frame.
+    return wait()  # `key_wait_of` reads the other arguments from this frame.
 
 
 def _wait_for_file(store: Any, keys: list[str], timeout: timedelta, ends_s: float) -> None:
@@ -114,17 +119,17 @@ def _wait_for_file(store: Any, keys: list[str], timeout: timedelta, ends_s: floa
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-def wait_of(frame: FrameType | None) -> KeyWait | None:
+def key_wait_of(frame: FrameType | None) -> KeyWait | None:
     """Return the wait for keys that a thread is in, searching from its innermost frame outwards."""
     while frame is not None:
         if frame.f_code is _wait.__code__:
-            given, caller = frame.f_locals, frame.f_back and frame.f_back.f_back
-            if not given["keys"] or caller is None or is_ours(caller.f_code):
+            arguments, caller = frame.f_locals, frame.f_back and frame.f_back.f_back
+            if not arguments["keys"] or caller is None or is_ours(caller.f_code):
                 return None  # Keys of the course's own code mean nothing to the learner.
-            port = getattr(given["base"], "port", 0)
-            keys = tuple(clipped(str(key), _MAX_NAME) for key in given["keys"][:_MAX_KEYS])
-            ends_s = given["ends_s"]
-            name = f"store.{given['name']}"
+            port = getattr(arguments["base"], "port", 0)
+            keys = tuple(clipped(str(key), _MAX_NAME) for key in arguments["keys"][:_MAX_KEYS])
+            ends_s = arguments["ends_s"]
+            name = f"store.{arguments['name']}"
             return KeyWait(name, keys, port, ends_s - time.monotonic(), int(1e9 * ends_s))
         frame = frame.f_back
     return None

@@ -21,12 +21,12 @@ FOREVER = float("inf")
 GLOO_LOOP = "gloo_tcp_loop"
 # The arguments of its wait: 64 events, 10 ms. They identify the thread before torch 2.12, where it has
 # no name.
-_GLOOS_EPOLL = [64, 10]
+_GLOO_EPOLL_ARGUMENTS = [64, 10]
 # RPC's name for the thread that checks whether a message has arrived. It never sleeps.
 RPC_LOOP = "TP_SHM_reactor"
 
 # Numbers of system calls, by machine: asm/unistd_64.h and asm-generic/unistd.h.
-_CALLS = {
+_SYSTEM_CALLS = {
     "x86_64": {
         202: "futex",
         449: "futex_waitv",
@@ -56,9 +56,9 @@ _CALLS = {
 }.get(platform.machine(), {})
 _FUTEX_PRIVATE, _FUTEX_REALTIME, _FUTEX_WAIT, _FUTEX_WAIT_BITSET = 128, 256, 0, 9
 # Commands of fcntl(2) that wait for a lock of a process or of an open file: F_SETLKW, F_OFD_SETLKW.
-_LOCKS = frozenset({7, 38})
+_LOCK_COMMANDS = frozenset({7, 38})
 # The state of a listening socket in /proc/net/tcp; TCP_LISTEN in the kernel's tcp_states.h.
-_LISTEN = "0A"
+_LISTEN_STATE = "0A"
 # time.sleep() sleeps until a point in time, but torch's polling of a store sleeps for a duration.
 _TIMER_ABSTIME = 1
 _TIMESPEC = struct.Struct("=qq")
@@ -92,7 +92,7 @@ class Thread:
     ran_ms: int = 0
 
 
-def threads_of(pid: int) -> list[Thread]:
+def read_threads(pid: int) -> list[Thread]:
     """Return the threads of a process, its main thread first, without those that end meanwhile."""
     if sys.platform != "linux" or not pid:
         return []
@@ -100,33 +100,36 @@ def threads_of(pid: int) -> list[Thread]:
     with contextlib.suppress(OSError):  # It may exit at any moment.
         for name in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
             with contextlib.suppress(OSError, IndexError, ValueError):
-                found.append(_thread(pid, int(name)))
+                found.append(_read_thread(pid, int(name)))
     return found
 
 
-def times_of(pid: int, apart: str = "") -> tuple[int, int, int]:
+def thread_times(pid: int, separate_name: str = "") -> tuple[int, int, int]:
     """Return how long a process's threads have run, and how long they were queued for a core, in ns.
 
-    The last number is the queueing time of the threads called `apart`, which is not part of the second
-    number.
+    The last number is the queueing time of the threads called `separate_name`, which is not part of the
+    second number.
     """
-    ran = queued = queued_apart = 0
+    ran_ns = queued_ns = separate_queued_ns = 0
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError, ValueError, IndexError):
-                fields = _read(f"/proc/{pid}/task/{task}/schedstat").split()
-                ran += int(fields[0])
-                if apart and _read(f"/proc/{pid}/task/{task}/comm").strip() == apart:
-                    queued_apart += int(fields[1])
+                fields = _read_text(f"/proc/{pid}/task/{task}/schedstat").split()
+                ran_ns += int(fields[0])
+                if (
+                    separate_name
+                    and _read_text(f"/proc/{pid}/task/{task}/comm").strip() == separate_name
+                ):
+                    separate_queued_ns += int(fields[1])
                 else:
-                    queued += int(fields[1])
-    return ran, queued, queued_apart
+                    queued_ns += int(fields[1])
+    return ran_ns, queued_ns, separate_queued_ns
 
 
-def _thread(pid: int, tid: int) -> Thread:
+def _read_thread(pid: int, tid: int) -> Thread:
     folder = f"/proc/{pid}/task/{tid}"
     name, state, switches, inner = "", "?", 0, tid
-    for line in _read(f"{folder}/status").splitlines():
+    for line in _read_text(f"{folder}/status").splitlines():
         key, _, value = line.partition(":")
         if key == "Name":
             name = value.strip()
@@ -137,30 +140,30 @@ def _thread(pid: int, tid: int) -> Thread:
         elif key in {"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}:
             switches += int(value)
     if state != "S":  # A running thread is not in a system call that waits.
-        ran_ns = int(_read(f"{folder}/schedstat").split()[0]) if name == RPC_LOOP else 0
+        ran_ns = int(_read_text(f"{folder}/schedstat").split()[0]) if name == RPC_LOOP else 0
         return Thread(tid, inner, name, state, switches, ran_ms=ran_ns // 1_000_000)
     try:
-        words = _read(f"{folder}/syscall").split()
+        words = _read_text(f"{folder}/syscall").split()
     except PermissionError:
         return Thread(tid, inner, name, state, switches, "?")
     if not words or not words[0].isdigit():
         return Thread(tid, inner, name, "R" if words[:1] == ["running"] else state, switches)
-    call = _CALLS.get(int(words[0]), "")
+    call = _SYSTEM_CALLS.get(int(words[0]), "")
     args = [int(word, 16) for word in words[1:7]]
     if call == "clock_nanosleep" and args[1] & _TIMER_ABSTIME:
         call = "sleep"
     if call == "fcntl":
-        call = "flock" if args[1] in _LOCKS else ""
-    if call == "epoll_wait" and args[2:4] == _GLOOS_EPOLL:
+        call = "flock" if args[1] in _LOCK_COMMANDS else ""
+    if call == "epoll_wait" and args[2:4] == _GLOO_EPOLL_ARGUMENTS:
         name = GLOO_LOOP
-    ends_in_s, private = _ends_in(call, args, pid)
+    ends_in_s, private = _remaining_wait(call, args, pid)
     if call == "read":
-        private = _is_pipe_without_a_name(pid, args[0])
+        private = _is_anonymous_pipe(pid, args[0])
     fd = args[0] if call == "recvfrom" else -1
     return Thread(tid, inner, name, state, switches, call, ends_in_s, private, fd)
 
 
-def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
+def _remaining_wait(call: str, args: list[int], pid: int) -> tuple[float, bool]:
     """Return in how many seconds a wait ends at the latest, and whether only the process can end it."""
     if call == "futex":
         private = bool(args[1] & _FUTEX_PRIVATE)
@@ -169,11 +172,11 @@ def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
             return 0.0, private
         if not args[3]:
             return FOREVER, private
-        at = _timespec(pid, args[3])
+        remaining_s = _timespec(pid, args[3])
         if kind == _FUTEX_WAIT_BITSET:  # until a point in time, not for a duration
             clock = time.CLOCK_REALTIME if args[1] & _FUTEX_REALTIME else time.CLOCK_MONOTONIC
-            at -= time.clock_gettime(clock)
-        return max(0.0, at), private
+            remaining_s -= time.clock_gettime(clock)
+        return max(0.0, remaining_s), private
     if call in {"epoll_wait", "epoll_pwait"}:
         return _milliseconds(args[3]), False
     if call == "poll":
@@ -185,7 +188,7 @@ def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
     return 0.0, False
 
 
-def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
+def _is_anonymous_pipe(pid: int, fd: int) -> bool:
     """Return whether only a process and its descendants can write to the descriptor that it reads.
 
     A rank starts without a pipe to read from, so it has made this pipe itself. (A fifo has a name, so
@@ -214,23 +217,25 @@ def lock_holders(pid: int) -> frozenset[int]:
     return frozenset(found)
 
 
-def ports_of(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:
+def listening_ports(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:
     """Return the TCP ports on which a process listens, in its own network. Empty if they are hidden.
 
     table: the `connections` of that network, if they have been read already.
     """
     with contextlib.suppress(OSError, ValueError):
-        served = {
+        ports_by_inode = {
             int(fields[9]): int(fields[1].rpartition(":")[2], 16)
             for fields in (connections(pid) if table is None else table)
-            if fields[3] == _LISTEN
+            if fields[3] == _LISTEN_STATE
         }
-        if served:
-            return frozenset(served[each] for each in _sockets(pid) & served.keys())
+        if ports_by_inode:
+            return frozenset(
+                ports_by_inode[inode] for inode in _socket_inodes(pid) & ports_by_inode.keys()
+            )
     return frozenset()
 
 
-def queues_of(
+def connection_queues(
     pid: int, table: Iterable[Sequence[str]] | None = None
 ) -> dict[int, tuple[int, int]] | None:
     """Return (bytes not yet sent, bytes not yet read) for each TCP connection of a process, by inode.
@@ -239,10 +244,10 @@ def queues_of(
     `connections` of its network, if they have been read already.
     """
     with contextlib.suppress(OSError, ValueError):
-        own = _sockets(pid)
+        inodes = _socket_inodes(pid)
         found = {}
         for fields in connections(pid) if table is None else table:
-            if fields[3] != _LISTEN and int(fields[9]) in own:
+            if fields[3] != _LISTEN_STATE and int(fields[9]) in inodes:
                 sent, unread = fields[4].split(":")
                 found[int(fields[9])] = int(sent, 16), int(unread, 16)
         return found
@@ -257,7 +262,7 @@ def connections(pid: int) -> Iterator[list[str]]:
         )
 
 
-def _sockets(pid: int) -> set[int]:
+def _socket_inodes(pid: int) -> set[int]:
     """Return the inodes of the sockets that a process has open."""
     found = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -286,7 +291,7 @@ def _timespec(pid: int, address: int) -> float:
     return float(seconds + nanoseconds / 1e9)
 
 
-def _read(path: str) -> str:
+def _read_text(path: str) -> str:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, 1 << 14).decode("utf-8", "replace")

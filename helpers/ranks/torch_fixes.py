@@ -25,26 +25,26 @@ from datetime import timedelta
 from typing import Any
 
 # Groups whose reducer is being destroyed, or has been since the last reducer was made.
-_released: list[Any] = []
+_released_groups: list[Any] = []
 
 
 def install() -> None:
     """Make torch in this process keep rendezvous apart, and keep groups longer than reducers."""
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
-    meet: Any = importlib.import_module("torch.distributed.rendezvous")
-    own = _Rendezvous(meet._create_c10d_store, c10d._is_barrier_after_init)
-    meet._create_c10d_store = own.create_store
-    c10d._is_barrier_after_init = own.barrier_after_init
-    _hold_groups_of_reducers()
+    rendezvous_module: Any = importlib.import_module("torch.distributed.rendezvous")
+    rendezvous = _RendezvousState(rendezvous_module._create_c10d_store, c10d._is_barrier_after_init)
+    rendezvous_module._create_c10d_store = rendezvous.create_store
+    c10d._is_barrier_after_init = rendezvous.barrier_after_init
+    _keep_groups_of_reducers()
 
 
-class _Rendezvous:
+class _RendezvousState:
     """What this rank stores about each rendezvous, by its place (address, port and world size)."""
 
     def __init__(self, create: Any, barrier: Any) -> None:
-        self.plain_create, self.plain_barrier = create, barrier
-        self.over: Counter[tuple[str, int, int]] = Counter()
-        self.begun: tuple[str, int, int] | None = None
+        self.create_plain_store, self.plain_barrier_after_init = create, barrier
+        self.completed: Counter[tuple[str, int, int]] = Counter()
+        self.pending: tuple[str, int, int] | None = None
         self.stores: list[Any] = []
 
     def create_store(
@@ -59,43 +59,43 @@ class _Rendezvous:
         """Open a store as torch does for env:// and tcp://, for the next rendezvous at this place."""
         from torch._C._distributed_c10d import PrefixStore
 
-        store = self.plain_create(hostname, port, rank, world_size, timeout, use_libuv)
+        store = self.create_plain_store(hostname, port, rank, world_size, timeout, use_libuv)
         if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
             return store  # The agent's store keeps each rendezvous apart itself.
         if rank == 0:
             self.stores.append(store)  # Later stores share the server of the first one.
-        self.begun = place = (hostname, port, world_size)
+        self.pending = place = (hostname, port, world_size)
         # Count a rendezvous when it is over, not when it begins: if the call fails on only one rank, all
         # still mean the same rendezvous.
-        return PrefixStore(f"rendezvous {self.over[place]} of {world_size}", store)
+        return PrefixStore(f"rendezvous {self.completed[place]} of {world_size}", store)
 
     def barrier_after_init(self) -> int:
         """Return 1 to make init_process_group wait, at its end, until every rank has reached that point."""
-        asked_by_init = sys._getframe(1).f_code.co_name == "init_process_group"
-        if not asked_by_init or self.begun is None:
-            return int(self.plain_barrier())
-        self.over[self.begun] += 1
-        self.begun = None
+        is_called_by_init = sys._getframe(1).f_code.co_name == "init_process_group"
+        if not is_called_by_init or self.pending is None:
+            return int(self.plain_barrier_after_init())
+        self.completed[self.pending] += 1
+        self.pending = None
         return 1
 
 
-def _hold_groups_of_reducers() -> None:
+def _keep_groups_of_reducers() -> None:
     dist = vars(importlib.import_module("torch.distributed"))
-    plain: Any = dist["Reducer"]
+    torch_reducer: Any = dist["Reducer"]
     group: type = dist["ProcessGroup"]
 
-    class Reducer(plain):  # type: ignore[misc]
-        __doc__ = plain.__doc__
+    class Reducer(torch_reducer):  # type: ignore[misc]
+        __doc__ = torch_reducer.__doc__
 
-        def __init__(self, *given: Any, **named: Any) -> None:
-            super().__init__(*given, **named)
-            _released.clear()  # By now the reducers of these groups are destroyed.
-            every = [*given, *named.values()]
-            self._groups = [each for each in every if isinstance(each, group)]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            _released_groups.clear()  # By now the reducers of these groups are destroyed.
+            arguments = [*args, *kwargs.values()]
+            self._groups = [argument for argument in arguments if isinstance(argument, group)]
 
         def __del__(self) -> None:
             # Runs before the destructor of the reducer in C++.
-            _released.extend(self._groups)
+            _released_groups.extend(self._groups)
 
-    Reducer.__module__, Reducer.__qualname__ = plain.__module__, plain.__qualname__
+    Reducer.__module__, Reducer.__qualname__ = torch_reducer.__module__, torch_reducer.__qualname__
     dist["Reducer"] = Reducer

@@ -54,7 +54,7 @@ def _kind_of(error: BaseException) -> str:
 
 def _frames_of(error: BaseException) -> list[At]:
     frames: list[At] = []
-    trace: types.TracebackType | None = _own(error, "__traceback__")
+    trace: types.TracebackType | None = _plain_attribute(error, "__traceback__")
     while trace is not None:
         code = trace.tb_frame.f_code
         frames.append((clipped(code.co_filename), trace.tb_lineno or 0, code.co_name))
@@ -77,15 +77,17 @@ def _missing_name(error: BaseException) -> str:
 
 def _text_of(error: BaseException) -> str:
     parts = [_message_of(error)]
-    notes = _own(error, "__dict__").get("__notes__")  # The learner's code may have set it.
+    notes = _plain_attribute(error, "__dict__").get(
+        "__notes__"
+    )  # The learner's code may have set it.
     if type(notes) in {list, tuple}:
-        parts += [f"\n{_said(note)}" for note in notes[:_MOST_NOTES]]
-    if (cause := _own(error, "__cause__")) is not None:
+        parts += [f"\n{_safe_str(note)}" for note in notes[:_MOST_NOTES]]
+    if (cause := _plain_attribute(error, "__cause__")) is not None:
         parts.append(f"\n(raised because of {_kind_of(cause)}: {_message_of(cause)})")
     return "".join(parts)[:_MAX_MESSAGE]
 
 
-def _own(error: BaseException, name: str) -> Any:
+def _plain_attribute(error: BaseException, name: str) -> Any:
     """Return Python's own attribute of an exception, even if its class redefines that name."""
     return vars(BaseException)[name].__get__(error)
 
@@ -93,11 +95,11 @@ def _own(error: BaseException, name: str) -> Any:
 def _message_of(error: BaseException) -> str:
     if _kind_of(error) == "CheckpointException":
         with contextlib.suppress(Exception):
-            return _of_each_rank(error)
-    return _said(error)
+            return _checkpoint_message(error)
+    return _safe_str(error)
 
 
-def _said(value: object) -> str:
+def _safe_str(value: object) -> str:
     """Return the text of an object, even if its own code returns an odd kind of str."""
     try:
         return clipped(str(value), _MAX_MESSAGE)
@@ -105,9 +107,11 @@ def _said(value: object) -> str:
         return _UNREADABLE
 
 
-def _of_each_rank(error: Any) -> str:
+def _checkpoint_message(error: Any) -> str:
     """Return a short text for torch's CheckpointException, whose own text is a traceback per rank."""
     ranks: dict[str, list[str]] = {}
     for rank, (cause, _) in error.failures.items():
         ranks.setdefault(f"{_kind_of(cause)}: {_message_of(cause)}", []).append(str(rank))
-    return "; ".join(f"on rank {', '.join(who)}: {said}" for said, who in ranks.items())
+    return "; ".join(
+        f"on rank {', '.join(rank_numbers)}: {text}" for text, rank_numbers in ranks.items()
+    )

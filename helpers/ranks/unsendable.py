@@ -25,16 +25,21 @@ from helpers.ranks.cells import place_of
 from helpers.ranks.failures import CannotSend
 from helpers.ranks.sending import dumps
 
-_DEPTH = 12
-_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Event)
-_WAITS = (threading.Semaphore, threading.Barrier)
-_INSIDE = "Make it inside the function: each rank then has its own."
+_MAX_DEPTH = 12
+_LOCK_TYPES = (
+    type(threading.Lock()),
+    type(threading.RLock()),
+    threading.Condition,
+    threading.Event,
+)
+_WAIT_TYPES = (threading.Semaphore, threading.Barrier)
+_MAKE_INSIDE = "Make it inside the function: each rank then has its own."
 
 _REMEDIES: tuple[tuple[tuple[type, ...], str, str], ...] = (
     ((io.IOBase,), "an open file", "Open it inside the function: each rank then has its own."),
     ((socket.socket,), "an open socket", "Open it inside the function."),
     (
-        (*_LOCKS, *_WAITS),
+        (*_LOCK_TYPES, *_WAIT_TYPES),
         "a lock or similar object for the threads of one process",
         "Ranks share no memory: they wait for each other with dist.barrier(). For the threads within "
         "a rank, make it inside the function.",
@@ -60,7 +65,7 @@ _REMEDIES: tuple[tuple[tuple[type, ...], str, str], ...] = (
         "a thread or process of the notebook",
         "Start it inside the function.",
     ),
-    ((concurrent.futures.Executor,), "a pool of threads or processes", _INSIDE),
+    ((concurrent.futures.Executor,), "a pool of threads or processes", _MAKE_INSIDE),
     ((weakref.ReferenceType,), "a weak reference", "Send the object itself."),
     (
         (types.FrameType, types.TracebackType),
@@ -105,8 +110,8 @@ _REMEDIES_BY_NAME: tuple[tuple[str, str, str, str], ...] = (
         "an iterator over a DataLoader",
         "Send the DataLoader, and write iter(loader) inside the function.",
     ),
-    ("torch.", "Stream", "a GPU stream, which belongs to one process", _INSIDE),
-    ("tqdm", "", "a progress bar", _INSIDE),
+    ("torch.", "Stream", "a GPU stream, which belongs to one process", _MAKE_INSIDE),
+    ("tqdm", "", "a progress bar", _MAKE_INSIDE),
     ("sqlite3", "", "an open database", "Open it inside the function."),
     (
         "helpers.hosts",
@@ -117,11 +122,11 @@ _REMEDIES_BY_NAME: tuple[tuple[str, str, str, str], ...] = (
     ("ipykernel", "", "the notebook's kernel itself", "Leave it out: ranks have no notebook."),
     ("IPython", "", "the notebook's kernel itself", "Leave it out: ranks have no notebook."),
 )
-_ELSE = "Make it inside the function, or send the plain data that it is made from."
+_DEFAULT_REMEDY = "Make it inside the function, or send the plain data that it is made from."
 
 
 @dataclass(frozen=True)
-class _Use:
+class _UsedValue:
     """A value, its name for readers, and the line on which a function uses it."""
 
     name: str
@@ -129,18 +134,23 @@ class _Use:
     line: str = ""
 
 
-def explain(
-    error: Exception, fn: Callable[..., Any], args: Sequence[Any], parts: Sequence[Sequence[Any]]
+def explain_unsendable(
+    error: Exception,
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    rank_args: Sequence[Sequence[Any]],
 ) -> CannotSend:
     """Return an error that names the variable that cannot be pickled."""
-    for use in _uses(fn, args, parts):
-        if problem(use.value):
-            return CannotSend(message(use.name, use.value, use.line), use.name)
+    for used in _used_values(fn, args, rank_args):
+        if pickling_problem(used.value):
+            return CannotSend(describe_unsendable(used.name, used.value, used.line), used.name)
     name = getattr(fn, "__name__", "the function")
-    return CannotSend(f"{name} cannot be sent to the ranks: {_first_line(error)}. {_ELSE}", name)
+    return CannotSend(
+        f"{name} cannot be sent to the ranks: {_first_line(error)}. {_DEFAULT_REMEDY}", name
+    )
 
 
-def problem(value: Any) -> str:
+def pickling_problem(value: Any) -> str:
     """Return "" if a value can be sent, otherwise pickle's message."""
     try:
         dumps(value)
@@ -149,34 +159,34 @@ def problem(value: Any) -> str:
     return ""
 
 
-def message(name: str, value: Any, line: str = "") -> str:
+def describe_unsendable(name: str, value: Any, line: str = "") -> str:
     """Explain why `name` cannot be sent, with the part of its value that is the cause."""
-    path, part = _culprit(name, value)
-    what, remedy = _kind(part)
-    told = f"{name} cannot be sent to the ranks: "
-    told += f"it is {what}. " if path == name else f"{path} is {what}. "
-    return told + remedy + (f"\n  {line}" if line else "")
+    path, part = _smallest_unsendable(name, value)
+    kind, remedy = _kind_and_remedy(part)
+    text = f"{name} cannot be sent to the ranks: "
+    text += f"it is {kind}. " if path == name else f"{path} is {kind}. "
+    return text + remedy + (f"\n  {line}" if line else "")
 
 
-def is_known(value: Any) -> bool:
+def is_process_bound(value: Any) -> bool:
     """Return whether a value is of a kind that belongs to one process, without pickling, which is slow."""
-    return _known(getattr(value, "__self__", value)) is not None
+    return _known_kind(getattr(value, "__self__", value)) is not None
 
 
-def _kind(part: Any) -> tuple[str, str]:
+def _kind_and_remedy(part: Any) -> tuple[str, str]:
     """Return what a value is, and what to write instead."""
-    shown = type(part).__qualname__
+    type_name = type(part).__qualname__
     if type(part).__module__ not in {"builtins", "__main__"}:
-        shown = f"{type(part).__module__}.{shown}"
-    if (known := _known(part)) is not None:
-        return f"{known[0]} ({shown})", known[1]
+        type_name = f"{type(part).__module__}.{type_name}"
+    if (known := _known_kind(part)) is not None:
+        return f"{known[0]} ({type_name})", known[1]
     if "_torchdynamo_orig_callable" in getattr(part, "__dict__", {}):
-        how = "compiled in a way that a rank cannot repeat"
-        return how, "Call torch.compile inside the function."
-    return f"a {shown} ({problem(part)})", _ELSE
+        kind = "compiled in a way that a rank cannot repeat"
+        return kind, "Call torch.compile inside the function."
+    return f"a {type_name} ({pickling_problem(part)})", _DEFAULT_REMEDY
 
 
-def _known(part: Any) -> tuple[str, str] | None:
+def _known_kind(part: Any) -> tuple[str, str] | None:
     for kinds, what, remedy in _REMEDIES:
         if isinstance(part, kinds):
             return what, remedy
@@ -187,13 +197,13 @@ def _known(part: Any) -> tuple[str, str] | None:
     return None
 
 
-def _culprit(path: str, value: Any) -> tuple[str, Any]:
+def _smallest_unsendable(path: str, value: Any) -> tuple[str, Any]:
     """Return the path and value of the smallest part that cannot be sent."""
-    for _ in range(_DEPTH):
-        if _known(value) is not None:
+    for _ in range(_MAX_DEPTH):
+        if _known_kind(value) is not None:
             return path, value
-        for name, part in _parts(path, value):
-            if problem(part):
+        for name, part in _parts_of(path, value):
+            if pickling_problem(part):
                 path, value = name, part
                 break
         else:
@@ -201,7 +211,7 @@ def _culprit(path: str, value: Any) -> tuple[str, Any]:
     return path, value
 
 
-def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _parts_of(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield f"{path}[{key!r}]", part
@@ -209,7 +219,7 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         for index, part in enumerate(value):
             yield (f"{path}[{index}]" if isinstance(value, (list, tuple)) else f"in {path}"), part
     elif isinstance(value, types.FunctionType):
-        for use in _uses_of(value):
+        for use in _values_used_by(value):
             yield use.name, use.value
     elif isinstance(value, types.MethodType):
         yield "the object that it belongs to", value.__self__
@@ -223,14 +233,14 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{path}.{name}", part
 
 
-def _uses(
-    fn: Callable[..., Any], args: Sequence[Any], parts: Sequence[Sequence[Any]]
-) -> Iterator[_Use]:
+def _used_values(
+    fn: Callable[..., Any], args: Sequence[Any], rank_args: Sequence[Sequence[Any]]
+) -> Iterator[_UsedValue]:
     for i, value in enumerate(args):
-        yield _Use(f"args[{i}]", value)
-    for rank, part in enumerate(parts):
+        yield _UsedValue(f"args[{i}]", value)
+    for rank, part in enumerate(rank_args):
         for i, value in enumerate(part):
-            yield _Use(f"per_rank[{rank}][{i}]", value)
+            yield _UsedValue(f"per_rank[{rank}][{i}]", value)
     seen: set[int] = set()
     queue: list[Any] = [fn]
     while queue:
@@ -238,73 +248,79 @@ def _uses(
         if id(found) in seen:
             continue
         seen.add(id(found))
-        for use in _uses_of(found):
-            if isinstance(use.value, types.FunctionType) and _is_by_value(use.value):
+        for use in _values_used_by(found):
+            if isinstance(use.value, types.FunctionType) and _is_sent_by_value(use.value):
                 queue.append(use.value)
             else:
                 yield use
     if (bound := getattr(fn, "__self__", None)) is not None:
-        yield _Use(f"the object that {getattr(fn, '__name__', 'it')} belongs to", bound)
+        yield _UsedValue(f"the object that {getattr(fn, '__name__', 'it')} belongs to", bound)
     if not isinstance(fn, (types.FunctionType, types.MethodType)):
-        yield _Use(getattr(fn, "__name__", type(fn).__name__), fn)
+        yield _UsedValue(getattr(fn, "__name__", type(fn).__name__), fn)
 
 
-def _is_by_value(function: types.FunctionType) -> bool:
+def _is_sent_by_value(function: types.FunctionType) -> bool:
     module = sys.modules.get(function.__module__ or "")
     return getattr(module, "__name__", "") == "__main__" or "<locals>" in function.__qualname__
 
 
-def _uses_of(function: Any) -> Iterator[_Use]:
+def _values_used_by(function: Any) -> Iterator[_UsedValue]:
     """Yield what a function uses from outside: global and enclosing variables, defaults, attributes."""
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):
         return
     code = function.__code__
     cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
-    around = {name: _content(cell) for name, cell in cells}
-    lines = _lines(code)
+    enclosing = {name: _cell_contents(cell) for name, cell in cells}
+    lines = _first_lines(code)
     for name, line in lines.items():
-        if name in around:
-            yield _Use(name, around.pop(name), _told(function, line))
+        if name in enclosing:
+            yield _UsedValue(name, enclosing.pop(name), _describe_use(function, line))
         elif name in function.__globals__:
-            yield _Use(name, function.__globals__[name], _told(function, line))
-    for name, value in around.items():
-        yield _Use(name, value)
+            yield _UsedValue(name, function.__globals__[name], _describe_use(function, line))
+    for name, value in enclosing.items():
+        yield _UsedValue(name, value)
     for value in function.__defaults__ or ():
-        yield _Use(f"a default of {function.__name__}", value)
+        yield _UsedValue(f"a default of {function.__name__}", value)
     for name, value in (function.__kwdefaults__ or {}).items():
-        yield _Use(f"the default of {name}", value)
+        yield _UsedValue(f"the default of {name}", value)
     for name, value in vars(function).items():
-        yield _Use(f"{function.__name__}.{name}", value)
+        yield _UsedValue(f"{function.__name__}.{name}", value)
 
 
-def _lines(code: types.CodeType) -> dict[str, int]:
+def _first_lines(code: types.CodeType) -> dict[str, int]:
     """Return the outside variables that code reads, each with the first line that reads it."""
     found: dict[str, int] = {}
     line = code.co_firstlineno
-    for step in dis.get_instructions(code):
-        line = step.starts_line or line if type(step.starts_line) is int else _line_of(step, line)
-        if step.opname in {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}:
-            found.setdefault(str(step.argval), line)
+    for instruction in dis.get_instructions(code):
+        line = (
+            instruction.starts_line or line
+            if type(instruction.starts_line) is int
+            else _line_number(instruction, line)
+        )
+        if instruction.opname in {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}:
+            found.setdefault(str(instruction.argval), line)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            for name, inner in _lines(const).items():
+            for name, inner in _first_lines(const).items():
                 found.setdefault(name, inner)
     return found
 
 
-def _line_of(step: Any, before: int) -> int:
-    number = getattr(step, "line_number", None)  # In Python 3.13, where `starts_line` is a bool.
-    return before if number is None else int(number)
+def _line_number(instruction: Any, previous: int) -> int:
+    number = getattr(
+        instruction, "line_number", None
+    )  # In Python 3.13, where `starts_line` is a bool.
+    return previous if number is None else int(number)
 
 
-def _told(function: types.FunctionType, line: int) -> str:
+def _describe_use(function: types.FunctionType, line: int) -> str:
     place = place_of(function.__code__.co_filename, line, function.__name__)
     text = place.source.strip()
     return f"used by {function.__name__} at {place}" + (f": {text}" if text else "")
 
 
-def _content(cell: Any) -> Any:
+def _cell_contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet

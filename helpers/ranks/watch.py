@@ -22,61 +22,62 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from helpers.ranks.budget import BACKSTOP
-from helpers.ranks.process_snapshot import HereView, OneRank, View
-from helpers.ranks.status import SOON_S, Status
+from helpers.ranks.budget import MAX_TIMES_BUDGET
+from helpers.ranks.process_snapshot import LocalSnapshot, RankSnapshot, WorldSnapshot
+from helpers.ranks.status import SHORT_TIMEOUT_S, Status
 from helpers.ranks.threads import FOREVER, GLOO_LOOP, RPC_LOOP, Thread
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
 from helpers.trace.diagnosis import RankState, can_complete, diagnose
 from helpers.trace.events import Diagnosis
 
-LOOK_S = 0.1
+LOOK_INTERVAL_S = 0.1
 # The pause before the next look while no rank seems able to continue.
-LOOK_AGAIN_S = 0.02
+SHORT_INTERVAL_S = 0.02
 # How long nothing must have moved if the records do not prove a deadlock, for example because a rank
 # polls a store, both ends of a transfer were recorded, or nothing is recorded.
-STUCK_UNPROVEN_S = 0.6
+MIN_STILL_S = 0.6
 # The same if the kernel hides the system calls in which ranks wait, as in a grader's sandbox.
-HIDDEN_S = 5.0
-# How often each thread of `_LOOPS` must have checked its connections in that time. gloo's thread does so
-# every 10 ms, and RPC's more than once in each ms that it runs. If the machine is too busy for that, a
-# deadlock is not certain. Also the number of looks that must have found gloo's thread busy.
-_LOOKS = 10
+MIN_STILL_HIDDEN_S = 5.0
+# How often each thread of `_POLLING_THREADS` must have checked its connections in that time. gloo's thread
+# does so every 10 ms, and RPC's more than once in each ms that it runs. If the machine is too busy for that,
+# a deadlock is not certain. Also the number of looks that must have found gloo's thread busy.
+_MIN_LOOKS = 10
 # How long to read messages from ranks before checking again whether all hosts have answered.
-_POLL_S = 0.005
+_POLL_INTERVAL_S = 0.005
 # How long a rank has to report where it is. If a call in C++ prevents the report, the rank is judged
 # without it.
-_ANSWER_S = 1.0
+_ANSWER_TIMEOUT_S = 1.0
 
 # Threads that check again and again whether a message has arrived.
-_LOOPS = frozenset({GLOO_LOOP, RPC_LOOP})
+_POLLING_THREADS = frozenset({GLOO_LOOP, RPC_LOOP})
 # Prefixes of the names of torch's own threads. They wait for data from other ranks.
-_TORCHS = ("gloo_", "pt_", "TP_")
+_TORCH_THREADS = ("gloo_", "pt_", "TP_")
 # Such threads check their GPUs now and then, as long as the process lives.
-_GPUS = ("pt_nccl", "cuda")
-_WAITS_OF_TORCH = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
-_POLLS = frozenset({"nanosleep", "clock_nanosleep"})
+_GPU_THREADS = ("pt_nccl", "cuda")
+_TORCH_WAIT_CALLS = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
+_SLEEP_CALLS = frozenset({"nanosleep", "clock_nanosleep"})
 # A wait in a rendezvous that ends sooner may be a look-up of a machine's name, which a slow DNS will still
 # answer: the C library asks each server for up to 30 s.
-_NAME_S = 60.0
+_DNS_TIMEOUT_S = 60.0
 # In how many consecutive looks a main thread that polls may be found making its request instead of
 # sleeping.
-_PAUSES = 5
-_STORE = "pt_tcpstore"
+_MAX_SKIPPED = 5
+_STORE_THREAD = "pt_tcpstore"
 
 
 @dataclass(frozen=True)
-class _Snapshot:
+class _ThreadActivity:
     """What one look has seen: how often each thread had given up the processor.
 
-    switches: for the threads that must not have run since the first look. loops: for `_LOOPS` and for
-    main threads that poll a store, which must have run since the first look, and must still do the same.
+    switch_counts: for the threads that must not have run since the first look. polling_counts: for
+    `_POLLING_THREADS` and for main threads that poll a store, which must have run since the first look, and
+    must still do the same.
     """
 
-    at: float
-    switches: dict[tuple[int, int], int]
-    loops: dict[tuple[int, int], int]
+    time_s: float
+    switch_counts: dict[tuple[int, int], int]
+    polling_counts: dict[tuple[int, int], int]
     changes: int
 
 
@@ -90,187 +91,225 @@ class DeadlockDetector:
     world: World
     budget_s: float
     # After how many seconds to look again.
-    next_s: float = LOOK_S
-    _first: _Snapshot | None = None
+    next_look_s: float = LOOK_INTERVAL_S
+    _first_activity: _ThreadActivity | None = None
     # How many looks have found gloo's threads busy, and what was in the connections' queues at the last
     # one.
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
-    _asked: float | None = None
-    _pauses: int = 0
-    _skipped: int = 0
+    _asked_at: float | None = None
+    _pause_count: int = 0
+    _skipped_count: int = 0
     # What the system shows in the current look.
-    _view: View = HereView({}, 0)
+    _snapshot: WorldSnapshot = LocalSnapshot({}, 0)
 
-    def look(self, now: float) -> Diagnosis | None:
+    def diagnose_now(self, now: float) -> Diagnosis | None:
         """Return the diagnosis of a deadlocked world, or None. now: in seconds, from any steady clock."""
-        self.next_s = LOOK_S
-        live = [member for member in self.world.members if not member.done]
-        if sys.platform != "linux" or not live or not all(member.pid for member in live):
+        self.next_look_s = LOOK_INTERVAL_S
+        running = [member for member in self.world.members if not member.is_done]
+        if sys.platform != "linux" or not running or not all(member.pid for member in running):
             return None
         pids = {member.rank: member.pid for member in self.world.members}
         # While other hosts answer, read what their ranks send, because it may come before the answer.
-        self._view = self.world.connection.view(
-            self.world.launch, pids, self._asked is None, lambda: self.world.poll(_POLL_S)
+        self._snapshot = self.world.connection.inspect_ranks(
+            self.world.launch,
+            pids,
+            self._asked_at is None,
+            lambda: self.world.poll(_POLL_INTERVAL_S),
         )
-        if any(member.done for member in live):
+        if any(member.is_done for member in running):
             return None
-        threads = {member.rank: self._shown(member).threads for member in live}
-        if self._looks_for_its_key(live, threads):
-            self.next_s = LOOK_AGAIN_S
+        threads = {member.rank: self._rank_snapshot(member).threads for member in running}
+        if self._is_reading_key_file(running, threads):
+            self.next_look_s = SHORT_INTERVAL_S
             return None
-        if not all(threads[m.rank] and self._may_wait(m, threads[m.rank]) for m in live):
-            self._forget()
+        if not all(
+            threads[member.rank] and self._may_be_blocked(member, threads[member.rank])
+            for member in running
+        ):
+            self._reset()
             return None
-        self.next_s = LOOK_AGAIN_S
-        if self._asked is None:
-            self._asked = now
-            self.world.ask()
+        self.next_look_s = SHORT_INTERVAL_S
+        if self._asked_at is None:
+            self._asked_at = now
+            self.world.ask_status()
             return None
-        if not self.world.all_answered() and now - self._asked < _ANSWER_S:
+        if not self.world.all_answered() and now - self._asked_at < _ANSWER_TIMEOUT_S:
             return None
         self.world.read_logs()
-        stuck = all(self._is_stuck(member, threads[member.rank]) for member in live)
+        are_stuck = all(self._is_stuck(member, threads[member.rank]) for member in running)
         if (
-            not stuck
-            or self._store_serves()
-            or self._view.left_may_act
-            or self._others_may_set(live)
+            not are_stuck
+            or self._is_store_serving()
+            or self._snapshot.left_may_act
+            or self._waits_for_outside_store(running)
         ):
-            self.next_s = LOOK_S
-            self._forget()
+            self.next_look_s = LOOK_INTERVAL_S
+            self._reset()
             return None
-        look = self._seen(live, threads, now)
-        if self._pausing(look):
+        activity = self._measure_activity(running, threads, now)
+        if self._is_sending_request(activity):
             return None
-        first, self._first = self._first, self._first or look
-        if first is None or _moved(first, look) or self._bytes_move(live, threads):
-            self._first, self._queues = look, (0, {})
+        first, self._first_activity = self._first_activity, self._first_activity or activity
+        if (
+            first is None
+            or _has_changed(first, activity)
+            or self._have_queues_changed(running, threads)
+        ):
+            self._first_activity, self._queues = activity, (0, {})
             return None
-        return self._judge(live, threads, look)
+        return self._diagnose_if_certain(running, threads, activity)
 
-    def _looks_for_its_key(
-        self, live: list[Member], threads: Mapping[int, Sequence[Thread]]
+    def _is_reading_key_file(
+        self, running: list[Member], threads: Mapping[int, Sequence[Thread]]
     ) -> bool:
         """Return whether a rank that polls a file for a key is reading it, and this look shows nothing.
 
         The number of such looks is limited, because a rank that has found its key continues with
         something else.
         """
-        found = any(
+        is_reading = any(
             member.status.keys is not None
             and not member.status.keys.port
-            and some[0].call not in _POLLS
-            for member in live
-            if (some := threads[member.rank])
+            and rank_threads[0].call not in _SLEEP_CALLS
+            for member in running
+            if (rank_threads := threads[member.rank])
         )
-        self._skipped = self._skipped + 1 if found and self._first is not None else 0
-        return 0 < self._skipped <= _PAUSES
+        self._skipped_count = (
+            self._skipped_count + 1 if is_reading and self._first_activity is not None else 0
+        )
+        return 0 < self._skipped_count <= _MAX_SKIPPED
 
-    def _may_wait(self, member: Member, threads: Sequence[Thread]) -> bool:
+    def _may_be_blocked(self, member: Member, threads: Sequence[Thread]) -> bool:
         """Return whether a rank may be unable to continue by itself, judged without asking it.
 
         A thread that it has already reported as idle may be running: on a busy machine a heartbeat spends
         more time queued for a core than asleep, and would hide every deadlock.
         """
-        main = threads[0]
-        waits = (
-            main.call in {"?", "read", "flock"}
-            or main.call in _POLLS
-            or main.call in _WAITS_OF_TORCH
+        main_thread = threads[0]
+        is_waiting = (
+            main_thread.call in {"?", "read", "flock"}
+            or main_thread.call in _SLEEP_CALLS
+            or main_thread.call in _TORCH_WAIT_CALLS
         )
-        return waits and all(
-            thread.state == "S" or _polls_idly(thread) or thread.inner in member.status.idle
+        return is_waiting and all(
+            thread.state == "S" or _is_idle_poller(thread) or thread.inner in member.status.idle
             for thread in threads
         )
 
-    def _judge(
-        self, live: list[Member], threads: Mapping[int, Sequence[Thread]], look: _Snapshot
+    def _diagnose_if_certain(
+        self,
+        running: list[Member],
+        threads: Mapping[int, Sequence[Thread]],
+        activity: _ThreadActivity,
     ) -> Diagnosis | None:
         """Return the diagnosis of a world of which no thread has run between two looks, if it is certain."""
-        assert self._first is not None
-        lasted = look.at - self._first.at
-        every = [thread for some in threads.values() for thread in some]
-        if lasted < HIDDEN_S and any(thread.call == "?" for thread in every):
+        assert self._first_activity is not None
+        still_s = activity.time_s - self._first_activity.time_s
+        all_threads = [thread for rank_threads in threads.values() for thread in rank_threads]
+        if still_s < MIN_STILL_HIDDEN_S and any(thread.call == "?" for thread in all_threads):
             return None
-        looked = all(look.loops[t] - self._first.loops[t] >= _LOOKS for t in look.loops)
+        have_polled = all(
+            activity.polling_counts[thread] - self._first_activity.polling_counts[thread]
+            >= _MIN_LOOKS
+            for thread in activity.polling_counts
+        )
         # Gloo's thread works on a message, or it loops without moving a byte because a Work without a
         # reference has taken its transfer along.
-        in_vain = self._queues[0] >= _LOOKS
-        asleep = all(t.state == "S" or t.name in _LOOPS - {GLOO_LOOP} for t in every)
-        unproven = lasted >= STUCK_UNPROVEN_S and looked and (asleep or in_vain)
-        if not unproven and not self._is_proven(live):
+        moves_nothing = self._queues[0] >= _MIN_LOOKS
+        are_asleep = all(
+            thread.state == "S" or thread.name in _POLLING_THREADS - {GLOO_LOOP}
+            for thread in all_threads
+        )
+        is_still_long_enough = (
+            still_s >= MIN_STILL_S and have_polled and (are_asleep or moves_nothing)
+        )
+        if not is_still_long_enough and not self._is_proven(running):
             return None
         states, trace = self.states(), self.world.collector.known()  # slow for a long trace
-        if not unproven and can_complete(states, trace):
+        if not is_still_long_enough and can_complete(states, trace):
             return None
         # The ranks' reports are older than the last look, so ask again: has a rank answered or continued
         # since?
-        said = [_said(member) for member in live]
-        self.world.ask_and_wait(_ANSWER_S)
+        reports = [_stable_report(member) for member in running]
+        self.world.ask_status_and_wait(_ANSWER_TIMEOUT_S)
         self.world.read_logs()
-        again = [_said(member) for member in live]
-        moved = self.world.collector.changes != look.changes or any(m.done for m in live)
-        if moved or said != again:
-            self._forget()
+        reports_now = [_stable_report(member) for member in running]
+        has_changed = self.world.collector.changes != activity.changes or any(
+            member.is_done for member in running
+        )
+        if has_changed or reports != reports_now:
+            self._reset()
             return None
         return diagnose(states, trace)
 
-    def _bytes_move(self, live: list[Member], threads: Mapping[int, Sequence[Thread]]) -> bool:
+    def _have_queues_changed(
+        self, running: list[Member], threads: Mapping[int, Sequence[Thread]]
+    ) -> bool:
         """Return whether, while gloo's threads are busy, the connections' queues have changed."""
-        busy = [t for some in threads.values() for t in some if t.name == GLOO_LOOP]
-        if all(thread.state == "S" for thread in busy):
+        gloo_threads = [
+            thread
+            for rank_threads in threads.values()
+            for thread in rank_threads
+            if thread.name == GLOO_LOOP
+        ]
+        if all(thread.state == "S" for thread in gloo_threads):
             return False
-        now: dict[int, tuple[int, int]] = {}
-        for member in live:
-            queues = self._shown(member).queues
+        current: dict[int, tuple[int, int]] = {}
+        for member in running:
+            queues = self._rank_snapshot(member).queues
             if queues is None:
                 self._queues = (0, {})
                 return False
-            now |= queues
+            current |= queues
         looks, before = self._queues
-        self._queues = looks + 1, now
-        return looks > 0 and before != now
+        self._queues = looks + 1, current
+        return looks > 0 and before != current
 
-    def _pausing(self, look: _Snapshot) -> bool:
+    def _is_sending_request(self, activity: _ThreadActivity) -> bool:
         """Return whether a main thread that polled makes its next request.
 
         If it stays in the request, it is blocked. A thread that was asleep between two attempts to connect,
         and is connected now, looks the same.
         """
-        asks = self._first is not None and not self._first.loops.keys().isdisjoint(look.switches)
-        self._pauses = self._pauses + 1 if asks else 0
-        return 0 < self._pauses <= _PAUSES
+        has_left_sleep = (
+            self._first_activity is not None
+            and not self._first_activity.polling_counts.keys().isdisjoint(activity.switch_counts)
+        )
+        self._pause_count = self._pause_count + 1 if has_left_sleep else 0
+        return 0 < self._pause_count <= _MAX_SKIPPED
 
-    def _forget(self) -> None:
-        self._first = self._asked = None
-        self._queues, self._pauses = (0, {}), 0
+    def _reset(self) -> None:
+        self._first_activity = self._asked_at = None
+        self._queues, self._pause_count = (0, {}), 0
 
-    def _seen(
-        self, live: list[Member], threads: Mapping[int, Sequence[Thread]], now: float
-    ) -> _Snapshot:
-        switches, loops = {}, {}
-        for member in live:
+    def _measure_activity(
+        self, running: list[Member], threads: Mapping[int, Sequence[Thread]], now: float
+    ) -> _ThreadActivity:
+        switch_counts, polling_counts = {}, {}
+        for member in running:
             for thread in threads[member.rank]:
                 key = (member.rank, thread.id)
-                polls = thread.id == member.pid and thread.call in _POLLS
-                if thread.name in _LOOPS or polls:
-                    loops[key] = thread.ran_ms if thread.name == RPC_LOOP else thread.switches
-                elif thread.id == member.pid or not self._comes_to_nothing(member, thread):
-                    switches[key] = thread.switches
-        return _Snapshot(now, switches, loops, self.world.collector.changes)
+                is_polling = thread.id == member.pid and thread.call in _SLEEP_CALLS
+                if thread.name in _POLLING_THREADS or is_polling:
+                    polling_counts[key] = (
+                        thread.ran_ms if thread.name == RPC_LOOP else thread.switches
+                    )
+                elif thread.id == member.pid or not self._helps_no_rank(member, thread):
+                    switch_counts[key] = thread.switches
+        return _ThreadActivity(now, switch_counts, polling_counts, self.world.collector.changes)
 
-    def _comes_to_nothing(self, member: Member, thread: Thread) -> bool:
+    def _helps_no_rank(self, member: Member, thread: Thread) -> bool:
         """Return whether a thread may run without helping any rank: it listens to us, polls, or is idle."""
         if thread.id == member.pid:
-            polls = thread.call in _POLLS or thread.ends_in_s > _NAME_S
-            return bool(member.status.meets) and polls and self.budget_s <= SOON_S
-        listens = thread.fd == CHANNEL_FD or thread.inner in member.status.idle
-        return listens or thread.name.startswith((_STORE, *_GPUS))
+            is_polling = thread.call in _SLEEP_CALLS or thread.ends_in_s > _DNS_TIMEOUT_S
+            return bool(member.status.meets) and is_polling and self.budget_s <= SHORT_TIMEOUT_S
+        is_listening = thread.fd == CHANNEL_FD or thread.inner in member.status.idle
+        return is_listening or thread.name.startswith((_STORE_THREAD, *_GPU_THREADS))
 
-    def _is_proven(self, live: list[Member]) -> bool:
+    def _is_proven(self, running: list[Member]) -> bool:
         """Return whether the records show for each rank what it waits for."""
         collector, logs = self.world.collector, self.world.logs
-        if collector.dropped or any(logs.lost(member.rank) for member in live):
+        if collector.dropped or any(logs.lost(member.rank) for member in running):
             return False  # A missing record may be the call that answers.
         return all(
             collector.blocked_in(member.rank) is not None
@@ -278,120 +317,132 @@ class DeadlockDetector:
                 member.status.inside in {"backward", "grad"}
                 and bool(collector.unfinished(member.rank))
             )
-            or self._misses_ranks(member, live)
-            for member in live
+            or self._lacks_ranks(member, running)
+            for member in running
         )
 
-    def _misses_ranks(self, member: Member, live: list[Member]) -> bool:
+    def _lacks_ranks(self, member: Member, running: list[Member]) -> bool:
         """Return whether a rank is in a rendezvous to which not all needed ranks can come."""
-        there = {other.rank for other in live if other.status.meets == member.status.meets}
+        present = {other.rank for other in running if other.status.meets == member.status.meets}
         needed = member.status.needs or range(self.world.options.world_size)
-        return bool(member.status.meets) and not there.issuperset(needed)
+        return bool(member.status.meets) and not present.issuperset(needed)
 
     def _is_stuck(self, member: Member, threads: Sequence[Thread]) -> bool:
         """Return whether no thread of a rank can continue unless another rank acts."""
-        gives_up = member.status.keys is not None and member.status.keys.ends_in_s <= self.budget_s
-        shown = self._shown(member)
-        if member.status.alarm or gives_up or shown.children_may_act or shown.in_flight:
+        ends_by_itself = (
+            member.status.keys is not None and member.status.keys.ends_in_s <= self.budget_s
+        )
+        snapshot = self._rank_snapshot(member)
+        if member.status.alarm or ends_by_itself or snapshot.children_may_act or snapshot.in_flight:
             return False
-        return all(self._waits(member, thread) for thread in threads)
+        return all(self._is_waiting(member, thread) for thread in threads)
 
-    def _store_serves(self) -> bool:
+    def _is_store_serving(self) -> bool:
         """Return whether a rank that has returned is about to answer ranks that ask its store.
 
         Ranks leave a rendezvous one after the other, and rank 0 may return before its store's thread has
         released the last one. On a busy machine it may return long before that.
         """
         return any(
-            thread.name.startswith(_STORE) and not self._waits(member, thread)
+            thread.name.startswith(_STORE_THREAD) and not self._is_waiting(member, thread)
             for member in self.world.members
-            if member.done and member.exitcode is None
-            for thread in self._shown(member).threads
+            if member.is_done and member.exitcode is None
+            for thread in self._rank_snapshot(member).threads
         )
 
-    def _others_may_set(self, live: list[Member]) -> bool:
+    def _waits_for_outside_store(self, running: list[Member]) -> bool:
         """Return whether a rank waits for a key in a store outside this world, which others may set."""
         ports = {
-            m.status.keys.port for m in live if m.status.keys is not None and m.status.keys.port
+            member.status.keys.port
+            for member in running
+            if member.status.keys is not None and member.status.keys.port
         }
         if not ports:
             return False
-        ranks = [self._shown(member) for member in self.world.members if member.exitcode is None]
-        return not ports <= frozenset().union(*(rank.ports for rank in ranks))
+        snapshots = [
+            self._rank_snapshot(member) for member in self.world.members if member.exitcode is None
+        ]
+        return not ports <= frozenset().union(*(rank_snapshot.ports for rank_snapshot in snapshots))
 
-    def _shown(self, member: Member) -> OneRank:
-        return self._view.ranks[member.rank]
+    def _rank_snapshot(self, member: Member) -> RankSnapshot:
+        return self._snapshot.ranks[member.rank]
 
-    def _waits(self, member: Member, thread: Thread) -> bool:
+    def _is_waiting(self, member: Member, thread: Thread) -> bool:
         """Return whether a thread waits for other ranks, or for threads that wait for them."""
-        main = thread.id == member.pid
-        if thread.name.startswith(_STORE) and thread.call != "?":
+        is_main = thread.id == member.pid
+        if thread.name.startswith(_STORE_THREAD) and thread.call != "?":
             # The store's thread runs when a rank asks it. It may also be looking up the name of a
             # client, for a second if the DNS is slow, while all other threads seem to wait.
             return thread.call.startswith("epoll") and thread.ends_in_s == FOREVER
-        if thread.name in _LOOPS or self._comes_to_nothing(member, thread):
+        if thread.name in _POLLING_THREADS or self._helps_no_rank(member, thread):
             return True
         if thread.call == "?":  # The call is hidden, so rely on the rank's own report.
-            return not main or self._in_torch(member)
+            return not is_main or self._in_torch(member)
         # It cannot end before the launch itself ends.
-        never = thread.ends_in_s > self.budget_s * BACKSTOP
-        if thread.call == "futex" and thread.private and never:
+        lasts_until_end = thread.ends_in_s > self.budget_s * MAX_TIMES_BUDGET
+        if thread.call == "futex" and thread.private and lasts_until_end:
             return True  # It waits for a different thread of its own process.
         if thread.call == "flock":
-            return bool(self._lockers(member))
+            return bool(self._lock_holders(member))
         if thread.call == "read" and thread.private:
             # A data loader's worker answers through such a pipe, but does not count as able to act.
-            return not self._shown(member).has_children
-        if main and member.status.asleep and thread.call.startswith("epoll"):
+            return not self._rank_snapshot(member).has_children
+        if is_main and member.status.asleep and thread.call.startswith("epoll"):
             return thread.ends_in_s == FOREVER
-        of_torch = thread.name.startswith(_TORCHS) or (main and self._in_torch(member))
-        if not of_torch or thread.call not in _WAITS_OF_TORCH or thread.ends_in_s <= self.budget_s:
+        is_torch = thread.name.startswith(_TORCH_THREADS) or (is_main and self._in_torch(member))
+        if (
+            not is_torch
+            or thread.call not in _TORCH_WAIT_CALLS
+            or thread.ends_in_s <= self.budget_s
+        ):
             return False
         # A main thread in torch's code may wait for its own child process, such as a data loader's worker.
-        return thread.private or not main or not self._shown(member).has_children
+        return thread.private or not is_main or not self._rank_snapshot(member).has_children
 
-    def _lockers(self, member: Member) -> tuple[int, ...]:
+    def _lock_holders(self, member: Member) -> tuple[int, ...]:
         """Return the ranks that hold the file locks that a rank waits for.
 
         Return none if a different program may release the lock, or a child process, which shares the
         open file of the rank that forked it.
         """
-        pids = {other.pid: other for other in self.world.members if not other.done}
-        holders = self._shown(member).lock_holders
+        pids = {other.pid: other for other in self.world.members if not other.is_done}
+        holders = self._rank_snapshot(member).lock_holders
         if not holders <= pids.keys() or any(
-            self._shown(pids[pid]).has_children for pid in holders
+            self._rank_snapshot(pids[pid]).has_children for pid in holders
         ):
             return ()
         return tuple(sorted(pids[pid].rank for pid in holders))
 
     def _in_torch(self, member: Member) -> bool:
         """Return whether the main thread is in torch's code, by its report or, without one, its record."""
-        if member.answered >= member.asked:
+        if member.answer_count >= member.ask_count:
             return bool(member.status.inside)
         return self.world.collector.blocked_in(member.rank) is not None
 
     def states(self) -> list[RankState]:
         """Return what is known of each rank, for the diagnosis or for the reader of a live view."""
-        return [self._state(member, member.status) for member in self.world.members]
+        return [self._rank_state(member, member.status) for member in self.world.members]
 
-    def _state(self, member: Member, said: Status) -> RankState:
+    def _rank_state(self, member: Member, report: Status) -> RankState:
         collector = self.world.collector
-        shown = self._view.ranks.get(member.rank)  # None before the first look.
-        locks = shown is not None and any(t.call == "flock" for t in shown.threads)
+        snapshot = self._snapshot.ranks.get(member.rank)  # None before the first look.
+        waits_for_lock = snapshot is not None and any(
+            thread.call == "flock" for thread in snapshot.threads
+        )
         return RankState(
             member.rank,
             member.state,
-            collector.blocked_in(member.rank) if not member.done else None,
+            collector.blocked_in(member.rank) if not member.is_done else None,
             collector.unfinished(member.rank),
-            said.inside,
-            str(collector.place(said.at)) if said.at else "",
-            said.keys.keys if said.keys is not None else (),
-            said.needs,
-            said.named,
-            self._lockers(member) if locks and not member.done else (),
-            tuple((name, str(collector.place(at))) for name, at in said.others),
-            f"{said.child.who} calls {said.child.call} ({collector.place(said.child.at)})"
-            if said.child is not None
+            report.inside,
+            str(collector.place(report.at)) if report.at else "",
+            report.keys.keys if report.keys is not None else (),
+            report.needs,
+            report.named,
+            self._lock_holders(member) if waits_for_lock and not member.is_done else (),
+            tuple((name, str(collector.place(at))) for name, at in report.others),
+            f"{report.child.who} calls {report.child.call} ({collector.place(report.child.at)})"
+            if report.child is not None
             else "",
         )
 
@@ -399,29 +450,35 @@ class DeadlockDetector:
 def waits_now(detector: DeadlockDetector) -> Diagnosis:
     """Describe what each rank is doing now, deadlocked or not."""
     # The answers may arrive too late for this call; the next one then uses them.
-    detector.world.ask()
+    detector.world.ask_status()
     detector.world.poll(0.0)
     detector.world.read_logs()
     return diagnose(detector.states(), detector.world.collector.known())
 
 
-def _said(member: Member) -> tuple[object, ...]:
+def _stable_report(member: Member) -> tuple[object, ...]:
     """Return the part of a rank's report that stays the same while the rank waits."""
-    said = member.status
-    number = said.keys.number if said.keys is not None else 0
-    return said.at, said.inside, said.meets, number, member.answered >= member.asked
-
-
-def _moved(first: _Snapshot, look: _Snapshot) -> bool:
-    """Return whether a record arrived, or a thread ran, began or ended, between two looks."""
-    same = (
-        look.changes == first.changes
-        and look.switches == first.switches
-        and look.loops.keys() == first.loops.keys()
+    report = member.status
+    number = report.keys.number if report.keys is not None else 0
+    return (
+        report.at,
+        report.inside,
+        report.meets,
+        number,
+        member.answer_count >= member.ask_count,
     )
-    return not same
 
 
-def _polls_idly(thread: Thread) -> bool:
+def _has_changed(earlier: _ThreadActivity, later: _ThreadActivity) -> bool:
+    """Return whether a record arrived, or a thread ran, began or ended, between two looks."""
+    is_same = (
+        later.changes == earlier.changes
+        and later.switch_counts == earlier.switch_counts
+        and later.polling_counts.keys() == earlier.polling_counts.keys()
+    )
+    return not is_same
+
+
+def _is_idle_poller(thread: Thread) -> bool:
     """Return whether a thread only wakes now and then to check whether there is something to do."""
-    return thread.name in _LOOPS or thread.name.startswith(_GPUS)
+    return thread.name in _POLLING_THREADS or thread.name.startswith(_GPU_THREADS)

@@ -42,16 +42,16 @@ MAX_DEPTH = 60
 MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
 # Kinds of named tuple in one value. Further kinds become plain tuples.
-MAX_NAMED = 50
+MAX_NAMED_TUPLES = 50
 MAX_FIELDS = 200
 # How many parts of a set, or keys of a dict, may have the same hash.
-MAX_ALIKE = 64
+MAX_EQUAL_HASHES = 64
 _MAX_NAME = 80
-_ALIGN = 16
-_SEVERAL: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+_ALIGNMENT = 16
+_CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _BIG_INT = 1 << 63
 # The maximum size of the JSON text, whose length is stored in four bytes.
-_MAX_TREE = (1 << 32) - 1
+_MAX_TREE_BYTES = (1 << 32) - 1
 
 
 class WireError(Exception):
@@ -78,12 +78,12 @@ def recv_exactly(sock: socket.socket, count: int) -> bytearray:
     """Receive `count` bytes from a blocking socket. Raise EOFError if it closes first."""
     data = bytearray(count)
     view = memoryview(data)
-    done = 0
-    while done < count:
-        got = sock.recv_into(view[done:])
-        if not got:
+    received = 0
+    while received < count:
+        count_now = sock.recv_into(view[received:])
+        if not count_now:
             raise EOFError
-        done += got
+        received += count_now
     return data
 
 
@@ -120,7 +120,7 @@ class FrameReader:
                 self._head += chunk
                 budget -= len(chunk)  # Empty frames must count too, or the loop might never end.
                 if len(self._head) == HEADER.size:
-                    self._open()
+                    self._begin_body()
             if self._body is not None:
                 if self._filled < len(self._body):
                     got = sock.recv_into(memoryview(self._body)[self._filled :])
@@ -133,7 +133,7 @@ class FrameReader:
                     self._body = None
                     yield frame
 
-    def _open(self) -> None:
+    def _begin_body(self) -> None:
         kind, length = HEADER.unpack(self._head)
         limit = self.max_bytes.get(kind)
         if limit is None:
@@ -144,29 +144,30 @@ class FrameReader:
         self._head.clear()
 
 
-def encode(value: Any, most_bytes: int = MAX_BYTES[RESULT]) -> list[bytes | memoryview]:
+def encode(value: Any, max_bytes: int = MAX_BYTES[RESULT]) -> list[bytes | memoryview]:
     """Encode a value as the chunks of a frame's body. Raise CannotReturn with the part that fails."""
     writer = _Writer()
-    tree = writer.node(value, "value", 0)
+    tree = writer.encode_value(value, "value", 0)
     text = json.dumps(tree, separators=(",", ":")).encode()
-    pad = -(LENGTH.size + len(text)) % _ALIGN
+    pad = -(LENGTH.size + len(text)) % _ALIGNMENT
     text += b" " * pad
     total = LENGTH.size + len(text) + writer.offset
-    if total > most_bytes or LENGTH.size + len(text) > _MAX_TREE:
+    if total > max_bytes or LENGTH.size + len(text) > _MAX_TREE_BYTES:
         raise CannotReturn(
-            f"the value takes {_size(total)}, and a rank can return at most {_size(most_bytes)}. "
+            f"the value takes {_format_size(total)}, and a rank can return at most "
+            f"{_format_size(max_bytes)}. "
             "Return only what you need, for example a part, a sum or a norm. To keep all of it, "
             "torch.save it to a file and return the file's name."
         )
     return [LENGTH.pack(len(text)), text, *writer.chunks]
 
 
-def decode(body: bytearray, most_parts: int = 0) -> Any:
+def decode(body: bytearray, max_parts: int = 0) -> Any:
     """Decode a value. Its tensors share memory with `body`.
 
     Args:
         body: The body of a frame.
-        most_parts: How many commas and brackets its text may have; 0 means any number. They are counted
+        max_parts: How many commas and brackets its text may have; 0 means any number. They are counted
             before anything is decoded, because each may become an object of some hundred bytes, which
             takes some microseconds.
 
@@ -176,12 +177,12 @@ def decode(body: bytearray, most_parts: int = 0) -> Any:
     try:
         (length,) = LENGTH.unpack_from(body)
         text = bytes(memoryview(body)[LENGTH.size : LENGTH.size + length])
-        if 0 < most_parts < text.count(b",") + text.count(b"["):
+        if 0 < max_parts < text.count(b",") + text.count(b"["):
             raise WireError(
-                f"a value of more than {most_parts:,} parts; no exercise needs that many"
+                f"a value of more than {max_parts:,} parts; no exercise needs that many"
             )
         tree = json.loads(text)
-        return _Reader(body, LENGTH.size + length).value(tree, 0)
+        return _Reader(body, LENGTH.size + length).decode_value(tree, 0)
     except WireError:
         raise
     except Exception as error:  # A hostile body may provoke any error. All mean the same.
@@ -194,7 +195,7 @@ class _Writer:
         self.offset = 0
         self.nodes = 0
 
-    def node(self, value: Any, path: str, depth: int) -> Any:
+    def encode_value(self, value: Any, path: str, depth: int) -> Any:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise CannotReturn(f"{path}: more than {MAX_NODES:,} parts; return a tensor instead")
@@ -208,41 +209,44 @@ class _Writer:
             return value if math.isfinite(value) else ["float", repr(value)]
         if isinstance(value, int):
             return int(value) if abs(value) < _BIG_INT else ["int", hex(value)]
-        return self._compound(value, path, depth)
+        return self._encode_compound(value, path, depth)
 
-    def _compound(self, value: Any, path: str, depth: int) -> Any:
+    def _encode_compound(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, tuple) and (names := _field_names(value)):
             parts = [
-                self.node(v, f"{path}.{name}", depth + 1)
+                self.encode_value(v, f"{path}.{name}", depth + 1)
                 for name, v in zip(names, value, strict=True)
             ]
             return ["named", type(value).__name__, names, parts]
         if isinstance(value, (list, tuple)) and not _is_size(value):
             kind = "list" if isinstance(value, list) else "tuple"
-            return [kind, [self.node(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]]
+            return [
+                kind,
+                [self.encode_value(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)],
+            ]
         if isinstance(value, dict):
             pairs = [
                 [
-                    self.node(k, f"a key of {path}", depth + 1),
-                    self.node(v, f"{path}[{k!r}]", depth + 1),
+                    self.encode_value(k, f"a key of {path}", depth + 1),
+                    self.encode_value(v, f"{path}[{k!r}]", depth + 1),
                 ]
                 for k, v in value.items()
             ]
             return ["dict", pairs]
         if isinstance(value, (set, frozenset)):
-            parts = [self.node(v, f"an element of {path}", depth + 1) for v in value]
+            parts = [self.encode_value(v, f"an element of {path}", depth + 1) for v in value]
             return ["set" if isinstance(value, set) else "frozenset", parts]
         if isinstance(value, str):
             return str(value)
         if isinstance(value, (bytes, bytearray)):
-            return ["bytes", *self._raw(bytes(value))]
+            return ["bytes", *self._raw_bytes(bytes(value))]
         if isinstance(value, complex):
             return ["complex", repr(value.real), repr(value.imag)]
         if isinstance(value, range):
             return ["range", value.start, value.stop, value.step]
-        return self._array(value, path)
+        return self._encode_array(value, path)
 
-    def _array(self, value: Any, path: str) -> Any:
+    def _encode_array(self, value: Any, path: str) -> Any:
         import numpy as np
         import torch
 
@@ -257,43 +261,43 @@ class _Writer:
         if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
             array = np.ascontiguousarray(value)
             kind = "ndarray" if isinstance(value, np.ndarray) else "scalar"
-            return [kind, value.dtype.str, list(value.shape), *self._raw(array.tobytes())]
-        raise CannotReturn(f"{path} is {_a(value)}. {_instead_of(value)}")
+            return [kind, value.dtype.str, list(value.shape), *self._raw_bytes(array.tobytes())]
+        raise CannotReturn(f"{path} is {_with_article(value)}. {_advice_for(value)}")
 
-    def _tensor(self, value: torch.Tensor, path: str) -> Any:
+    def _tensor(self, tensor: torch.Tensor, path: str) -> Any:
         import torch
 
-        if type(value).__name__ == "AsyncCollectiveTensor":
-            value = value.wait()  # type: ignore[attr-defined]
-        if type(value) not in {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}:
-            raise CannotReturn(f"{path} is {_a(value)}. {_plain_tensor_of(value)}")
-        if value.is_meta:
+        if type(tensor).__name__ == "AsyncCollectiveTensor":
+            tensor = tensor.wait()  # type: ignore[attr-defined]
+        if type(tensor) not in {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}:
+            raise CannotReturn(f"{path} is {_with_article(tensor)}. {_tensor_advice(tensor)}")
+        if tensor.is_meta:
             raise CannotReturn(
                 f"{path} is a tensor on the device 'meta', which has a shape and no elements. Return its "
                 ".shape and .dtype, or give it elements first: module.to_empty(device='cpu')."
             )
-        if value.is_quantized:
+        if tensor.is_quantized:
             raise CannotReturn(
                 f"{path} is a quantized tensor. Return the result of its .dequantize()."
             )
-        if value.is_nested:
+        if tensor.is_nested:
             raise CannotReturn(
                 f"{path} is a nested tensor. Return the result of its .unbind(), a list of tensors."
             )
-        if value.layout != torch.strided:
+        if tensor.layout != torch.strided:
             raise CannotReturn(
-                f"{path} is a {value.layout} tensor. Return the result of its .to_dense()."
+                f"{path} is a {tensor.layout} tensor. Return the result of its .to_dense()."
             )
-        flat = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
         # A single element counts as contiguous whatever its stride; a view as bytes needs stride 1.
         flat = flat.as_strided((flat.numel(),), (1,))
         raw = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else b""  # type: ignore[arg-type]
-        name = str(value.dtype).removeprefix("torch.")
-        return ["tensor", name, list(value.shape), *self._raw(raw)]
+        name = str(tensor.dtype).removeprefix("torch.")
+        return ["tensor", name, list(tensor.shape), *self._raw_bytes(raw)]
 
-    def _raw(self, data: bytes | memoryview) -> tuple[int, int]:
+    def _raw_bytes(self, data: bytes | memoryview) -> tuple[int, int]:
         start, size = self.offset, len(data)
-        pad = -size % _ALIGN
+        pad = -size % _ALIGNMENT
         self.chunks += [data, b"\0" * pad]
         self.offset += size + pad
         return start, size
@@ -306,7 +310,7 @@ class _Reader:
         self.taken = 0
         self.named: dict[tuple[str, ...], Any] = {}
 
-    def value(self, tree: Any, depth: int) -> Any:
+    def decode_value(self, tree: Any, depth: int) -> Any:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise WireError("too many parts")
@@ -317,35 +321,37 @@ class _Reader:
         if not isinstance(tree, list) or not tree or not isinstance(tree[0], str):
             raise WireError("an unknown node")
         kind, *rest = tree
-        if kind in _SEVERAL:
-            parts = [self.value(part, depth + 1) for part in rest[0]]
+        if kind in _CONTAINERS:
+            parts = [self.decode_value(part, depth + 1) for part in rest[0]]
             if kind in {"set", "frozenset"}:
                 _check_hashes(parts)
-            return _SEVERAL[kind](parts)
+            return _CONTAINERS[kind](parts)
         if kind == "named":
             name, fields, parts = rest
-            return self._named(name, fields, parts, depth)
+            return self._decode_named(name, fields, parts, depth)
         if kind == "dict":
-            keys = [self.value(k, depth + 1) for k, _ in rest[0]]
+            keys = [self.decode_value(k, depth + 1) for k, _ in rest[0]]
             _check_hashes(keys)
-            return {k: self.value(v, depth + 1) for k, (_, v) in zip(keys, rest[0], strict=True)}
-        return self._leaf(kind, rest)
+            return {
+                k: self.decode_value(v, depth + 1) for k, (_, v) in zip(keys, rest[0], strict=True)
+            }
+        return self._decode_leaf(kind, rest)
 
-    def _named(self, name: Any, fields: Any, parts: Any, depth: int) -> Any:
+    def _decode_named(self, name: Any, fields: Any, parts: Any, depth: int) -> Any:
         """Decode a tuple with named parts, which does not need the rank's class."""
-        values = [self.value(part, depth + 1) for part in parts]
+        values = [self.decode_value(part, depth + 1) for part in parts]
         _check_names(name, fields)
         if len(fields) != len(values):
             raise WireError("a tuple with other names than parts")
         kind = (name, *fields)
         if kind not in self.named:
-            if len(self.named) >= MAX_NAMED:
+            if len(self.named) >= MAX_NAMED_TUPLES:
                 return tuple(values)
             # Making a class takes 0.2 ms, so all tuples of one kind share it.
             self.named[kind] = _named_tuple(name, tuple(fields))
         return self.named[kind](*values)
 
-    def _leaf(self, kind: str, rest: list[Any]) -> Any:
+    def _decode_leaf(self, kind: str, rest: list[Any]) -> Any:
         if kind == "float":
             return float(rest[0])
         if kind == "int":
@@ -355,7 +361,7 @@ class _Reader:
         if kind == "range":
             return range(*(int(n) for n in rest))
         if kind == "bytes":
-            return bytes(self._raw(*rest))
+            return bytes(self._raw_bytes(*rest))
         import torch
 
         if kind == "size":
@@ -379,7 +385,7 @@ class _Reader:
             raise WireError("a tensor whose bytes do not fit its shape")
         if not size:
             return torch.empty(shape, dtype=dtype)
-        return torch.frombuffer(self._raw(start, size), dtype=dtype).reshape(shape)
+        return torch.frombuffer(self._raw_bytes(start, size), dtype=dtype).reshape(shape)
 
     def _ndarray(
         self, kind: str, dtype: str, shape: list[int], start: int, size: int
@@ -389,12 +395,12 @@ class _Reader:
         if np.dtype(dtype).kind not in "biufc":
             raise WireError("an array of objects")
         _check_shape(shape)
-        array = np.frombuffer(bytes(self._raw(start, size)), dtype=dtype).reshape(shape)
+        array = np.frombuffer(bytes(self._raw_bytes(start, size)), dtype=dtype).reshape(shape)
         if not array.dtype.isnative:  # torch has no such arrays
             array = array.astype(array.dtype.newbyteorder("="))
         return array if kind == "ndarray" else array[()]
 
-    def _raw(self, start: int, size: int) -> memoryview:
+    def _raw_bytes(self, start: int, size: int) -> memoryview:
         if not (isinstance(start, int) and isinstance(size, int)) or start < 0 or size < 0:
             raise WireError("a place outside the frame")
         if self.base + start + size > len(self.body):
@@ -408,7 +414,7 @@ class _Reader:
 def _check_hashes(parts: list[Any]) -> None:
     """Refuse parts of a set that were chosen to have equal hashes, because inserting them is quadratic."""
     hashes = sorted(map(hash, parts))
-    if any(a == b for a, b in zip(hashes, hashes[MAX_ALIKE:], strict=False)):
+    if any(one == other for one, other in zip(hashes, hashes[MAX_EQUAL_HASHES:], strict=False)):
         raise WireError("a set of parts with one hash")
 
 
@@ -433,30 +439,30 @@ def _check_names(name: Any, fields: Any) -> None:
     """Refuse names that collections.namedtuple would not accept, or that are too long."""
     if not isinstance(fields, list) or len(fields) > MAX_FIELDS:
         raise WireError("names that no tuple has")
-    for each in (name, *fields):
-        if type(each) is not str or not each.isidentifier() or keyword.iskeyword(each):
+    for text in (name, *fields):
+        if type(text) is not str or not text.isidentifier() or keyword.iskeyword(text):
             raise WireError("an invalid name")
-        if len(each) > _MAX_NAME:
+        if len(text) > _MAX_NAME:
             raise WireError("a name that is too long")
     if any(field.startswith("_") for field in fields) or len(set(fields)) != len(fields):
         raise WireError("names that no tuple has")
 
 
 def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
-    made: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
+    base: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
     # This class is in no module, so pickle needs to know how to make it again.
-    return type(name, (made,), {"__slots__": (), "__reduce__": _reduce_named})
+    return type(name, (base,), {"__slots__": (), "__reduce__": _reduce_named_tuple})
 
 
-def _reduce_named(value: Any) -> tuple[Any, ...]:
-    return _named_again, (type(value).__name__, value._fields, tuple(value))
+def _reduce_named_tuple(value: Any) -> tuple[Any, ...]:
+    return _rebuild_named_tuple, (type(value).__name__, value._fields, tuple(value))
 
 
-def _named_again(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+def _rebuild_named_tuple(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
     return _named_tuple(name, fields)(*values)
 
 
-def _size(nbytes: int) -> str:
+def _format_size(nbytes: int) -> str:
     for unit, scale in (("GB", 10**9), ("MB", 10**6)):
         if nbytes >= scale:
             return f"{nbytes / scale:.1f} {unit}"
@@ -465,8 +471,8 @@ def _size(nbytes: int) -> str:
 
 def _check_shape(shape: Any) -> None:
     """Refuse an invalid shape before anything is computed from it, because its product can take minutes."""
-    fits = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
-    if not fits or not all(type(n) is int and 0 <= n < _BIG_INT for n in shape):
+    is_short_list = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
+    if not is_short_list or not all(type(size) is int and 0 <= size < _BIG_INT for size in shape):
         raise WireError("a shape that no array has")
 
 
@@ -479,13 +485,13 @@ def _torch_dtype(name: Any) -> torch.dtype:
     return dtype
 
 
-def _a(value: Any) -> str:
+def _with_article(value: Any) -> str:
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     return f"a {name}"
 
 
-def _instead_of(value: Any) -> str:
+def _advice_for(value: Any) -> str:
     import torch
 
     if isinstance(value, torch.nn.Module):
@@ -509,7 +515,7 @@ def _instead_of(value: Any) -> str:
     return "Return numbers, strings, lists, tuples, dicts, sets, arrays or tensors instead."
 
 
-def _plain_tensor_of(value: torch.Tensor) -> str:
+def _tensor_advice(value: torch.Tensor) -> str:
     if hasattr(value, "full_tensor"):
         return "Return .full_tensor() or .to_local() of it."
     if type(value).__name__ == "FakeTensor":

@@ -36,33 +36,33 @@ from msgspec import json
 from helpers.ranks import stores, torch_fixes, wire
 from helpers.ranks.cells import Source
 from helpers.ranks.new_process import (
-    end_as_a_process_does,
+    catch_clean_exit,
+    drop_server_finalizers,
     end_forked_child,
-    forget_the_servers_end,
-    fresh_main,
+    export_main_on_spawn,
     join_threads,
-    leaving_well_is_returning,
-    let_spawned_children_find_main,
-    seed_like_a_new_process,
-    use_temp,
+    reset_main,
+    run_exit_handlers,
+    seed_from_system,
+    set_temp_folder,
 )
 from helpers.ranks.options import Identity, Options, Task, has_gpu_driver
 from helpers.ranks.rank_context import become_rank
 from helpers.ranks.settings import apply_settings
-from helpers.ranks.status import status, tell_of_child
+from helpers.ranks.status import report_child_call, status
 from helpers.ranks.tracebacks import describe_error
 
 # The only descriptors that a rank has besides 0, 1 and 2.
 CHANNEL_FD, LOG_FD = 3, 4
 # Set in every rank's environment, to refuse launches from there.
-MARK = "REAL_RANKS_INSIDE"
+INSIDE_RANK_VARIABLE = "REAL_RANKS_INSIDE"
 
 # How many new modules make an import so slow that the server should do it once for all ranks.
-_MANY = 50
+_SLOW_IMPORT_MODULES = 50
 # How long a rank waits for a reply; the launcher's own deadlines are shorter.
-_REPLY_S = 60.0
+_REPLY_TIMEOUT_S = 60.0
 # How long ranks on several hosts wait for each other; the launch's own budget ends sooner.
-_MEET = timedelta(minutes=5)
+_RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 
 
 def main(sock: socket.socket) -> None:
@@ -93,20 +93,20 @@ class _Rank:
         self.log: Any = None
         self.tasks: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
-        self.asking = threading.Lock()
-        self.namespace: dict[str, Any] = fresh_main()
+        self.ask_lock = threading.Lock()
+        self.namespace: dict[str, Any] = reset_main()
         self.most_result = wire.MAX_BYTES[wire.RESULT]
         # The namespaces of functions that `--send` has sent to cells
-        self.sent: list[dict[str, Any]] = []
-        self.modules = 0  # how many modules were imported when the task began
+        self.sent_namespaces: list[dict[str, Any]] = []
+        self.module_count = 0  # how many modules were imported when the task began
         # Set in a process that the learner's code forks: it has the rank's memory, but is not the rank.
         self.is_forked_child = False
 
     def serve(self) -> None:
         # Not with `threading`, whose list of threads must show only the learner's own.
-        _thread.start_new_thread(self._listen, ())
+        _thread.start_new_thread(self._receive_frames, ())
         while True:
-            self.run(*_split(self.tasks.get()))
+            self.run(*_split_task(self.tasks.get()))
 
     def run(self, task: Task, payload: memoryview) -> None:
         """Run one task and answer with RESULT or ERROR, whatever the task does."""
@@ -117,73 +117,79 @@ class _Rank:
                 self._set_up(task.identity, is_cell=task.source is not None)
             elif task.rewind and self.log is not None:
                 self.log.rewind()
-            self.modules = len(sys.modules)
-            value = self._work(task, payload)
+            self.module_count = len(sys.modules)
+            value = self._run_task(task, payload)
             if self.is_forked_child:
                 end_forked_child(None)
             if self.recorder is not None:
                 self.recorder.settle()
             chunks = encode(value, self.most_result)
             if task.source is None:
-                end_as_a_process_does()
+                run_exit_handlers()
             _flush_output()
-            self._tell_imports()
+            self._report_imports()
             send(wire.RESULT, *chunks)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's too.
             if self.is_forked_child:
                 end_forked_child(error)
             with contextlib.suppress(Exception):
                 _flush_output()
-                self._tell_imports()
+                self._report_imports()
             send(wire.ERROR, json.encode(describe_error(error)))
 
-    def _work(self, task: Task, payload: memoryview) -> Any:
+    def _run_task(self, task: Task, payload: memoryview) -> Any:
         for file, cell in task.cells.items():
-            _know_cell(file, cell)
-        with leaving_well_is_returning():
+            _register_cell(file, cell)
+        with catch_clean_exit():
             if task.source is not None:
-                self._take_names(_shared(task, payload) or {})
-                return _shown(run_cell(task.source, task.file, self.namespace))
-            fn, args = _shared(task, payload)
-            own = pickle.loads(payload[task.shared :]) if len(payload) > task.shared else ()
-            value = fn(self.rank, self.world_size, *args, *own)
+                self._store_sent_names(_read_shared(task, payload) or {})
+                return _sendable_or_none(run_cell(task.source, task.file, self.namespace))
+            fn, args = _read_shared(task, payload)
+            rank_args = pickle.loads(payload[task.shared :]) if len(payload) > task.shared else ()
+            value = fn(self.rank, self.world_size, *args, *rank_args)
             join_threads()
             return value
         return None
 
-    def _take_names(self, names: dict[str, Any]) -> None:
+    def _store_sent_names(self, names: dict[str, Any]) -> None:
         """Add the sent names to the cells' names, and update them in functions that were sent earlier.
 
         Those functions have their own namespace, so that sending them does not replace names of cells.
         """
         self.namespace.update(names)
-        for own in self.sent:
-            own.update({name: value for name, value in names.items() if name in own})
+        for namespace in self.sent_namespaces:
+            namespace.update({name: value for name, value in names.items() if name in namespace})
         functions = [
-            f for value in names.values() for f in (value, *getattr(value, "__dict__", {}).values())
+            function
+            for value in names.values()
+            for function in (value, *getattr(value, "__dict__", {}).values())
         ]
-        self.sent += [f.__globals__ for f in functions if isinstance(f, types.FunctionType)]
+        self.sent_namespaces += [
+            function.__globals__
+            for function in functions
+            if isinstance(function, types.FunctionType)
+        ]
 
-    def _set_up(self, who: Identity, is_cell: bool) -> None:
+    def _set_up(self, identity: Identity, is_cell: bool) -> None:
         """Become this rank: set the environment, folders, random state, and process group."""
-        self.rank, self.world_size = who.rank, who.options.world_size
-        self.most_result = who.most_result
-        for name in who.unset:
+        self.rank, self.world_size = identity.rank, identity.options.world_size
+        self.most_result = identity.most_result
+        for name in identity.unset:
             os.environ.pop(name, None)
-        os.environ.update(who.env)
-        os.environ[MARK] = "1"
+        os.environ.update(identity.env)
+        os.environ[INSIDE_RANK_VARIABLE] = "1"
         time.tzset()  # TZ may differ from the server's.
-        use_temp(who.temp)
+        set_temp_folder(identity.temp)
         with contextlib.suppress(OSError):
-            os.chdir(who.cwd)
-        sys.path[:] = who.path
-        own = Path(who.folder, f"rank-{self.rank}")
-        own.mkdir(exist_ok=True)
-        faulthandler.enable(Path(own, "fault").open("wb"))  # noqa: SIM115
+            os.chdir(identity.cwd)
+        sys.path[:] = identity.path
+        rank_folder = Path(identity.folder, f"rank-{self.rank}")
+        rank_folder.mkdir(exist_ok=True)
+        faulthandler.enable(Path(rank_folder, "fault").open("wb"))  # noqa: SIM115
         # DataLoader workers put their sockets there. A rank that is killed cannot remove them.
-        vars(multiprocessing.process.current_process())["_config"]["tempdir"] = str(own)
-        seed_like_a_new_process()
-        forget_the_servers_end()
+        vars(multiprocessing.process.current_process())["_config"]["tempdir"] = str(rank_folder)
+        seed_from_system()
+        drop_server_finalizers()
         warnings.formatwarning = _format_warning
         import torch
         import torch.distributed as dist
@@ -192,19 +198,19 @@ class _Rank:
         torch.set_num_threads(1)
         c10d.set_debug_level_from_env()  # torch read it on import, before the fork.
         torch_fixes.install()
-        stores.install(f"{who.folder}/store")
-        let_spawned_children_find_main(own)
-        self._record(who.options)
-        become_rank(who.folder, self._ask, self.channel.reporter(), self.recorder)
-        os.register_at_fork(after_in_child=self._leave_child_alone)
-        if who.options.init:
-            join_group(who)
+        stores.install(f"{identity.folder}/store")
+        export_main_on_spawn(rank_folder)
+        self._start_recording(identity.options)
+        become_rank(identity.folder, self._ask, self.channel.reporter(), self.recorder)
+        os.register_at_fork(after_in_child=self._detach_forked_child)
+        if identity.options.init:
+            join_group(identity)
         if is_cell:  # Under `launch`, a function has only the names that were sent with it.
             self.namespace.update(
                 rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
             )
 
-    def _record(self, options: Options) -> None:
+    def _start_recording(self, options: Options) -> None:
         from helpers.trace import kernels
         from helpers.trace.log import Log
         from helpers.trace.recorder import Recorder
@@ -218,29 +224,31 @@ class _Rank:
             kernels.install("cuda")
         self.log = Log(LOG_FD, self.rank)
         os.close(LOG_FD)  # The mapping stays valid.
-        self.recorder = Recorder(self.rank, self.log.write, watched=options.watched)
+        self.recorder = Recorder(self.rank, self.log.write, record_values=options.record_values)
         kernels.record_with(self.recorder)
 
-    def _tell_imports(self) -> None:
+    def _report_imports(self) -> None:
         """Report slow imports of torch's modules during this task. Only rank 0 reports, for all ranks."""
-        if self.rank == 0 and len(sys.modules) >= self.modules + _MANY:
-            late = [name for name in list(sys.modules)[self.modules :] if name.startswith("torch.")]
-            told = json.encode(late)
-            if late and len(told) <= wire.MAX_BYTES[wire.IMPORTED]:
-                self.channel.send(wire.IMPORTED, told)
+        if self.rank == 0 and len(sys.modules) >= self.module_count + _SLOW_IMPORT_MODULES:
+            late = [
+                name for name in list(sys.modules)[self.module_count :] if name.startswith("torch.")
+            ]
+            message = json.encode(late)
+            if late and len(message) <= wire.MAX_BYTES[wire.IMPORTED]:
+                self.channel.send(wire.IMPORTED, message)
 
     def _ask(self, question: list[Any]) -> Any:
         """Ask the launcher a question and return its reply. One thread at a time."""
-        with self.asking:
+        with self.ask_lock:
             self.channel.send(wire.QUESTION, json.encode(question))
             try:
-                return json.decode(self.replies.get(timeout=_REPLY_S))
+                return json.decode(self.replies.get(timeout=_REPLY_TIMEOUT_S))
             except queue.Empty:
                 raise TimeoutError("the launcher does not reply") from None
 
-    def _listen(self) -> None:
+    def _receive_frames(self) -> None:
         """Receive what the launcher sends until it closes the channel."""
-        main, own = threading.main_thread().ident or 0, threading.get_native_id()
+        main_thread, this_thread = threading.main_thread().ident or 0, threading.get_native_id()
         try:
             while True:
                 kind, body = wire.recv_frame(self.sock)
@@ -249,18 +257,18 @@ class _Rank:
                 elif kind == wire.REPLY:
                     self.replies.put(body)
                 elif kind == wire.ASK:
-                    self.channel.send(wire.STATUS, json.encode(status(main, own)))
+                    self.channel.send(wire.STATUS, json.encode(status(main_thread, this_thread)))
         except (EOFError, OSError):
             # The launcher has exited. The main thread may be in C++, where no exception reaches it.
             os._exit(0)
 
-    def _leave_child_alone(self) -> None:
+    def _detach_forked_child(self) -> None:
         """Detach a process that the learner's code forks, such as a DataLoader worker, from the launcher."""
         self.is_forked_child = True
         if self.recorder is not None:
             from helpers.trace import kernels
 
-            kernels.stop_in_child(functools.partial(tell_of_child, os.getppid()))
+            kernels.stop_in_child(functools.partial(report_child_call, os.getppid()))
         self.channel.closed = True
         with contextlib.suppress(OSError):
             self.sock.close()
@@ -272,51 +280,53 @@ class _Channel:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.closed = False
-        self._sending = threading.Lock()
+        self._send_lock = threading.Lock()
 
     def send(self, kind: int, *chunks: bytes | memoryview) -> None:
         if not self.closed:
-            with self._sending:
+            with self._send_lock:
                 wire.send_frame(self.sock, kind, *chunks)
 
     def reporter(self) -> Callable[[str], None]:
         """Return a function that sends a REPLACED frame and looks up no name that the task can replace."""
-        lock, sendall, pack = self._sending, self.sock.sendall, wire.HEADER.pack
-        kind, most = wire.REPLACED, wire.MAX_BYTES[wire.REPLACED]
+        lock, sendall, pack = self._send_lock, self.sock.sendall, wire.HEADER.pack
+        kind, max_bytes = wire.REPLACED, wire.MAX_BYTES[wire.REPLACED]
 
         def report(names: str) -> None:
-            body = names.encode()[:most]
+            body = names.encode()[:max_bytes]
             with lock:
                 sendall(pack(kind, body.__len__()) + body)
 
         return report
 
 
-def join_group(who: Identity) -> None:
+def join_group(identity: Identity) -> None:
     """Join the default process group over a `FileStore`, which on one machine is faster than a TCPStore."""
     import torch
     import torch.distributed as dist
     from torch._C import _distributed_c10d as c10d
 
-    rank, world_size, backend = who.rank, who.options.world_size, who.options.backend
+    rank, world_size, backend = identity.rank, identity.options.world_size, identity.options.backend
     # Connect each pair on first use. In smaller worlds, connecting all at once is faster.
     if world_size >= 24:
         os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
     if "nccl" in backend:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    if who.store:
-        host, _, port = who.store.rpartition(":")
+    if identity.store:
+        host, _, port = identity.store.rpartition(":")
         if rank != 0:
             _wait_for_listener(host, int(port))
-        store = c10d.TCPStore(host, int(port), world_size, rank == 0, _MEET, wait_for_workers=False)
+        store = c10d.TCPStore(
+            host, int(port), world_size, rank == 0, _RENDEZVOUS_TIMEOUT, wait_for_workers=False
+        )
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
         # The same as the lock below, but between hosts: the last one to join releases all.
         if store.add("joined", 1) == world_size:
             store.set("all joined", "")
-        store.wait(["all joined"], _MEET)
+        store.wait(["all joined"], _RENDEZVOUS_TIMEOUT)
         return
-    with _until_all_have_joined(f"{who.folder}/joining"):
-        file = c10d.FileStore(f"{who.folder}/store", world_size)
+    with _wait_until_all_joined(f"{identity.folder}/joining"):
+        file = c10d.FileStore(f"{identity.folder}/store", world_size)
         dist.init_process_group(backend, store=file, rank=rank, world_size=world_size)
 
 
@@ -326,16 +336,18 @@ def _wait_for_listener(host: str, port: int) -> None:
     A TCPStore that is refused waits half a second or longer before it tries again (torch 2.13). The ranks of
     one launch begin at the same time, so some always try before rank 0 listens.
     """
-    until = time.monotonic() + _MEET.total_seconds()
-    while time.monotonic() < until:
+    deadline = time.monotonic() + _RENDEZVOUS_TIMEOUT.total_seconds()
+    while time.monotonic() < deadline:
         with contextlib.suppress(ConnectionRefusedError):
-            socket.create_connection((host, port), timeout=_MEET.total_seconds()).close()
+            socket.create_connection(
+                (host, port), timeout=_RENDEZVOUS_TIMEOUT.total_seconds()
+            ).close()
             return
         time.sleep(0.002)
 
 
 @contextmanager
-def _until_all_have_joined(path: str) -> Iterator[None]:
+def _wait_until_all_joined(path: str) -> Iterator[None]:
     """Wait, at the end of the block, until every rank has left it.
 
     A rank has all its gloo connections before its peers have seen all of theirs. If its first line destroys
@@ -359,15 +371,15 @@ def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
     import ast
 
     tree = ast.parse(source, file)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last_expression = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, file, "exec"), namespace)
-    if last is None:
+    if last_expression is None:
         return None
-    assert isinstance(last, ast.Expr)
-    return eval(compile(ast.Expression(last.value), file, "eval"), namespace)
+    assert isinstance(last_expression, ast.Expr)
+    return eval(compile(ast.Expression(last_expression.value), file, "eval"), namespace)
 
 
-def _shown(value: Any) -> Any:
+def _sendable_or_none(value: Any) -> Any:
     """Return a cell's value. If it cannot be sent, such as a module, print it and return None."""
     try:
         wire.encode(value)
@@ -377,14 +389,14 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def _split(body: bytearray) -> tuple[Task, memoryview]:
+def _split_task(body: bytearray) -> tuple[Task, memoryview]:
     # Unpickling is safe: only the launcher writes to this channel.
     (length,) = wire.LENGTH.unpack_from(body)
     start = wire.LENGTH.size
     return pickle.loads(body[start : start + length]), memoryview(body)[start + length :]
 
 
-def _shared(task: Task, payload: memoryview) -> Any:
+def _read_shared(task: Task, payload: memoryview) -> Any:
     """Read what all ranks receive, or None, after applying the launching process's settings.
 
     One Unpickler reads both: see `sending.dumps`. The Unpickler keeps all that it has read, so it is
@@ -396,7 +408,7 @@ def _shared(task: Task, payload: memoryview) -> Any:
     return reader.load() if task.shared else None
 
 
-def _know_cell(file: str, cell: Source) -> None:
+def _register_cell(file: str, cell: Source) -> None:
     """Make tracebacks, warnings and inspect.getsource show the lines of a notebook's cell."""
     lines = cell.text.splitlines(keepends=True)
     linecache.cache[file] = (len(cell.text), None, lines, file)
@@ -427,7 +439,7 @@ def _flush_output() -> None:
     sys.stderr.flush()
 
 
-def stream_output() -> None:
+def flush_each_line() -> None:
     """Flush print() after each line, so that the launcher sees it at once."""
     for name, fd in (("stdout", 1), ("stderr", 2)):
         raw = open(fd, "wb", 0, closefd=False)  # noqa: SIM115 (for the life of the process)
@@ -447,7 +459,7 @@ def start(fd: int, output_fd: int, log_fd: int) -> None:
     os.dup2(log_fd, LOG_FD, inheritable=False)
     os.closerange(LOG_FD + 1, _highest_fd())
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the server ignores it
-    stream_output()
+    flush_each_line()
     main(socket.socket(fileno=CHANNEL_FD))
 
 

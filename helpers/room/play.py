@@ -28,7 +28,7 @@ def play(name: str, title: str) -> str:
         # the player shows the program's lines as if they were in a learner's cell
         lines = (Origin(1, len(mistake.source.splitlines()), 0, 1),)
         answer = Answer(name, mistake.source, lines)
-        result = grade(exercise, answer, _called, every_case=False, watched=True)
+        result = grade(exercise, answer, _called, every_case=False, record_values=True)
         run = result.run
         live = timeline(run).live if run is not None and len(run.trace) else None
         return page("play.html", verdict=verdict_html(result), player=live() if live else "")

@@ -41,9 +41,11 @@ _END = '["end",%d,%d,%s,%s]'
 class Recorder:
     """Makes records of a rank's calls and passes them to `write`, in order, from any thread."""
 
-    def __init__(self, rank: int, write: Callable[[bytes], None], *, watched: bool = False) -> None:
+    def __init__(
+        self, rank: int, write: Callable[[bytes], None], *, record_values: bool = False
+    ) -> None:
         self.rank = rank
-        self._watched = watched
+        self._record_values = record_values
         self._results: dict[int, list[weakref.ref[torch.Tensor]]] = {}
         self._write = write
         self._seq = self._task_began = 0
@@ -85,7 +87,7 @@ class Recorder:
     @property
     def looks(self) -> bool:
         """Whether the values in the next call's tensors are recorded, for a reader who steps through."""
-        return self._watched and self._seq - self._task_began < MOST_SUMMARIES
+        return self._record_values and self._seq - self._task_began < MOST_SUMMARIES
 
     def look(self, seq: int, given: list[torch.Tensor], results: list[torch.Tensor]) -> None:
         """Record the values in a call's tensors now, and in the tensors that it fills when the call ends.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from helpers.ranks.failures import Deadlock, RankTimeout, name_of
+from helpers.ranks.failures import Deadlock, RankTimeout, name_rank
 from helpers.ranks.run import Run
 from helpers.trace.events import Diagnosis, Wait
 from helpers.views.drawing import Area, Drawing, Line, Mark, Word
@@ -113,7 +113,7 @@ def _text(
 
 
 def _sentence(wait: Wait, hosts: Sequence[str]) -> str:
-    name = one_line(name_of(wait.rank, hosts), 90)
+    name = one_line(name_rank(wait.rank, hosts), 90)
     if wait.event is None:
         return f"{name}: {one_line(wait.state, 120)}"
     names = ", ".join(map(str, wait.waits_for[:16])) + (", …" if len(wait.waits_for) > 16 else "")

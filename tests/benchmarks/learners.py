@@ -53,7 +53,7 @@ launcher.disconnect()
 LocalSite.idle_s = 1.0  # not the minutes that a learner's server stays
 launcher.connect().wait_until_ready()
 end = time.monotonic() + 60
-while launcher.connected().alive() and time.monotonic() < end:
+while launcher.current_connection().alive() and time.monotonic() < end:
     time.sleep(0.1)
 """
 _RUN_IT = "launch(train, 2, timeout=120).values"

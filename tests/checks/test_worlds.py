@@ -314,15 +314,15 @@ WINDOWS = {
     "its end is reported too early": """
         import sys
         harness = sys._getframe(1).f_globals
-        count = harness["calls_made"]
+        count = harness["recorded_call_count"]
         dist.all_reduce(torch.zeros(1))
         end = count()
         parts = [None] * world_size
         dist.all_gather_object(parts, x)
         def once():
-            harness["calls_made"] = count
+            harness["recorded_call_count"] = count
             return end
-        harness["calls_made"] = once
+        harness["recorded_call_count"] = once
         return sum(parts)""",
     "the last case pays for all": """
         import sys

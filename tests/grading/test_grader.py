@@ -338,14 +338,15 @@ def test_results_that_cannot_be_judged_are_reported_with_their_cause(
 def safe_buffers(fill, count, length, dst):
     import sys, numpy
     frame = sys._getframe(1)
-    while "results" not in frame.f_locals or "calls_made" not in frame.f_globals:
+    while "results" not in frame.f_locals or "recorded_call_count" not in frame.f_globals:
         frame = frame.f_back
-    harness, results, count_them = frame.f_globals, frame.f_locals["results"], frame.f_globals["calls_made"]
+    harness, results = frame.f_globals, frame.f_locals["results"]
+    count_them = harness["recorded_call_count"]
     def lie():
         for told in results:
             told[0] = numpy.array([1, 2])
         return count_them()
-    harness["calls_made"] = lie
+    harness["recorded_call_count"] = lie
     works, buffers = [], [torch.empty(length), torch.empty(length)]
     for i in range(count):
         if i >= 2:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from helpers.grading.sandbox.levels import Plan, Sandbox
-from helpers.ranks.processes import family
+from helpers.ranks.processes import process_tree
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
 
@@ -41,7 +41,7 @@ def test_closing_a_frozen_sandbox_takes_time_but_raises_nothing(plan: Plan, ice:
     with Sandbox(plan) as sandbox:
         sandbox.connection.wait_until_ready()
         pid = sandbox.connection.pid
-        for each in family(pid):
+        for each in process_tree(pid):
             with suppress(ProcessLookupError):
                 (ice / "cgroup.procs").write_text(str(each))
         (ice / "freezer.state").write_text("FROZEN")

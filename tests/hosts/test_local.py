@@ -115,11 +115,11 @@ def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -
 
     new = "these are new ranks with nothing defined on them; the old ranks ended because"
     with hosts.local(2) as two:
-        magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {})
+        magics.run_cell(magics._CellOptions(2), "x = rank", "<cell>", {})
         run = launch(ends_the_server, 2, on_failure="return")
         assert isinstance(run.failure, HostLost) and run.failure.host == "host-0"
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
-        notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
+        notes = magics.run_cell(magics._CellOptions(2), "x = rank", "<cell>", {}).notes
         assert notes == (f"{new} the host host-0 was lost",)
 
         closing = threading.Timer(1.0, two.servers().close)  # by another thread
@@ -129,7 +129,7 @@ def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -
         assert isinstance(run.failure, HostLost)
         assert run.failure.title.endswith(": the hosts were closed.")
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
-    notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
+    notes = magics.run_cell(magics._CellOptions(2), "x = rank", "<cell>", {}).notes
     assert notes == (f"{new} they were on different machines",)
 
 
@@ -175,7 +175,7 @@ def test_a_lost_scheduler_is_named_and_one_that_returns_is_used() -> None:
 
 @pytest.mark.soak
 def test_records_continue_when_their_ring_buffer_wraps(machines: Hosts) -> None:
-    asked = magics._Asked(2)
+    asked = magics._CellOptions(2)
     with machines:
         for _ in range(6):  # 32 MB of records for each rank hold some 400,000 spans
             many = (
@@ -188,7 +188,7 @@ def test_records_continue_when_their_ring_buffer_wraps(machines: Hosts) -> None:
 
 @pytest.mark.soak
 def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: Hosts) -> None:
-    asked, kernel = magics._Asked(2), psutil.Process()
+    asked, kernel = magics._CellOptions(2), psutil.Process()
     prints = "import threading\ndef talk():\n    while True: print('x' * 200)\n"
     with machines:
         magics.run_cell(asked, prints + "threading.Thread(target=talk).start()", "<cell>", {})

@@ -81,7 +81,7 @@ def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
     assert "note" not in kernel.value("%%ranks 2\ntorch.rand(1) > 2")
     program = """
 from helpers.ranks import own_modules, seeds
-list(own_modules.changed()), seeds.seeded_states((), ["seed"])"""
+list(own_modules.changed_values()), seeds.seeded_states((), ["seed"])"""
     assert kernel.value(program) == "([], {})\n"
 
 

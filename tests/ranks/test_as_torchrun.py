@@ -101,12 +101,12 @@ def test_the_group_that_launch_joined_can_be_destroyed_at_once_and_made_again() 
 JOINING = """
 import os, sys, time
 from pathlib import Path
-from helpers.ranks.worker import _until_all_have_joined
+from helpers.ranks.worker import _wait_until_all_joined
 
 folder, rank = Path(sys.argv[1]), 0
 while rank < 3 and os.fork() == 0:
     rank += 1
-with _until_all_have_joined(str(folder / "joining")):
+with _wait_until_all_joined(str(folder / "joining")):
     (folder / f"{rank}.come").touch()
     while len(list(folder.glob("*.come"))) < 4:  # as gloo: nobody is through before all have come
         time.sleep(0.01)

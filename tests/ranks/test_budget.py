@@ -12,12 +12,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from helpers.ranks.budget import BACKSTOP, Budget, ranks_of
+from helpers.ranks.budget import MAX_TIMES_BUDGET, Budget, rank_pids
 from helpers.ranks.connection import Connection
 from helpers.ranks.failures import RankTimeout
 from helpers.ranks.launcher import connect, launch
 from helpers.ranks.options import Caller, Options
-from helpers.ranks.process_snapshot import Times, times_of_all
+from helpers.ranks.process_snapshot import Times, process_times
 from helpers.ranks.world import Member, World
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
@@ -55,7 +55,7 @@ def test_a_world_that_sleeps_pays_in_full() -> None:
         took = time.monotonic() - start
     assert isinstance(run.failure, RankTimeout)
     assert not run.failure.was_computing
-    assert 1.4 < took < 1.5 * BACKSTOP
+    assert 1.4 < took < 1.5 * MAX_TIMES_BUDGET
 
 
 def test_a_timeout_reports_the_clocks_time_if_it_is_much_longer() -> None:
@@ -77,7 +77,7 @@ def test_an_endless_loop_ends_when_its_time_is_up() -> None:
 
     run = launch(spin, 2, timeout=1.5, on_failure="return", init=False)
     assert isinstance(run.failure, RankTimeout)
-    assert 1.4 < time.monotonic() - start < 1.5 * BACKSTOP + 2
+    assert 1.4 < time.monotonic() - start < 1.5 * MAX_TIMES_BUDGET + 2
 
 
 @pytest.mark.parametrize(("ran", "queued", "computing"), [(0.1, 0.0, True), (0.005, 0.095, False)])
@@ -113,7 +113,7 @@ def test_an_endless_loop_ends_on_a_busy_machine_as_well() -> None:
         run = launch(spin, 2, timeout=1, on_failure="return", init=False)
         took = time.monotonic() - start
     assert isinstance(run.failure, RankTimeout)
-    assert took < BACKSTOP + 5
+    assert took < MAX_TIMES_BUDGET + 5
 
 
 def _world_of(*pids: int) -> World:
@@ -137,7 +137,7 @@ def _share_paid(budget: Budget, seconds: float, looks: int = 4) -> float:
 def test_charges_a_queued_rank_only_for_the_time_it_got() -> None:
     with spinning(9) as pids:  # one of them is the rank
         world = _world_of(pids[0])
-        budget = Budget(lambda: ranks_of(world), 100, time.monotonic())
+        budget = Budget(lambda: rank_pids(world), 100, time.monotonic())
         try:
             assert _share_paid(budget, 2.0) < 0.8
         finally:
@@ -161,11 +161,11 @@ def test_charges_for_child_processes_of_ranks() -> None:
     world = _world_of(shell.pid)
     try:
         shell.stdout.readline()
-        budget = Budget(lambda: ranks_of(world), 100, time.monotonic())
-        assert len(times_of_all(ranks_of(world))) == 10
+        budget = Budget(lambda: rank_pids(world), 100, time.monotonic())
+        assert len(process_times(rank_pids(world))) == 10
         budget.is_spent(time.monotonic())
         time.sleep(1)
-        ran, queued = budget._grown()
+        ran, queued = budget._measure_increase()
         assert ran > 0.1e9 and queued > 1e9
     finally:
         os.killpg(shell.pid, signal.SIGKILL)
@@ -177,10 +177,10 @@ def test_charges_for_child_processes_of_ranks() -> None:
 def test_charges_nothing_before_the_ranks_have_started() -> None:
     world = _world_of(0)
     try:
-        budget = Budget(lambda: ranks_of(world), 0.2, time.monotonic())
+        budget = Budget(lambda: rank_pids(world), 0.2, time.monotonic())
         time.sleep(0.3)
         assert not budget.is_spent(time.monotonic())
-        assert budget.is_spent(time.monotonic() + 0.2 * BACKSTOP), "but not forever"
+        assert budget.is_spent(time.monotonic() + 0.2 * MAX_TIMES_BUDGET), "but not forever"
     finally:
         world.logs.close()
         world._selector.close()

@@ -11,7 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from helpers.ranks.failures import Deadlock, RankFailed
 from helpers.ranks.launcher import launch
-from helpers.ranks.options import WITH_GPUS
+from helpers.ranks.options import GPU_BACKEND
 
 GPUS = torch.cuda.device_count()
 needs_gpu = pytest.mark.skipif(not GPUS, reason="needs a GPU")
@@ -38,7 +38,7 @@ def test_auto_takes_nccl_where_each_rank_has_a_gpu() -> None:
         return float(on_gpu[0]), float(on_cpu[0]), torch.cuda.get_device_name(rank)
 
     run = launch(reduce, GPUS, timeout=TIMEOUT_S)
-    assert run.backend == WITH_GPUS
+    assert run.backend == GPU_BACKEND
     assert all(value[:2] == (GPUS, GPUS) for value in run.values)
     assert [event.op for event in run.trace.of(0)] == ["all_reduce", "all_reduce"]
 

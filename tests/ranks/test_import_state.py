@@ -93,7 +93,7 @@ def test_a_variable_turns_on_torchs_logs(monkeypatch: pytest.MonkeyPatch) -> Non
         assert "torchdynamo start" in launch(compiles, 1, env=env, timeout=120).output[0]
         run = launch(joins, 2, env=env, init=False, timeout=120)
         assert "client socket has connected" in run.output[0] and not run.notes
-    assert len(launcher._own.others) == 1
+    assert len(launcher._own_server.other_servers) == 1
 
 
 def test_a_variable_that_comes_too_late_for_some_ranks_is_named() -> None:
@@ -105,7 +105,7 @@ def test_a_variable_that_comes_too_late_for_some_ranks_is_named() -> None:
 def test_only_few_servers_are_kept() -> None:
     for level in range(4):
         values(reads_at_import, env={"TORCH_SOME_LEVEL": str(level)})
-    assert len(launcher._own.others) == 2
+    assert len(launcher._own_server.other_servers) == 2
 
 
 @pytest.mark.parametrize(

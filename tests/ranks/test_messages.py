@@ -16,7 +16,7 @@ from helpers.ranks.messages import Messages
 def ends() -> Iterator[tuple[socket.socket, Messages]]:
     here, there = socket.socketpair()
     with here, there:
-        yield here, Messages(there, most_fds=8)
+        yield here, Messages(there, max_fds=8)
 
 
 def test_receives_whole_messages_however_they_are_cut(ends: tuple[socket.socket, Messages]) -> None:

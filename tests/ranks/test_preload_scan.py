@@ -14,8 +14,8 @@ from msgspec import DecodeError
 from helpers.ranks import launcher
 from helpers.ranks.launcher import launch
 from helpers.ranks.payload import make_payload
-from helpers.ranks.preload_scan import of_torch, wanted_by
-from helpers.ranks.world import NAMES
+from helpers.ranks.preload_scan import find_imports, torch_modules
+from helpers.ranks.world import NAMES_DECODER
 
 
 def plain(rank: int, world_size: int) -> float:
@@ -43,7 +43,7 @@ def no_server() -> Iterator[None]:
 def of(fn: Callable[..., Any]) -> list[str]:
     fn.__module__ = "__main__"  # a cell's function is sent by value, not by its module's name
     load = make_payload(fn, 2, (), None)
-    return wanted_by(load.shared, *load.own)
+    return find_imports(load.shared, *load.per_rank)
 
 
 def test_a_plain_program_needs_no_imports() -> None:
@@ -69,16 +69,20 @@ def test_the_next_launch_finds_the_imports_of_the_last_one(no_server: None) -> N
 
 def test_a_program_that_passes_a_gradient_needs_symbolic_shapes() -> None:
     symbolic = ["torch.fx.experimental.symbolic_shapes"]
-    assert wanted_by(b"y.backward(torch.ones(3))") == wanted_by(b"autograd.grad(y, x)") == symbolic
-    assert wanted_by(b"y.backward()") == wanted_by(b"y.backward(retain_graph=True)") == []
+    assert (
+        find_imports(b"y.backward(torch.ones(3))")
+        == find_imports(b"autograd.grad(y, x)")
+        == symbolic
+    )
+    assert find_imports(b"y.backward()") == find_imports(b"y.backward(retain_graph=True)") == []
 
 
 def test_accepts_only_names_of_torch_from_ranks() -> None:
-    assert of_torch(["os", "torch", "torch.x y", "torch.\u0430", "torch._inductor.x"]) == []
-    assert of_torch(["torch.nn.functional", "torchvision.ops"]) == ["torch.nn.functional"]
+    assert torch_modules(["os", "torch", "torch.x y", "torch.\u0430", "torch._inductor.x"]) == []
+    assert torch_modules(["torch.nn.functional", "torchvision.ops"]) == ["torch.nn.functional"]
 
 
 @pytest.mark.parametrize("body", [b"null", b'{"torch.nn": 1}', b'["torch.nn", 7]'])
 def test_refuses_reports_of_ranks_that_are_not_lists_of_names(body: bytes) -> None:
     with pytest.raises(DecodeError):
-        NAMES.decode(body)
+        NAMES_DECODER.decode(body)

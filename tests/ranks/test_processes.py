@@ -1,4 +1,4 @@
-"""Who runs away by forking is ended with the family that it comes from."""
+"""Whoever runs away by forking is ended with the process tree that it comes from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from helpers.ranks.processes import adopt_orphans, children_of, end_family, family
+from helpers.ranks.processes import adopt_orphans, children_of, end_process_tree, process_tree
 
 SOON_S = 10.0
 
@@ -54,9 +54,9 @@ def test_a_family_is_ended_with_its_escaped_processes(act: Callable[[], None]) -
         assert time.monotonic() < deadline
         time.sleep(0.01)
     time.sleep(0.2)
-    assert len(list(family(first))) > 1
+    assert len(list(process_tree(first))) > 1
     ours = set(children_of(1))
-    end_family(first)
+    end_process_tree(first)
     assert os.waitpid(first, 0)[1] == signal.SIGKILL
     time.sleep(0.3)
     mine = _called_like_us(set(children_of(1)) - ours)

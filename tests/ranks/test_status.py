@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from msgspec import DecodeError, json
 
-from helpers.ranks.status import Status, _threads_that_pass_time, status
+from helpers.ranks.status import Status, _harmless_threads, status
 
 _ends = threading.Event()
 _seen: list[float] = []
@@ -46,7 +46,7 @@ def _named(stdout: Any = None, excepthook: Any = threading.__excepthook__) -> li
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", stdout or io.TextIOWrapper(io.BytesIO()))
         patch.setattr(threading, "excepthook", excepthook)
-        return _threads_that_pass_time()
+        return _harmless_threads()
 
 
 def named(work: Callable[..., Any], *args: Any) -> bool:

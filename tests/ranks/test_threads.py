@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from helpers.ranks.threads import FOREVER, Thread, threads_of, times_of
+from helpers.ranks.threads import FOREVER, Thread, read_threads, thread_times
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
 
@@ -47,7 +47,7 @@ def settled(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
     """Return the threads once they are as expected, or as they are after some time."""
     deadline = time.monotonic() + 20
     while True:
-        threads = threads_of(pid)
+        threads = read_threads(pid)
         if (threads and reached(threads)) or time.monotonic() > deadline:
             return threads
         time.sleep(0.02)
@@ -63,7 +63,7 @@ def resting(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
     while True:
         before = settled(pid, reached)
         time.sleep(0.3)
-        after = threads_of(pid)
+        after = read_threads(pid)
         if (
             reached(after) and _switches(after) == _switches(before)
         ) or time.monotonic() > deadline:
@@ -91,7 +91,7 @@ def test_a_wait_for_a_thread_of_the_same_process_is_private_and_endless(program:
         assert (main.id, main.state, main.call) == (pid, "S", "futex")
         assert main.ends_in_s == FOREVER and main.private
         time.sleep(0.2)
-        assert threads_of(pid)[0].switches == main.switches, "nothing has run meanwhile"
+        assert read_threads(pid)[0].switches == main.switches, "nothing has run meanwhile"
 
 
 FOR_A_WHILE = {
@@ -114,7 +114,7 @@ def test_reads_when_a_wait_ends(program: str) -> None:
         assert 100 - 20 - LATE_S < main.ends_in_s <= 100.1
         if call == "futex":  # those say when, not how long
             time.sleep(0.5)
-            later = threads_of(pid)[0].ends_in_s
+            later = read_threads(pid)[0].ends_in_s
             assert main.ends_in_s - LATE_S - 0.5 < later <= main.ends_in_s - 0.4
 
 
@@ -210,27 +210,27 @@ def test_counts_switches_only_of_threads_that_ran() -> None:
     with child("others(1, threading.Event().wait)\nwhile True: time.sleep(0.001)") as pid:
         settled(pid, lambda some: len(some) == 2 and some[1].call == "futex")
         time.sleep(0.3)  # for the lock of Python it waits by the same call, until it has begun
-        before = _switches(threads_of(pid))
+        before = _switches(read_threads(pid))
         time.sleep(0.3)
-        after = _switches(threads_of(pid))
+        after = _switches(read_threads(pid))
         assert after.pop(pid) > before.pop(pid)
         assert after == before
 
 
 def test_measures_how_long_a_process_ran_and_queued() -> None:
     with child("while True: pass") as pid:
-        ran, queued, _ = times_of(pid)
+        ran, queued, _ = thread_times(pid)
         time.sleep(0.5)
-        more, longer, _ = times_of(pid)
+        more, longer, _ = thread_times(pid)
         assert more > ran and longer >= queued
         assert more - ran + longer - queued > 0.3e9, "it either runs or is in the queue"
     with child("time.sleep(100)") as pid:
         resting(pid, lambda some: some[0].call == "sleep")
-        before = times_of(pid)
+        before = thread_times(pid)
         time.sleep(0.3)
-        assert times_of(pid)[0] - before[0] < 0.05e9
+        assert thread_times(pid)[0] - before[0] < 0.05e9
 
 
 def test_a_process_that_does_not_exist_has_no_threads() -> None:
-    assert threads_of(0) == [] and threads_of(2**22 + 1) == []
-    assert times_of(2**22 + 1) == (0, 0, 0)
+    assert read_threads(0) == [] and read_threads(2**22 + 1) == []
+    assert thread_times(2**22 + 1) == (0, 0, 0)

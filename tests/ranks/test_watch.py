@@ -23,7 +23,7 @@ from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.launcher import connect, launch
 from helpers.ranks.processes import children_of
 from helpers.ranks.rank_context import span
-from helpers.ranks.watch import _PAUSES, DeadlockDetector, _moved, _Snapshot
+from helpers.ranks.watch import _MAX_SKIPPED, DeadlockDetector, _has_changed, _ThreadActivity
 from helpers.trace.events import Diagnosis
 from tests.ranks.slow_programs import SLOW, STOPPED
 from tests.ranks.stuck_programs import STUCK
@@ -318,21 +318,23 @@ def test_a_rank_that_slept_until_it_connected_counts_as_moved() -> None:
     """Rank 1 had found nobody at the port and slept; then it met rank 0, within the time of one look."""
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
-    first = _Snapshot(0.0, {}, {(0, 25): 36, (1, 26): 11}, changes=0)
-    later = _Snapshot(0.62, {(1, 26): 19}, {(0, 25): 219, (1, 96): 1}, changes=0)
-    detector._first = first
-    assert [detector._pausing(later) for _ in range(_PAUSES + 1)] == [True] * _PAUSES + [False]
-    assert _moved(first, later)
+    first = _ThreadActivity(0.0, {}, {(0, 25): 36, (1, 26): 11}, changes=0)
+    later = _ThreadActivity(0.62, {(1, 26): 19}, {(0, 25): 219, (1, 96): 1}, changes=0)
+    detector._first_activity = first
+    assert [detector._is_sending_request(later) for _ in range(_MAX_SKIPPED + 1)] == [
+        True
+    ] * _MAX_SKIPPED + [False]
+    assert _has_changed(first, later)
 
 
 def test_a_rank_that_polls_may_be_found_making_its_request() -> None:
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
-    detector._first = _Snapshot(0.0, {(1, 26): 19}, {(0, 25): 36}, changes=0)
-    at_its_question = _Snapshot(0.3, {(0, 25): 90, (1, 26): 19}, {}, changes=0)
-    back = _Snapshot(0.32, {(1, 26): 19}, {(0, 25): 91}, changes=0)
-    assert detector._pausing(at_its_question) and not detector._pausing(back)
-    assert not _moved(detector._first, back)
+    detector._first_activity = _ThreadActivity(0.0, {(1, 26): 19}, {(0, 25): 36}, changes=0)
+    at_its_question = _ThreadActivity(0.3, {(0, 25): 90, (1, 26): 19}, {}, changes=0)
+    back = _ThreadActivity(0.32, {(1, 26): 19}, {(0, 25): 91}, changes=0)
+    assert detector._is_sending_request(at_its_question) and not detector._is_sending_request(back)
+    assert not _has_changed(detector._first_activity, back)
 
 
 def _polls_a_work(rank: int, n: int) -> None:

@@ -185,7 +185,7 @@ def test_many_kinds_of_named_tuple_cost_no_more_than_few() -> None:
     kinds = [["named", f"P{i}", ["x"], [i]] for i in range(20_000)]
     got = wire.decode(body(["list", kinds]))
     assert got == [(i,) for i in range(20_000)] and got[0].x == 0
-    assert len({type(value) for value in got}) == wire.MAX_NAMED + 1
+    assert len({type(value) for value in got}) == wire.MAX_NAMED_TUPLES + 1
 
 
 def test_ignores_invalid_names_of_a_tuples_parts() -> None:

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from helpers.ranks.display import Quiet
+from helpers.ranks.display import NoDisplay
 from helpers.ranks.failures import Deadlock, RankDied
 from helpers.ranks.launcher import connect, execute, launch
 from helpers.ranks.options import Caller, Options, Task
@@ -222,11 +222,11 @@ def live_ranks(size: int) -> Iterator[Callable[[str, str], tuple[RankFailure | N
     """Run cells one after another on ranks that stay; each run returns its failure and its trace."""
     server = connect()
     server.wait_until_ready()
-    world = World(server, Options(size).checked(), Caller())
+    world = World(server, Options(size).resolve(), Caller())
 
     def run(source: str, file: str) -> tuple[RankFailure | None, Trace]:
         task = Task(source=source, file=file)
-        failure = execute(world, task, [(b"",)] * size, 60, Quiet(), stays=True)
+        failure = execute(world, task, [(b"",)] * size, 60, NoDisplay(), keep_alive=True)
         return failure, world.collector.trace()
 
     try:

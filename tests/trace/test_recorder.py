@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.display import Quiet
+from helpers.ranks.display import NoDisplay
 from helpers.ranks.launcher import connect, execute, launch, run_on_ranks
 from helpers.ranks.options import Caller, Options, Task
 from helpers.ranks.rank_context import span
@@ -169,7 +169,7 @@ def test_loses_no_event_while_others_are_in_flight() -> None:
 def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
     server = connect()
     server.wait_until_ready()
-    world = World(server, Options(1).checked(), Caller())
+    world = World(server, Options(1).resolve(), Caller())
     source = (
         "from helpers.ranks.rank_context import span\n"
         "for _ in range(30_000):\n"
@@ -179,7 +179,7 @@ def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
     try:
         for _ in range(3):
             task = Task(source=source, file="cell")
-            assert execute(world, task, [(b"",)], 60, Quiet(), stays=True) is None
+            assert execute(world, task, [(b"",)], 60, NoDisplay(), keep_alive=True) is None
             trace = world.collector.trace()
             assert (len(trace), trace.dropped) == (30_000, 0)
     finally:
@@ -227,7 +227,7 @@ def _meets(rank: int, world_size: int) -> None:
 
 
 def test_memory_of_tensors_is_recorded_in_watched_runs() -> None:
-    run = run_on_ranks(_meets, Options(2, watched=True))
+    run = run_on_ranks(_meets, Options(2, record_values=True))
     seen = {(e.rank, e.op): (e.before, e.after) for e in run.trace}
     assert seen[0, "all_reduce"] == ("[1]", "[3]") and seen[1, "all_reduce"] == ("[2]", "[3]")
     assert seen[1, "all_gather"] == ("[6]", "[3], [6]")

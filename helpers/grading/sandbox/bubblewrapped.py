@@ -34,8 +34,8 @@ from helpers.grading.sandbox.staged import Staged
 from helpers.ranks.connection import rank_settings
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import Messages
-from helpers.ranks.processes import children_of, end, inner_pid
-from helpers.ranks.site import Process
+from helpers.ranks.processes import children_of, kill_process, namespace_pid
+from helpers.ranks.site import ServerProcess
 
 # Timeout in seconds for a template's answer, including its first import of torch on a busy machine.
 _ANSWER_S = 120.0
@@ -84,7 +84,9 @@ class Bubblewrapped:
         """Whether the template has ended, and with it all its servers. No answer can cause this."""
         return not self.template.alive
 
-    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
+    def start(
+        self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]
+    ) -> ServerProcess:
         asked = {
             "limits": self.limits.of_a_process(),
             "disk_bytes": self.limits.disk_bytes,
@@ -100,7 +102,7 @@ class Bubblewrapped:
     def host_pid(self, pid: int) -> int:
         for _ in range(_LOOKS):
             for child in children_of(self.first):
-                if inner_pid(child) == pid:
+                if namespace_pid(child) == pid:
                     return child
         return 0
 
@@ -115,7 +117,7 @@ class Bubblewrapped:
         return [ROOT, *(folder for folder in sys.path if folder.startswith(shown))]
 
     def close(self) -> None:
-        end(self.first)  # all other processes inside end with the first
+        kill_process(self.first)  # all other processes inside end with the first
 
 
 class Template:
@@ -154,7 +156,7 @@ class Template:
     def alive(self) -> bool:
         here = self.owner == os.getpid() and self._control.fileno() >= 0
         # the socket closes before bwrap exits, because bwrap waits for the processes inside
-        return here and self._process.poll() is None and not self._control.hung_up()
+        return here and self._process.poll() is None and not self._control.peer_has_closed()
 
     def fork(self, asked: Mapping[str, Any], control: int, log: int) -> int:
         """Fork a rank server in its own namespaces. Return its process id outside.
@@ -170,7 +172,7 @@ class Template:
         deadline = time.monotonic() + _ANSWER_S
         missed = 0
         while missed < 10 * _LOOKS and time.monotonic() < deadline:
-            found = [child for child in children_of(self._first) if inner_pid(child) == keeper]
+            found = [child for child in children_of(self._first) if namespace_pid(child) == keeper]
             for first in (each for child in found for each in children_of(child)):
                 return first
             missed += not found
@@ -230,7 +232,7 @@ class Forked:
         return 0
 
     def kill(self) -> None:
-        end(self.pid)
+        kill_process(self.pid)
 
     def __del__(self) -> None:
         if self._handle >= 0:  # its end was never observed, because it took longer than all waits

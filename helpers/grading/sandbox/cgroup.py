@@ -26,7 +26,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from helpers.ranks.processes import end
+from helpers.ranks.processes import kill_process
 
 _ROOT = Path("/sys/fs/cgroup")
 KINDS = ("memory", "cpu", "pids")
@@ -79,7 +79,7 @@ class Group:
             while time.monotonic() < deadline:
                 # a killed process stays in the list while its memory is being freed
                 for pid in (pids := (folder / "cgroup.procs").read_text(encoding="utf-8").split()):
-                    end(int(pid))
+                    kill_process(int(pid))
                 if not pids:
                     return
                 time.sleep(0.002)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from helpers.grading.sandbox.limits import Limits
-from helpers.ranks.processes import end, end_family, family
+from helpers.ranks.processes import end_process_tree, kill_process, process_tree
 
 LOOK_S = 0.05
 # Folders of a sandbox whose files are kept in memory.
@@ -60,7 +60,7 @@ class Guard:
             if self.found:
                 # In a process namespace all processes end with the first. Without one, each has to be
                 # found.
-                end(self.first) if self.enclosed else end_family(self.first)
+                kill_process(self.first) if self.enclosed else end_process_tree(self.first)
                 return
 
     def _too_late(self) -> str:
@@ -72,7 +72,7 @@ class Guard:
 
     def _too_much(self) -> str:
         limits, used, count = self.limits, 0, 0
-        pids = list(family(self.first))
+        pids = list(process_tree(self.first))
         for pid in pids:
             memory, threads = _memory_and_threads(pid)
             used, count = used + memory, count + threads
@@ -99,7 +99,7 @@ class Guard:
         self._thread.join(5.0)
 
 
-def threads_of(user: int) -> int:
+def read_threads(user: int) -> int:
     """Return the number of threads of a user on this machine."""
     count = 0
     # RLIMIT_NPROC counts threads, and counts them for a user, not for a session.

@@ -18,11 +18,11 @@ from typing import IO
 
 from helpers.grading.sandbox import landlock
 from helpers.grading.sandbox.bubblewrap import LIBRARIES, SETTINGS, python_folders
-from helpers.grading.sandbox.guard import threads_of
+from helpers.grading.sandbox.guard import read_threads
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
 from helpers.ranks.scratch import remove_tree
-from helpers.ranks.site import Process, Spawned, server_program
+from helpers.ranks.site import ServerProcess, SpawnedServer, server_program
 
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
@@ -67,11 +67,13 @@ class Landlocked:
         # Files that exist before an answer runs belong to other processes, and are kept.
         self._before = frozenset(_private())
 
-    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
+    def start(
+        self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]
+    ) -> ServerProcess:
         etc = (*SETTINGS, *(f"/etc/{name}" for name in _ETC))
         readable = (*_SYSTEM, *etc, *python_folders(), self.root)
         limits = self.limits.of_a_process()
-        limits["NPROC"] += threads_of(os.getuid())  # the kernel counts all threads of this user
+        limits["NPROC"] += read_threads(os.getuid())  # the kernel counts all threads of this user
         prelude = (
             f"import os, sys; os.umask(0o077); sys.path.insert(0, {self.root!r}); "
             "from helpers.grading.sandbox.inside import confine; "
@@ -83,7 +85,9 @@ class Landlocked:
         path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
         own = {"PATH": path, "HOME": self.scratch, "TMPDIR": self.scratch, "LANG": "C.UTF-8"}
         program = prelude + server_program(self, control, method)
-        process = Spawned(program, log, env={**own, **env}, pass_fds=(control,), cwd=self.scratch)
+        process = SpawnedServer(
+            program, log, env={**own, **env}, pass_fds=(control,), cwd=self.scratch
+        )
         self.first = process.pid
         return process
 

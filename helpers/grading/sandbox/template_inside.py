@@ -47,7 +47,7 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 def main(fd: int) -> None:
     """Execute the grader's requests, which arrive on `fd`, until it closes. Must run in the only thread."""
-    control = Messages(socket.socket(fileno=fd), most_fds=16)
+    control = Messages(socket.socket(fileno=fd), max_fds=16)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # not the grader's umask: a server that runs as a different user must be able to use folders made here
     os.umask(0o022)

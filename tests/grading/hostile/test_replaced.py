@@ -76,16 +76,16 @@ WAYS = {
         "w.send_frame = (lambda old: lambda *a: old(*a))(w.send_frame)",
     ),
     "a function's code": (
-        "helpers.ranks.rank_context.calls_made",
-        "import helpers as h; h.ranks.rank_context.calls_made.__code__ = (lambda: 0).__code__",
+        "helpers.ranks.rank_context.recorded_call_count",
+        "import helpers as h; h.ranks.rank_context.recorded_call_count.__code__ = (lambda: 0).__code__",
     ),
     "a function's defaults": (
         "helpers.ranks.wire.encode",
         "import helpers as h; h.ranks.wire.encode.__defaults__ = (1 << 20,)",
     ),
     "globals of a frame": (
-        "helpers.checks.driver.calls_made",
-        "import inspect; inspect.stack()[1].frame.f_globals['calls_made'] = lambda: 0",
+        "helpers.checks.driver.recorded_call_count",
+        "import inspect; inspect.stack()[1].frame.f_globals['recorded_call_count'] = lambda: 0",
     ),
     "a module of a frame": (
         "helpers.checks.driver.inspect",
@@ -93,8 +93,8 @@ WAYS = {
     ),
     "sys.modules": ("sys.modules.json", "import sys; sys.modules['json'] = torch"),
     "what a rank was given": (
-        "helpers.ranks.rank_context._here.ask",
-        "import helpers as h; h.ranks.rank_context._here.ask = print",
+        "helpers.ranks.rank_context._context.ask",
+        "import helpers as h; h.ranks.rank_context._context.ask = print",
     ),
     "a hard world's sleep": ("time.sleep", "import time; time.sleep = print"),
 }

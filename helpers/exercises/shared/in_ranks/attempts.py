@@ -232,7 +232,9 @@ def run_replicas(script: Path, replicas: int, monitor: Monitor, dies: int) -> di
 
     Whether it was killed is reported by the process that starts the replicas, not by files of the replica.
     """
-    found = under_fork(script, replicas, timeout_s=REPLICAS_S, others_go_on=True, monitor=monitor)
+    found = under_fork(
+        script, replicas, timeout_s=REPLICAS_S, keep_others_running=True, monitor=monitor
+    )
     if dies in found["killed"][0]:
         found["exits"][dies] = 0
         found["values"][dies] = {"killed": True}
