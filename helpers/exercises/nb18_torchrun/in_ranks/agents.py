@@ -26,9 +26,9 @@ from helpers.checks.scripts import (
     run_under_torchrun,
     under_fork,
 )
-from helpers.jobs.owned import Owned
+from helpers.jobs.owned import OwnedPrograms
 from helpers.jobs.ports import held_port
-from helpers.jobs.torchrun import environment_of
+from helpers.jobs.torchrun import agent_environment
 
 AGENTS_S = 40.0
 """Time limit for real agents. They usually need 2 to 5 s, but thirty learners may share the machine."""
@@ -49,9 +49,9 @@ def run_two_nodes(
 def _run_real_agents(answer: Source, nproc: int) -> dict[str, Any]:
     """Run the answer's two commands as two agents on this machine."""
     script = compose(answer, report_place, ())
-    with held_port() as port, Owned() as owned:
+    with held_port() as port, OwnedPrograms() as owned:
         commands = answer.build()(str(script), nproc, "127.0.0.1", port)
-        env = environment_of({"PYTHONPATH": ROOT}, owned.folder)
+        env = agent_environment({"PYTHONPATH": ROOT}, owned.folder)
         for node, words in enumerate(commands):
             argv = [sys.executable, "-m", "torch.distributed.run", *words[1:]]
             owned.start(f"node{node}", argv, env=env, cwd=script.parent)
