@@ -137,10 +137,10 @@ def _recorded(result: CheckResult) -> CheckResult:
     """Store the outcome in the learner's progress; add a note, not an error, if that fails."""
     # imported here, in a learner's kernel only, because checks must not depend on the course or the room
     from helpers.course.progress import record
-    from helpers.room.outbox import note
+    from helpers.room.outbox import record_check
 
     if result.outcome in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}:
         return result
-    note(result.name, result.outcome.value, result.mistake)
+    record_check(result.name, result.outcome.value, result.mistake)
     problem = record(result.name, result.outcome.value, result.points, result.out_of)
     return replace(result, notes=(*result.notes, problem)) if problem else result

@@ -28,7 +28,7 @@ from typing import Any
 
 from helpers.checks import script_worker
 from helpers.checks.answer_source import build
-from helpers.jobs.owned import head_of
+from helpers.jobs.owned import read_head
 from helpers.jobs.ports import free_port
 from helpers.jobs.run import TorchrunRun
 from helpers.jobs.torchrun import JobOptions, start_job
@@ -203,7 +203,7 @@ def under_fork(
         "by_the_clock": late and budget.by_the_clock,
         "was_computing": late and budget.was_computing,
     }
-    output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
+    output = [read_head(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
     stands = {rank: _stands(script, rank) for rank in range(size) if late and rank not in exits}
     return {
         **report(script.parent, size, endings, output),
@@ -225,7 +225,7 @@ def error_file(script: Path, rank: int) -> Path:
 
 def _stands(script: Path, rank: int) -> list[list[Any]]:
     """Return a worker's frames at its timeout, outermost first."""
-    said = head_of(script.parent / f"{rank}.stands", _MAX_TEXT)
+    said = read_head(script.parent / f"{rank}.stands", _MAX_TEXT)
     return [[file, int(line), name] for file, line, name in _WHERE.findall(said)][::-1]
 
 
@@ -251,7 +251,7 @@ def report(
         elif path.suffix == ".error":
             errors[int(rank)] = json.loads(path.read_text(encoding="utf-8"))
         elif path.suffix == ".replaced":
-            replaced.update(head_of(path, _MAX_TEXT).split("\n"))
+            replaced.update(read_head(path, _MAX_TEXT).split("\n"))
     return {
         "values": values,
         "errors": errors,

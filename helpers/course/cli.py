@@ -324,7 +324,7 @@ def forget(file: Path | None, name: str, silent: bool) -> None:
             count = rooms.forget_silent(file or _room_file())
             click.echo(f"Removed from the room: {plural(count, 'learner')}.")
         else:
-            rooms.forget(file or _room_file(), name)
+            rooms.forget_learner(file or _room_file(), name)
             click.echo(f"{name} is no longer in the room.")
 
 
@@ -462,16 +462,16 @@ def plan(path: str, hours: float) -> None:
     course plan --path ddp --hours 2
     """
     from helpers.course.paths import paths
-    from helpers.room.lesson import lessons
-    from helpers.room.program import as_text
-    from helpers.room.program import plan as divided
+    from helpers.room.lesson import read_lessons
+    from helpers.room.program import format_program
+    from helpers.room.program import plan_sessions as divided
 
-    known, chosen = lessons(workspaces.find_workspace()), paths()[path]
+    known, chosen = read_lessons(workspaces.find_workspace()), paths()[path]
     try:
         sessions = divided(known, chosen, int(60 * hours))
     except ValueError as error:
         raise click.ClickException(f"{error} Give more --hours.") from error
-    click.echo(as_text(chosen, sessions))
+    click.echo(format_program(chosen, sessions))
 
 
 @main.command()
@@ -505,16 +505,16 @@ def slides(
     workspace = workspaces.find_workspace()
     with _extra_slides():
         from helpers.course.paths import Stop, paths
-        from helpers.room.lesson import solved
+        from helpers.room.lesson import solved_notebooks
         from helpers.room.slides import write_slides
 
         write = partial(write_slides, run=not stored, further=further, solutions=solutions)
-        solved(workspace)  # raises the error for a copy without solutions
+        solved_notebooks(workspace)  # raises the error for a copy without solutions
         if path is not None:
             chosen = paths()[path]
             sources = [(workspace.solutions / f"{s.notebook}.ipynb", s) for s in chosen.stops]
             file = out / f"{path}.html"
-            click.echo(_short(write(sources, file, of=chosen)))
+            click.echo(_short(write(sources, file, learning_path=chosen)))
             return
         for source in _solved(workspace, notebooks):
             sources, file = [(source, Stop(source.stem))], out / f"{source.stem}.html"
@@ -529,10 +529,10 @@ def teach(out: Path) -> None:
     A page for each, with the usual wrong answers, hints and a solution: for teachers, not for learners.
     """
     with _extra_slides():
-        from helpers.room.lesson import lessons
+        from helpers.room.lesson import read_lessons
         from helpers.room.teacher_pages import write_teacher_pages
 
-        pages = write_teacher_pages(lessons(workspaces.find_workspace()), out)
+        pages = write_teacher_pages(read_lessons(workspaces.find_workspace()), out)
     click.echo(f"{plural(len(pages), 'page')}. Open {_short(pages[-1])}.")
 
 

@@ -26,10 +26,10 @@ from helpers.course.page import page
 from helpers.course.paths import hours, paths
 
 _VARIANTS = (
-    ("As it is", "Break(4)"),
-    ("Rank 2 is late", "Break(4, late=2)"),
-    ("Messages to rank 3 are slow", "Break(4, slow=3)"),
-    ("Rank 1 leaves out its send", "Break(4, dropped=(1, 1))"),
+    ("As it is", "Faults(4)"),
+    ("Rank 2 is late", "Faults(4, late_rank=2)"),
+    ("Messages to rank 3 are slow", "Faults(4, slow_rank=3)"),
+    ("Rank 1 leaves out its send", "Faults(4, dropped_call=(1, 1))"),
 )
 """The runs of `break_it` on the landing page, each of the function at the start of notebook 00."""
 _NOTEBOOK = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
@@ -78,10 +78,10 @@ def shown_first(first: Notebook) -> dict[str, str]:
     """Run what the landing page shows; return it as HTML by title. first: notebook 00."""
     opening = next(cell for cell in first["cells"] if _is_kept(cell))
     called = (
-        "from helpers import break_it, timeline\nfrom helpers.explorers.break_it import Break\n\n"
+        "from helpers import break_it, timeline\nfrom helpers.explorers.break_it import Faults\n\n"
         "timeline(break_it(add_up_by_hand, 4).run({}))"
     )
-    sources = [source_of(opening), *(called.format(how) for _, how in _VARIANTS)]
+    sources = [source_of(opening), *(called.format(faults) for _, faults in _VARIANTS)]
     sources.append('from helpers import explore\n\nexplore("pipeline")')
     cells: list[Notebook] = [
         {

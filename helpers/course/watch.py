@@ -18,7 +18,7 @@ from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
 from helpers.course.progress import record
 from helpers.ranks.launcher import disconnect
-from helpers.room.outbox import note
+from helpers.room.outbox import record_check
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
@@ -65,7 +65,7 @@ def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
         print(f"\n{for_log(verdict_text(result))}", flush=True)
         if result.outcome is not Outcome.UNREADABLE:
             record(result.name, result.outcome.value, result.points, result.out_of)
-            note(result.name, result.outcome.value, result.mistake)
+            record_check(result.name, result.outcome.value, result.mistake)
         following = next((e for e in exercises[index + 1 :] if not now[e.name]), None)
         if result.passed and following is not None:
             print(f"Next: Exercise {following.number}, {following.title}", flush=True)

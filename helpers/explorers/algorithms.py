@@ -39,7 +39,7 @@ Round = list[tuple[int, int]]
 """Pairs (sender, receiver) that communicate at the same time."""
 
 
-def given() -> dict[str, Any]:
+def page_data() -> dict[str, Any]:
     return {"networks": _NETWORKS}
 
 

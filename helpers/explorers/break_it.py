@@ -1,6 +1,6 @@
 """Run a function with a late rank, a missing call or a slow link: `break_it(f, 4)`.
 
-    controls -> broken() on real ranks (in_ranks.py) -> Run -> the player, below the controls
+    controls -> run_with_faults() on real ranks (in_ranks.py) -> Run -> the player, below the controls
 
 Nothing is simulated: each change runs the function again. At first, the last rank leaves out its last
 call, so the other ranks wait for it.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helpers.explorers.in_ranks import broken
+from helpers.explorers.in_ranks import run_with_faults
 from helpers.ranks.cells import own_cells
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.options import Options
@@ -22,76 +22,81 @@ from helpers.views.live import widget_view
 from helpers.views.picture import Picture
 from helpers.views.timeline import timeline
 
-NOTHING = (-1, -1)
-_MOST_RANKS = 8
-_MOST_CALLS = 12
+NO_CALL = (-1, -1)
+_MAX_RANKS = 8
+_MAX_CALLS = 12
 _TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
-class Break:
-    """The changes to a run.
+class Faults:
+    """The faults that are injected into a run.
 
     Args:
-        late: A rank that starts late, or -1.
-        slow: A rank to which messages take longer, or -1.
-        dropped: (rank, number of its call) of the call that is left out, or NOTHING.
+        late_rank: A rank that starts late, or -1.
+        slow_rank: A rank to which messages take longer, or -1.
+        dropped_call: (rank, number of its call) of the call that is left out, or NO_CALL.
     """
 
     ranks: int
-    late: int = -1
-    slow: int = -1
-    dropped: tuple[int, int] = NOTHING
+    late_rank: int = -1
+    slow_rank: int = -1
+    dropped_call: tuple[int, int] = NO_CALL
 
     def __str__(self) -> str:
-        parts = [f"rank {self.late} is late"] if self.late >= 0 else []
-        parts += [f"messages to rank {self.slow} are slow"] if self.slow >= 0 else []
-        rank, number = self.dropped
+        parts = [f"rank {self.late_rank} is late"] if self.late_rank >= 0 else []
+        parts += [f"messages to rank {self.slow_rank} are slow"] if self.slow_rank >= 0 else []
+        rank, number = self.dropped_call
         parts += [f"rank {rank} leaves out its call {number + 1}"] if rank >= 0 else []
         return ", ".join(parts) or "as it is"
 
 
 @dataclass(frozen=True, repr=False)
-class Broken:
+class FaultExplorer:
     """A function on ranks, and controls to break it. Without a kernel, only the first picture is shown."""
 
     fn: Callable[..., Any]
-    start: Break
+    start: Faults
     args: tuple[Any, ...] = ()
     settings: SentSettings = NO_SETTINGS
 
-    def run(self, how: Break) -> Run:
-        """Run the function once, with these changes."""
+    def run(self, faults: Faults) -> Run:
+        """Run the function once, with these faults."""
         return run_on_ranks(
-            broken,
-            Options(how.ranks, timeout=_TIMEOUT_S, record_values=True, own_temp=False),
-            args=(self.fn, how.late, how.dropped, how.slow, *self.args),
+            run_with_faults,
+            Options(faults.ranks, timeout=_TIMEOUT_S, record_values=True, own_temp=False),
+            args=(self.fn, faults.late_rank, faults.dropped_call, faults.slow_rank, *self.args),
             settings=self.settings,
         )
 
-    def drawn(self, how: Break, run: Run) -> Picture:
-        return timeline(run, title=f"{self.fn.__name__}, {how.ranks} ranks: {how}")
+    def draw(self, faults: Faults, run: Run) -> Picture:
+        return timeline(run, title=f"{self.fn.__name__}, {faults.ranks} ranks: {faults}")
 
-    def opening(self, made: Sequence[list[str] | None]) -> Break:
-        """Return the first change to show. made: each rank's calls, or None if the unchanged run failed."""
-        calls = made[-1] or ()
-        return replace(self.start, dropped=(len(made) - 1, len(calls) - 1) if calls else NOTHING)
+    def first_faults(self, calls_by_rank: Sequence[list[str] | None]) -> Faults:
+        """Return the faults to show first.
 
-    def _first(self) -> Picture:
-        how = self.opening(self.run(self.start).values)
-        return self.drawn(how, self.run(how))
+        calls_by_rank: each rank's calls, or None if the unchanged run failed.
+        """
+        calls = calls_by_rank[-1] or ()
+        return replace(
+            self.start, dropped_call=(len(calls_by_rank) - 1, len(calls) - 1) if calls else NO_CALL
+        )
+
+    def _first_picture(self) -> Picture:
+        faults = self.first_faults(self.run(self.start).values)
+        return self.draw(faults, self.run(faults))
 
     def __repr__(self) -> str:
-        return self._first().text
+        return self._first_picture().text
 
     def _repr_png_(self) -> bytes:
-        return self._first()._repr_png_()
+        return self._first_picture()._repr_png_()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         live = widget_view(self.widget)
         if not live:
             return {}
-        picture = self._first()
+        picture = self._first_picture()
         return {"text/plain": picture.text, "text/html": picture.html()} | live
 
     def widget(self) -> Any:
@@ -102,36 +107,36 @@ class Broken:
             return widgets.Dropdown(options=options, value=options[0][1], description=words)
 
         calls = self.run(self.start).values
-        ranks = choice("ranks", [(str(n), n) for n in range(1, _MOST_RANKS + 1)])
+        ranks = choice("ranks", [(str(n), n) for n in range(1, _MAX_RANKS + 1)])
         ranks.value = self.start.ranks
-        late = choice("late", _rank_options(self.start.ranks))
-        slow = choice("slow link to", _rank_options(self.start.ranks))
-        dropped = choice("left out", _call_options(calls))
-        dropped.value = self.opening(calls).dropped
+        late_rank = choice("late", _rank_options(self.start.ranks))
+        slow_rank = choice("slow link to", _rank_options(self.start.ranks))
+        dropped_call = choice("left out", _call_options(calls))
+        dropped_call.value = self.first_faults(calls).dropped_call
         shown = widgets.Output()
-        controls = (ranks, late, slow, dropped)
+        controls = (ranks, late_rank, slow_rank, dropped_call)
 
         def show(change: Any = None) -> None:
-            how = Break(*(control.value for control in controls))
-            run = self.run(how)
-            picture = self.drawn(how, run)
+            faults = Faults(*(control.value for control in controls))
+            run = self.run(faults)
+            picture = self.draw(faults, run)
             data = {"text/plain": picture.text, "text/html": picture.html()}
             shown.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
         def resize(change: Any) -> None:
             """Offer the ranks of the new world size, and the calls that they make without changes."""
-            others = (late, slow, dropped)
+            others = (late_rank, slow_rank, dropped_call)
             for control in others:
                 control.unobserve(show, "value")
-            made = self.run(Break(ranks.value)).values
-            late.options = slow.options = _rank_options(ranks.value)
-            dropped.options = _call_options(made)
+            calls_by_rank = self.run(Faults(ranks.value)).values
+            late_rank.options = slow_rank.options = _rank_options(ranks.value)
+            dropped_call.options = _call_options(calls_by_rank)
             for control in others:
                 control.value = control.options[0][1]
                 control.observe(show, "value")
             show()
 
-        for control in (late, slow, dropped):
+        for control in (late_rank, slow_rank, dropped_call):
             control.observe(show, "value")
         ranks.observe(resize, "value")
         show()
@@ -139,28 +144,30 @@ class Broken:
         return widgets.VBox([panel, shown])
 
 
-def break_it(fn: Callable[..., Any], world_size: int = 4, *, args: Sequence[Any] = ()) -> Broken:
+def break_it(
+    fn: Callable[..., Any], world_size: int = 4, *, args: Sequence[Any] = ()
+) -> FaultExplorer:
     """Run `fn(rank, world_size, *args)` on real ranks, with controls that break it.
 
     The controls make a rank late, slow down messages to a rank, leave out one call, or change the world
     size. Each change runs the function again and plays the run. At first the last rank leaves out its last
     call. Raises ValueError for more than 8 ranks.
     """
-    if not 1 <= world_size <= _MOST_RANKS:
-        raise ValueError(f"break_it runs on 1 to {_MOST_RANKS} ranks, not on {world_size!r}.")
-    return Broken(fn, Break(world_size), tuple(args), read_settings(*own_cells()))
+    if not 1 <= world_size <= _MAX_RANKS:
+        raise ValueError(f"break_it runs on 1 to {_MAX_RANKS} ranks, not on {world_size!r}.")
+    return FaultExplorer(fn, Faults(world_size), tuple(args), read_settings(*own_cells()))
 
 
 def _rank_options(count: int) -> list[tuple[str, int]]:
     return [("nobody", -1), *((f"rank {rank}", rank) for rank in range(count))]
 
 
-def _call_options(made: Sequence[list[str] | None]) -> list[tuple[str, tuple[int, int]]]:
+def _call_options(calls_by_rank: Sequence[list[str] | None]) -> list[tuple[str, tuple[int, int]]]:
     """Return the options for leaving out a call: the last calls of each rank. A failed run has none."""
-    each = max(1, _MOST_CALLS // len(made))
+    each = max(1, _MAX_CALLS // len(calls_by_rank))
     calls = [
         (f"rank {rank}, call {number + 1}: {name}", (rank, number))
-        for rank, names in enumerate(made)
+        for rank, names in enumerate(calls_by_rank)
         for number, name in [*enumerate(names or ())][-each:]
     ]
-    return [("nothing", NOTHING), *calls]
+    return [("nothing", NO_CALL), *calls]

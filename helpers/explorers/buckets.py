@@ -27,14 +27,14 @@ WORDS = {
 }
 
 
-def given() -> dict[str, Any]:
+def page_data() -> dict[str, Any]:
     return {"speeds": _SPEEDS}
 
 
 def plan(layers: int, bucket: int, network: str, latency_ms: float) -> dict[str, Any]:
     """Return one step: forward 0.5 ms and backward 1 ms for each layer, an all_reduce for each bucket."""
     sizes = bucket_sizes(layers, bucket)
-    calls = reduced(sizes, layers / 2, _SPEEDS[network], latency_ms)
+    calls = reduction_times(sizes, layers / 2, _SPEEDS[network], latency_ms)
     end = max(layers * 1.5, calls[-1][2])
     return {
         "buckets": len(sizes),
@@ -55,7 +55,7 @@ def bucket_sizes(layers: int, bucket: int) -> list[int]:
     return [bucket] * whole + ([rest] if rest else [])
 
 
-def reduced(
+def reduction_times(
     sizes: list[int], backward_ms: float, layer_ms: float, latency_ms: float
 ) -> list[tuple[float, float, float]]:
     """Return when each bucket's all_reduce is ready, begins and ends, in ms. They run one after another.

@@ -7,12 +7,12 @@ from itertools import product
 from typing import Any
 
 from helpers.explorers.form import Control, choice, steps
-from helpers.explorers.in_ranks import collectives
+from helpers.explorers.in_ranks import run_collectives
 from helpers.ranks.launcher import launch
 
-_ROOTED = ("broadcast", "scatter", "gather", "reduce")
-_REDUCES = ("reduce", "all_reduce", "reduce_scatter")
-_OPS = (*_ROOTED, "all_gather", "all_reduce", "reduce_scatter", "all_to_all")
+_ROOTED_OPS = ("broadcast", "scatter", "gather", "reduce")
+_REDUCING_OPS = ("reduce", "all_reduce", "reduce_scatter")
+_OPS = (*_ROOTED_OPS, "all_gather", "all_reduce", "reduce_scatter", "all_to_all")
 _REDUCTIONS = ("SUM", "MAX", "MIN", "PRODUCT")
 _SIZES = range(2, 7)
 
@@ -35,20 +35,26 @@ WORDS = {
 }
 
 
-def given() -> dict[str, Any]:
-    return {"runs": _runs(), "rooted": _ROOTED, "reduces": _REDUCES}
+def page_data() -> dict[str, Any]:
+    return {"runs": _runs(), "rooted": _ROOTED_OPS, "reduces": _REDUCING_OPS}
 
 
 def plan(op: str, ranks: int, root: int, reduction: str) -> dict[str, Any]:
     """Return each rank's data before and after, as lists of tensors and as text."""
     root = min(root, ranks - 1)
-    key = _key(op, ranks, root if op in _ROOTED else 0, reduction if op in _REDUCES else "SUM")
+    key = _key(
+        op, ranks, root if op in _ROOTED_OPS else 0, reduction if op in _REDUCING_OPS else "SUM"
+    )
     nbytes, pairs = _runs()[key]
-    call = [op, f"root {root}" if op in _ROOTED else "", reduction if op in _REDUCES else ""]
+    call = [
+        op,
+        f"root {root}" if op in _ROOTED_OPS else "",
+        reduction if op in _REDUCING_OPS else "",
+    ]
     return {
         "call": " ".join(filter(None, call)),
         "nbytes": nbytes,
-        "says": ["says"] if op in _ROOTED else ["says", "rootless"],
+        "says": ["says"] if op in _ROOTED_OPS else ["says", "rootless"],
         "rows": [
             {"rank": rank, "had": had, "has": has, "before": _text(had), "after": _text(has)}
             for rank, (had, has) in enumerate(pairs)
@@ -77,11 +83,11 @@ def _runs() -> dict[str, tuple[int, list[Any]]]:
             (op, root, reduction)
             for op in _OPS
             for root, reduction in product(
-                range(ranks if op in _ROOTED else 1),
-                _REDUCTIONS if op in _REDUCES else _REDUCTIONS[:1],
+                range(ranks if op in _ROOTED_OPS else 1),
+                _REDUCTIONS if op in _REDUCING_OPS else _REDUCTIONS[:1],
             )
         ]
-        run = launch(collectives, ranks, args=(calls,))
+        run = launch(run_collectives, ranks, args=(calls,))
         sent = [event.nbytes for event in run.trace.of(0) if event.op in _OPS]
         for (op, root, reduction), nbytes, *pairs in zip(calls, sent, *run.values, strict=True):
             found[_key(op, ranks, root, reduction)] = (nbytes, pairs)

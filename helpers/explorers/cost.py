@@ -17,7 +17,7 @@ from helpers.plan.search import MICROBATCHES, Plan, best_of_each_mesh, plans
 from helpers.views.memory_bars import LOOKS
 from helpers.views.palette import COLLECTIVE, FAINT, SEND, WAIT
 
-SHOWN = 6
+ROWS_SHOWN = 6
 CUSTOM = "your own"
 TITLE = "Layouts of a training run"
 CONTROLS: tuple[Control, ...] = (
@@ -58,13 +58,13 @@ WORDS = {
 }
 
 
-def given() -> dict[str, Any]:
+def page_data() -> dict[str, Any]:
     return {
         "models": {name: asdict(model) for name, model in MODELS.items()},
-        "custom": asdict(_custom(0, 0)),
+        "custom": asdict(_custom_model(0, 0)),
         "clusters": {name: asdict(make(1)) for name, make in CLUSTERS.items()},
         "microbatches": MICROBATCHES,
-        "shown": SHOWN,
+        "shown": ROWS_SHOWN,
         "times": [FAINT, WAIT.color, COLLECTIVE.color, SEND.color, "#56B4E9"],
         "parts": [color for color, _ in LOOKS[:4]],
     }
@@ -72,10 +72,10 @@ def given() -> dict[str, Any]:
 
 def plan(batch: int, microbatch: int, **setting: Any) -> dict[str, Any]:
     """Return the best layouts, one for each DP x TP x PP, and the time that training takes with the best."""
-    model, cluster = sizes(setting)
+    model, cluster = model_and_cluster(setting)
     microbatches = (microbatch,) if microbatch else ()
     tried = plans(model, cluster, batch, microbatches)
-    best = best_of_each_mesh(tried)[:SHOWN]
+    best = best_of_each_mesh(tried)[:ROWS_SHOWN]
     rows = [*map(_row, best)]
     values = {"billions": model.parameters / 1e9, "rows": rows}
     if best:
@@ -100,7 +100,7 @@ def _row(plan: Plan) -> dict[str, Any]:
     }
 
 
-def sizes(setting: Mapping[str, Any]) -> tuple[Model, Cluster]:
+def model_and_cluster(setting: Mapping[str, Any]) -> tuple[Model, Cluster]:
     """Return the model and the cluster that the controls describe."""
     own = setting["model"] == CUSTOM
     cluster = replace(
@@ -110,9 +110,9 @@ def sizes(setting: Mapping[str, Any]) -> tuple[Model, Cluster]:
         host_bandwidth=setting["host_gb_s"] * 1e9,
         network_bandwidth=setting["network_gb_s"] * 1e9,
     )
-    model = _custom(setting["layers"], setting["hidden"]) if own else MODELS[setting["model"]]
+    model = _custom_model(setting["layers"], setting["hidden"]) if own else MODELS[setting["model"]]
     return model, cluster
 
 
-def _custom(layers: int, hidden: int) -> Model:
+def _custom_model(layers: int, hidden: int) -> Model:
     return Model(CUSTOM, layers, hidden, hidden // 128, 4096)

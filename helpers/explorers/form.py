@@ -35,7 +35,7 @@ _LOOKS = {
     "span": SPAN,
     "failure": FAILURE,
 }
-_PLACE = re.compile(r"\{(\w+)(?::([^}]+))?\}")
+_PLACEHOLDER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Explorer:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._page()}
 
-    def handed(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the data for the page, as JSON types."""
         module = self.module
         looks = {name: {"color": look.color, "tint": look.tint} for name, look in _LOOKS.items()}
@@ -100,7 +100,7 @@ class Explorer:
             "start": dict(self.setting),
             "words": module.WORDS,
             "colors": looks | {"ink": INK},
-            "given": module.given() if hasattr(module, "given") else None,
+            "given": module.page_data() if hasattr(module, "page_data") else None,
         }
 
     def _page(self) -> str:
@@ -110,9 +110,9 @@ class Explorer:
         """
         # Escape "<", so that the data cannot end the script element. The modules do not contain
         # "</script".
-        data = json.dumps(self.handed(), separators=(",", ":"), ensure_ascii=False)
+        data = json.dumps(self.to_json(), separators=(",", ":"), ensure_ascii=False)
         data = data.replace("<", "\\u003c")
-        script = "\n".join([source_of(self.module), f"const page = {data};", ""])
+        script = "\n".join([javascript_of(self.module), f"const page = {data};", ""])
         name = f"rr-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
         script += (
             f"for (const place of document.querySelectorAll('.{name}')) explorer(place, page);"
@@ -125,7 +125,7 @@ class Explorer:
         )
 
 
-def source_of(module: ModuleType) -> str:
+def javascript_of(module: ModuleType) -> str:
     """Return the JavaScript of one explorer: first the part that all explorers share, then its own."""
     own = _HERE / f"{module.__name__.rpartition('.')[2]}.js"
     parts = (KEYS, _HERE / "frame.js", own)
@@ -142,20 +142,20 @@ def text_of(module: ModuleType, setting: Mapping[str, Any]) -> str:
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
     """Fill values into a template, as frame.js does: `{idle:0%}`, `{size:bytes}`, `{ranks:rank}`."""
-    return _PLACE.sub(lambda place: written(values[place[1]], place[2]), template)
+    return _PLACEHOLDER.sub(lambda place: format_value(values[place[1]], place[2]), template)
 
 
-def written(value: Any, how: str | None) -> str:
-    """Format one value. how: None, "bytes", "seconds", decimals such as "1" and "0%", or a noun to count."""
-    if how is None:
+def format_value(value: Any, spec: str | None) -> str:
+    """Format one value. spec: None, "bytes", "seconds", decimals such as "1" and "0%", or a noun to count."""
+    if spec is None:
         return value if isinstance(value, str) else f"{value:,}"
-    if how == "bytes":
+    if spec == "bytes":
         return short_bytes(value)
-    if how == "seconds":
+    if spec == "seconds":
         return _seconds(value)
-    if how[0].isdigit():
-        return f"{value:,.{how}}" if how.endswith("%") else f"{value:,.{how}f}"
-    return plural(value, how)
+    if spec[0].isdigit():
+        return f"{value:,.{spec}}" if spec.endswith("%") else f"{value:,.{spec}f}"
+    return plural(value, spec)
 
 
 def _seconds(value: float) -> str:

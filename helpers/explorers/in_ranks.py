@@ -17,15 +17,15 @@ DELAY_S = 0.05
 Tensors = list[torch.Tensor]
 
 
-def collectives(
+def run_collectives(
     rank: int, world_size: int, calls: list[tuple[str, int, str]]
 ) -> list[tuple[list[list[int]], list[list[int]]]]:
     """Run each (op, root, reduction). Return the tensors before and after, as whole numbers."""
-    pairs = (_collective(rank, world_size, *call) for call in calls)
+    pairs = (_run_collective(rank, world_size, *call) for call in calls)
     return [tuple([one.int().tolist() for one in side] for side in pair) for pair in pairs]  # type: ignore[misc]
 
 
-def _collective(
+def _run_collective(
     rank: int, world_size: int, op: str, root: int, reduction: str
 ) -> tuple[Tensors, Tensors]:
     """Run one collective on two numbers of this rank, or on one for each rank. Return (before, after)."""
@@ -60,7 +60,7 @@ def _collective(
     return many, got
 
 
-_CALLS = (
+_WRAPPED_CALLS = (
     *(
         "send",
         "recv",
@@ -94,52 +94,60 @@ class DroppedWork:
         return True
 
 
-def broken(
-    rank: int, world_size: int, fn: Any, late: int, dropped: tuple[int, int], slow: int, *args: Any
+def run_with_faults(
+    rank: int,
+    world_size: int,
+    fn: Any,
+    late_rank: int,
+    dropped_call: tuple[int, int],
+    slow_rank: int,
+    *args: Any,
 ) -> list[str]:
     """Call `fn` with one rank late, one of its calls left out, or all messages to one rank slow.
 
     A delay is recorded as a span, so that the picture shows what happened.
 
     Args:
-        late, slow: A rank, or -1.
-        dropped: (rank, number of its call), or (-1, -1).
+        late_rank, slow_rank: A rank, or -1.
+        dropped_call: (rank, number of its call), or (-1, -1).
 
     Returns:
         The name of each call.
     """
-    made: list[str] = []
+    call_names: list[str] = []
     inside = [False]
 
-    def wrapped(name: str, original: Any) -> Any:
+    def wrap(name: str, original: Any) -> Any:
         @functools.wraps(original)
-        def call(*given: Any, **named: Any) -> Any:
+        def call(*call_args: Any, **call_kwargs: Any) -> Any:
             if inside[0]:  # torch makes this call inside one of the learner's calls.
-                return original(*given, **named)
-            peer = next((named[key] for key in ("dst", "group_dst") if key in named), None)
-            peer = given[1] if peer is None and "send" in name and len(given) > 1 else peer
-            made.append(f"{name}→{peer}" if "send" in name else name)
-            if (rank, len(made) - 1) == dropped:
-                later = name in ("isend", "irecv") or named.get("async_op")
+                return original(*call_args, **call_kwargs)
+            peer = next(
+                (call_kwargs[key] for key in ("dst", "group_dst") if key in call_kwargs), None
+            )
+            peer = call_args[1] if peer is None and "send" in name and len(call_args) > 1 else peer
+            call_names.append(f"{name}→{peer}" if "send" in name else name)
+            if (rank, len(call_names) - 1) == dropped_call:
+                later = name in ("isend", "irecv") or call_kwargs.get("async_op")
                 return DroppedWork() if later else None
-            if "send" in name and peer == slow:
+            if "send" in name and peer == slow_rank:
                 with span("slow link"):
                     sleep(DELAY_S)
             inside[0] = True
             try:
-                return original(*given, **named)
+                return original(*call_args, **call_kwargs)
             finally:
                 inside[0] = False
 
         return call
 
-    for name in _CALLS:
-        changed = wrapped(name, getattr(dist, name))
+    for name in _WRAPPED_CALLS:
+        changed = wrap(name, getattr(dist, name))
         # P2POp compares its function with those of distributed_c10d
         for module in (dist, distributed_c10d):
             setattr(module, name, changed)
-    if rank == late:
+    if rank == late_rank:
         with span("late"):
             sleep(DELAY_S)
     fn(rank, world_size, *args)
-    return made
+    return call_names

@@ -26,7 +26,7 @@ WORDS = {
 }
 
 
-def given() -> dict[str, Any]:
+def page_data() -> dict[str, Any]:
     return {"looks": [color for color, _ in LOOKS[:3]]}
 
 

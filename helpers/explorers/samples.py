@@ -7,14 +7,14 @@ from typing import Any
 
 from helpers.explorers.form import Control, choice, steps
 
-_YES = {"no": False, "yes": True}
-_MOST, _EPOCHS = 32, 2
+_SWITCH = {"no": False, "yes": True}
+_MAX_SAMPLES, _EPOCHS = 32, 2
 TITLE = "Which rank is given which sample"
 CONTROLS: tuple[Control, ...] = (
-    steps("samples", "samples", range(1, _MOST + 1)),
+    steps("samples", "samples", range(1, _MAX_SAMPLES + 1)),
     steps("ranks", "ranks", range(1, 9)),
-    choice("shuffle", "shuffle", _YES),
-    choice("drop_last", "drop_last", _YES),
+    choice("shuffle", "shuffle", _SWITCH),
+    choice("drop_last", "drop_last", _SWITCH),
     choice("set_epoch", "set_epoch", {"called": True, "forgotten": False}),
 )
 START = {"samples": 10, "ranks": 4, "shuffle": False, "drop_last": False, "set_epoch": True}
@@ -25,10 +25,10 @@ WORDS = {
 }
 
 
-def given() -> dict[str, Any]:
+def page_data() -> dict[str, Any]:
     """Return the order into which torch shuffles each number of samples, in each epoch."""
     shuffled = [
-        [_given(samples, 1, 0, True, False, epoch) for samples in range(_MOST + 1)]
+        [_samples_of_rank(samples, 1, 0, True, False, epoch) for samples in range(_MAX_SAMPLES + 1)]
         for epoch in range(_EPOCHS)
     ]
     return {"shuffled": shuffled}
@@ -40,7 +40,7 @@ def plan(
     """Return the samples that each rank gets from the sampler in two epochs."""
     epochs = [
         [
-            _given(samples, ranks, rank, shuffle, drop_last, epoch * set_epoch)
+            _samples_of_rank(samples, ranks, rank, shuffle, drop_last, epoch * set_epoch)
             for rank in range(ranks)
         ]
         for epoch in range(_EPOCHS)
@@ -59,7 +59,7 @@ def plan(
     }
 
 
-def _given(
+def _samples_of_rank(
     samples: int, ranks: int, rank: int, shuffle: bool, drop_last: bool, epoch: int
 ) -> list[int]:
     from torch.utils.data import DistributedSampler

@@ -1,6 +1,6 @@
 """Run a script under the real agents that start ranks: torchrun, mpiexec.
 
-torchrun() --> Owned ==socket==> supervisor --> agents --> workers --output--> Round --> TorchrunRun
+torchrun() --> OwnedPrograms ==socket==> supervisor --> agents --> workers --output--> Round --> TorchrunRun
 mpiexec()  --> owned.py          supervisor.py                                torchrun_log.py
                                             --> mpiexec -> ranks --output--------------> MpiRun
 

@@ -1,7 +1,7 @@
 """mpiexec(): run a script on real MPI ranks, started by the mpiexec of an MPI that pip installed.
 
-script --command--> Owned.start: mpiexec --> a process for each rank --> a file of output each --> MpiRun
-in every case: the supervisor behind `Owned` ends every process
+script --command--> OwnedPrograms.start: mpiexec --> a process per rank --> a file of output each --> MpiRun
+in every case: the supervisor behind `OwnedPrograms` ends every process
 
 Notebooks call `mpiexec`. Checks that run an answer as a script call `run_mpiexec`, even inside a rank.
 """
@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from helpers.jobs.owned import Owned, head_of
+from helpers.jobs.owned import OwnedPrograms, read_head
 from helpers.jobs.run import MpiFailed, MpiRun, describe_exit
 from helpers.jobs.torchrun import NOT_INHERITED, script_path
 from helpers.ranks.budget import Budget
@@ -26,11 +26,11 @@ from helpers.ranks.rank_context import check_launch_allowed
 from helpers.ranks.stop import raise_first_stop
 
 # How many characters of each rank's output are kept.
-MOST_OUTPUT = 200_000
-_LOOK_S = 0.02
-_KEY = "mpiexec"
+MAX_OUTPUT_CHARS = 200_000
+_POLL_S = 0.02
+_PROGRAM_KEY = "mpiexec"
 # MPICH's own message about a rank's end begins like this. It may come before or after the rank's last line.
-_ABORT = "Abort("
+_ABORT_PREFIX = "Abort("
 
 if (locale.setlocale(locale.LC_CTYPE) or "C")[:3] in ("tr_", "az_"):
     # MPICH's usual transport, UCX, compares its own words without regard to case. In a locale whose capital i
@@ -91,30 +91,38 @@ def run_mpiexec(
         raise LaunchError(f"n must be between 1 and 64; got {n}.")
     check_timeout(timeout)
     program = mpiexec_path()
-    through = ("-m", module) if module else ()
-    words = (*through, str(path), *map(str, args))
-    late = ""
-    with raise_first_stop(), Owned() as owned:
+    module_args = ("-m", module) if module else ()
+    words = (*module_args, str(path), *map(str, args))
+    timeout_text = ""
+    with raise_first_stop(), OwnedPrograms() as owned:
         files = (str(owned.folder / "%r.out"), str(owned.folder / "%r.err"))
         kept = ("-outfile-pattern", files[0], "-errfile-pattern", files[1])
         argv = (program, *kept, "-n", str(n), sys.executable, *words)
         start = time.monotonic()
         budget = Budget(owned.alive, timeout, start)
         try:
-            owned.start(_KEY, argv, env=_environment(env or {}, owned.folder), cwd=path.parent)
+            owned.start(
+                _PROGRAM_KEY, argv, env=_environment(env or {}, owned.folder), cwd=path.parent
+            )
         except OSError as error:
             raise LaunchError(f"mpiexec could not start: {error}") from None
         while owned.running():
             if budget.is_spent(time.monotonic()):
                 spent = describe_timeout(timeout, time.monotonic() - start, budget.by_the_clock)
-                late = f"{spent}; mpiexec and all ranks were terminated."
+                timeout_text = f"{spent}; mpiexec and all ranks were terminated."
                 break
-            owned.look(_LOOK_S)
-        exitcode = owned.exits.get(_KEY)
+            owned.poll(_POLL_S)
+        exitcode = owned.exits.get(_PROGRAM_KEY)
         owned.end()
-        output = tuple(head_of(owned.folder / f"{rank}.out", MOST_OUTPUT) for rank in range(n))
-        errors = tuple(head_of(owned.folder / f"{rank}.err", MOST_OUTPUT) for rank in range(n))
-    return _result(("mpiexec", "-n", str(n), "python", *words), output, errors, exitcode, late)
+        output = tuple(
+            read_head(owned.folder / f"{rank}.out", MAX_OUTPUT_CHARS) for rank in range(n)
+        )
+        errors = tuple(
+            read_head(owned.folder / f"{rank}.err", MAX_OUTPUT_CHARS) for rank in range(n)
+        )
+    return _result(
+        ("mpiexec", "-n", str(n), "python", *words), output, errors, exitcode, timeout_text
+    )
 
 
 def mpiexec_path() -> str:
@@ -126,7 +134,7 @@ def mpiexec_path() -> str:
     return found
 
 
-def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
+def _environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -140,7 +148,7 @@ def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
     # UCX compares the names of its settings by the letters of the locale. In a Turkish one, where "i" is not
     # the lower case of "I", it refuses its own defaults ("Invalid parameter", UCX of mpich 5.0).
     quiet["LC_ALL"] = "C.UTF-8"
-    return {**kept, **quiet, "HYDRA_IFACE": "lo", "TMPDIR": str(folder), **more}
+    return {**kept, **quiet, "HYDRA_IFACE": "lo", "TMPDIR": str(folder), **extra}
 
 
 def _result(
@@ -148,19 +156,19 @@ def _result(
     output: tuple[str, ...],
     errors: tuple[str, ...],
     exitcode: int | None,
-    late: str,
+    timeout_text: str,
 ) -> MpiRun:
-    if not late and exitcode == 0:
+    if not timeout_text and exitcode == 0:
         return MpiRun(command, output, errors, exitcode)
-    said = [(rank, own[-1]) for rank, text in enumerate(errors) if (own := _own_words(text))]
-    words = [late or f"mpiexec {describe_exit(exitcode)}."]
+    said = [(rank, own[-1]) for rank, text in enumerate(errors) if (own := _own_lines(text))]
+    words = [timeout_text or f"mpiexec {describe_exit(exitcode)}."]
     words += [f"the error output of rank {rank} ends with: {line}" for rank, line in said[:1]]
     failure = MpiFailed("\n".join(words))
     failure.run = run = MpiRun(command, output, errors, exitcode, failure)
     return run
 
 
-def _own_words(text: str) -> list[str]:
+def _own_lines(text: str) -> list[str]:
     """Return the lines that a rank wrote itself; if there are none, those of MPI."""
     lines = text.strip().splitlines()
-    return [line for line in lines if not line.startswith(_ABORT)] or lines
+    return [line for line in lines if not line.startswith(_ABORT_PREFIX)] or lines

@@ -1,7 +1,7 @@
 """Programs that this process owns: they are started here and end with it in every case.
 
-`Owned` is the owner's side of `supervisor.py`. `torchrun` uses it in a notebook, and checks that run an
-answer as a script use it inside a rank.
+`OwnedPrograms` is the owner's side of `supervisor.py`. `torchrun` uses it in a notebook, and checks that
+run an answer as a script use it inside a rank.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from helpers.jobs.supervisor import RECORD
+from helpers.jobs.supervisor import RECORD_HEADER
 from helpers.ranks.messages import Messages
 from helpers.ranks.stop import raise_if_stopped
 
-_ANSWER_S = 10.0
+_REPLY_TIMEOUT_S = 10.0
 _ROOT = str(Path(__file__).parents[2])
 
 
 @dataclass(frozen=True)
-class Piece:
+class OutputPiece:
     """A piece of output. stream: 1 for stdout, 2 for stderr. at_s: when it arrived, in seconds."""
 
     stream: int
@@ -38,7 +38,7 @@ class Piece:
 
 
 @dataclass
-class Owned:
+class OwnedPrograms:
     """A temporary folder and the programs that were started for it. Use it in a `with` statement."""
 
     folder: Path = field(default_factory=lambda: _new_folder())
@@ -48,7 +48,7 @@ class Owned:
     exits: dict[str, int] = field(default_factory=dict)
     _ended: bool = False
 
-    def __enter__(self) -> Owned:
+    def __enter__(self) -> OwnedPrograms:
         ours, theirs = socket.socketpair()
         self.control = Messages(ours)
         program = (
@@ -70,7 +70,7 @@ class Owned:
         self.end()
         self.control.close()
         try:
-            self._process.wait(_ANSWER_S)
+            self._process.wait(_REPLY_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -81,12 +81,12 @@ class Owned:
     ) -> None:
         """Start a program under a key of your choice. Raise OSError if that is impossible."""
         message = {"do": "start", "key": key, "argv": list(argv), "env": dict(env)}
-        self.control.send({**message, "cwd": str(cwd), "record": str(self._record(key))})
-        deadline = time.monotonic() + _ANSWER_S
+        self.control.send({**message, "cwd": str(cwd), "record": str(self._output_file(key))})
+        deadline = time.monotonic() + _REPLY_TIMEOUT_S
         while key not in self.pids:
             if time.monotonic() > deadline:
-                raise OSError(f"{argv[0]} did not start within {_ANSWER_S:g} s")
-            self.look(0.05)
+                raise OSError(f"{argv[0]} did not start within {_REPLY_TIMEOUT_S:g} s")
+            self.poll(0.05)
 
     def running(self) -> list[str]:
         """Return the keys of the programs that have not ended, in the order of their start."""
@@ -100,7 +100,7 @@ class Owned:
         """Wait until every program has ended. Return whether they all ended in time."""
         deadline = time.monotonic() + seconds
         while self.running() and time.monotonic() < deadline:
-            self.look(0.05)
+            self.poll(0.05)
         return not self.running()
 
     def send(self, key: str, number: int = signal.SIGTERM) -> None:
@@ -109,47 +109,47 @@ class Owned:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pids[key], number)
 
-    def pieces(self, key: str) -> list[Piece]:
+    def pieces(self, key: str) -> list[OutputPiece]:
         """Return what a program has printed so far, in order of arrival."""
         try:
-            data = self._record(key).read_bytes()
+            data = self._output_file(key).read_bytes()
         except FileNotFoundError:
             return []
         pieces, at = [], 0
-        while at + RECORD.size <= len(data):
-            stream, when_ns, length = RECORD.unpack_from(data, at)
-            at += RECORD.size
+        while at + RECORD_HEADER.size <= len(data):
+            stream, when_ns, length = RECORD_HEADER.unpack_from(data, at)
+            at += RECORD_HEADER.size
             text = data[at : at + length].decode(errors="replace")
-            pieces.append(Piece(stream, when_ns / 1e9, text))
+            pieces.append(OutputPiece(stream, when_ns / 1e9, text))
             at += length
         return pieces
 
-    def look(self, wait_s: float) -> None:
+    def poll(self, wait_s: float) -> None:
         """Read the supervisor's messages, waiting at most `wait_s` for the first.
 
         Raise KeyboardInterrupt in a kernel's thread if Stop was pressed.
         """
         raise_if_stopped()
-        self._hear(wait_s)
+        self._receive(wait_s)
 
-    def _hear(self, wait_s: float) -> None:
+    def _receive(self, wait_s: float) -> None:
         try:
             messages = self.control.receive(wait_s)
         except EOFError:
             raise OSError("the process that owns the programs has exited") from None
         for message in messages:
-            self._take(message)
+            self._apply_message(message)
 
     def end(self) -> None:
         """End every program and every process that they made. Their output can still be read."""
         with contextlib.suppress(OSError):
             self.control.send({"do": "end"})
-            deadline = time.monotonic() + _ANSWER_S
+            deadline = time.monotonic() + _REPLY_TIMEOUT_S
             while not self._ended and time.monotonic() < deadline:
-                self._hear(0.2)
+                self._receive(0.2)
         self._ended = False
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _apply_message(self, message: dict[str, Any]) -> None:
         if "started" in message:
             key, pid = message["started"]
             self.pids[key] = pid
@@ -161,7 +161,7 @@ class Owned:
         elif "ended" in message:
             self._ended = True
 
-    def _record(self, key: str) -> Path:
+    def _output_file(self, key: str) -> Path:
         return self.folder / f"{key}.output"
 
 
@@ -169,10 +169,10 @@ def _new_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-job-"))
 
 
-def head_of(path: Path, most: int) -> str:
-    """Return the first `most` bytes of a file that an owned program wrote, as text; "" if there is none."""
+def read_head(path: Path, max_bytes: int) -> str:
+    """Return at most `max_bytes` bytes of a file that an owned program wrote, as text; "" if missing."""
     try:
         with path.open("rb") as file:
-            return file.read(most).decode(errors="replace")
+            return file.read(max_bytes).decode(errors="replace")
     except OSError:
         return ""

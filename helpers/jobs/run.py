@@ -134,19 +134,22 @@ class MpiFailed(PlainError):
     run: MpiRun | None = None
 
 
-def failure_of(agents: tuple[Agent, ...], late: str) -> TorchrunFailed | None:
-    """Return the error of a failed job: which worker failed first, and how. late: set if time was up."""
+def find_failure(agents: tuple[Agent, ...], timeout_text: str) -> TorchrunFailed | None:
+    """Return the error of a failed job: which worker failed first, and how.
+
+    timeout_text: set if time was up.
+    """
     bad = [agent for agent in agents if agent.exitcode]
-    if not bad and not late:
+    if not bad and not timeout_text:
         return None
     failed = [
-        (_likeness(worker), made.ended_s, worker.rank, worker)
+        (_cause_rank(worker), made.ended_s, worker.rank, worker)
         for agent in agents
         for made in agent.rounds[-1:]
         for worker in made.workers
         if worker.exitcode is not None or worker.error
     ]
-    lines = [late] if late else []
+    lines = [timeout_text] if timeout_text else []
     if failed:
         lines.append(describe_worker(min(failed, key=lambda entry: entry[:3])[3]))
     elif bad:
@@ -161,7 +164,7 @@ def is_secondary_failure(worker: Worker) -> bool:
     return is_consequence(RankError(worker.rank, "", last))
 
 
-def _likeness(worker: Worker) -> int:
+def _cause_rank(worker: Worker) -> int:
     """Rank a failure from 0 (likely the cause) to 2, because an agent's order does not show the cause."""
     if is_secondary_failure(worker) or worker.exitcode == -signal.SIGTERM:
         return 2

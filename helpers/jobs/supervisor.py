@@ -30,11 +30,11 @@ from helpers.ranks.messages import Messages
 from helpers.ranks.processes import adopt_orphans, children_of, end_with_parent, kill_group
 
 # Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes.
-RECORD = struct.Struct("!BQI")
-MAX_OUTPUT = 4 << 20
+RECORD_HEADER = struct.Struct("!BQI")
+MAX_OUTPUT_BYTES = 4 << 20
 # No program may write a larger file, so that one that prints forever cannot fill the disk.
-MAX_FILE = 256 << 20
-_LOOK_S = 0.2
+MAX_FILE_BYTES = 256 << 20
+_POLL_S = 0.2
 
 
 def main(fd: int, folder: str) -> None:
@@ -58,7 +58,7 @@ class _Program:
     record: IO[bytes]
     # descriptor -> 1 for stdout, 2 for stderr
     streams: dict[int, int]
-    written: int = 0
+    written_bytes: int = 0
 
 
 @dataclass
@@ -77,14 +77,14 @@ class Supervisor:
         while os.getppid() == self.owner:
             streams = [fd for program in self.programs for fd in program.streams]
             control = self.control.fileno()
-            readable, _, _ = select.select([control, *streams], [], [], _LOOK_S)
+            readable, _, _ = select.select([control, *streams], [], [], _POLL_S)
             for program in self.programs:
                 self._keep_output(program, readable)
             if control in readable:
-                self._obey()
+                self._execute()
             self._reap()
 
-    def _obey(self) -> None:
+    def _execute(self) -> None:
         for message in self.control.receive():
             if message["do"] == "start":
                 self._start(message)
@@ -118,9 +118,9 @@ class Supervisor:
             data = os.read(fd, 1 << 16)
             if not data:
                 del program.streams[fd]
-            elif program.written < MAX_OUTPUT:
-                program.written += len(data)
-                head = RECORD.pack(program.streams[fd], time.time_ns(), len(data))
+            elif program.written_bytes < MAX_OUTPUT_BYTES:
+                program.written_bytes += len(data)
+                head = RECORD_HEADER.pack(program.streams[fd], time.time_ns(), len(data))
                 program.record.write(head + data)
 
     def _reap(self) -> None:
@@ -153,7 +153,7 @@ class Supervisor:
             left = set(children_of(os.getpid())) | mine
             if not left:
                 break
-            elsewhere = set() if sys.platform == "linux" else _tree(left)
+            elsewhere = set() if sys.platform == "linux" else _descendants(left)
             for pid in [*(left & mine), *(left - mine), *elsewhere]:
                 kill_group(pid)
             for program in self.programs:
@@ -170,11 +170,13 @@ def _before_exec() -> None:
     # On SIGTERM an agent ends its workers, which matters here because the supervisor no longer can.
     end_with_parent(signal.SIGTERM)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE if hard < 0 else min(MAX_FILE, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (MAX_FILE_BYTES if hard < 0 else min(MAX_FILE_BYTES, hard), hard)
+    )
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-def _tree(roots: set[int]) -> set[int]:
+def _descendants(roots: set[int]) -> set[int]:
     """Return all descendants of `roots`, for systems without adoption. Call it before the roots end."""
     table = subprocess.run(["ps", "-Ao", "pid=,ppid="], capture_output=True, text=True).stdout
     pairs = [tuple(map(int, line.split())) for line in table.splitlines()]

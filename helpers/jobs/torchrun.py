@@ -1,9 +1,9 @@
 """torchrun(): run a script under real torchrun agents, one or several "nodes" on this machine.
 
-script --command--> Owned.start (an agent for each node) --> workers --output--> Round, Worker
+script --command--> OwnedPrograms.start (an agent for each node) --> workers --output--> Round, Worker
                         |                                                            |
                   start_torchrun: kill, add_node, wait                         TorchrunRun
-in every case: the supervisor behind `Owned` ends every process
+in every case: the supervisor behind `OwnedPrograms` ends every process
 
 Notebooks call `torchrun`. Checks that run an answer as a script call `start_job`, even inside a rank. Nothing
 here runs in the workers: a script runs as it does outside of the course.
@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.jobs.owned import Owned
+from helpers.jobs.owned import OwnedPrograms
 from helpers.jobs.ports import held_port
-from helpers.jobs.run import Agent, TorchrunFailed, TorchrunRun, failure_of
-from helpers.jobs.torchrun_log import INSIDE_RANK_VARIABLE, own_words, rounds_of
+from helpers.jobs.run import Agent, TorchrunFailed, TorchrunRun, find_failure
+from helpers.jobs.torchrun_log import WORKER_MARK, agent_output, parse_rounds
 from helpers.ranks.budget import Budget
 from helpers.ranks.cells import ipython
 from helpers.ranks.connection import RESOLVER
@@ -34,9 +34,9 @@ from helpers.ranks.stop import raise_first_stop
 
 # Variables that identify a process as a rank. The processes that it starts have their own.
 NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK")
-_LOOK_S = 0.05
+_POLL_S = 0.05
 # How long other agents may continue after one has failed. Static ones would wait for minutes.
-_ENDING_S = 3.0
+_EXIT_GRACE_S = 3.0
 
 
 def script_path(script: str | Path) -> Path:
@@ -108,7 +108,7 @@ class JobOptions:
         return (*flags, "--rdzv-conf", "last_call_timeout=1,join_timeout=60")
 
 
-def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
+def agent_environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return the environment for agents: this process's, without variables of a worker or rank."""
     kept = {
         name: value
@@ -124,8 +124,8 @@ def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",  # keeps what a worker printed before a kill -9
         "TMPDIR": str(folder),
         "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
-        "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": INSIDE_RANK_VARIABLE,
-        **more,
+        "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": WORKER_MARK,
+        **extra,
     }
 
 
@@ -145,8 +145,8 @@ class LiveWorker:
 class TorchrunJob:
     """A running job: inspect it, kill workers, change its size, and wait for its end."""
 
-    asked: JobOptions
-    owned: Owned
+    job_options: JobOptions
+    owned: OwnedPrograms
     port: int
     start_s: float
     budget: Budget
@@ -156,15 +156,15 @@ class TorchrunJob:
     def add_node(self) -> int:
         """Start one more agent, as another machine would, and return its node number."""
         node = len(self.commands)
-        asked = self.asked
-        own = ("--node-rank", str(node)) if asked.rdzv == "static" else ()
-        words = (*asked.options(self.port), *own, str(asked.script), *map(str, asked.args))
+        options = self.job_options
+        own = ("--node-rank", str(node)) if options.rdzv == "static" else ()
+        words = (*options.options(self.port), *own, str(options.script), *map(str, options.args))
         self.commands.append(("torchrun", *words))
-        kept = ("--log-dir", str(self._logs(node)), "--tee", "3")
+        kept = ("--log-dir", str(self._log_folder(node)), "--tee", "3")
         argv = (sys.executable, "-m", "torch.distributed.run", *kept, *words)
-        env = environment_of(asked.env or {}, self.owned.folder)
+        env = agent_environment(options.env or {}, self.owned.folder)
         try:
-            self.owned.start(f"node{node}", argv, env=env, cwd=asked.script.parent)
+            self.owned.start(f"node{node}", argv, env=env, cwd=options.script.parent)
         except OSError as error:
             raise LaunchError(f"the agent of node {node} could not start: {error}") from None
         return node
@@ -188,7 +188,9 @@ class TorchrunJob:
                 continue
             for child in children:
                 try:
-                    found.append(_live(int(key.removeprefix("node")), child.pid, child.environ()))
+                    found.append(
+                        _live_worker(int(key.removeprefix("node")), child.pid, child.environ())
+                    )
                 except (psutil.Error, KeyError, ValueError):
                     continue  # It is between its fork and its exec, or has exited.
         return sorted(found, key=lambda worker: (worker.rank, worker.node))
@@ -208,16 +210,16 @@ class TorchrunJob:
 
         Raise TorchrunFailed if the job ends, or its time is up, before that.
         """
-        while self._printed().count(text) < count:
+        while self._worker_output().count(text) < count:
             over = not self.owned.running()
-            if over and self._printed().count(text) >= count:
+            if over and self._worker_output().count(text) >= count:
                 return
             if over or self.budget.is_spent(time.monotonic()):
-                raise self._failed(
+                raise self._end_as_failed(
                     f"{text!r} was not printed {count} times before the job's "
-                    + ("end." if over else f"time was up ({self.asked.timeout:g} s).")
+                    + ("end." if over else f"time was up ({self.job_options.timeout:g} s).")
                 )
-            self.owned.look(_LOOK_S)
+            self.owned.poll(_POLL_S)
 
     def wait(self) -> TorchrunRun:
         """Wait until every agent has ended, and return what happened. Never raises for a failure."""
@@ -226,16 +228,16 @@ class TorchrunJob:
             now = time.monotonic()
             gone = {f"node{node}" for node in self.removed}
             if any(code for key, code in self.owned.exits.items() if key not in gone):
-                give_up = min(give_up, now + _ENDING_S)
+                give_up = min(give_up, now + _EXIT_GRACE_S)
             if self.budget.is_spent(now):
                 spent = describe_timeout(
-                    self.asked.timeout, now - self.start_s, self.budget.by_the_clock
+                    self.job_options.timeout, now - self.start_s, self.budget.by_the_clock
                 )
                 late = f"{spent}; all agents and workers were terminated."
                 break
             if now >= give_up:
                 break
-            self.owned.look(_LOOK_S)
+            self.owned.poll(_POLL_S)
         exits = dict(self.owned.exits)
         self.owned.end()
         return self._result(exits, late)
@@ -244,32 +246,32 @@ class TorchrunJob:
         agents = []
         for node, command in enumerate(self.commands):
             pieces = self.owned.pieces(f"node{node}")
-            rounds = rounds_of(node, pieces, self._logs(node))
+            rounds = parse_rounds(node, pieces, self._log_folder(node))
             exitcode = exits.get(f"node{node}")
-            agents.append(Agent(node, command, exitcode, own_words(pieces), rounds))
-        failure = failure_of(tuple(a for a in agents if a.node not in self.removed), late)
+            agents.append(Agent(node, command, exitcode, agent_output(pieces), rounds))
+        failure = find_failure(tuple(a for a in agents if a.node not in self.removed), late)
         seconds = time.monotonic() - self.start_s
         run = TorchrunRun(tuple(agents), failure, seconds)
         if failure is not None:
             failure.run = run
         return run
 
-    def _failed(self, why: str) -> TorchrunFailed:
+    def _end_as_failed(self, why: str) -> TorchrunFailed:
         exits = dict(self.owned.exits)
         self.owned.end()
         failure = self._result(exits, why).failure
         assert failure is not None
         return failure
 
-    def _printed(self) -> str:
+    def _worker_output(self) -> str:
         pieces = [p for key in self.owned.pids for p in self.owned.pieces(key) if p.stream == 1]
         return "".join(piece.text for piece in pieces)
 
-    def _logs(self, node: int) -> Path:
+    def _log_folder(self, node: int) -> Path:
         return self.owned.folder / f"logs{node}"
 
 
-def _live(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
+def _live_worker(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
     return LiveWorker(
         node,
         int(env["RANK"]),
@@ -281,13 +283,13 @@ def _live(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
 
 
 @contextmanager
-def start_job(asked: JobOptions) -> Iterator[TorchrunJob]:
+def start_job(options: JobOptions) -> Iterator[TorchrunJob]:
     """Do what `start_torchrun` does, even inside a rank, for programs of checks."""
-    check_timeout(asked.timeout)
-    with raise_first_stop(), Owned() as owned, held_port() as port:
+    check_timeout(options.timeout)
+    with raise_first_stop(), OwnedPrograms() as owned, held_port() as port:
         start = time.monotonic()
-        job = TorchrunJob(asked, owned, port, start, Budget(owned.alive, asked.timeout, start))
-        for _ in range(asked.nodes[0]):
+        job = TorchrunJob(options, owned, port, start, Budget(owned.alive, options.timeout, start))
+        for _ in range(options.nodes[0]):
             job.add_node()
         yield job
 

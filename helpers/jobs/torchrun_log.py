@@ -13,26 +13,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from helpers.jobs.owned import Piece
+from helpers.jobs.owned import OutputPiece
 from helpers.jobs.run import Round, Worker
 
 # The agent puts it before each line of a worker, because of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
-INSIDE_RANK_VARIABLE = "\x1f${rank}/${local_rank}\x1e"
-_MARKED = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
-_ROUND = re.compile(r"Rendezvous complete for workers\. Result:")
-_FIELD = re.compile(r"\]   (\w+)=(.*)$")
-_FAILED = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) ")
+WORKER_MARK = "\x1f${rank}/${local_rank}\x1e"
+_WORKER_LINE = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
+_ROUND_START = re.compile(r"Rendezvous complete for workers\. Result:")
+_ROUND_FIELD = re.compile(r"\]   (\w+)=(.*)$")
+_WORKER_FAILURE = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) ")
 _LOG_LINE = re.compile(r"^[IWE]\d{4} [\d:.]+ \d+ [\w./]+:\d+\] ?", re.MULTILINE)
 _MAX_ERROR_FILE = 64 << 10
 
 
-def rounds_of(node: int, pieces: Sequence[Piece], folder: Path) -> tuple[Round, ...]:
+def parse_rounds(node: int, pieces: Sequence[OutputPiece], folder: Path) -> tuple[Round, ...]:
     """Return one agent's rounds, from its output and from the error files in its log folder."""
-    reader = _Reader(node)
+    reader = _LogParser(node)
     for piece in pieces:
-        reader.take(piece)
-    reader.take_rest()
-    reader.close(pieces[-1].at_s if pieces else 0.0)
+        reader.feed(piece)
+    reader.feed_rest()
+    reader.close_round(pieces[-1].at_s if pieces else 0.0)
     last_of = {made.restart: index for index, made in enumerate(reader.rounds)}
     return tuple(
         # A change of members keeps the restart count, so the new round overwrites the last round's files.
@@ -41,14 +41,14 @@ def rounds_of(node: int, pieces: Sequence[Piece], folder: Path) -> tuple[Round, 
     )
 
 
-def own_words(pieces: Sequence[Piece]) -> str:
+def agent_output(pieces: Sequence[OutputPiece]) -> str:
     """Return an agent's own output, without its workers' lines and without its INFO lines."""
     text = "".join(piece.text for piece in pieces if piece.stream == 2)
-    lines = _MARKED.sub("", text).splitlines()
+    lines = _WORKER_LINE.sub("", text).splitlines()
     return "\n".join(_LOG_LINE.sub("", line) for line in lines if not re.match(r"I\d{4} ", line))
 
 
-class _Reader:
+class _LogParser:
     """Reads an agent's output piece by piece."""
 
     def __init__(self, node: int) -> None:
@@ -60,41 +60,41 @@ class _Reader:
         self._ending = "ended"
         self._rest = {1: "", 2: ""}
 
-    def take(self, piece: Piece) -> None:
+    def feed(self, piece: OutputPiece) -> None:
         text = self._rest[piece.stream] + piece.text
         cut = max(text.rfind("\n") + 1, 0)
         self._rest[piece.stream] = text[cut:]
-        for found in _MARKED.finditer(text[:cut]):
+        for found in _WORKER_LINE.finditer(text[:cut]):
             key = (int(found[1]), piece.stream)
             self._output.setdefault(key, []).append(found[3])
         if piece.stream == 2:
-            for line in _MARKED.sub("", text[:cut]).splitlines():
-                self._agent_says(line, piece.at_s)
+            for line in _WORKER_LINE.sub("", text[:cut]).splitlines():
+                self._read_agent_line(line, piece.at_s)
 
-    def take_rest(self) -> None:
+    def feed_rest(self) -> None:
         """Read last lines of workers that have no line end."""
         for stream in (1, 2):
             if self._rest[stream]:
-                self.take(Piece(stream, 0.0, "\n"))
+                self.feed(OutputPiece(stream, 0.0, "\n"))
 
-    def _agent_says(self, line: str, at_s: float) -> None:
-        if _ROUND.search(line):
-            self.close(at_s)
+    def _read_agent_line(self, line: str, at_s: float) -> None:
+        if _ROUND_START.search(line):
+            self.close_round(at_s)
             self._fields = {}
-        elif self._fields is not None and (found := _FIELD.search(line)):
+        elif self._fields is not None and (found := _ROUND_FIELD.search(line)):
             self._fields[found[1]] = found[2]
         elif self._fields:
-            self._open(self._fields, at_s)
+            self._open_round(self._fields, at_s)
             self._fields = None
-        if found := _FAILED.search(line):
+        if found := _WORKER_FAILURE.search(line):
             self._failed = (int(found[2]), int(found[1]))
-            self._end("failed", at_s)
+            self._end_round("failed", at_s)
         elif "new nodes from group_rank" in line:
-            self._end("membership changed", at_s)
+            self._end_round("membership changed", at_s)
         elif "worker group successfully finished" in line:
-            self._end("succeeded", at_s)
+            self._end_round("succeeded", at_s)
 
-    def _open(self, fields: dict[str, str], at_s: float) -> None:
+    def _open_round(self, fields: dict[str, str], at_s: float) -> None:
         ranks = json.loads(fields.get("global_ranks", "[]"))
         sizes = json.loads(fields.get("global_world_sizes", "[]"))
         workers = tuple(Worker(self.node, local, rank) for local, rank in enumerate(ranks))
@@ -110,15 +110,15 @@ class _Reader:
             )
         )
 
-    def _end(self, ending: str, at_s: float) -> None:
+    def _end_round(self, ending: str, at_s: float) -> None:
         if self.rounds and not self.rounds[-1].ended_s:
             self.rounds[-1] = replace(self.rounds[-1], ending=ending, ended_s=at_s)
 
-    def close(self, at_s: float) -> None:
+    def close_round(self, at_s: float) -> None:
         """Assign the collected output to the open round."""
         if not self.rounds:
             return
-        self._end("ended", at_s)
+        self._end_round("ended", at_s)
         made = self.rounds[-1]
         if any(w.output or w.errors for w in made.workers):
             return
@@ -135,14 +135,14 @@ class _Reader:
         self.rounds[-1] = replace(made, workers=workers)
 
 
-def _with_error_files(made: Round, folder: Path) -> Round:
+def _with_error_files(agent_round: Round, folder: Path) -> Round:
     workers = []
-    for worker in made.workers:
-        pattern = f"*/attempt_{made.restart}/{worker.local_rank}/error.json"
+    for worker in agent_round.workers:
+        pattern = f"*/attempt_{agent_round.restart}/{worker.local_rank}/error.json"
         files = sorted(folder.glob(pattern))
         message, traceback = _read_error(files[-1]) if files else ("", "")
         workers.append(replace(worker, error=message, traceback=traceback))
-    return replace(made, workers=tuple(workers))
+    return replace(agent_round, workers=tuple(workers))
 
 
 def _read_error(path: Path) -> tuple[str, str]:

@@ -40,41 +40,51 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from helpers.room.board import Board, Shared
-from helpers.room.connections import Connections, network
+from helpers.room.board import Board, SharedMistake
+from helpers.room.connections import Connections, network_key
 from helpers.room.learner import WHAT_IS_SENT
-from helpers.room.messages import MAX_BYTES, MAX_JOIN_BYTES, EventBatch, Hand, Join, Joined, Stored
-from helpers.room.pages import PAGE, page
-from helpers.room.store import CODE, Full, Learner, Store, digest
+from helpers.room.messages import (
+    MAX_BYTES,
+    MAX_JOIN_BYTES,
+    EventBatch,
+    HandEvent,
+    JoinReply,
+    JoinRequest,
+    StoredReply,
+)
+from helpers.room.pages import PAGE_FOLDER, render_page
+from helpers.room.store import CODE, Learner, Store, TooManyEvents, token_digest
 
-MOST_LEARNERS = 2_000
-MOST_JOINS = 200
+MAX_LEARNERS = 2_000
+MAX_JOINS = 200
 """Joins in a minute from one address: a lecture hall behind one router may join at once, a flood may not."""
-MOST_PAGES = 40
-NEWS_EVERY_S = 1.0
-LOOK_EVERY_S = 1.0
+MAX_PAGES = 40
+NEWS_INTERVAL_S = 1.0
+FILE_POLL_S = 1.0
 """How often the board checks whether `course room forget` or `new-code` has changed its file."""
-MINUTES_GO_ON_S = 15.0
+KEEP_ALIVE_S = 15.0
 PLAY_TIMEOUT_S = 120.0
 BODY_TIMEOUT_S = 10.0
 _COOKIE = "real-ranks-room"
-_LONGEST_NAME = 60
-_MOST_MARKS = 2
+_MAX_NAME_CHARS = 60
+_MAX_MARKS = 2
 # Letters and marks that are drawn as nothing: fillers, variation selectors, the empty Braille pattern.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
     *map(chr, range(0xFE00, 0xFE10)),
     *map(chr, range(0xE0100, 0xE01F0)),
 }
-_UNKNOWN = "The board does not know this learner: join(url, code) again."
-_OWN = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; "
-_PAGE_POLICY = _OWN + "script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'"
+_UNKNOWN_LEARNER = "The board does not know this learner: join(url, code) again."
+_BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; "
+_PAGE_POLICY = (
+    _BASE_POLICY + "script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'"
+)
 # A player contains its own script. It runs in its own origin, so it cannot reach anything here.
-_PLAYER_POLICY = _OWN + (
+_PLAYER_POLICY = _BASE_POLICY + (
     "script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
-STYLE = PAGE.parents[1] / "grading" / "reports" / "templates" / "style.css"
+STYLE_FILE = PAGE_FOLDER.parents[1] / "grading" / "reports" / "templates" / "style.css"
 
-WhoIs = Callable[[str], Awaitable[str]]
+FindLogin = Callable[[str], Awaitable[str]]
 """Returns the login of a user's token, or "" if JupyterHub does not know it."""
 
 
@@ -86,8 +96,8 @@ class Room:
         key: Lets the teacher see the class.
         address: The board's address for learners.
         prefix: The beginning of all paths, "" or "/a/b".
-        who_is: Asks JupyterHub; None if learners join with the code.
-        login: Further routes, by which JupyterHub lets the teacher in. They call `let_in`.
+        find_login: Asks JupyterHub; None if learners join with the code.
+        login_routes: Further routes, by which JupyterHub lets the teacher in. They call `redirect_teacher`.
     """
 
     store: Store
@@ -95,18 +105,18 @@ class Room:
     key: str
     address: str
     prefix: str = ""
-    who_is: WhoIs | None = None
-    login: tuple[Route, ...] = ()
+    find_login: FindLogin | None = None
+    login_routes: tuple[Route, ...] = ()
     connections: Connections = field(default_factory=Connections)
 
 
 def application(room: Room) -> ASGIApp:
     """Return the application of a room."""
     service = _Service(room)
-    return _Headers(_Entrance(service, service.application()))
+    return _SecurityHeaders(_ConnectionGate(service, service.application()))
 
 
-def let_in(room: Room) -> Response:
+def redirect_teacher(room: Room) -> Response:
     """Redirect an authenticated teacher to the board, with the key as a cookie."""
     response = RedirectResponse(f"{room.prefix}/board", 303)
     response.set_cookie(_COOKIE, room.key, path=f"{room.prefix}/", httponly=True, samesite="lax")
@@ -121,37 +131,37 @@ class _Service:
         self.code = room.store.secret(CODE)
         self.by_token: dict[bytes, Learner] = {}
         self.joins = defaultdict[str, deque[float]](deque)
-        self.played: dict[str, str] = {}
-        self.one_at_a_time = asyncio.Lock()
+        self.rendered_mistakes: dict[str, str] = {}
+        self.play_lock = asyncio.Lock()
 
     def application(self) -> Starlette:
         routes = [
-            Route("/", self.about),
-            Route("/style.css", self.style),
-            Route("/board.{kind:str}", self.asset),
-            Route("/enter", self.enter),
+            Route("/", self.show_about),
+            Route("/style.css", self.send_style),
+            Route("/board.{kind:str}", self.send_asset),
+            Route("/enter", self.enter_board),
             Route("/board", self.page),
             Route("/projected", self.page),
             Route("/news", self.news),
-            Route("/play/{key:str}", self.play),
+            Route("/play/{key:str}", self.show_play),
             Route("/lower/{learner:int}", self.lower_hand, methods=["POST"]),
             Route("/forget/{learner:int}", self.forget, methods=["POST"]),
             Route("/new-code", self.new_code, methods=["POST"]),
             Route("/api/join", self.join, methods=["POST"]),
             Route("/api/events", self.events, methods=["POST"]),
-            *self.room.login,
+            *self.room.login_routes,
         ]
         inner = [Mount(self.room.prefix, routes=routes)] if self.room.prefix else routes
-        failed = {sqlite3.Error: _disk_failed}
+        failed = {sqlite3.Error: _report_disk_error}
         return Starlette(routes=inner, lifespan=self.lifespan, exception_handlers=failed)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         store, board = self.room.store, self.room.board
-        self._enter(store.learners())
-        for happened in store.happened():
-            board.take(happened)
-        work = (store.write(), self._follow_file(), self.room.connections.sweep())
+        self._set_learners(store.learners())
+        for happened in store.stored_events():
+            board.apply_event(happened)
+        work = (store.write(), self._watch_file(), self.room.connections.sweep())
         tasks = [asyncio.create_task(each) for each in work]
         try:
             yield
@@ -159,7 +169,7 @@ class _Service:
             for task in tasks:
                 task.cancel()
 
-    def _enter(self, learners: Sequence[Learner]) -> None:
+    def _set_learners(self, learners: Sequence[Learner]) -> None:
         """Accept posts of these learners only, and show only them."""
         kept = {learner.id for learner in learners}
         for id in set(self.room.board.names) - kept:
@@ -169,48 +179,48 @@ class _Service:
             if learner.id not in self.room.board.names:
                 self.room.board.add_learner(learner)
 
-    async def _follow_file(self) -> None:
+    async def _watch_file(self) -> None:
         """Apply changes that the teacher's commands have made to the file."""
         store = self.room.store
         seen = store.version()
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(FILE_POLL_S)
             with suppress(sqlite3.Error):  # the disk is full, which posts report
-                version = await store.aside(store.version)
+                version = await store.run_in_disk_thread(store.version)
                 if version != seen:
-                    self.code = await store.aside(store.secret, CODE)
-                    self._enter(await store.aside(store.learners))
+                    self.code = await store.run_in_disk_thread(store.secret, CODE)
+                    self._set_learners(await store.run_in_disk_thread(store.learners))
                     seen = version
 
-    def knows(self, request: Request) -> bool:
+    def is_known(self, request: Request) -> bool:
         """Return whether a request is from the teacher or from a learner who has joined."""
-        return self._is_teacher(request) or digest(_bearer(request)) in self.by_token
+        return self._is_teacher(request) or token_digest(_bearer_token(request)) in self.by_token
 
     # --- for learners ----------------------------------------------------------------------------
 
-    async def about(self, request: Request) -> Response:
+    async def show_about(self, request: Request) -> Response:
         """Show learners what is sent, before they join."""
-        return _page("about.html", what=WHAT_IS_SENT, address=self.room.address)
+        return _render("about.html", what=WHAT_IS_SENT, address=self.room.address)
 
     async def join(self, request: Request) -> Response:
         """Add a learner, or rename one who has joined."""
-        message = await _body(request, Join, MAX_JOIN_BYTES)
-        token, user = _bearer(request), ""
-        known = self.by_token.get(digest(token)) if token else None
+        message = await _read_body(request, JoinRequest, MAX_JOIN_BYTES)
+        token, user = _bearer_token(request), ""
+        known = self.by_token.get(token_digest(token)) if token else None
         right = hmac.compare_digest(message.code.strip().lower().encode(), self.code.encode())
-        if self.room.who_is is not None and token and not (known or right):
-            user = await self.room.who_is(token)
+        if self.room.find_login is not None and token and not (known or right):
+            user = await self.room.find_login(token)
         if not (known or right or user):
             raise HTTPException(403, "This is not the code of the room.")
-        if known and self.room.who_is is not None:
+        if known and self.room.find_login is not None:
             user = known.name  # a user cannot take another user's name
-        name = _name(user or message.name)
+        name = _displayable_name(user or message.name)
         if known:
             learner, mine = await self.room.store.rename(known, name), token
-        elif len(self.by_token) >= MOST_LEARNERS:
+        elif len(self.by_token) >= MAX_LEARNERS:
             raise HTTPException(
                 429,
-                f"{MOST_LEARNERS:,} learners have joined, which is the most. Tell your teacher.",
+                f"{MAX_LEARNERS:,} learners have joined, which is the most. Tell your teacher.",
             )
         else:
             if not user:  # a user of JupyterHub stays one learner, however often they join
@@ -221,54 +231,54 @@ class _Service:
             self.by_token = {t: who for t, who in self.by_token.items() if who.id != learner.id}
         self.by_token[learner.token] = learner
         self.room.board.add_learner(learner)
-        return _json(Joined(mine, self.room.board.names[learner.id]))
+        return _json_response(JoinReply(mine, self.room.board.names[learner.id]))
 
     def _count_join(self, request: Request) -> None:
-        """Count a new learner from an address. Raise HTTPException beyond MOST_JOINS in a minute."""
+        """Count a new learner from an address. Raise HTTPException beyond MAX_JOINS in a minute."""
         now = time.monotonic()
         for address in [a for a, joins in self.joins.items() if now - joins[-1] > 60]:
             del self.joins[address]
-        joins = self.joins[network(request.client.host if request.client else "")]
+        joins = self.joins[network_key(request.client.host if request.client else "")]
         while joins and now - joins[0] > 60:
             joins.popleft()
-        if len(joins) >= MOST_JOINS:
+        if len(joins) >= MAX_JOINS:
             raise HTTPException(
                 429,
-                f"{MOST_JOINS} learners have joined from your network address within a minute. "
+                f"{MAX_JOINS} learners have joined from your network address within a minute. "
                 "Wait a minute, then join again.",
             )
         joins.append(now)
 
     async def events(self, request: Request) -> Response:
         """Store a learner's events. Answer once they are on the disk."""
-        learner = self.by_token.get(digest(_bearer(request)))
+        learner = self.by_token.get(token_digest(_bearer_token(request)))
         if learner is None:
-            raise HTTPException(401, _UNKNOWN)
-        message = await _body(request, EventBatch, MAX_BYTES)
+            raise HTTPException(401, _UNKNOWN_LEARNER)
+        message = await _read_body(request, EventBatch, MAX_BYTES)
         try:
             new = await self.room.store.add(learner.id, message.events)
-        except Full:
+        except TooManyEvents:
             raise HTTPException(429, "You have sent more than the board keeps.") from None
         except sqlite3.IntegrityError:  # removed while the post was being stored
-            raise HTTPException(401, _UNKNOWN) from None
+            raise HTTPException(401, _UNKNOWN_LEARNER) from None
         for happened in new:
-            self.room.board.take(happened)
-        return _json(Stored())
+            self.room.board.apply_event(happened)
+        return _json_response(StoredReply())
 
     # --- for the teacher ---------------------------------------------------------------------------
 
-    async def enter(self, request: Request) -> Response:
+    async def enter_board(self, request: Request) -> Response:
         """Move the key from the printed address to a cookie, which other pages cannot read."""
         if not _is_equal(request.query_params.get("key", ""), self.room.key):
             raise HTTPException(403, "This is not the teacher's address.")
-        return let_in(self.room)
+        return redirect_teacher(self.room)
 
     def _is_teacher(self, request: Request) -> bool:
         return _is_equal(request.cookies.get(_COOKIE, ""), self.room.key)
 
     def _require_teacher(self, request: Request) -> None:
         if not self._is_teacher(request):
-            where = f"{self.room.prefix}/login" if self.room.login else ""
+            where = f"{self.room.prefix}/login" if self.room.login_routes else ""
             raise HTTPException(
                 303 if where else 403,
                 "This page is the teacher's. Open the address that `course room serve` has printed.",
@@ -279,33 +289,33 @@ class _Service:
         """Show the board or, for "projected", the part that everybody may see."""
         self._require_teacher(request)
         projected = request.url.path.endswith("projected")
-        return _page(
+        return _render(
             "board.html",
             projected=projected,
             address=self.room.address,
-            code="" if self.room.who_is else self.code,
+            code="" if self.room.find_login else self.code,
             exercises=[
                 {"name": e.name, "number": e.number, "title": e.title, "notebook": e.notebook}
                 for e in self.room.board.exercises.values()
             ],
         )
 
-    async def style(self, request: Request) -> Response:
-        return Response(STYLE.read_bytes(), media_type="text/css")
+    async def send_style(self, request: Request) -> Response:
+        return Response(STYLE_FILE.read_bytes(), media_type="text/css")
 
-    async def asset(self, request: Request) -> Response:
+    async def send_asset(self, request: Request) -> Response:
         kind = {"css": "text/css", "js": "text/javascript"}.get(request.path_params["kind"])
         if kind is None:
             raise HTTPException(404)
         return Response(
-            (PAGE / f"board.{request.path_params['kind']}").read_bytes(), media_type=kind
+            (PAGE_FOLDER / f"board.{request.path_params['kind']}").read_bytes(), media_type=kind
         )
 
     async def news(self, request: Request) -> Response:
         """Stream news to a page as server-sent events."""
         self._require_teacher(request)
-        if len(self.room.board.pages) >= MOST_PAGES:
-            raise HTTPException(429, f"The board is open in {MOST_PAGES} windows: close some.")
+        if len(self.room.board.pages) >= MAX_PAGES:
+            raise HTTPException(429, f"The board is open in {MAX_PAGES} windows: close some.")
         stream = self._news("projected" in request.query_params)
         return StreamingResponse(
             stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
@@ -313,29 +323,29 @@ class _Service:
 
     async def _news(self, projected: bool) -> AsyncIterator[bytes]:
         board, told, told_at = self.room.board, b"", 0.0
-        with _open(board) as mine:
+        with _open_page(board) as mine:
             while True:
                 now = time.time()
-                found = board.without_names(now) if projected else board.news(mine, now)
+                found = board.projected_news(now) if projected else board.news(mine, now)
                 said = msgspec.json.encode(found)
                 # Send at least the minutes, even if nothing has happened: only a write detects that a page
                 # was closed.
-                if said != told or now - told_at > MINUTES_GO_ON_S:
+                if said != told or now - told_at > KEEP_ALIVE_S:
                     yield b"data: " + said + b"\n\n"
                     told, told_at = said, now
-                await asyncio.sleep(NEWS_EVERY_S)
+                await asyncio.sleep(NEWS_INTERVAL_S)
 
-    async def play(self, request: Request) -> Response:
+    async def show_play(self, request: Request) -> Response:
         """Show a mistake that some learner makes. Its program runs here, once."""
         self._require_teacher(request)
-        mistake = self.room.board.shared.get(request.path_params["key"])
+        mistake = self.room.board.shared_mistakes.get(request.path_params["key"])
         if mistake is None:
             raise HTTPException(404, "No learner makes this mistake.")
-        async with self.one_at_a_time:  # each run uses all cores for a moment
-            if mistake.key not in self.played:
-                self.played[mistake.key] = await _run(mistake)
+        async with self.play_lock:  # each run uses all cores for a moment
+            if mistake.key not in self.rendered_mistakes:
+                self.rendered_mistakes[mistake.key] = await _run_mistake(mistake)
         return HTMLResponse(
-            self.played[mistake.key], headers={"Content-Security-Policy": _PLAYER_POLICY}
+            self.rendered_mistakes[mistake.key], headers={"Content-Security-Policy": _PLAYER_POLICY}
         )
 
     async def lower_hand(self, request: Request) -> Response:
@@ -343,9 +353,9 @@ class _Service:
         self._require_teacher_page(request)
         learner = request.path_params["learner"]
         if learner in self.room.board.hands:
-            down = Hand(secrets.token_hex(16), up=False)
+            down = HandEvent(secrets.token_hex(16), up=False)
             for happened in await self.room.store.add(learner, [down]):
-                self.room.board.take(happened)
+                self.room.board.apply_event(happened)
         return Response(status_code=204)
 
     async def forget(self, request: Request) -> Response:
@@ -354,14 +364,14 @@ class _Service:
         store, learner = self.room.store, request.path_params["learner"]
         if learner not in self.room.board.names:
             raise HTTPException(404, "No learner has this number.")
-        await store.aside(store.forget, learner)
-        self._enter(await store.aside(store.learners))
+        await store.run_in_disk_thread(store.forget, learner)
+        self._set_learners(await store.run_in_disk_thread(store.learners))
         return Response(status_code=204)
 
     async def new_code(self, request: Request) -> Response:
         """Make a new code, which replaces the old one."""
         self._require_teacher_page(request)
-        self.code = await self.room.store.aside(self.room.store.replace_code)
+        self.code = await self.room.store.run_in_disk_thread(self.room.store.replace_code)
         return Response(status_code=204)
 
     def _require_teacher_page(self, request: Request) -> None:
@@ -372,7 +382,7 @@ class _Service:
 
 
 @contextmanager
-def _open(board: Board) -> Iterator[Any]:
+def _open_page(board: Board) -> Iterator[Any]:
     mine = board.open_page()
     try:
         yield mine
@@ -380,7 +390,7 @@ def _open(board: Board) -> Iterator[Any]:
         board.pages[:] = [each for each in board.pages if each is not mine]
 
 
-async def _run(mistake: Shared) -> str:
+async def _run_mistake(mistake: SharedMistake) -> str:
     """Run a known mistake in a separate process. Return its page. Raise HTTPException if that fails."""
     with tempfile.TemporaryDirectory(prefix="real-ranks-room-") as folder:
         file = Path(folder) / "page.html"
@@ -390,7 +400,7 @@ async def _run(mistake: Shared) -> str:
             "-m",
             "helpers.room.play",
             *words,
-            cwd=PAGE.parents[2],
+            cwd=PAGE_FOLDER.parents[2],
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
         )
@@ -406,20 +416,22 @@ async def _run(mistake: Shared) -> str:
         return file.read_text(encoding="utf-8")
 
 
-def _page(template: str, **given: Any) -> Response:
-    return HTMLResponse(page(template, **given), headers={"Content-Security-Policy": _PAGE_POLICY})
+def _render(template: str, **values: Any) -> Response:
+    return HTMLResponse(
+        render_page(template, **values), headers={"Content-Security-Policy": _PAGE_POLICY}
+    )
 
 
-def _json(message: msgspec.Struct) -> Response:
+def _json_response(message: msgspec.Struct) -> Response:
     return Response(msgspec.json.encode(message), media_type="application/json")
 
 
-async def _disk_failed(request: Request, error: Exception) -> Response:
+async def _report_disk_error(request: Request, error: Exception) -> Response:
     return PlainTextResponse("The board's disk is full, or cannot be written.", 503)
 
 
-async def _body(request: Request, kind: type[Any], most: int) -> Any:
-    """Read and decode a post of at most `most` bytes.
+async def _read_body(request: Request, kind: type[Any], max_bytes: int) -> Any:
+    """Read and decode a post of at most `max_bytes` bytes.
 
     Raise HTTPException if it is larger, too slow, or of a different kind.
     """
@@ -428,8 +440,8 @@ async def _body(request: Request, kind: type[Any], most: int) -> Any:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > most:
-                    raise HTTPException(413, f"A post has at most {most:,} bytes.")
+                if len(body) > max_bytes:
+                    raise HTTPException(413, f"A post has at most {max_bytes:,} bytes.")
         return msgspec.json.decode(bytes(body), type=kind)
     except TimeoutError:
         raise HTTPException(408, "The post did not arrive in time.") from None
@@ -439,7 +451,7 @@ async def _body(request: Request, kind: type[Any], most: int) -> Any:
         raise HTTPException(400, f"This is not a post to the board: {error}") from None
 
 
-def _bearer(request: Request) -> str:
+def _bearer_token(request: Request) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token if scheme.lower() in {"bearer", "token"} else ""
 
@@ -448,7 +460,7 @@ def _is_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
-def _name(text: str) -> str:
+def _displayable_name(text: str) -> str:
     """Return a name that can be shown: one line, nothing invisible, no piles of accents, not too long."""
     shown, marks = "", 0
     for c in unicodedata.normalize("NFC", text):
@@ -456,12 +468,12 @@ def _name(text: str) -> str:
         marks = marks + 1 if category == "Mn" else 0
         if category[0] == "C" or c in _INVISIBLE:
             shown += " "
-        elif marks <= _MOST_MARKS:
+        elif marks <= _MAX_MARKS:
             shown += c
-    return " ".join(shown.split())[:_LONGEST_NAME].strip() or "someone"
+    return " ".join(shown.split())[:_MAX_NAME_CHARS].strip() or "someone"
 
 
-class _Entrance:
+class _ConnectionGate:
     """Notes which connections are known, and admits only them if there are too many."""
 
     def __init__(self, service: _Service, app: ASGIApp) -> None:
@@ -471,19 +483,19 @@ class _Entrance:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             connections = self.service.room.connections
-            if self.service.knows(Request(scope)):
+            if self.service.is_known(Request(scope)):
                 if scope["client"] is not None:
-                    connections.know(tuple(scope["client"]))
-            elif connections.full:
+                    connections.mark_known(tuple(scope["client"]))
+            elif connections.is_full:
                 said = PlainTextResponse("The board has too many connections. Try again.", 503)
                 return await said(scope, receive, send)
         await self.app(scope, receive, send)
 
 
-class _Headers:
+class _SecurityHeaders:
     """Adds headers to every answer that keep browsers from guessing types, caching, and leaking addresses."""
 
-    _ADDED = (
+    _ADDED_HEADERS = (
         (b"x-content-type-options", b"nosniff"),
         (b"referrer-policy", b"no-referrer"),
         (b"cache-control", b"no-store"),
@@ -495,7 +507,7 @@ class _Headers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *self._ADDED]
+                message["headers"] = [*message.get("headers", []), *self._ADDED_HEADERS]
             await send(message)
 
         await self.app(scope, receive, answer)

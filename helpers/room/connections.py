@@ -16,10 +16,10 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MOST_CONNECTIONS = 8_000
+MAX_CONNECTIONS = 8_000
 """With this many open connections, only the teacher and learners who have joined get an answer."""
-WAIT_S = 10.0
-MOST_WAITING = 40
+MAX_WAIT_S = 10.0
+MAX_WAITING = 40
 """For each address: how many connections without a token may wait for more than a second."""
 _SWEEP_S = 1.0
 
@@ -33,11 +33,11 @@ class Connections:
         self._waiting: dict[H11Protocol, tuple[object, float]] = {}
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether only known clients get an answer."""
-        return len(self._open) >= MOST_CONNECTIONS
+        return len(self._open) >= MAX_CONNECTIONS
 
-    def know(self, client: tuple[str, int]) -> None:
+    def mark_known(self, client: tuple[str, int]) -> None:
         """Note that this host and port belong to the teacher, or to a learner who has joined."""
         self._known.add(client)
 
@@ -75,17 +75,17 @@ class Connections:
             before, since = self._waiting.get(each, (cycle, now))
             since = since if before is cycle else now  # otherwise there was a request in between
             self._waiting[each] = cycle, since
-            if now - since > WAIT_S:
+            if now - since > MAX_WAIT_S:
                 each.transport.abort()
             elif each.client not in self._known and now - since >= _SWEEP_S:
-                unknown[network(each.client[0] if each.client else "")].append((since, each))
+                unknown[network_key(each.client[0] if each.client else "")].append((since, each))
         for waiting in unknown.values():
             waiting.sort(key=lambda item: item[0])
-            for _, each in waiting[:-MOST_WAITING]:
+            for _, each in waiting[:-MAX_WAITING]:
                 each.transport.abort()
 
 
-def network(host: str) -> str:
+def network_key(host: str) -> str:
     """Return the host's IPv4 address, or the /64 of an IPv6 address, which belongs to one machine."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])

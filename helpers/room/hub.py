@@ -17,12 +17,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-MOST_QUESTIONS = 200
+MAX_PENDING_LOOKUPS = 200
 """How many requests may wait for the hub's answer at the same time."""
-TOKEN = "REAL_RANKS_ROOM_TOKEN"
+TOKEN_VARIABLE = "REAL_RANKS_ROOM_TOKEN"
 """The variable with which a user's server gets a token for the board."""
-_NOTE = "Real Ranks: says to the board who this is"
-_TEACHERS = "REAL_RANKS_TEACHERS"
+_TOKEN_NOTE = "Real Ranks: says to the board who this is"
+_TEACHERS_VARIABLE = "REAL_RANKS_TEACHERS"
 
 
 class Hub:
@@ -34,30 +34,30 @@ class Hub:
 
         self._auth: Any = HubOAuth(cache_max_age=60)
         # Tokens can be made up, and each causes a request to the hub. A slow hub blocks only these threads.
-        self._asking = ThreadPoolExecutor(4, "room-hub")
-        self._questions = 0
+        self._lookup_threads = ThreadPoolExecutor(4, "room-hub")
+        self._pending_lookups = 0
         self.prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
 
-    async def who_is(self, token: str) -> str:
+    async def find_login(self, token: str) -> str:
         """Return the login of the user who has this token, or "".
 
         Raise HTTPException if too many requests wait for the hub.
         """
-        if self._questions >= MOST_QUESTIONS:
+        if self._pending_lookups >= MAX_PENDING_LOOKUPS:
             raise HTTPException(503, "The board waits for JupyterHub. Try again.")
-        self._questions += 1
+        self._pending_lookups += 1
         try:
             user = await asyncio.get_running_loop().run_in_executor(
-                self._asking, self._auth.user_for_token, token
+                self._lookup_threads, self._auth.user_for_token, token
             )
         finally:
-            self._questions -= 1
+            self._pending_lookups -= 1
         return str(user["name"]) if user and user.get("kind") == "user" else ""
 
-    def login(self, let_in: Callable[[], Response]) -> tuple[Route, ...]:
+    def login_routes(self, redirect_teacher: Callable[[], Response]) -> tuple[Route, ...]:
         """Return the routes by which a teacher logs in: to the hub and back."""
 
-        async def to_the_hub(request: Request) -> Response:
+        async def start_login(request: Request) -> Response:
             state = self._auth.generate_state(next_url=f"{self.prefix}/board")
             response = RedirectResponse(f"{self._auth.login_url}&state={state}", 303)
             # The hub's answer is a cross-site redirect, so this cookie cannot be strict.
@@ -66,7 +66,7 @@ class Hub:
             )
             return response
 
-        async def back(request: Request) -> Response:
+        async def finish_login(request: Request) -> Response:
             state = request.cookies.get(self._auth.state_cookie_name)
             code = request.query_params.get("code")
             if not code or not state or request.query_params.get("state") != state:
@@ -76,10 +76,12 @@ class Hub:
             token = await asyncio.to_thread(self._auth.token_for_code, code)
             user = await asyncio.to_thread(self._auth.user_for_token, token)
             if not user or not _is_teacher(user):
-                raise HTTPException(403, f"The board is for administrators and {_TEACHERS}.")
-            return let_in()
+                raise HTTPException(
+                    403, f"The board is for administrators and {_TEACHERS_VARIABLE}."
+                )
+            return redirect_teacher()
 
-        return Route("/login", to_the_hub), Route("/oauth_callback", back)
+        return Route("/login", start_login), Route("/oauth_callback", finish_login)
 
 
 def give_token(spawner: Any) -> None:
@@ -90,13 +92,13 @@ def give_token(spawner: Any) -> None:
     """
     user = spawner.user
     for token in list(user.api_tokens):
-        if token.note == _NOTE:
+        if token.note == _TOKEN_NOTE:
             user.db.delete(token)
     user.db.commit()
-    token = user.new_api_token(note=_NOTE, scopes=["access:services!service=room"])
-    spawner.environment = {**spawner.environment, TOKEN: token}
+    token = user.new_api_token(note=_TOKEN_NOTE, scopes=["access:services!service=room"])
+    spawner.environment = {**spawner.environment, TOKEN_VARIABLE: token}
 
 
 def _is_teacher(user: dict[str, Any]) -> bool:
-    named = os.environ.get(_TEACHERS, "").replace(",", " ").split()
+    named = os.environ.get(_TEACHERS_VARIABLE, "").replace(",", " ").split()
     return bool(user.get("admin")) or user.get("name") in named

@@ -8,7 +8,7 @@ from typing import Any
 from helpers.checks.headings import find_heading
 from helpers.course.message import LearnerMessage
 from helpers.room import outbox
-from helpers.room.messages import MOST_CODE, Hand, Join, Joined
+from helpers.room.messages import MAX_CODE_CHARS, HandEvent, JoinReply, JoinRequest
 from helpers.room.outbox import RoomError
 
 WHAT_IS_SENT = (
@@ -30,13 +30,13 @@ def join(url: str, code: str = "", name: str = "") -> LearnerMessage:
         RoomError: No board answers, or the code is wrong.
     """
     if not url:
-        outbox.leave()
+        outbox.leave_room()
         return LearnerMessage("You have left the room. Nothing more is sent.")
-    before = outbox.place()
+    before = outbox.joined_room()
     # The token of the same room, so that a learner who joins twice is still one learner.
     token = before.token if before is not None and before.url == url else ""
-    message = Join(name or _login(), code)
-    room = outbox.keep(url, outbox.post(url, "api/join", message, token, Joined))
+    message = JoinRequest(name or _login_name(), code)
+    room = outbox.store_room(url, outbox.post(url, "api/join", message, token, JoinReply))
     outbox.send_soon()  # what was stored while the board was unreachable
     return LearnerMessage(f"You have joined as {room.name}. {WHAT_IS_SENT}")
 
@@ -54,17 +54,17 @@ def help_me(answer: Any = "", *, done: bool = False) -> LearnerMessage:
     if not outbox.has_joined():
         raise RoomError("You have not joined a room: join(url, code) does.")
     if not isinstance(answer, str):
-        exercise, code = _answer(answer)
+        exercise, code = _find_answer(answer)
     else:
         exercise, code = find_heading(answer).name if answer else "", ""
-    outbox.put(Hand(outbox.new_id(), not done, exercise, code))
+    outbox.add_event(HandEvent(outbox.new_id(), not done, exercise, code))
     if done:
         return LearnerMessage("Your hand is down.")
     sent = f"The code of `{exercise}` is sent with it." if code else "No code is sent with it."
     return LearnerMessage(f"Your hand is up. {sent} `help_me(done=True)` takes it down.")
 
 
-def _answer(answer: Any) -> tuple[str, str]:
+def _find_answer(answer: Any) -> tuple[str, str]:
     """Return the exercise and the source of a learner's function, as `check` would find it."""
     from helpers.answers.data import Answer
     from helpers.answers.history import answer_from_history
@@ -77,10 +77,10 @@ def _answer(answer: Any) -> tuple[str, str]:
     found = answer_from_history(answer, inputs, shell.user_ns)
     if not isinstance(found, Answer):
         raise RoomError(f"Your hand is not up: {found.message} `help_me()` sends no code.")
-    return found.name, found.source[:MOST_CODE]
+    return found.name, found.source[:MAX_CODE_CHARS]
 
 
-def _login() -> str:
+def _login_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container's user may have no name

@@ -19,14 +19,14 @@ from helpers.checks.headings import Heading, headings
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 from helpers.course.workspace import Workspace, WorkspaceError
 
-WORDS_A_MINUTE = 130
-MINUTES_A_CELL = 0.5
-MINUTES_A_QUIZ = 1.5
-UNTAUGHT = ("Next", "Further reading", "Questions people ask")
+WORDS_PER_MINUTE = 130
+MINUTES_PER_CELL = 0.5
+MINUTES_PER_QUIZ = 1.5
+HOMEWORK_PARTS = ("Next", "Further reading", "Questions people ask")
 """Parts that learners read at home."""
 
 _HEADING = re.compile(r"^#{1,3} +(.+)$")
-_FOLD = re.compile(r"</?details>")
+_FOLD_TAG = re.compile(r"</?details>")
 """HTML that folds a recurring part of a notebook on the screen."""
 _EXERCISE = re.compile(r"Exercise (\d+\.\d+): ")
 _QUIZ = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
@@ -75,7 +75,7 @@ class Part:
 
     @property
     def is_taught(self) -> bool:
-        return self.title not in UNTAUGHT
+        return self.title not in HOMEWORK_PARTS
 
     @property
     def is_further(self) -> bool:
@@ -90,7 +90,7 @@ class Part:
         words = sum(len(cell.source.split()) for cell in self.cells if not cell.is_code)
         quizzes = sum(bool(cell.quiz) for cell in self.cells)
         shown = sum(cell.is_code and not cell.is_imports for cell in self.cells) - quizzes
-        exact = words / WORDS_A_MINUTE + MINUTES_A_CELL * shown + MINUTES_A_QUIZ * quizzes
+        exact = words / WORDS_PER_MINUTE + MINUTES_PER_CELL * shown + MINUTES_PER_QUIZ * quizzes
         return max(1, math.ceil(exact))
 
 
@@ -107,22 +107,24 @@ class Lesson:
         return self.notebook[:2]
 
     @property
-    def explained(self) -> tuple[Part, ...]:
+    def explained_parts(self) -> tuple[Part, ...]:
         """The parts that are taught: all except exercises and what is read at home."""
         return tuple(part for part in self.parts if part.exercise is None and part.is_taught)
 
     @property
-    def core(self) -> tuple[Part, ...]:
+    def core_exercises(self) -> tuple[Part, ...]:
         """The exercises that are not optional."""
         return tuple(part for part in self.parts if part.exercise and not part.is_further)
 
 
-def lessons(workspace: Workspace) -> tuple[Lesson, ...]:
+def read_lessons(workspace: Workspace) -> tuple[Lesson, ...]:
     """Return all notebooks in the course's order. Raise WorkspaceError if there are no solutions."""
-    return tuple(lesson(path.stem, read_notebook(path)) for path in solved(workspace))
+    return tuple(
+        read_lesson(path.stem, read_notebook(path)) for path in solved_notebooks(workspace)
+    )
 
 
-def solved(workspace: Workspace) -> list[Path]:
+def solved_notebooks(workspace: Workspace) -> list[Path]:
     """Return the files of the solved notebooks. Raise WorkspaceError if there are none."""
     found = sorted(workspace.solutions.glob("*.ipynb"))
     if not found:
@@ -133,11 +135,11 @@ def solved(workspace: Workspace) -> list[Path]:
     return found
 
 
-def lesson(name: str, notebook: Notebook) -> Lesson:
+def read_lesson(name: str, notebook: Notebook) -> Lesson:
     """Read one solved notebook. name: its file's name without ".ipynb"."""
     own = {heading.number: heading for heading in headings().values()}
     parts: list[Part] = []
-    for title, cell in _pieces(notebook):
+    for title, cell in _split_at_headings(notebook):
         if title or not parts:
             number = _EXERCISE.match(title)
             exercise = own.get(number[1]) if number else None
@@ -147,7 +149,7 @@ def lesson(name: str, notebook: Notebook) -> Lesson:
     return Lesson(name, parts[0].title, tuple(parts))
 
 
-def _pieces(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
+def _split_at_headings(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
     """Split the cells at headings. Yield (heading above the piece or "", piece)."""
     for cell in notebook["cells"]:
         source = source_of(cell)
@@ -160,7 +162,7 @@ def _pieces(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
             fenced ^= line.startswith("```")
             match = None if fenced else _HEADING.match(line)
             if match is None:
-                lines += [] if _FOLD.match(line) else [line]
+                lines += [] if _FOLD_TAG.match(line) else [line]
                 continue
             if title or any(lines):
                 yield title, Cell(False, "\n".join(lines).strip())

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-MOST_AT_ONCE = 50
-MOST_CODE = 20_000
+MAX_EVENTS_PER_POST = 50
+MAX_CODE_CHARS = 20_000
 """Maximum characters of an answer that a raised hand sends. Longer ones are cut off."""
 MAX_BYTES = 256 << 10
 """Maximum bytes of a post. It sends at most one answer's code, in JSON with up to 6 bytes a character."""
@@ -24,7 +24,7 @@ Name = Annotated[str, Meta(max_length=100)]
 Minutes = Annotated[float, Meta(ge=0, le=1e6)]
 
 
-class Checked(Struct, tag="checked", forbid_unknown_fields=True):
+class CheckEvent(Struct, tag="checked", forbid_unknown_fields=True):
     """The result of one check.
 
     Args:
@@ -39,40 +39,40 @@ class Checked(Struct, tag="checked", forbid_unknown_fields=True):
     minutes: Minutes = 0.0
 
 
-class Hand(Struct, tag="hand", forbid_unknown_fields=True):
+class HandEvent(Struct, tag="hand", forbid_unknown_fields=True):
     """A hand that is raised or lowered. code: the answer, only if its author has passed it to `help_me`."""
 
     id: Id
     up: bool
     exercise: Name = ""
-    code: Annotated[str, Meta(max_length=MOST_CODE)] = ""
+    code: Annotated[str, Meta(max_length=MAX_CODE_CHARS)] = ""
     minutes: Minutes = 0.0
 
 
-Event = Checked | Hand
+Event = CheckEvent | HandEvent
 
 
 class EventBatch(Struct, forbid_unknown_fields=True):
     """Events of one learner, the oldest first."""
 
-    events: Annotated[list[Event], Meta(max_length=MOST_AT_ONCE)]
+    events: Annotated[list[Event], Meta(max_length=MAX_EVENTS_PER_POST)]
 
 
-class Join(Struct, forbid_unknown_fields=True):
+class JoinRequest(Struct, forbid_unknown_fields=True):
     """A learner's request to join. code: the room's code, "" if JupyterHub identifies the learner."""
 
     name: Annotated[str, Meta(max_length=200)]
     code: Annotated[str, Meta(max_length=100)] = ""
 
 
-class Joined(Struct):
+class JoinReply(Struct):
     """The answer to a learner who has joined. token: identifies the learner in all later posts."""
 
     token: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     name: str
 
 
-class Stored(Struct):
+class StoredReply(Struct):
     """The answer to a post: all of its events are on the board's disk."""
 
     stored: Literal[True] = True

@@ -1,6 +1,6 @@
 """Send a learner's events to the board of a room, and store them in a file until the board has them.
 
-    check -> note() -> .room-outbox.jsonl -> sender (a thread) -> the board
+    check -> record_check() -> .room-outbox.jsonl -> sender (a thread) -> the board
 
 A check only appends a line to the file. If the board is unreachable, nothing waits and nothing fails: the
 lines stay and are sent later, by this kernel or a later one. Each line has an id, so that the board stores
@@ -25,16 +25,24 @@ from typing import IO, Any
 import msgspec
 
 from helpers.course.progress import locked, progress_file
-from helpers.room.messages import MAX_BYTES, MOST_AT_ONCE, Checked, Event, EventBatch, Join, Joined
+from helpers.room.messages import (
+    MAX_BYTES,
+    MAX_EVENTS_PER_POST,
+    CheckEvent,
+    Event,
+    EventBatch,
+    JoinReply,
+    JoinRequest,
+)
 
 TIMEOUT_S = 5.0
-PAUSE_S = 10.0
+RETRY_INTERVAL_S = 10.0
 """How long the sender waits before it tries again, unless there is something new to send."""
 _MAX_REPLY = 64 << 10
-_WAKE = threading.Event()
+_WAKE_SENDER = threading.Event()
 
 
-class Place(msgspec.Struct):
+class JoinedRoom(msgspec.Struct):
     """The room that a learner has joined, as stored in a file that only the learner can read."""
 
     url: str
@@ -42,7 +50,7 @@ class Place(msgspec.Struct):
     name: str
 
 
-class Line(msgspec.Struct):
+class OutboxLine(msgspec.Struct):
     """A line of the outbox. at: seconds since the epoch."""
 
     at: float
@@ -62,26 +70,26 @@ class RoomError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
-def note(exercise: str, outcome: str, mistake: str = "") -> None:
+def record_check(exercise: str, outcome: str, mistake: str = "") -> None:
     """Store the result of a check for the board, if there is one. Never fails or waits for the board."""
     if has_joined():
         with suppress(OSError):  # a full disk must not make the check fail
-            put(Checked(new_id(), exercise, outcome, mistake))
+            add_event(CheckEvent(new_id(), exercise, outcome, mistake))
 
 
-def put(event: Event) -> None:
+def add_event(event: Event) -> None:
     """Add an event to the outbox and send it soon. Raise OSError if it cannot be written."""
     path = _outbox_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path), _private(path, "ab") as file:
-        file.write(_as_line(Line(time.time(), event)))
+    with locked(path), _open_private(path, "ab") as file:
+        file.write(_as_line(OutboxLine(time.time(), event)))
     send_soon()
 
 
 def send_soon() -> None:
     """Wake the thread that sends the outbox."""
     _start_sender()
-    _WAKE.set()
+    _WAKE_SENDER.set()
 
 
 @cache
@@ -92,57 +100,57 @@ def _start_sender() -> None:
 
 def _send_all() -> None:
     while True:
-        _WAKE.clear()
+        _WAKE_SENDER.clear()
         with suppress(RoomError, OSError, msgspec.MsgspecError):
-            while waiting():
-                send_some()
-        _WAKE.wait(PAUSE_S)
+            while unsent_lines():
+                send_batch()
+        _WAKE_SENDER.wait(RETRY_INTERVAL_S)
 
 
-def waiting() -> list[Line]:
+def unsent_lines() -> list[OutboxLine]:
     """Return the lines that have not been sent, the oldest first. Unreadable lines are left out."""
     path = _outbox_file()
     with suppress(OSError), locked(path):
-        return _read(path)
+        return _read_lines(path)
     return []
 
 
-def _read(path: Path) -> list[Line]:
+def _read_lines(path: Path) -> list[OutboxLine]:
     found = []
     with suppress(FileNotFoundError):
         for line in path.read_bytes().splitlines():
             with suppress(msgspec.MsgspecError, RecursionError):  # cut off, or edited
-                found.append(msgspec.json.decode(line, type=Line))
+                found.append(msgspec.json.decode(line, type=OutboxLine))
     return found
 
 
-def send_some() -> None:
+def send_batch() -> None:
     """Send the oldest lines, and remove them from the file once the board has stored them.
 
     Raise RoomError or OSError if that failed; then they stay.
     """
-    lines = waiting()[:MOST_AT_ONCE]
+    lines = unsent_lines()[:MAX_EVENTS_PER_POST]
     if not lines:
         return
     # One event always fits, but the code of several hands may be too long.
     sizes = list(accumulate(len(_as_line(line)) for line in lines))
     lines = [line for line, size in zip(lines, sizes, strict=True) if size < 0.9 * MAX_BYTES]
-    room = place() or join_as_user()
+    room = joined_room() or join_as_user()
     for line in lines:
         line.event.minutes = min(1e6, max(0.0, round((time.time() - line.at) / 60, 1)))
     try:
         post(room.url, "api/events", EventBatch([line.event for line in lines]), room.token)
     except RoomError as error:
         if error.status == 401 and os.environ.get("REAL_RANKS_ROOM"):
-            join_as_user(refused=room.token)  # the room has a new file
+            join_as_user(refused_token=room.token)  # the room has a new file
         if error.status not in (400, 413):  # the board would refuse these every time
             raise
     sent = {line.event.id for line in lines}
     path = _outbox_file()
     with locked(path):
-        left = [line for line in _read(path) if line.event.id not in sent]
+        left = [line for line in _read_lines(path) if line.event.id not in sent]
         if left:
-            _replace(path, b"".join(map(_as_line, left)))
+            _replace_file(path, b"".join(map(_as_line, left)))
         else:
             path.unlink(missing_ok=True)
 
@@ -152,21 +160,21 @@ def send_some() -> None:
 
 def has_joined() -> bool:
     """Return whether this learner has joined a room, by a code or as a user of JupyterHub."""
-    return bool(os.environ.get("REAL_RANKS_ROOM")) or _place_file().exists()
+    return bool(os.environ.get("REAL_RANKS_ROOM")) or _room_file().exists()
 
 
-def place() -> Place | None:
+def joined_room() -> JoinedRoom | None:
     """Return the room that this learner has joined, or None if REAL_RANKS_ROOM names a different one."""
     with suppress(OSError, msgspec.MsgspecError):
-        room = msgspec.json.decode(_place_file().read_bytes()[:10_000], type=Place)
+        room = msgspec.json.decode(_room_file().read_bytes()[:10_000], type=JoinedRoom)
         return room if room.url == (os.environ.get("REAL_RANKS_ROOM") or room.url) else None
     return None
 
 
-def join_as_user(refused: str = "") -> Place:
+def join_as_user(refused_token: str = "") -> JoinedRoom:
     """Join the room that REAL_RANKS_ROOM names, as the user that JupyterHub knows.
 
-    refused: a token that the board no longer accepts. Raise RoomError or OSError.
+    refused_token: a token that the board no longer accepts. Raise RoomError or OSError.
     """
     url, token = os.environ.get("REAL_RANKS_ROOM"), os.environ.get("REAL_RANKS_ROOM_TOKEN")
     if not url:
@@ -178,23 +186,23 @@ def join_as_user(refused: str = "") -> Place:
             "This hub gives its users no token for the room. docs/room.md says how it can."
         )
     # If two kernels joined at the same time, the second would make the first one's token invalid.
-    with locked(_place_file()):
-        room = place()
-        if room is None or room.token == refused:
-            room = keep(url, post(url, "api/join", Join(""), token, Joined))
+    with locked(_room_file()):
+        room = joined_room()
+        if room is None or room.token == refused_token:
+            room = store_room(url, post(url, "api/join", JoinRequest(""), token, JoinReply))
         return room
 
 
-def keep(url: str, joined: Joined) -> Place:
+def store_room(url: str, joined: JoinReply) -> JoinedRoom:
     """Store the room that was joined, readable only by this learner."""
-    room = Place(url, joined.token, joined.name)
-    _replace(_place_file(), msgspec.json.encode(room))
+    room = JoinedRoom(url, joined.token, joined.name)
+    _replace_file(_room_file(), msgspec.json.encode(room))
     return room
 
 
-def leave() -> None:
+def leave_room() -> None:
     """Forget the room and everything that has not been sent to it."""
-    for path in (_place_file(), _outbox_file()):
+    for path in (_room_file(), _outbox_file()):
         path.unlink(missing_ok=True)
 
 
@@ -202,25 +210,25 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-def _as_line(line: Line) -> bytes:
+def _as_line(line: OutboxLine) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace_file(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # A new file replaces the old one: other users can read neither, and a crash leaves one of the two
     # intact.
     partial = path.with_name(f"{path.name}.{new_id()}")
-    with _private(partial, "xb") as file:
+    with _open_private(partial, "xb") as file:
         file.write(content)
     os.replace(partial, path)
 
 
-def _private(path: Path, mode: str) -> IO[bytes]:
+def _open_private(path: Path, mode: str) -> IO[bytes]:
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
-def _place_file() -> Path:
+def _room_file() -> Path:
     return progress_file().with_name(".room.json")
 
 
@@ -234,11 +242,13 @@ def _outbox_file() -> Path:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Refuses redirects, because they would send the token to a different address."""
 
-    def redirect_request(self, *about: Any) -> None:
+    def redirect_request(self, *args: Any) -> None:
         return None
 
 
-def post(url: str, path: str, message: msgspec.Struct, token: str = "", answer: Any = Any) -> Any:
+def post(
+    url: str, path: str, message: msgspec.Struct, token: str = "", reply_type: Any = Any
+) -> Any:
     """Post a message to the board and return its answer. Raise RoomError, at the latest after a timeout."""
     try:
         request = urllib.request.Request(
@@ -247,7 +257,7 @@ def post(url: str, path: str, message: msgspec.Struct, token: str = "", answer: 
             {"Content-Type": "application/json", "Authorization": f"Bearer {token}"},
         )
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S) as reply:
-            return msgspec.json.decode(reply.read(_MAX_REPLY), type=answer)
+            return msgspec.json.decode(reply.read(_MAX_REPLY), type=reply_type)
     except urllib.error.HTTPError as error:
         with error:
             said = error.read(500).decode("utf-8", "replace")

@@ -7,9 +7,9 @@ from typing import Any
 
 from helpers.course.page import environment
 
-PAGE = Path(__file__).with_name("page")
+PAGE_FOLDER = Path(__file__).with_name("page")
 
 
-def page(template: str, **given: Any) -> str:
+def render_page(template: str, **values: Any) -> str:
     """Fill in a template and return its HTML."""
-    return environment(PAGE).get_template(template).render(**given)
+    return environment(PAGE_FOLDER).get_template(template).render(**values)

@@ -15,12 +15,12 @@ from helpers.checks.grade import grade
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import get
 from helpers.ranks.launcher import disconnect
-from helpers.room.pages import page
+from helpers.room.pages import render_page
 from helpers.views.timeline import timeline
 from helpers.views.verdict import verdict_html
 
 
-def play(name: str, title: str) -> str:
+def render_play(name: str, title: str) -> str:
     """Check a known mistake like a learner's answer. Return a page with the verdict and the failed run."""
     exercise = get(name)
     mistake = next(each for each in known_mistakes(exercise) if each.title == title)
@@ -28,18 +28,18 @@ def play(name: str, title: str) -> str:
         # the player shows the program's lines as if they were in a learner's cell
         lines = (Origin(1, len(mistake.source.splitlines()), 0, 1),)
         answer = Answer(name, mistake.source, lines)
-        result = grade(exercise, answer, _called, every_case=False, record_values=True)
+        result = grade(exercise, answer, _cell_name, every_case=False, record_values=True)
         run = result.run
         live = timeline(run).live if run is not None and len(run.trace) else None
-        return page("play.html", verdict=verdict_html(result), player=live() if live else "")
+        return render_page("play.html", verdict=verdict_html(result), player=live() if live else "")
     finally:
         disconnect()  # otherwise the rank server would stay until this process ends
 
 
-def _called(cell: int) -> str:
+def _cell_name(cell: int) -> str:
     return "the mistake"
 
 
 if __name__ == "__main__":
     name, title, file = sys.argv[1:]
-    Path(file).write_text(play(name, title), encoding="utf-8")
+    Path(file).write_text(render_play(name, title), encoding="utf-8")

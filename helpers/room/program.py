@@ -15,11 +15,11 @@ from itertools import groupby
 from helpers.course.paths import LearningPath
 from helpers.room.lesson import Lesson, Part
 
-BREAK = 10
+BREAK_MIN = 10
 """Minutes of a break."""
-UNTIL_BREAK = 60
+WORK_BEFORE_BREAK_MIN = 60
 """Minutes of work after which a break begins as soon as a step ends."""
-TOO_LATE = 10
+NO_NEW_NOTEBOOK_MIN = 10
 """Minutes at the end of a session in which no new notebook is started."""
 
 
@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Line:
+class ProgramLine:
     """One line of a session, from minute `start` to minute `end`. step: None for a break."""
 
     start: int
@@ -44,37 +44,39 @@ class Line:
     step: Step | None = None
 
 
-Session = tuple[Line, ...]
+Session = tuple[ProgramLine, ...]
 
 
-def plan(lessons: Sequence[Lesson], path: LearningPath, minutes: int) -> tuple[Session, ...]:
+def plan_sessions(
+    lessons: Sequence[Lesson], path: LearningPath, minutes: int
+) -> tuple[Session, ...]:
     """Divide a path into sessions of at most `minutes` minutes, including breaks.
 
     Raise ValueError if a part of it is longer than a session.
     """
-    sessions: list[list[Line]] = [[]]
+    sessions: list[list[ProgramLine]] = [[]]
     since = 0
     lesson = None
-    for step in steps(lessons, path):
+    for step in steps_of_path(lessons, path):
         if step.minutes > minutes:
             raise ValueError(f"“{step.part.title}” alone takes {step.minutes} minutes.")
         lines = sessions[-1]
         now = lines[-1].end if lines else 0
-        pause = BREAK if since >= UNTIL_BREAK else 0
-        needed = step.minutes if step.lesson is lesson else max(step.minutes, TOO_LATE)
+        pause = BREAK_MIN if since >= WORK_BEFORE_BREAK_MIN else 0
+        needed = step.minutes if step.lesson is lesson else max(step.minutes, NO_NEW_NOTEBOOK_MIN)
         lesson = step.lesson
         if lines and now + pause + needed > minutes:
             sessions.append([])
             lines, now, pause, since = sessions[-1], 0, 0, 0
         if pause:
-            lines.append(Line(now, now + pause))
+            lines.append(ProgramLine(now, now + pause))
             now, since = now + pause, 0
-        lines.append(Line(now, now + step.minutes, step))
+        lines.append(ProgramLine(now, now + step.minutes, step))
         since += step.minutes
     return tuple(tuple(lines) for lines in sessions)
 
 
-def steps(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
+def steps_of_path(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
     """Return the parts of a path: the explanations, and its exercises."""
     known = {lesson.notebook: lesson for lesson in lessons}
     return [
@@ -85,21 +87,21 @@ def steps(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
     ]
 
 
-def as_text(path: LearningPath, sessions: Sequence[Session]) -> str:
+def format_program(path: LearningPath, sessions: Sequence[Session]) -> str:
     """Return a program as text. The clock of each session starts at 0:00."""
     lines = [path.title, path.goal, ""]
     for number, session in enumerate(sessions, 1):
         if len(sessions) > 1:
             lines += [f"Session {number}"]
-        for words, group in groupby(session, _words):
+        for words, group in groupby(session, _describe_line):
             own = list(group)
             clock = f"{_clock(own[0].start):>5} to {_clock(own[-1].end):>5}"
-            lines += [f"  {clock}  {words} {_which(own)}".rstrip()]
+            lines += [f"  {clock}  {words} {_heading_range(own)}".rstrip()]
         lines += [""]
     return "\n".join([*lines, f"At the end: {path.end}"])
 
 
-def _words(line: Line) -> str:
+def _describe_line(line: ProgramLine) -> str:
     """Return a description of a line. It is the same for consecutive explanations of one notebook."""
     if line.step is None:
         return "Break"
@@ -109,7 +111,7 @@ def _words(line: Line) -> str:
     return f"Exercise {heading.number}, {heading.title}"
 
 
-def _which(lines: Sequence[Line]) -> str:
+def _heading_range(lines: Sequence[ProgramLine]) -> str:
     """Return the first and the last heading of explained parts, "" for other lines."""
     parts = [line.step.part for line in lines if line.step and not line.step.part.exercise]
     titles = [f"“{part.title}”" for part in parts]

@@ -15,11 +15,11 @@ from latex2mathml.converter import convert
 from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-DIAGRAMS = Path(__file__).parent / "diagrams"
+DIAGRAM_FOLDER = Path(__file__).parent / "diagrams"
 
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-_LITERAL = re.compile(r"`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\be\.g\.|\bi\.e\.", re.DOTALL)
-_END = re.compile(r"(?<!\b[A-Z])[.?!][*\")]*\s+")
+_MASKED = re.compile(r"`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\be\.g\.|\bi\.e\.", re.DOTALL)
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.?!][*\")]*\s+")
 
 
 class _Renderer(IPythonRenderer):
@@ -47,7 +47,7 @@ def _formula(tex: str, display: str) -> str:
 def diagram_file(code: str) -> Path:
     """Return where the picture of a Mermaid diagram is stored."""
     digest = hashlib.sha256(code.strip().encode()).hexdigest()[:12]
-    return DIAGRAMS / f"{digest}.svg"
+    return DIAGRAM_FOLDER / f"{digest}.svg"
 
 
 def to_html(markdown: str) -> str:
@@ -83,8 +83,8 @@ def is_prose(block: str) -> bool:
 def sentences(paragraph: str) -> list[str]:
     """Split a paragraph into sentences. Full stops in code, formulas and addresses are ignored."""
     text = " ".join(paragraph.split())
-    masked = _LITERAL.sub(lambda match: "X" * len(match[0]), text)
-    ends = [0, *(match.end() for match in _END.finditer(masked)), len(text)]
+    masked = _MASKED.sub(lambda match: "X" * len(match[0]), text)
+    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(masked)), len(text)]
     return [text[a:b].strip() for a, b in zip(ends, ends[1:], strict=False) if text[a:b].strip()]
 
 

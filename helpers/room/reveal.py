@@ -13,14 +13,14 @@ from markupsafe import Markup
 
 
 @dataclass(frozen=True)
-class Reveal:
+class RevealAssets:
     """style: CSS. scripts: reveal.js itself, then its speaker view."""
 
     style: Markup
     scripts: tuple[Markup, ...]
 
 
-def reveal() -> Reveal:
+def read_reveal() -> RevealAssets:
     """Read reveal.js. Raise ModuleNotFoundError if the extra `slides` is not installed."""
     # without an import, which would load all of Sphinx
     package = find_spec("sphinx_revealjs")
@@ -28,7 +28,7 @@ def reveal() -> Reveal:
         raise ModuleNotFoundError("reveal.js is not installed", name="sphinx_revealjs")
     folder = Path(package.origin).parent / "_static" / "revealjs"
     scripts = (folder / "dist" / "reveal.js", folder / "plugin" / "notes" / "notes.js")
-    return Reveal(
+    return RevealAssets(
         Markup((folder / "dist" / "reveal.css").read_text(encoding="utf-8")),
         # a closing tag inside a script would end it
         tuple(

@@ -17,9 +17,9 @@ import uvicorn
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.app import STYLE, Room, application, let_in
+from helpers.room.app import STYLE_FILE, Room, application, redirect_teacher
 from helpers.room.board import Board
-from helpers.room.connections import MOST_CONNECTIONS
+from helpers.room.connections import MAX_CONNECTIONS
 from helpers.room.hub import Hub
 from helpers.room.store import CODE, KEY, NotARoom, Store
 
@@ -52,15 +52,15 @@ def serve(
     Raises:
         CannotServe: The room cannot be opened.
     """
-    if not STYLE.exists():
+    if not STYLE_FILE.exists():
         raise CannotServe("this copy is a learner's: the board's pages are not all in it.")
-    service = _hub() if hub else None
+    service = _open_hub() if hub else None
     if service is not None:
         there = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
         host, port = there.hostname or host, there.port or port
-    with closing(_listening(host, port)) as listening:
+    with closing(_listen(host, port)) as listening:
         if user:
-            _become(user)
+            _change_user(user)
         _serve(file, host, listening, address, stuck_after, service)
 
 
@@ -72,7 +72,7 @@ def _serve(
     stuck_after: float,
     service: Hub | None,
 ) -> None:
-    with closing(_open(file)) as store:
+    with closing(_open_store(file)) as store:
         port = listening.getsockname()[1]
         address = address or f"http://{_host_for_learners(host)}:{port}"
         room = Room(
@@ -82,12 +82,12 @@ def _serve(
             address.rstrip("/") + (service.prefix if service else ""),
         )
         if service is not None:
-            room = replace(room, prefix=service.prefix, who_is=service.who_is)
-            room = replace(room, login=service.login(partial(let_in, room)))
+            room = replace(room, prefix=service.prefix, find_login=service.find_login)
+            room = replace(room, login_routes=service.login_routes(partial(redirect_teacher, room)))
             print(
                 f"Learners need  REAL_RANKS_ROOM={room.address}  in their environment.", flush=True
             )
-            return run(room, listening)
+            return run_server(room, listening)
         code = store.secret(CODE)
         print(f'Learners run:  from helpers import join; join("{room.address}", "{code}")')
         print(
@@ -98,15 +98,15 @@ def _serve(
         print(
             f"Kept in {file}. Ctrl-C ends it; learners' checks wait until it is back.", flush=True
         )
-        run(room, listening)
+        run_server(room, listening)
 
 
-def forget(file: Path, name: str) -> None:
+def forget_learner(file: Path, name: str) -> None:
     """Remove a learner from a room's file, even while it is being served. Raise CannotServe.
 
     name: as the board shows it.
     """
-    with closing(_open(file, alone=False)) as store:
+    with closing(_open_store(file, exclusive=False)) as store:
         board = Board(headings(), known_mistakes)
         for learner in store.learners():
             board.add_learner(learner)
@@ -120,8 +120,8 @@ def forget(file: Path, name: str) -> None:
 
 def forget_silent(file: Path) -> int:
     """Remove the learners who have sent nothing but a name. Return their number. Raise CannotServe."""
-    with closing(_open(file, alone=False)) as store:
-        silent = store.silent()
+    with closing(_open_store(file, exclusive=False)) as store:
+        silent = store.silent_learners()
         for id in silent:
             store.forget(id)
         return len(silent)
@@ -129,23 +129,23 @@ def forget_silent(file: Path) -> int:
 
 def replace_code(file: Path) -> str:
     """Replace the code of a room, even while it is being served. Return it. Raise CannotServe."""
-    with closing(_open(file, alone=False)) as store:
+    with closing(_open_store(file, exclusive=False)) as store:
         return store.replace_code()
 
 
-def _open(file: Path, alone: bool = True) -> Store:
+def _open_store(file: Path, exclusive: bool = True) -> Store:
     try:
-        if not alone and not file.exists():
+        if not exclusive and not file.exists():
             raise NotARoom(f"There is no room at {file}. --file names another file.")
         store = Store(file)
-        if alone:
+        if exclusive:
             store.lock()
         return store
     except NotARoom as error:
         raise CannotServe(str(error)) from error
 
 
-def _become(user: str) -> None:
+def _change_user(user: str) -> None:
     """Change to a user permanently. Raise CannotServe."""
     try:
         entry = pwd.getpwnam(user)
@@ -158,12 +158,12 @@ def _become(user: str) -> None:
         raise CannotServe("--user needs root, which it gives up.") from None
 
 
-def run(room: Room, listening: socket.socket) -> None:
+def run_server(room: Room, listening: socket.socket) -> None:
     """Serve a room on a listening socket."""
     # Each connection is a file, and many systems allow 1,024 of them unless the process asks for more.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # plus those of the teacher, and connections that arrive before they are closed
-    enough = MOST_CONNECTIONS + 1000
+    enough = MAX_CONNECTIONS + 1000
     if 0 <= soft < enough:
         more = min(enough, hard) if hard >= 0 else enough
         resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
@@ -183,7 +183,7 @@ def run(room: Room, listening: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _hub() -> Hub:
+def _open_hub() -> Hub:
     try:
         return Hub()
     except ModuleNotFoundError:
@@ -192,7 +192,7 @@ def _hub() -> Hub:
         raise CannotServe(f"--hub is for a service that JupyterHub starts: no {error}.") from None
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)

@@ -32,10 +32,10 @@ from helpers.course.paths import LearningPath, Stop, hours
 from helpers.course.quizzes import Quiz, load_quizzes
 from helpers.course.site import as_shown
 from helpers.room.common_mistakes import common_mistakes
-from helpers.room.lesson import Cell, Part, lesson
-from helpers.room.pages import page
+from helpers.room.lesson import Cell, Part, read_lesson
+from helpers.room.pages import render_page
 from helpers.room.prose import blocks, code_html, is_prose, questions, sentences, to_html
-from helpers.room.reveal import reveal
+from helpers.room.reveal import read_reveal
 
 CODE_LINES = 22
 """Maximum lines of a program that are legible on one slide."""
@@ -45,7 +45,7 @@ PLAYER_LINES = 19
 PICTURE_LINES = 40
 """Height, in lines of a program, of a square picture that is as wide as a slide."""
 TEXT_LINES = 20
-_STOPS = (Outcome.DEADLOCKED, Outcome.CRASHED, Outcome.TIMED_OUT)
+_STOPPING_OUTCOMES = (Outcome.DEADLOCKED, Outcome.CRASHED, Outcome.TIMED_OUT)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def write_slides(
     sources: Sequence[tuple[Path, Stop]],
     path: Path,
     *,
-    of: LearningPath | None = None,
+    learning_path: LearningPath | None = None,
     run: bool = True,
     further: bool = False,
     solutions: bool = False,
@@ -105,45 +105,47 @@ def write_slides(
     """Write the slides of solved notebooks, or of parts of them, into the file `path`. Return it.
 
     Args:
-        of: The path that the parts belong to. Its slides open with its goal, and have one slide a heading.
-        run: Run the notebooks first, so that timelines play. Otherwise the stored, still pictures are used.
-        further: Include the optional exercises.
-        solutions: End each exercise with its solution.
+        learning_path: The path that the parts belong to. Its slides open with its goal, and have one
+        slide a heading. run: Run the notebooks first, so that timelines play. Otherwise the stored,
+        still pictures are used. further: Include the optional exercises. solutions: End each exercise
+        with its solution.
     """
-    assets = reveal()  # before the notebooks run, so that a missing package is reported at once
+    assets = (
+        read_reveal()
+    )  # before the notebooks run, so that a missing package is reported at once
     read = [(stop, read_notebook(source)) for source, stop in sources]
     solved = [(s, executed(n, f"{s.notebook}.ipynb", live=True) if run else n) for s, n in read]
-    made = deck(solved, of=of, further=further, solutions=solutions)
+    made = build_deck(solved, learning_path=learning_path, further=further, solutions=solutions)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page("slides.html", deck=made, reveal=assets), encoding="utf-8")
+    path.write_text(render_page("slides.html", deck=made, reveal=assets), encoding="utf-8")
     return path
 
 
-def deck(
+def build_deck(
     solved: Sequence[tuple[Stop, Notebook]],
     *,
-    of: LearningPath | None = None,
+    learning_path: LearningPath | None = None,
     further: bool = False,
     solutions: bool = False,
 ) -> Deck:
     """Make the slides of solved notebooks: of each, the parts that belong to its stop."""
     taught: list[Part] = []
     answers: dict[str, str] = {}
-    title = of.title if of else ""
+    title = learning_path.title if learning_path else ""
     for stop, notebook in solved:
         shown = as_shown(notebook, f"{stop.notebook}.ipynb", {})
         if solutions:
             pairs = zip(shown["cells"], notebook["cells"], strict=True)
             answers |= {source_of(a): source_of(b) for a, b in pairs if BEGIN in source_of(b)}
-        whole = lesson(stop.notebook, shown)
+        whole = read_lesson(stop.notebook, shown)
         title = title or whole.title
         own = (p for p in whole.parts if stop.has(p.title, further=p.is_further and not further))
         taught += [part for part in own if part.is_taught]
     total, start = sum(part.minutes for part in taught), 0
-    columns: list[tuple[Slide, ...]] = [(_first_slide(of),)] if of else []
+    columns: list[tuple[Slide, ...]] = [(_first_slide(learning_path),)] if learning_path else []
     for part in taught:
         made = _slides_of(part, answers)
-        made = [_chosen(part, made)] if of and made else made
+        made = [_choose_slide(part, made)] if learning_path and made else made
         first = start + 1
         start += part.minutes
         time = f"{part.minutes} min for this part: minute {first} to {start} of {total}."
@@ -167,7 +169,7 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
     rest = part.cells
     if part.exercise is not None:
         task = tuple(takewhile(lambda cell: not cell.is_code, part.cells))
-        made += _task(part, part.exercise, task, part.cells[len(task)])
+        made += _task_slides(part, part.exercise, task, part.cells[len(task)])
         rest = part.cells[len(task) + 1 :]
     said = ""
     for cell in rest:
@@ -175,22 +177,26 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
             said = f"{said}\n\n{cell.source}".strip()
             drawn = [block for block in blocks(cell.source) if not is_prose(block)]
             if drawn:
-                made.append(Slide(part.title, "points", _html(drawn), tuple(_spoken(said))))
+                made.append(
+                    Slide(part.title, "points", _join_html(drawn), tuple(_speaker_notes(said)))
+                )
                 said = ""
         elif not _is_left_out(cell):
-            made += _code(part, cell, said)
+            made += _code_slides(part, cell, said)
             said = ""
     if said and made:
-        made[-1] = replace(made[-1], notes=(*made[-1].notes, *_spoken(said)))
+        made[-1] = replace(made[-1], notes=(*made[-1].notes, *_speaker_notes(said)))
     elif said:
-        made.append(Slide(part.title, "points", _html(_gist(said)), tuple(_spoken(said))))
+        made.append(
+            Slide(part.title, "points", _join_html(_summarize(said)), tuple(_speaker_notes(said)))
+        )
     for cell in part.cells:
         if cell.source in answers:
-            made += _solution(part, answers[cell.source])
+            made += _solution_slides(part, answers[cell.source])
     return made
 
 
-def _chosen(part: Part, made: Sequence[Slide]) -> Slide:
+def _choose_slide(part: Part, made: Sequence[Slide]) -> Slide:
     """Return the one slide of a part for brief slides: its task, question, last picture or output."""
     if part.exercise is not None:
         return made[0]
@@ -200,7 +206,7 @@ def _chosen(part: Part, made: Sequence[Slide]) -> Slide:
     return replace(best, notes=tuple(note for slide in made for note in slide.notes))
 
 
-def _gist(markdown: str) -> list[str]:
+def _summarize(markdown: str) -> list[str]:
     """Return what a slide shows of a part that is only prose: lists, and first sentences."""
     return [
         block if block.startswith(("-", "*", "1.")) else sentences(block)[0]
@@ -213,17 +219,17 @@ def _is_left_out(cell: Cell) -> bool:
     return cell.is_check or cell.is_imports
 
 
-def _spoken(markdown: str) -> list[Note]:
+def _speaker_notes(markdown: str) -> list[Note]:
     """Return the whole text, and the questions in it, as notes."""
     text = (block for block in blocks(markdown) if not block.startswith("```mermaid"))
     asked = questions(markdown)
-    return [Note("Say", _html(text)), *([Note("Ask", _html(asked))] if asked else [])]
+    return [Note("Say", _join_html(text)), *([Note("Ask", _join_html(asked))] if asked else [])]
 
 
-def _code(part: Part, cell: Cell, said: str) -> list[Slide]:
-    notes = _spoken(said) if said else []
+def _code_slides(part: Part, cell: Cell, prose: str) -> list[Slide]:
+    notes = _speaker_notes(prose) if prose else []
     if cell.quiz:
-        asked = _quiz(load_quizzes()[cell.quiz])
+        asked = _quiz_slide(load_quizzes()[cell.quiz])
         return [replace(asked, notes=(*notes, *asked.notes))]
     if "on_failure=" in cell.source:
         notes.append(
@@ -236,10 +242,10 @@ def _code(part: Part, cell: Cell, said: str) -> list[Slide]:
         label = "Live, in the notebook"
         words = "Run this cell: make a rank late, leave out a call, slow a link. Ask first what will happen."
         notes.append(Note("Break it live", Markup(words)))
-    return _program(
+    return _program_slides(
         part.title,
         _shown_source(source),
-        _outputs(cell),
+        _render_outputs(cell),
         tuple(notes),
         label,
     )
@@ -249,7 +255,7 @@ def _shown_source(source: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", source.strip())
 
 
-def _program(
+def _program_slides(
     title: str,
     source: str,
     outputs: list[Output],
@@ -265,60 +271,60 @@ def _program(
     elif len(lines) <= CODE_LINES and narrow and len(outputs) == 1 and outputs[0].is_narrow:
         bodies = [f'<div class="sides"><div>{code_html(source)}</div>{shown}</div>']
     else:
-        bodies = [code_html(piece) for piece in cut(source, CODE_LINES)]
+        bodies = [code_html(piece) for piece in split_program(source, CODE_LINES)]
         bodies += [f'<div class="shown">{each.html}</div>' for each in outputs]
     return [Slide(title, "code", Markup(body), notes, label) for body in bodies]
 
 
-def cut(source: str, most: int) -> list[str]:
-    """Split a program into pieces of at most `most` lines, between two statements if possible."""
+def split_program(source: str, max_lines: int) -> list[str]:
+    """Split a program into pieces of at most `max_lines` lines, between two statements if possible."""
     lines = source.splitlines()
     pieces: list[str] = []
-    while len(lines) > most:
+    while len(lines) > max_lines:
         # preferably before a line that is not indented, otherwise after a blank line, otherwise anywhere
-        ends = range(most, most // 3, -1)
+        ends = range(max_lines, max_lines // 3, -1)
         flat = [end for end in ends if lines[end] and not lines[end][0].isspace()]
         flat = [end for end in flat if not lines[end].startswith((")", "]", "}"))]
         blank = [end for end in ends if not lines[end - 1].strip()]
-        end = (flat or blank or [most])[0]
+        end = (flat or blank or [max_lines])[0]
         pieces.append("\n".join(lines[:end]).strip("\n"))
         lines = lines[end:]
     return [*pieces, "\n".join(lines).strip("\n")]
 
 
-def _outputs(cell: Cell) -> list[Output]:
+def _render_outputs(cell: Cell) -> list[Output]:
     """Return a cell's outputs, each in the richest form that a page can show."""
     found = []
     for output in cell.outputs:
         data = output.get("data", {"text/plain": output.get("text", "")})
-        plain = re.sub(r"\x1b\[[\d;]*m", "", _text(data.get("text/plain", ""))).rstrip()
+        plain = re.sub(r"\x1b\[[\d;]*m", "", _join_text(data.get("text/plain", ""))).rstrip()
         if "text/html" in data:
-            html = _text(data["text/html"])
+            html = _join_text(data["text/html"])
             # a timeline has about as many lines as its plain form; a player has no plain form
             lines = PLAYER_LINES if "<script" in html else 2 + round(1.4 * plain.count("\n"))
             found.append(Output(html, lines, is_narrow="<script" not in html))
         elif "image/png" in data:
-            png = _text(data["image/png"]).replace("\n", "")
+            png = _join_text(data["image/png"]).replace("\n", "")
             html = f'<img alt="{escape(plain, quote=True)}" src="data:image/png;base64,{png}">'
             width, height = unpack(">II", b64decode(png[:32])[16:24])
             lines = round(height / width * PICTURE_LINES)
             found.append(Output(html, lines, is_narrow=height / width > 0.5))
         elif plain:
-            for piece in cut(plain, TEXT_LINES):
+            for piece in split_program(plain, TEXT_LINES):
                 narrow = max(map(len, piece.splitlines())) <= SIDE_COLUMNS
                 html = f"<pre>{escape(piece)}</pre>"
                 found.append(Output(html, piece.count("\n") + 2, narrow))
     return found
 
 
-def _text(value: str | Sequence[str]) -> str:
+def _join_text(value: str | Sequence[str]) -> str:
     return value if isinstance(value, str) else "".join(value)
 
 
-def _quiz(quiz: Quiz) -> Slide:
+def _quiz_slide(quiz: Quiz) -> Slide:
     options = "".join(f"<li>{to_html(option)}</li>" for option in quiz.options)
     body = f'<div class="point">{to_html(quiz.question)}</div><ol type="a">{options}</ol>'
-    right = Note("Answer", _html([f"{quiz.letters[quiz.answer]}) {quiz.why}"]))
+    right = Note("Answer", _join_html([f"{quiz.letters[quiz.answer]}) {quiz.why}"]))
     wrong = [
         f"{letter}) {words}"
         for letter, words in zip(quiz.letters, quiz.wrong, strict=False)
@@ -328,46 +334,48 @@ def _quiz(quiz: Quiz) -> Slide:
         "Ask",
         Markup("Let everybody vote before you continue, and ask one person of each side why."),
     )
-    notes = [ask, right, *([Note("If they choose", _html(wrong))] if wrong else [])]
+    notes = [ask, right, *([Note("If they choose", _join_html(wrong))] if wrong else [])]
     return Slide("Predict", "quiz", Markup(body), tuple(notes))
 
 
-def _task(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> list[Slide]:
+def _task_slides(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> list[Slide]:
     """Return slides with the task of an exercise and its stub."""
     text = [each for cell in task for each in blocks(cell.source) if "`hint(" not in each]
     known = common_mistakes(exercise)
     notes = []
     if known:
         wrong = Markup("").join(
-            Markup("<p><b>{}</b> ({}). {}</p>").format(m.title, m.outcome.value, _html([m.words]))
+            Markup("<p><b>{}</b> ({}). {}</p>").format(
+                m.title, m.outcome.value, _join_html([m.words])
+            )
             for m in known[:3]
         )
         notes.append(Note("Usual wrong answers", wrong))
-    if live := _to_break(known):
+    if live := _stopping_mistake(known):
         what = "the solution with this change" if program_of(live) == live.edit else "this program"
         words = f"Check {what}: it ends as {live.outcome.value}. Ask first how it ends."
         body = Markup("<p>{}</p>{}").format(words, Markup(code_html(program_of(live))))
         notes.append(Note("Break it live", body))
     if exercise.hints:
-        notes.append(Note("If they are stuck", _html(exercise.hints)))
+        notes.append(Note("If they are stuck", _join_html(exercise.hints)))
     dots = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     label = f"Exercise {exercise.number} · {exercise.minutes} min · {dots}"
     label += " · optional" if exercise.further else ""
     body = Markup("\n".join(to_html(block) for block in text))
     first = Slide(part.title, "task", body, tuple(notes), label)
-    return [first, *(replace(each, label=label) for each in _code(part, stub, ""))]
+    return [first, *(replace(each, label=label) for each in _code_slides(part, stub, ""))]
 
 
-def _to_break(known: Iterable[KnownMistake]) -> KnownMistake | None:
+def _stopping_mistake(known: Iterable[KnownMistake]) -> KnownMistake | None:
     """Return the first mistake that stops the ranks, because it shows more than a wrong number."""
-    return next((mistake for mistake in known if mistake.outcome in _STOPS), None)
+    return next((mistake for mistake in known if mistake.outcome in _STOPPING_OUTCOMES), None)
 
 
-def _solution(part: Part, solved: str) -> Iterator[Slide]:
+def _solution_slides(part: Part, solved: str) -> Iterator[Slide]:
     kept = [line for line in solved.splitlines() if line.strip() not in (BEGIN, END)]
-    for piece in cut("\n".join(kept), CODE_LINES):
+    for piece in split_program("\n".join(kept), CODE_LINES):
         yield Slide(part.title, "code", Markup(code_html(piece)), (), "Solution")
 
 
-def _html(texts: Iterable[str]) -> Markup:
+def _join_html(texts: Iterable[str]) -> Markup:
     return Markup("\n".join(to_html(text) for text in texts))

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from helpers.course.progress import NO_LOCKS_HERE
-from helpers.room.messages import Checked, Event, Hand
+from helpers.room.messages import CheckEvent, Event, HandEvent
 
 T = TypeVar("T")
 
-MOST_IN_A_GROUP = 500
-MOST_EVENTS = 50_000
+MAX_GROUP = 500
+MAX_EVENTS = 50_000
 """Maximum for one learner, a hundred times what the whole course needs. Further events are refused."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -47,8 +47,8 @@ _LENGTHS = {CODE: 8, KEY: 32}
 _ALPHABET = "bcdfghjkmnpqrstvwxyz23456789"
 
 
-class Full(Exception):
-    """A learner has sent more than MOST_EVENTS events."""
+class TooManyEvents(Exception):
+    """A learner has sent more than MAX_EVENTS events."""
 
 
 class NotARoom(Exception):
@@ -65,15 +65,15 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Happened:
-    """An event that is on the disk. at: seconds since the epoch, by the board's clock."""
+class StoredEvent:
+    """An event that is on the disk. time_s: seconds since the epoch, by the board's clock."""
 
     learner: int
-    at: float
+    time_s: float
     event: Event
 
 
-def digest(token: str) -> bytes:
+def token_digest(token: str) -> bytes:
     """Return the hash of a token. Tokens are long and random, so a plain hash is enough."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
@@ -110,7 +110,7 @@ class Store:
             raise NotARoom(
                 f"{path} is not the database of a room ({error}). --file names another file."
             ) from error
-        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._queue: asyncio.Queue[_PendingPost] = asyncio.Queue()
         self._busy = asyncio.Lock()
         # A separate thread, because asyncio's few threads also ask JupyterHub, and a slow hub must not keep
         # posts from the disk.
@@ -155,7 +155,7 @@ class Store:
             self._db.execute("DELETE FROM learners WHERE id = ?", (learner,))
         self._counts.pop(learner, None)
 
-    def silent(self) -> list[int]:
+    def silent_learners(self) -> list[int]:
         """Return the learners who have no events."""
         rows = self._db.execute(
             "SELECT id FROM learners WHERE id NOT IN (SELECT learner FROM events)"
@@ -166,26 +166,26 @@ class Store:
         """Return a number that changes once another process has changed the file."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
-    async def aside(self, do: Callable[..., T], *given: object) -> T:
+    async def run_in_disk_thread(self, method: Callable[..., T], *args: object) -> T:
         """Call a plain method in the disk's thread, between groups of posts."""
         async with self._busy:
-            return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
+            return await asyncio.get_running_loop().run_in_executor(self._disk, method, *args)
 
     def learners(self) -> list[Learner]:
         """Return all learners in the order in which they joined."""
         rows = self._db.execute("SELECT id, name, token FROM learners ORDER BY id")
         return [Learner(*row) for row in rows]
 
-    def happened(self) -> list[Happened]:
+    def stored_events(self) -> list[StoredEvent]:
         """Return all events in the order in which they were stored."""
         rows = self._db.execute(
             "SELECT learner, at, id, kind, exercise, outcome, mistake, code FROM events ORDER BY number"
         )
-        return [_happened(*row) for row in rows]
+        return [_stored_event(*row) for row in rows]
 
     async def join(self, name: str, token: str, user: str | None = None) -> Learner:
         """Store a learner. user: the JupyterHub login, if there is one, which identifies the learner."""
-        return await self.aside(self._join, name, digest(token), user)
+        return await self.run_in_disk_thread(self._join, name, token_digest(token), user)
 
     def _join(self, name: str, token: bytes, user: str | None) -> Learner:
         row = self._db.execute(
@@ -198,29 +198,29 @@ class Store:
     async def rename(self, learner: Learner, name: str) -> Learner:
         """Change a learner's name."""
         change = ("UPDATE learners SET name = ? WHERE id = ?", (name, learner.id))
-        await self.aside(self._db.execute, *change)
+        await self.run_in_disk_thread(self._db.execute, *change)
         return Learner(learner.id, name, learner.token)
 
-    async def add(self, learner: int, events: Sequence[Event]) -> list[Happened]:
+    async def add(self, learner: int, events: Sequence[Event]) -> list[StoredEvent]:
         """Store a learner's events. Return the new ones once they are on the disk.
 
         Raise Full, or sqlite3.Error if the disk is full.
         """
-        if self._counts.get(learner, 0) + len(events) > MOST_EVENTS:
-            raise Full
+        if self._counts.get(learner, 0) + len(events) > MAX_EVENTS:
+            raise TooManyEvents
         done = asyncio.get_running_loop().create_future()
-        await self._queue.put(_Waiting(learner, events, done))
-        found: list[Happened] = await done
+        await self._queue.put(_PendingPost(learner, events, done))
+        found: list[StoredEvent] = await done
         return found
 
     async def write(self) -> None:
         """Store the events passed to `add`, group by group, until cancelled."""
         while True:
             group = [await self._queue.get()]
-            while not self._queue.empty() and len(group) < MOST_IN_A_GROUP:
+            while not self._queue.empty() and len(group) < MAX_GROUP:
                 group.append(self._queue.get_nowait())
             try:
-                new = await self.aside(self._add, group)
+                new = await self.run_in_disk_thread(self._insert_group, group)
             except sqlite3.Error as error:
                 for each in group:
                     if not each.done.done():
@@ -232,7 +232,7 @@ class Store:
                 if not each.done.done():
                     each.done.set_result(found)
 
-    def _add(self, group: Sequence[_Waiting]) -> list[list[Happened]]:
+    def _insert_group(self, group: Sequence[_PendingPost]) -> list[list[StoredEvent]]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             new = [
@@ -245,7 +245,7 @@ class Store:
             self._db.execute("ROLLBACK")
             raise
 
-    def _insert(self, each: _Waiting, event: Event) -> Happened | None:
+    def _insert(self, each: _PendingPost, event: Event) -> StoredEvent | None:
         at = time.time() - 60 * event.minutes
         row = (each.learner, event.id, at, *_columns(event))
         done = self._db.execute(
@@ -255,13 +255,13 @@ class Store:
         )
         if not done.rowcount:
             return None
-        if isinstance(event, Hand):
+        if isinstance(event, HandEvent):
             # The code of earlier hands is never shown again, and a learner may raise thousands.
             self._db.execute(
                 "UPDATE events SET code = '' WHERE learner = ? AND code <> '' AND id <> ?",
                 (each.learner, event.id),
             )
-        return Happened(each.learner, at, event)
+        return StoredEvent(each.learner, at, event)
 
     def close(self) -> None:
         self._disk.shutdown()
@@ -271,10 +271,10 @@ class Store:
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _PendingPost:
     learner: int
     events: Sequence[Event]
-    done: asyncio.Future[list[Happened]]
+    done: asyncio.Future[list[StoredEvent]]
 
 
 def _random_text(name: str) -> str:
@@ -282,12 +282,12 @@ def _random_text(name: str) -> str:
 
 
 def _columns(event: Event) -> tuple[str, str, str, str, str]:
-    if isinstance(event, Checked):
+    if isinstance(event, CheckEvent):
         return "checked", event.exercise, event.outcome, event.mistake, ""
     return "up" if event.up else "down", event.exercise, "", "", event.code
 
 
-def _happened(
+def _stored_event(
     learner: int,
     at: float,
     id: str,
@@ -296,7 +296,7 @@ def _happened(
     outcome: str,
     mistake: str,
     code: str,
-) -> Happened:
+) -> StoredEvent:
     if kind == "checked":
-        return Happened(learner, at, Checked(id, exercise, outcome, mistake))
-    return Happened(learner, at, Hand(id, kind == "up", exercise, code))
+        return StoredEvent(learner, at, CheckEvent(id, exercise, outcome, mistake))
+    return StoredEvent(learner, at, HandEvent(id, kind == "up", exercise, code))

@@ -19,12 +19,12 @@ from helpers.checks.mistakes import KnownMistake, program_of
 from helpers.course.build import BEGIN, END
 from helpers.room.common_mistakes import common_mistakes
 from helpers.room.lesson import Lesson, Part
-from helpers.room.pages import page
+from helpers.room.pages import render_page
 from helpers.room.prose import code_html, to_html
 
 
 @dataclass(frozen=True)
-class Wrong:
+class WrongAnswer:
     """One usual wrong answer: the outcome of its check, what to say, and the program."""
 
     title: str
@@ -40,7 +40,7 @@ class TeacherPage:
     heading: Heading
     task: Markup
     hints: tuple[Markup, ...]
-    wrong: tuple[Wrong, ...]
+    wrong: tuple[WrongAnswer, ...]
     solution: Markup
 
     @property
@@ -52,36 +52,39 @@ def write_teacher_pages(lessons: Sequence[Lesson], out: Path) -> list[Path]:
     """Write a page for each exercise of the lessons, and index.html, into `out`. Return the files."""
     out.mkdir(parents=True, exist_ok=True)
     chapters = [
-        (lesson, [_page(part) for part in lesson.parts if part.exercise]) for lesson in lessons
+        (lesson, [_build_page(part) for part in lesson.parts if part.exercise])
+        for lesson in lessons
     ]
     written = []
     for lesson, made in chapters:
         for each in made:
             written.append(out / each.file)
-            written[-1].write_text(page("teacher.html", page=each, lesson=lesson), encoding="utf-8")
+            written[-1].write_text(
+                render_page("teacher.html", page=each, lesson=lesson), encoding="utf-8"
+            )
     index = out / "index.html"
-    index.write_text(page("teacher_index.html", chapters=chapters), encoding="utf-8")
+    index.write_text(render_page("teacher_index.html", chapters=chapters), encoding="utf-8")
     return [*written, index]
 
 
-def _page(part: Part) -> TeacherPage:
+def _build_page(part: Part) -> TeacherPage:
     heading = part.exercise
     assert heading is not None
     task = [cell.source for cell in takewhile(lambda cell: not cell.is_code, part.cells)]
-    solved = [_solution(cell.source) for cell in part.cells if BEGIN in cell.source]
+    solved = [_without_markers(cell.source) for cell in part.cells if BEGIN in cell.source]
     return TeacherPage(
         heading,
         Markup("\n").join(Markup(to_html(text)) for text in task),
         tuple(Markup(to_html(hint)) for hint in heading.hints),
-        tuple(_wrong(mistake) for mistake in common_mistakes(heading)),
+        tuple(_render_wrong(mistake) for mistake in common_mistakes(heading)),
         Markup("\n").join(Markup(code_html(source)) for source in solved),
     )
 
 
-def _wrong(mistake: KnownMistake) -> Wrong:
+def _render_wrong(mistake: KnownMistake) -> WrongAnswer:
     words, program = Markup(to_html(mistake.words)), Markup(code_html(program_of(mistake)))
-    return Wrong(mistake.title, mistake.outcome.value, words, program)
+    return WrongAnswer(mistake.title, mistake.outcome.value, words, program)
 
 
-def _solution(source: str) -> str:
+def _without_markers(source: str) -> str:
     return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN, END))

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from helpers.explorers.break_it import Break, Broken
+from helpers.explorers.break_it import FaultExplorer, Faults
 from helpers.views.timeline import timeline
 from tests.browser.conftest import BROWSERS, QUIET
 
@@ -41,7 +41,7 @@ def add_up_by_hand(rank: int, world_size: int) -> float:
 
 def frames() -> list[Image.Image]:
     """Return one picture for each step of a run in which rank 1 does not send."""
-    run = Broken(add_up_by_hand, Break(4)).run(Break(4, dropped=(1, 1)))
+    run = FaultExplorer(add_up_by_hand, Faults(4)).run(Faults(4, dropped_call=(1, 1)))
     picture = timeline(run)
     assert picture.live is not None
     html = picture.live()

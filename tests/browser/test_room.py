@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.messages import Checked, Event, EventBatch, Hand, Join, Joined
+from helpers.room.messages import CheckEvent, Event, EventBatch, HandEvent, JoinReply, JoinRequest
 from helpers.room.outbox import post
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.room.conftest import Served, serving
@@ -38,12 +38,12 @@ def chromium(playwright: Playwright) -> Iterator[Browser]:
         yield chromium
 
 
-def checked(exercise: str, outcome: str, mistake: str = "", minutes: float = 0) -> Checked:
-    return Checked(secrets.token_hex(16), exercise, outcome, mistake, minutes)
+def checked(exercise: str, outcome: str, mistake: str = "", minutes: float = 0) -> CheckEvent:
+    return CheckEvent(secrets.token_hex(16), exercise, outcome, mistake, minutes)
 
 
-def hand(exercise: str = "", code: str = "") -> Hand:
-    return Hand(secrets.token_hex(16), True, exercise, code)
+def hand(exercise: str = "", code: str = "") -> HandEvent:
+    return HandEvent(secrets.token_hex(16), True, exercise, code)
 
 
 def send(room: Served, learner: str, *events: Event) -> None:
@@ -52,7 +52,9 @@ def send(room: Served, learner: str, *events: Event) -> None:
 
 def class_of(room: Served, *names: str) -> list[str]:
     """Join as learners; return their tokens."""
-    return [post(room.url, "api/join", Join(n, room.code), "", Joined).token for n in names]
+    return [
+        post(room.url, "api/join", JoinRequest(n, room.code), "", JoinReply).token for n in names
+    ]
 
 
 def axe(page: Page) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from helpers.checks.case import Measured
 from helpers.checks.stopwatch import Script, Stopwatch
-from helpers.exercises.nb05_collective_algorithms.crossover import fits, overtakes
-from helpers.exercises.nb05_collective_algorithms.in_ranks import with_scripted_messages
+from helpers.exercises.nb05_collective_algorithms.crossover import crossover_bytes, judge_fit
+from helpers.exercises.nb05_collective_algorithms.in_ranks import run_with_scripted_messages
 
 TRUTH_S = 1e-4
 seeds = st.integers(0, 10**6)
@@ -58,8 +58,10 @@ def test_the_same_seed_gives_the_same_timings_in_any_order_of_lengths(seed: int)
 def test_a_message_needs_a_whole_number_of_bytes() -> None:
     for nbytes in (-1, 0.5, 1e6):
         with pytest.raises(ValueError, match="number of bytes as an int"):
-            with_scripted_messages(lambda measure, ranks, n=nbytes: measure(n), 0, 1, float, 4)
-    assert with_scripted_messages(lambda measure, ranks: (measure(7), ranks), 0, 1, float, 4) == (
+            run_with_scripted_messages(lambda measure, ranks, n=nbytes: measure(n), 0, 1, float, 4)
+    assert run_with_scripted_messages(
+        lambda measure, ranks: (measure(7), ranks), 0, 1, float, 4
+    ) == (
         7,
         4,
     )
@@ -68,7 +70,7 @@ def test_a_message_needs_a_whole_number_of_bytes() -> None:
 @pytest.mark.parametrize("ranks", [4, 8, 16, 64])
 def test_at_the_crossover_both_cost_the_same(ranks: int) -> None:
     alpha, beta = 5e-5, 4e-10
-    n, doublings = overtakes(alpha, beta, ranks), ranks.bit_length() - 1
+    n, doublings = crossover_bytes(alpha, beta, ranks), ranks.bit_length() - 1
     ring = 2 * (ranks - 1) * (alpha + beta * n / ranks)
     assert doublings * (alpha + beta * n) == pytest.approx(ring)
 
@@ -92,6 +94,6 @@ def test_at_the_crossover_both_cost_the_same(ranks: int) -> None:
     ],
 )
 def test_explains_each_kind_of_wrong_fit(got: object, says: str) -> None:
-    found = fits(1e-4, 1e-9, 8e5)(Measured(got, {}), 0)
+    found = judge_fit(1e-4, 1e-9, 8e5)(Measured(got, {}), 0)
     assert bool(found) == bool(says)
     assert found is None or says in f"{found.what} {found.advice}"

@@ -15,7 +15,7 @@ from helpers.course.notebook_file import NotebookError, read_notebook, source_of
 from helpers.course.path_lines import path_lines
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import lesson
+from helpers.room.lesson import read_lesson
 
 SHORT = [path for path in paths().values() if path.name != EVERYTHING]
 each_stop = pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_stop_has_an_optional_exercise_only_if_it_names_it() -> None:
 def test_cells_on_a_path_use_only_names_defined_on_it(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     solved = read_notebook(find_workspace().solutions / f"{stop.notebook}.ipynb")
-    first, *parts = lesson(stop.notebook, solved).parts
+    first, *parts = read_lesson(stop.notebook, solved).parts
     made, used = {*dir(builtins)}, set[str]()
     for part in [first, *(part for part in parts if stop.has(part.title))]:
         for source in (cell.source for cell in part.cells if cell.is_code):

@@ -2,17 +2,23 @@
 
 import pytest
 
-from helpers.exercises.nb23_capstone.plan_a_run import RUNS, best_of, task_of
+from helpers.exercises.nb23_capstone.plan_a_run import (
+    RECORDED_RUNS,
+    fastest_layout,
+    scale_recorded_run,
+)
 
 
-@pytest.mark.parametrize("run", RUNS, ids=[f"{run[0]}, {run[1]:,} parameters" for run in RUNS])
+@pytest.mark.parametrize(
+    "run", RECORDED_RUNS, ids=[f"{run[0]}, {run[1]:,} parameters" for run in RECORDED_RUNS]
+)
 def test_a_recorded_run_is_what_its_name_says(run):
     for percent in (70, 100, 140):
-        label, task = task_of(run, percent)
+        label, task = scale_recorded_run(run, percent)
         room = task.cluster["memory"]
         every = sorted(task.meshes(), key=task.seconds)
         fitting = [mesh for mesh in every if task.nbytes(mesh) <= room]
-        assert best_of(task) == (fitting[0] if fitting else None)
+        assert fastest_layout(task) == (fitting[0] if fitting else None)
         assert (not fitting) == (label == "too large for all")
         if len(fitting) > 1:
             assert task.seconds(fitting[1]) > 1.009 * task.seconds(fitting[0])

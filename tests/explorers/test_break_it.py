@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from helpers.explorers.break_it import NOTHING, Break, Broken, break_it
+from helpers.explorers.break_it import NO_CALL, FaultExplorer, Faults, break_it
 from helpers.ranks.failures import Deadlock
 
 
@@ -35,15 +35,15 @@ def exchange(rank: int, world_size: int) -> None:
 
 
 @pytest.fixture
-def broken() -> Broken:
+def broken() -> FaultExplorer:
     return break_it(ring, 3, args=(7,))
 
 
-def test_unbroken_it_is_the_run_itself(broken: Broken) -> None:
+def test_unbroken_it_is_the_run_itself(broken: FaultExplorer) -> None:
     run = broken.run(broken.start)
     assert run.failure is None
     assert run.values == [["send→1", "recv"], ["recv", "send→2"], ["recv", "send→0"]]
-    assert broken.drawn(broken.start, run).text.splitlines()[1:] == [
+    assert broken.draw(broken.start, run).text.splitlines()[1:] == [
         "rank 0: send→1, recv←2",
         "rank 1: recv←0, send→2",
         "rank 2: recv←1, send→0",
@@ -51,58 +51,58 @@ def test_unbroken_it_is_the_run_itself(broken: Broken) -> None:
     assert all("test_break_it.py" in str(event.where) for event in run.trace)
 
 
-def test_at_first_the_last_rank_leaves_out_its_last_call(broken: Broken) -> None:
+def test_at_first_the_last_rank_leaves_out_its_last_call(broken: FaultExplorer) -> None:
     assert repr(broken).splitlines()[1:] == [
         "rank 0: send→1, recv←2 (never finished)",
         "rank 1: recv←0, send→2",
         "rank 2: recv←1",
     ]
-    assert broken.opening([["send→1"], None]) == broken.start, "of a run that failed"
+    assert broken.first_faults([["send→1"], None]) == broken.start, "of a run that failed"
 
 
 @pytest.mark.parametrize(
-    ("how", "line"),
+    ("faults", "line"),
     [
-        (Break(3, late=1), "rank 1: [late], recv←0, send→2"),
-        (Break(3, slow=2), "rank 1: recv←0, [slow link], send→2"),
+        (Faults(3, late_rank=1), "rank 1: [late], recv←0, send→2"),
+        (Faults(3, slow_rank=2), "rank 1: recv←0, [slow link], send→2"),
     ],
 )
-def test_a_delay_is_seen_where_it_is(broken: Broken, how: Break, line: str) -> None:
-    run = broken.run(how)
+def test_a_delay_is_seen_where_it_is(broken: FaultExplorer, faults: Faults, line: str) -> None:
+    run = broken.run(faults)
     assert run.failure is None
-    assert line in broken.drawn(how, run).text.splitlines()
+    assert line in broken.draw(faults, run).text.splitlines()
 
 
-def test_a_call_that_is_left_out_is_missed(broken: Broken) -> None:
-    how = Break(3, dropped=(1, 1))
-    run = broken.run(how)
+def test_a_call_that_is_left_out_is_missed(broken: FaultExplorer) -> None:
+    faults = Faults(3, dropped_call=(1, 1))
+    run = broken.run(faults)
     assert isinstance(run.failure, Deadlock)
     assert run.failure.diagnosis.waits[2].waits_for == (1,)
     assert [event.op for event in run.trace.of(1)] == ["recv"]
 
 
 def test_batches_works_and_collectives_of_objects_count_as_the_learner_calls_them() -> None:
-    changed = Broken(exchange, Break(2))
+    changed = FaultExplorer(exchange, Faults(2))
     run = changed.run(changed.start)
     assert run.failure is None
     assert run.values[0] == ["isend→1", "irecv", "all_reduce", "all_gather_object"]
-    alone = changed.run(Break(2, dropped=(1, 2)))
+    alone = changed.run(Faults(2, dropped_call=(1, 2)))
     assert isinstance(alone.failure, Deadlock), (
         "a Work of nothing is waited for, and rank 0 is left"
     )
 
 
-def test_the_controls_run_it_again(broken: Broken) -> None:
+def test_the_controls_run_it_again(broken: FaultExplorer) -> None:
     widget = broken.widget()
     panel, shown = widget.children
-    ranks, late, _, dropped = panel.children
-    assert dropped.value == (2, 1)
-    late.value = 2
+    ranks, late_rank, _, dropped_call = panel.children
+    assert dropped_call.value == (2, 1)
+    late_rank.value = 2
     assert "rank 2: [late], recv←1" in shown.outputs[0]["data"]["text/plain"]
-    dropped.value = (0, 0)
+    dropped_call.value = (0, 0)
     assert "3 recvs without a send" in shown.outputs[0]["data"]["text/plain"]
     ranks.value = 2
-    assert (late.value, dropped.value) == (-1, NOTHING)
+    assert (late_rank.value, dropped_call.value) == (-1, NO_CALL)
     assert shown.outputs[0]["data"]["text/plain"].startswith("timeline of 2 ranks: 2 messages")
     widget.close_all()
 
@@ -114,8 +114,8 @@ def twenty(rank: int, world_size: int) -> None:
 
 def test_a_few_last_calls_of_each_rank_can_be_left_out() -> None:
     widget = break_it(twenty, 2).widget()
-    *_, dropped = widget.children[0].children
-    words = [name for name, _ in dropped.options]
+    *_, dropped_call = widget.children[0].children
+    words = [name for name, _ in dropped_call.options]
     assert words[:2] == ["nothing", "rank 0, call 15: all_reduce"]
     assert words[-1] == "rank 1, call 20: all_reduce" and len(words) == 13
     widget.close_all()

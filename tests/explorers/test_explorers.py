@@ -9,7 +9,7 @@ import pytest
 
 from helpers.explorers import algorithms, buckets, checkpoints, collective, memory, pipeline
 from helpers.explorers.explore import NAMES, explore
-from helpers.explorers.form import fill, source_of, text_of
+from helpers.explorers.form import fill, javascript_of, text_of
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -22,7 +22,7 @@ def test_it_is_shown_as_text_and_as_a_page_that_is_the_same_in_each_run(name: st
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_in_a_module_ends_its_script(name: str) -> None:
-    source = source_of(import_module(f"helpers.explorers.{name}"))
+    source = javascript_of(import_module(f"helpers.explorers.{name}"))
     assert "</script" not in source and "<!--" not in source
 
 
@@ -96,10 +96,10 @@ def test_the_ring_is_cheaper_from_the_length_that_is_named(ranks: int) -> None:
 
 def test_buckets_hide_all_but_the_last_on_a_fast_network_and_nothing_as_one() -> None:
     assert buckets.bucket_sizes(7, 3) == [3, 3, 1]
-    fast = buckets.reduced([1] * 4, 2.0, 0.5, 0.0)
+    fast = buckets.reduction_times([1] * 4, 2.0, 0.5, 0.0)
     assert fast[-1] == (6.0, 6.0, 6.5)
-    assert buckets.reduced([4], 2.0, 0.5, 0.0) == [(6.0, 6.0, 8.0)]
-    slow = buckets.reduced([1] * 4, 0.0, 2.0, 0.0)
+    assert buckets.reduction_times([4], 2.0, 0.5, 0.0) == [(6.0, 6.0, 8.0)]
+    slow = buckets.reduction_times([1] * 4, 0.0, 2.0, 0.0)
     assert [done for *_, done in slow] == [3.0, 5.0, 7.0, 9.0]
 
 

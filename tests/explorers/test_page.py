@@ -16,7 +16,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Page, expect
 
 from helpers.explorers.explore import NAMES, explore
-from helpers.explorers.form import source_of, text_of
+from helpers.explorers.form import javascript_of, text_of
 
 MOST = {"cost": 150, "algorithms": 800, "samples": 500, "collective": 300}
 """The maximum number of settings that are compared, because Python takes a second for some of them."""
@@ -61,8 +61,8 @@ def same(page: Any, python: Any) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_computes_what_python_computes(name: str, page: Page) -> None:
     module, settings = import_module(f"helpers.explorers.{name}"), settings_of(name)
-    handed = explore(name).handed()
-    found = page.evaluate(COMPUTE, [source_of(module), handed, settings])
+    to_json = explore(name).to_json()
+    found = page.evaluate(COMPUTE, [javascript_of(module), to_json, settings])
     for setting, got in zip(settings, found, strict=True):
         assert got["text"] == text_of(module, setting), setting
         assert same(got["now"], json.loads(json.dumps(module.plan(**setting)))), setting

@@ -12,9 +12,9 @@ import pytest
 WATCHES = """
 import sys
 from pathlib import Path
-from helpers.exercises.shared.in_ranks.folder_watch import watching
+from helpers.exercises.shared.in_ranks.folder_watch import watch_folder
 try:
-    with watching(Path(sys.argv[1])):
+    with watch_folder(Path(sys.argv[1])):
         print("watches")
 except OSError as error:
     print("refused", error.errno)

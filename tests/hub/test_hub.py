@@ -143,7 +143,7 @@ async def _has_joined_the_room(ana: Person, hub: Hub) -> None:
     assert ": passed\n" in await ana.value(f"{answer_to(CHECKED)}\nprint(check({CHECKED}))")
     deadline = time.monotonic() + BOARD_S
     with closing(Store(hub.board)) as store:
-        while not (happened := store.happened()):
+        while not (happened := store.stored_events()):
             assert time.monotonic() < deadline, hub.log.read_text()[-4000:]
             await asyncio.sleep(0.2)
         assert [each.event.exercise for each in happened] == [CHECKED]

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from helpers.checks.scripts import Source, compose
-from helpers.exercises.nb22_launchers_and_backends.in_ranks.mpi import under_mpiexec
+from helpers.exercises.nb22_launchers_and_backends.in_ranks.mpi import run_under_mpiexec
 from helpers.jobs.mpiexec import MpiFailed, mpiexec
 from helpers.ranks.failures import LaunchError
 from helpers.views.job_lanes import mpi_html, mpi_text
@@ -123,7 +123,7 @@ def test_a_composed_script_reports_its_values_or_its_exception(
     text: str, values: list[object] | None, message: str | None
 ) -> None:
     path = compose(Source(text, "f"), gathered, [10])
-    said = under_mpiexec(path, 3, timeout_s=20)
+    said = run_under_mpiexec(path, 3, timeout_s=20)
     if values is not None:
         assert said["values"] == values
     else:

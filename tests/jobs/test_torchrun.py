@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.jobs.owned import Owned
+from helpers.jobs.owned import OwnedPrograms
 from helpers.jobs.run import TorchrunFailed, TorchrunRun
 from helpers.jobs.torchrun import start_torchrun, torchrun
 from helpers.ranks.failures import LaunchError
@@ -191,22 +191,22 @@ def test_nothing_outlives_who_asked_for_it(number: int, tmp_path: Path) -> None:
 
 
 def test_what_a_program_prints_is_kept_within_limits() -> None:
-    from helpers.jobs.supervisor import MAX_OUTPUT
+    from helpers.jobs.supervisor import MAX_OUTPUT_BYTES
 
-    with Owned() as owned:
+    with OwnedPrograms() as owned:
         program = "while True: print('x' * 1000)"
         owned.start("loud", [sys.executable, "-c", program], env=dict(os.environ), cwd="/")
         deadline = time.monotonic() + 20
-        while sum(len(piece.text) for piece in owned.pieces("loud")) < MAX_OUTPUT:
+        while sum(len(piece.text) for piece in owned.pieces("loud")) < MAX_OUTPUT_BYTES:
             assert time.monotonic() < deadline
-            owned.look(0.05)
+            owned.poll(0.05)
         owned.end()
-        assert sum(len(piece.text) for piece in owned.pieces("loud")) < MAX_OUTPUT + (1 << 17)
+        assert sum(len(piece.text) for piece in owned.pieces("loud")) < MAX_OUTPUT_BYTES + (1 << 17)
         assert owned.exits["loud"] == -signal.SIGKILL
 
 
 def test_a_missing_program_is_reported() -> None:
-    with Owned() as owned, pytest.raises(OSError, match="no-such-program"):
+    with OwnedPrograms() as owned, pytest.raises(OSError, match="no-such-program"):
         owned.start("gone", ["no-such-program"], env={}, cwd="/")
 
 

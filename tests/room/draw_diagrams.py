@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from helpers.course.notebook_file import read_notebook, source_of
 from helpers.course.workspace import find_workspace
-from helpers.room.prose import DIAGRAMS, diagram_file
+from helpers.room.prose import DIAGRAM_FOLDER, diagram_file
 from tests.browser.conftest import BROWSERS, QUIET
 
 _FENCED = re.compile(r"^```mermaid\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -38,7 +38,7 @@ def diagrams() -> Iterator[str]:
 
 def draw(script: Path) -> None:
     """Draw all diagrams, and remove pictures of diagrams that the course no longer has."""
-    DIAGRAMS.mkdir(exist_ok=True)
+    DIAGRAM_FOLDER.mkdir(exist_ok=True)
     wanted = {diagram_file(code): code.strip() for code in diagrams()}
     browser = next(filter(None, map(shutil.which, BROWSERS)))
     with (
@@ -50,7 +50,7 @@ def draw(script: Path) -> None:
         for file, code in wanted.items():
             svg = page.evaluate(_DRAW, [f"diagram-{file.stem}", code])
             file.write_text(svg + "\n", encoding="utf-8")
-    for file in DIAGRAMS.glob("*.svg"):
+    for file in DIAGRAM_FOLDER.glob("*.svg"):
         if file not in wanted:
             file.unlink()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from helpers.course.paths import paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import lessons
-from helpers.room.program import Session, plan
+from helpers.room.lesson import read_lessons
+from helpers.room.program import Session, plan_sessions
 
 PAGE = Path(__file__).parents[2] / "docs" / "instructors.md"
 PROGRAMS = (
@@ -24,12 +24,12 @@ _BLOCK = re.compile(r"(?<=<!-- programs -->\n).*?(?=<!-- end of programs -->)", 
 
 def with_programs(text: str) -> str:
     """Return the text of the page with the programs as they are now."""
-    known = lessons(find_workspace())
+    known = read_lessons(find_workspace())
     parts = []
     for title, name, hours in PROGRAMS:
         path = paths()[name]
         command = f"`course plan --path {name} --hours {hours}`"
-        table = as_table(plan(known, path, int(60 * hours)))
+        table = as_table(plan_sessions(known, path, int(60 * hours)))
         parts.append(f"### {title}: {path.title}\n\n{path.goal} {command}\n\n{table}\n")
     written = "\n" + "\n".join(parts) + "\n"
     return _BLOCK.sub(lambda _: written, text)

@@ -25,12 +25,12 @@ from helpers.room.board import Board
 from helpers.room.connections import Connections
 from helpers.room.messages import (
     MAX_BYTES,
+    MAX_EVENTS_PER_POST,
     MAX_JOIN_BYTES,
-    MOST_AT_ONCE,
-    Checked,
+    CheckEvent,
     EventBatch,
-    Hand,
-    Join,
+    HandEvent,
+    JoinRequest,
 )
 from helpers.room.store import Store
 
@@ -85,7 +85,7 @@ def eve(client: TestClient) -> dict[str, str]:
 
 
 def join(client: TestClient, name: str = "Ana", code: str = CODE) -> dict[str, str]:
-    reply = client.post("/api/join", content=msgspec.json.encode(Join(name, code)))
+    reply = client.post("/api/join", content=msgspec.json.encode(JoinRequest(name, code)))
     assert reply.status_code == 200, reply.text
     return {"Authorization": f"Bearer {reply.json()['token']}", "name": reply.json()["name"]}
 
@@ -99,7 +99,7 @@ def post(client: TestClient, headers: dict[str, str], *events: Any) -> int:
 
 
 def ids(store: Store) -> list[str]:
-    return [each.event.id for each in store.happened()]
+    return [each.event.id for each in store.stored_events()]
 
 
 def new_id() -> str:
@@ -107,7 +107,7 @@ def new_id() -> str:
 
 
 def test_what_is_posted_twice_is_stored_once(client: TestClient, store: Store) -> None:
-    ana, event = join(client), Checked(new_id(), "swap", "wrong")
+    ana, event = join(client), CheckEvent(new_id(), "swap", "wrong")
     assert [post(client, ana, event, event), post(client, ana, event)] == [200, 200]
     # another's event of the same id is another event
     assert post(client, join(client), event) == 200
@@ -116,7 +116,7 @@ def test_what_is_posted_twice_is_stored_once(client: TestClient, store: Store) -
 
 @pytest.mark.parametrize("code", ["", "abcd2346", "ABCD", "é" * 8, "x" * 100])
 def test_a_wrong_code_is_refused(client: TestClient, code: str) -> None:
-    reply = client.post("/api/join", content=msgspec.json.encode(Join("Eve", code)))
+    reply = client.post("/api/join", content=msgspec.json.encode(JoinRequest("Eve", code)))
     assert reply.status_code == 403 and reply.text == "This is not the code of the room."
 
 
@@ -126,7 +126,7 @@ def test_the_code_may_be_typed_in_capitals(client: TestClient) -> None:
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "é", KEY, CODE, "Bearer"])
 def test_a_forged_learner_is_refused(client: TestClient, store: Store, token: str) -> None:
-    event = Checked(new_id(), "swap", "passed")
+    event = CheckEvent(new_id(), "swap", "passed")
     reply = client.post(
         "/api/events",
         content=msgspec.json.encode(EventBatch([event])),
@@ -146,7 +146,7 @@ def test_who_joins_again_is_the_same_learner(client: TestClient) -> None:
     ana = join(client, "Ana again")
     reply = client.post(
         "/api/join",
-        content=msgspec.json.encode(Join("Anna", "")),
+        content=msgspec.json.encode(JoinRequest("Anna", "")),
         headers={"Authorization": ana["Authorization"]},
     )
     assert f"Bearer {reply.json()['token']}" == ana["Authorization"]
@@ -165,9 +165,9 @@ def test_a_post_that_is_too_large_is_refused(client: TestClient, declared: bool)
 
 def test_too_many_events_too_long_code_and_too_deep_json_are_refused(client: TestClient) -> None:
     ana = join(client)
-    many = [Checked(new_id(), "swap", "wrong") for _ in range(MOST_AT_ONCE + 1)]
+    many = [CheckEvent(new_id(), "swap", "wrong") for _ in range(MAX_EVENTS_PER_POST + 1)]
     assert post(client, ana, *many) == 400
-    assert post(client, ana, Hand(new_id(), True, "swap", "x" * 20_001)) == 400
+    assert post(client, ana, HandEvent(new_id(), True, "swap", "x" * 20_001)) == 400
     token = {"Authorization": ana["Authorization"]}
     assert client.post("/api/events", content=b"[" * 100_000, headers=token).status_code == 400
 
@@ -175,17 +175,17 @@ def test_too_many_events_too_long_code_and_too_deep_json_are_refused(client: Tes
 def test_a_learner_who_floods_is_refused(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("helpers.room.store.MOST_EVENTS", 2)
+    monkeypatch.setattr("helpers.room.store.MAX_EVENTS", 2)
     ana = join(client)
-    assert post(client, ana, *(Checked(new_id(), "swap", "wrong") for _ in range(2))) == 200
-    assert post(client, ana, Checked(new_id(), "swap", "wrong")) == 429
+    assert post(client, ana, *(CheckEvent(new_id(), "swap", "wrong") for _ in range(2))) == 200
+    assert post(client, ana, CheckEvent(new_id(), "swap", "wrong")) == 429
 
 
 def test_joins_from_one_address_are_limited(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "MOST_JOINS", 0)
-    reply = client.post("/api/join", content=msgspec.json.encode(Join("Ana", CODE)))
+    monkeypatch.setattr(app_module, "MAX_JOINS", 0)
+    reply = client.post("/api/join", content=msgspec.json.encode(JoinRequest("Ana", CODE)))
     assert reply.status_code == 429 and "Wait a minute" in reply.text
 
 
@@ -195,10 +195,10 @@ def test_a_join_that_is_long_is_refused(client: TestClient) -> None:
 
 def test_only_the_last_code_of_a_learner_is_kept(client: TestClient, store: Store) -> None:
     ana = join(client)
-    hands = [Hand(new_id(), True, "swap", f"code {number}") for number in range(3)]
+    hands = [HandEvent(new_id(), True, "swap", f"code {number}") for number in range(3)]
     for each in (*hands, hands[2]):  # the last one is sent twice
         assert post(client, ana, each) == 200
-    kept = {each.event.id: each.event for each in store.happened()}
+    kept = {each.event.id: each.event for each in store.stored_events()}
     assert [getattr(kept[each.id], "code", None) for each in hands] == ["", "", "code 2"]
 
 
@@ -206,13 +206,13 @@ def test_a_teacher_can_remove_a_learner_and_replace_the_code(
     client: TestClient, store: Store
 ) -> None:
     eve = join(client, "Eve to be removed")
-    assert post(client, eve, Checked(new_id(), "swap", "wrong")) == 200
+    assert post(client, eve, CheckEvent(new_id(), "swap", "wrong")) == 200
     (learner,) = [each for each in store.learners() if each.name == "Eve to be removed"]
     board = {"Cookie": f"real-ranks-room={KEY}", "X-Room": "board"}
     assert client.post(f"/forget/{learner.id}").status_code == 403
     assert client.post(f"/forget/{learner.id}", headers=board).status_code == 204
-    assert post(client, eve, Checked(new_id(), "swap", "wrong")) == 401
-    assert learner.id not in {each.learner for each in store.happened()}
+    assert post(client, eve, CheckEvent(new_id(), "swap", "wrong")) == 401
+    assert learner.id not in {each.learner for each in store.stored_events()}
     assert client.post("/new-code", headers=board).status_code == 204
     assert client.post("/api/join", json={"name": "Eve", "code": CODE}).status_code == 403
     with closing(sqlite3.connect(store._path)) as db, db:
@@ -228,7 +228,7 @@ def test_a_teacher_can_remove_a_learner_and_replace_the_code(
 
 def test_a_full_disk_is_an_error_that_says_so(client: TestClient, store: Store) -> None:
     ana = join(client)
-    assert post(client, ana, Hand(new_id(), True)) == 200
+    assert post(client, ana, HandEvent(new_id(), True)) == 200
     learner = store.learners()[-1].id
     store._db.execute("PRAGMA query_only = ON")  # what SQLite says then is a sqlite3.Error, too
     board = {"Cookie": f"real-ranks-room={KEY}", "X-Room": "board"}
@@ -248,16 +248,16 @@ def test_a_board_with_too_many_connections_serves_those_whom_it_knows(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ana = join(client)
-    monkeypatch.setattr(Connections, "full", True)
+    monkeypatch.setattr(Connections, "is_full", True)
     assert client.get("/").status_code == 503
     assert client.post("/api/join", json={"name": "Eve", "code": CODE}).status_code == 503
-    assert post(client, ana, Checked(new_id(), "swap", "wrong")) == 200
+    assert post(client, ana, CheckEvent(new_id(), "swap", "wrong")) == 200
     assert client.get("/board", headers={"Cookie": f"real-ranks-room={KEY}"}).status_code == 200
 
 
 def test_a_room_has_an_end(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "MOST_LEARNERS", 0)
-    reply = client.post("/api/join", content=msgspec.json.encode(Join("Ana", CODE)))
+    monkeypatch.setattr(app_module, "MAX_LEARNERS", 0)
+    reply = client.post("/api/join", content=msgspec.json.encode(JoinRequest("Ana", CODE)))
     assert reply.status_code == 429
 
 
@@ -289,18 +289,18 @@ def test_nearly_right_events_are_stored_or_refused(
 )
 @settings(max_examples=60, deadline=None)
 def test_any_name_is_one_line_that_can_be_shown(name: str) -> None:
-    shown = app_module._name(name)
+    shown = app_module._displayable_name(name)
     assert 0 < len(shown) <= 60 and shown.isprintable()
-    assert shown == app_module._name(shown)
+    assert shown == app_module._displayable_name(shown)
 
 
 @pytest.mark.parametrize("name", ["\u3164", "\u2800\ufe0f", "\u200b\u115f"])
 def test_an_invisible_name_is_replaced(name: str) -> None:
-    assert app_module._name(name) == "someone"
+    assert app_module._displayable_name(name) == "someone"
 
 
 def test_accents_do_not_pile_up() -> None:
-    shown = app_module._name("e" + "\u0301" * 60)
+    shown = app_module._displayable_name("e" + "\u0301" * 60)
     assert sum(unicodedata.category(c) == "Mn" for c in shown) <= 2
 
 
@@ -329,7 +329,7 @@ def test_the_key_opens_the_board(client: TestClient) -> None:
 
 def test_another_site_cannot_take_a_hand_down(client: TestClient) -> None:
     ana = join(client)
-    assert post(client, ana, Hand(new_id(), True)) == 200
+    assert post(client, ana, HandEvent(new_id(), True)) == 200
     cookie = {"Cookie": f"real-ranks-room={KEY}"}
     assert client.post("/lower/1", headers=cookie).status_code == 403
     assert client.post("/lower/1", headers={**cookie, "X-Room": "board"}).status_code == 204

@@ -8,9 +8,9 @@ import pytest
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.board import MOST_HANDS, NOW_MIN, Board
-from helpers.room.messages import Checked, Hand
-from helpers.room.store import Happened, Learner
+from helpers.room.board import AWAY_AFTER_MIN, MAX_HANDS, Board
+from helpers.room.messages import CheckEvent, HandEvent
+from helpers.room.store import Learner, StoredEvent
 
 MINUTE = 60.0
 ID = "0" * 32
@@ -33,7 +33,7 @@ def check(
     mistake: str = "",
     name: str = "ping_pong",
 ) -> None:
-    board.take(Happened(learner, minute * MINUTE, Checked(ID, name, outcome, mistake)))
+    board.apply_event(StoredEvent(learner, minute * MINUTE, CheckEvent(ID, name, outcome, mistake)))
 
 
 def shown(board: Board, minute: float) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_a_learner_who_keeps_trying_without_passing_is_stuck(board: Board) -> No
     check(board, 2, 16, "passed")
     assert shown(board, 16)["stuck"] == [[1, "ping_pong", 16]]
     # who has left is not stuck; nor who has just come back
-    assert shown(board, 17 + NOW_MIN)["stuck"] == []
+    assert shown(board, 17 + AWAY_AFTER_MIN)["stuck"] == []
     check(board, 1, 60, "wrong")
     assert shown(board, 61)["stuck"] == []
     # one wrong check, and then reading on, is not being stuck
@@ -92,32 +92,34 @@ def test_what_this_copy_of_the_course_does_not_know_is_left_out(board: Board) ->
 
 def test_a_hand_is_at_the_exercise_that_was_checked_last(board: Board) -> None:
     check(board, 1, 0, "wrong")
-    board.take(Happened(1, MINUTE, Hand(ID, True)))
-    board.take(Happened(2, 0, Hand(ID, True, "swap", "def swap(): ...")))
+    board.apply_event(StoredEvent(1, MINUTE, HandEvent(ID, True)))
+    board.apply_event(StoredEvent(2, 0, HandEvent(ID, True, "swap", "def swap(): ...")))
     page = board.open_page()
     first, second = (board.news(page, 2 * MINUTE) for _ in range(2))
     assert first["hands"] == second["hands"] == [[2, "swap", 2], [1, "ping_pong", 1]]
     # code may be long: it is sent once
     assert first["codes"] == [[2, "def swap(): ..."], [1, ""]] and second["codes"] == []
-    board.take(Happened(1, MINUTE, Hand(ID, False)))
+    board.apply_event(StoredEvent(1, MINUTE, HandEvent(ID, False)))
     assert len(shown(board, 2)["hands"]) == 1
 
 
 def test_many_hands_are_counted_and_the_longest_up_are_listed(board: Board) -> None:
-    for learner in range(10, 10 + 2 * MOST_HANDS):
+    for learner in range(10, 10 + 2 * MAX_HANDS):
         board.add_learner(Learner(learner, "Ben", b""))
-        board.take(Happened(learner, learner * MINUTE, Hand(ID, True, "swap", "x" * 20_000)))
+        board.apply_event(
+            StoredEvent(learner, learner * MINUTE, HandEvent(ID, True, "swap", "x" * 20_000))
+        )
     found = shown(board, 200)
-    assert found["up"] == 2 * MOST_HANDS
-    assert [each[0] for each in found["hands"]] == [*range(10, 10 + MOST_HANDS)]
-    assert len(found["codes"]) == MOST_HANDS
+    assert found["up"] == 2 * MAX_HANDS
+    assert [each[0] for each in found["hands"]] == [*range(10, 10 + MAX_HANDS)]
+    assert len(found["codes"]) == MAX_HANDS
 
 
 def test_a_learner_who_is_removed_leaves_nothing(board: Board) -> None:
     page = board.open_page()
     board.news(page, 0)
     check(board, 1, 0, "wrong")
-    board.take(Happened(1, 0, Hand(ID, True)))
+    board.apply_event(StoredEvent(1, 0, HandEvent(ID, True)))
     board.remove(1)
     check(board, 1, 0, "wrong")  # it was in flight
     found = board.news(page, 0)
@@ -134,8 +136,8 @@ def test_what_is_projected_has_counts_and_no_names(board: Board) -> None:
     check(board, 1, 0, MISTAKE.outcome.value, MISTAKE.title)
     check(board, 1, 12, MISTAKE.outcome.value, MISTAKE.title)
     check(board, 2, 0, "passed")
-    board.take(Happened(2, 0, Hand(ID, True, "swap", "secret")))
-    found = board.without_names(15 * MINUTE)
+    board.apply_event(StoredEvent(2, 0, HandEvent(ID, True, "swap", "secret")))
+    found = board.projected_news(15 * MINUTE)
     assert found["exercises"] == [["ping_pong", 1, 1]]
     assert (found["up"], found["stuck"], found["joined"]) == (1, 1, 3)
     assert not any(word in str(found) for word in ("Ana", "Ben", "secret"))

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from helpers.course.workspace import find_workspace
-from helpers.room.connections import MOST_WAITING, network
-from helpers.room.messages import Checked, EventBatch, Join, Joined
+from helpers.room.connections import MAX_WAITING, network_key
+from helpers.room.messages import CheckEvent, EventBatch, JoinReply, JoinRequest
 from helpers.room.outbox import RoomError, post
 from helpers.room.store import Store
 from tests.room.conftest import DEADLINE_S, Served, serving
@@ -64,13 +64,13 @@ def closed(connections: list[socket.socket]) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_that_wait_are_closed_and_others_are_served(served: Served, kind: str) -> None:
-    ana = post(served.url, "api/join", Join("Ana", served.code), "", Joined)
+    ana = post(served.url, "api/join", JoinRequest("Ana", served.code), "", JoinReply)
     with waiting(served, 300, KINDS[kind]) as connections:
         deadline, gone = time.monotonic() + DEADLINE_S, 0
         left = list(connections)
-        while gone < 300 - MOST_WAITING:
+        while gone < 300 - MAX_WAITING:
             assert time.monotonic() < deadline, f"{gone} closed"
-            event = Checked(secrets.token_hex(16), "swap", "wrong")
+            event = CheckEvent(secrets.token_hex(16), "swap", "wrong")
             post(served.url, "api/events", EventBatch([event]), ana.token)
             left = [each for each in left if not closed([each])]
             gone = 300 - len(left)
@@ -104,8 +104,8 @@ def test_a_file_that_is_no_room_is_named(tmp_path: Path, content: bytes | None) 
 
 def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path: Path) -> None:
     file = tmp_path / "room.sqlite3"
-    ana = post(served.url, "api/join", Join("Ana", served.code), "", Joined)
-    event = Checked(secrets.token_hex(16), "swap", "wrong")
+    ana = post(served.url, "api/join", JoinRequest("Ana", served.code), "", JoinReply)
+    event = CheckEvent(secrets.token_hex(16), "swap", "wrong")
     post(served.url, "api/events", EventBatch([event]), ana.token)
     unknown = course("forget", file, "Ben")
     assert unknown.returncode == 1 and "Ana" in unknown.stderr
@@ -114,7 +114,7 @@ def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path
     assert code != served.code
     deadline = time.monotonic() + DEADLINE_S
     for message, path, token in (
-        (Join("Eve", served.code), "api/join", ""),
+        (JoinRequest("Eve", served.code), "api/join", ""),
         (EventBatch([event]), "api/events", ana.token),
     ):
         with pytest.raises(RoomError, match="refused"):
@@ -122,8 +122,8 @@ def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path
                 post(served.url, path, message, token)
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
-    assert post(served.url, "api/join", Join("Ben", code), "", Joined).name == "Ben"
-    cy = post(served.url, "api/join", Join("Cy", code), "", Joined)
+    assert post(served.url, "api/join", JoinRequest("Ben", code), "", JoinReply).name == "Ben"
+    cy = post(served.url, "api/join", JoinRequest("Cy", code), "", JoinReply)
     post(served.url, "api/events", EventBatch([event]), cy.token)
     removed = subprocess.run(
         [sys.executable, "-m", "helpers.course.cli", "room", "forget", "--silent", "--file", file],
@@ -148,6 +148,10 @@ def course(command: str, file: Path, *words: str) -> subprocess.CompletedProcess
 
 
 def test_addresses_of_one_machine_are_one() -> None:
-    assert network("2001:db8::1%eth0") == network("2001:db8::ffff") != network("2001:db8:0:1::1")
-    assert network("::ffff:192.0.2.1") == network("192.0.2.1") == "192.0.2.1"
-    assert network("") == ""
+    assert (
+        network_key("2001:db8::1%eth0")
+        == network_key("2001:db8::ffff")
+        != network_key("2001:db8:0:1::1")
+    )
+    assert network_key("::ffff:192.0.2.1") == network_key("192.0.2.1") == "192.0.2.1"
+    assert network_key("") == ""

@@ -122,9 +122,9 @@ def test_users_have_joined_and_administrators_see_the_board(hub: Hub) -> None:
         assert refusal.status_code == 403 and "administrators" in refusal.text
     program = """
 from helpers.room import outbox
-outbox.note("ping_pong", "wrong", "")
-outbox.send_some()
-print(outbox.place().name)
+outbox.record_check("ping_pong", "wrong", "")
+outbox.send_batch()
+print(outbox.joined_room().name)
 """
     env = {
         **os.environ,
@@ -145,7 +145,7 @@ print(outbox.place().name)
     assert done.stdout == "ana\n", done.stderr
     with closing(Store(hub.folder / "room.sqlite3")) as store:
         assert [each.name for each in store.learners()] == ["ana"]
-        assert [each.event.exercise for each in store.happened()] == ["ping_pong"]
+        assert [each.event.exercise for each in store.stored_events()] == ["ping_pong"]
     # a user keeps the login's name
     own = msgspec.json.decode((hub.folder / "work" / ".room.json").read_bytes())
     again = httpx.post(

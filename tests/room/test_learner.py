@@ -15,8 +15,8 @@ import pytest
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.messages import Checked, Hand
-from helpers.room.store import Happened, Store
+from helpers.room.messages import CheckEvent, HandEvent
+from helpers.room.store import Store, StoredEvent
 from tests.room.conftest import DEADLINE_S, Served, serving
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +25,10 @@ from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 def cell(text): shell.run_cell(text, store_history=True).raise_error()
 """
-NOTES = 'from helpers.room.outbox import note; note("ping_pong", "wrong", "a mistake");'
-SENT = "from helpers.room import outbox, learner; import time\nwhile outbox.waiting(): time.sleep(0.02)"
+NOTES = (
+    'from helpers.room.outbox import record_check; record_check("ping_pong", "wrong", "a mistake");'
+)
+SENT = "from helpers.room import outbox, learner; import time\nwhile outbox.unsent_lines(): time.sleep(0.02)"
 
 
 @dataclass(frozen=True)
@@ -72,18 +74,18 @@ def kernel(tmp_path: Path, forking_python: str) -> Kernel:
 
 
 @pytest.fixture
-def happened(tmp_path: Path) -> Callable[[], list[Happened]]:
+def happened(tmp_path: Path) -> Callable[[], list[StoredEvent]]:
     """What is in the room's file."""
 
-    def read() -> list[Happened]:
+    def read() -> list[StoredEvent]:
         with closing(Store(tmp_path / "room.sqlite3")) as store:
-            return store.happened()
+            return store.stored_events()
 
     return read
 
 
 def test_a_check_reaches_the_board_with_the_mistake_that_explains_it(
-    served: Served, kernel: Kernel, happened: Callable[[], list[Happened]]
+    served: Served, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     assert "You have joined as Ana. From now on each check sends" in kernel.join(served)
     mistake = known_mistakes(headings()["ping_pong"])[0]
@@ -96,7 +98,7 @@ disconnect()
     kernel.run(SHELL + program + SENT)
     (one,) = happened()
     event = one.event
-    assert isinstance(event, Checked)
+    assert isinstance(event, CheckEvent)
     assert (event.exercise, event.outcome) == ("ping_pong", mistake.outcome.value)
     assert event.mistake == mistake.title
     assert kernel.files == {".room.json", "progress.json"}
@@ -109,7 +111,7 @@ def test_without_a_room_nothing_is_kept(kernel: Kernel) -> None:
 
 
 def test_what_happens_while_the_board_is_away_is_sent_later_and_once(
-    tmp_path: Path, kernel: Kernel, happened: Callable[[], list[Happened]]
+    tmp_path: Path, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     file = tmp_path / "room.sqlite3"
     with serving(file, kernel.python) as room:
@@ -124,13 +126,13 @@ def test_what_happens_while_the_board_is_away_is_sent_later_and_once(
         assert (again.url, again.code, again.key) == (room.url, room.code, room.key)
         kernel.run(NOTES + SENT)
         outbox.write_bytes(kept + b'{"at": 1, cut off')  # as if the answers had been lost
-        kernel.run("from helpers.room.outbox import send_some; send_some()")
-    assert [type(each.event) for each in happened()] == 4 * [Checked]
+        kernel.run("from helpers.room.outbox import send_batch; send_batch()")
+    assert [type(each.event) for each in happened()] == 4 * [CheckEvent]
     assert kernel.files == {".room.json"}
 
 
 def test_a_hand_sends_code_only_if_it_is_given_the_answer(
-    served: Served, kernel: Kernel, happened: Callable[[], list[Happened]]
+    served: Served, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     kernel.join(served)
     program = """
@@ -142,14 +144,14 @@ cell("print(help_me(swap))")
     said = kernel.run(SHELL + program + SENT)
     assert "No code is sent with it" in said and "The code of `swap` is sent with it" in said
     first, second = (hand.event for hand in happened())
-    assert isinstance(first, Hand) and isinstance(second, Hand)
+    assert isinstance(first, HandEvent) and isinstance(second, HandEvent)
     assert (first.up, first.exercise, first.code) == (True, "", "")
     assert second.exercise == "swap" and "def swap(rank, world_size, x)" in second.code
     kernel.run(SHELL + 'cell("from helpers import help_me; help_me(done=True)")\n' + SENT)
     *before, last = (hand.event for hand in happened())
-    assert isinstance(last, Hand) and not last.up
+    assert isinstance(last, HandEvent) and not last.up
     # nobody sees the code of a hand that is down
-    assert not any(isinstance(hand, Hand) and hand.code for hand in before)
+    assert not any(isinstance(hand, HandEvent) and hand.code for hand in before)
 
 
 @pytest.mark.parametrize(
@@ -184,10 +186,10 @@ def test_who_leaves_sends_nothing_more(served: Served, kernel: Kernel) -> None:
 POSTS = """
 import sys
 from helpers.room import outbox
-from helpers.room.messages import Checked, EventBatch
-room = outbox.place()
+from helpers.room.messages import CheckEvent, EventBatch
+room = outbox.joined_room()
 while True:
-    event = Checked(outbox.new_id(), "swap", "wrong")
+    event = CheckEvent(outbox.new_id(), "swap", "wrong")
     try:
         outbox.post(room.url, "api/events", EventBatch([event]), room.token)
     except outbox.RoomError:
@@ -215,7 +217,7 @@ def killed_while_it_stores(tmp_path: Path, kernel: Kernel, after: int) -> None:
             acknowledged += poster.stdout  # type: ignore[arg-type]
             poster.wait(DEADLINE_S)
     with closing(Store(file)) as store:
-        kept = {happened.event.id for happened in store.happened()}
+        kept = {happened.event.id for happened in store.stored_events()}
     assert len(acknowledged) > after
     assert {line.strip() for line in acknowledged} <= kept
     # at most the post that each had in flight is there without an answer

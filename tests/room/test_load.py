@@ -15,14 +15,14 @@ import msgspec
 import pytest
 
 from helpers.checks.headings import headings
-from helpers.room.messages import Checked, EventBatch
+from helpers.room.messages import CheckEvent, EventBatch
 from helpers.room.store import Store
 from tests.room.conftest import Served, serving
 
 LEARNERS, SECONDS = 500, 20
 
 
-async def posted(host: str, port: int, token: str, event: Checked) -> float:
+async def posted(host: str, port: int, token: str, event: CheckEvent) -> float:
     """Post an event over a connection of its own, as a kernel does; return the seconds until "stored"."""
     body = msgspec.json.encode(EventBatch([event]))
     began = time.perf_counter()
@@ -44,7 +44,7 @@ async def learner(host: str, port: int, token: str, phase: float, names: list[st
     due = time.monotonic() + phase
     for second in range(SECONDS):
         await asyncio.sleep(max(0.0, due + second - time.monotonic()))
-        event = Checked(secrets.token_hex(16), names[second % len(names)], "wrong")
+        event = CheckEvent(secrets.token_hex(16), names[second % len(names)], "wrong")
         took.append(await posted(host, port, token, event))
     return took
 
@@ -101,4 +101,4 @@ def test_a_large_class_loses_nothing(tmp_path: Path) -> None:
         f"the teacher's page was sent {seen / 1024 / SECONDS:.1f} KiB/s"
     )
     with closing(Store(file)) as store:
-        assert len(store.happened()) == len(took) == LEARNERS * SECONDS
+        assert len(store.stored_events()) == len(took) == LEARNERS * SECONDS

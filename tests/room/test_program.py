@@ -10,14 +10,21 @@ from click.testing import CliRunner
 from helpers.course.cli import main
 from helpers.course.paths import names, paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import Lesson, lessons
-from helpers.room.program import BREAK, TOO_LATE, UNTIL_BREAK, as_text, plan, steps
+from helpers.room.lesson import Lesson, read_lessons
+from helpers.room.program import (
+    BREAK_MIN,
+    NO_NEW_NOTEBOOK_MIN,
+    WORK_BEFORE_BREAK_MIN,
+    format_program,
+    plan_sessions,
+    steps_of_path,
+)
 from tests.room.programs import PAGE, PROGRAMS, with_programs
 
 
 @cache
 def known() -> tuple[Lesson, ...]:
-    return lessons(find_workspace())
+    return read_lessons(find_workspace())
 
 
 @pytest.mark.parametrize("name", names())
@@ -28,36 +35,36 @@ def test_a_path_names_parts_that_exist_and_its_true_length(name: str) -> None:
         titles = [part.title for part in by_name[stop.notebook].parts]
         assert [title for title in stop.parts if title not in titles] == []
         assert stop.exercises, "a stop has something to do"
-    minutes = sum(step.minutes for step in steps(known(), path))
+    minutes = sum(step.minutes for step in steps_of_path(known(), path))
     assert abs(minutes - path.minutes) <= max(20, path.minutes // 20)
 
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("hours", [1.5, 4, 8])
 def test_sessions_have_all_parts_in_order_and_breaks(name: str, hours: float) -> None:
-    sessions = plan(known(), paths()[name], int(60 * hours))
+    sessions = plan_sessions(known(), paths()[name], int(60 * hours))
     found = [line.step for session in sessions for line in session if line.step]
-    assert found == steps(known(), paths()[name])
+    assert found == steps_of_path(known(), paths()[name])
     for session in sessions:
         assert session[0].start == 0 and session[-1].end <= 60 * hours
         since = 0
         for line, after in zip(session, [*session[1:], None], strict=True):
             assert after is None or after.start == line.end
             if line.step is None:
-                assert line.end - line.start == BREAK and since >= UNTIL_BREAK
+                assert line.end - line.start == BREAK_MIN and since >= WORK_BEFORE_BREAK_MIN
                 since = 0
                 continue
             assert line.end - line.start == line.step.minutes
-            assert since < UNTIL_BREAK
+            assert since < WORK_BEFORE_BREAK_MIN
             since += line.step.minutes
             begins = line.step.part is line.step.lesson.parts[0]
-            assert not begins or line.start + TOO_LATE <= 60 * hours
+            assert not begins or line.start + NO_NEW_NOTEBOOK_MIN <= 60 * hours
 
 
 def test_minutes_are_those_of_the_headings_and_estimates_for_the_rest() -> None:
     third = known()[2]
-    assert [part.minutes for part in third.core] == [
-        part.exercise.minutes for part in third.core if part.exercise
+    assert [part.minutes for part in third.core_exercises] == [
+        part.exercise.minutes for part in third.core_exercises if part.exercise
     ]
     assert third.title.startswith("02 · ")
     by_title = {part.title: part for part in third.parts}
@@ -69,7 +76,7 @@ def test_the_command_prints_a_program() -> None:
     done = CliRunner().invoke(main, ["plan", "--path", "ddp", "--hours", "4"])
     assert done.exit_code == 0
     path = paths()["ddp"]
-    assert done.output == as_text(path, plan(known(), path, 240)) + "\n"
+    assert done.output == format_program(path, plan_sessions(known(), path, 240)) + "\n"
     assert path.goal in done.output and "0:00 to" in done.output
 
 
@@ -77,7 +84,7 @@ def test_a_part_that_is_longer_than_a_session_is_an_error_that_names_it() -> Non
     with pytest.raises(
         ValueError, match="“Find the rank that hangs, from flight records” alone takes 25 minutes"
     ):
-        plan(known(), paths()["hang"], 11)
+        plan_sessions(known(), paths()["hang"], 11)
 
 
 def test_the_guide_has_the_programs_as_they_are_now() -> None:

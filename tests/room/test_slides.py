@@ -14,7 +14,7 @@ from helpers.course.cli import main
 from helpers.course.notebook_file import Notebook, read_notebook
 from helpers.course.paths import Stop, paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import lesson
+from helpers.room.lesson import read_lesson
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.room.draw_diagrams import diagrams
 from tests.room.measure import HEIGHT, WIDTH, looks
@@ -23,7 +23,7 @@ pytest.importorskip("sphinx_revealjs", reason="the extra `slides` is not install
 pytest.importorskip("latex2mathml", reason="the extra `slides` is not installed")
 
 from helpers.room.prose import diagram_file, sentences, to_html
-from helpers.room.slides import Deck, cut, deck, write_slides
+from helpers.room.slides import Deck, build_deck, split_program, write_slides
 
 SOLVED = sorted(find_workspace().solutions.glob("*.ipynb"))
 
@@ -64,7 +64,7 @@ def text_of(made: Deck) -> str:
 
 
 def test_a_part_ends_at_each_heading_and_not_at_a_comment_in_a_program() -> None:
-    found = lesson(
+    found = read_lesson(
         "02_test",
         notebook(
             ("markdown", "# 02 · Test\n\nWords.\n\n## One\n\n```bash\n# not a heading\n```"),
@@ -88,7 +88,7 @@ def test_sentences_do_not_end_in_code_formulas_or_initials() -> None:
 
 def test_a_long_program_is_cut_between_statements() -> None:
     functions = [f"def f{i}():\n" + "    pass\n" * 6 for i in range(6)]
-    pieces = cut("\n".join(functions), 20)
+    pieces = split_program("\n".join(functions), 20)
     assert (
         "\n\n".join(pieces).replace("\n\n", "\n")
         == "\n".join(functions).replace("\n\n", "\n").strip()
@@ -104,7 +104,7 @@ def test_formulas_become_mathml_and_diagrams_pictures() -> None:
 
 
 def test_an_exercise_is_its_task_and_its_stub_with_what_to_expect_in_the_notes() -> None:
-    made = deck(solved("02"))
+    made = build_deck(solved("02"))
     assert "BEGIN SOLUTION" not in text_of(made)
     (task,) = (
         slide for slide in made.slides if slide.kind == "task" and slide.title == "Ping-pong"
@@ -118,8 +118,8 @@ def test_an_exercise_is_its_task_and_its_stub_with_what_to_expect_in_the_notes()
 
 
 def test_optional_exercises_and_solutions_are_shown_where_they_are_asked_for() -> None:
-    plain = deck(solved("02"))
-    full = deck(solved("02"), further=True, solutions=True)
+    plain = build_deck(solved("02"))
+    full = build_deck(solved("02"), further=True, solutions=True)
     assert "Tagged mail" not in {slide.title for slide in plain.slides}
     assert "Tagged mail" in {slide.title for slide in full.slides}
     labels = [slide.label for slide in full.slides]
@@ -129,7 +129,7 @@ def test_optional_exercises_and_solutions_are_shown_where_they_are_asked_for() -
 
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
 def test_each_slide_has_one_title_and_the_time(path: Path) -> None:
-    made = deck([(Stop(path.stem), read_notebook(path))])
+    made = build_deck([(Stop(path.stem), read_notebook(path))])
     assert len(made.slides) > 20
     for slide in made.slides:
         assert slide.title and slide.body.strip()
@@ -194,7 +194,7 @@ def test_a_path_has_a_slide_for_each_heading_whose_notes_have_the_text(tmp_path:
     assert done.exit_code == 0, done.output
     sources = [solved(stop.notebook)[0][1] for stop in paths()["ddp"].stops]
     path = paths()["ddp"]
-    made = deck(list(zip(path.stops, sources, strict=True)), of=path)
+    made = build_deck(list(zip(path.stops, sources, strict=True)), learning_path=path)
     first, *_ = made.slides
     assert first.title == path.title and "At the end" in first.body
     assert 30 < len(made.slides) < 50

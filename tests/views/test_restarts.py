@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from helpers.jobs.owned import Piece
-from helpers.jobs.run import Agent, TorchrunRun, failure_of
-from helpers.jobs.torchrun_log import Round, Worker, own_words, rounds_of
+from helpers.jobs.owned import OutputPiece
+from helpers.jobs.run import Agent, TorchrunRun, find_failure
+from helpers.jobs.torchrun_log import Round, Worker, agent_output, parse_rounds
 from helpers.views.job_lanes import agents_html, agents_text
 from helpers.views.restarts import restart_timeline
 
@@ -16,7 +16,7 @@ HEAD = "I1121 15:19:17.273000 24418 torch/distributed/elastic/agent/server/api.p
 
 def job(*rounds: Round, exitcode: int | None = 0) -> TorchrunRun:
     agents = (Agent(0, COMMAND, exitcode, "", rounds),)
-    return TorchrunRun(agents, failure_of(agents, ""))
+    return TorchrunRun(agents, find_failure(agents, ""))
 
 
 def killed_and_resumed() -> TorchrunRun:
@@ -79,15 +79,17 @@ def test_rounds_are_read_from_the_log_and_lines_go_to_their_worker() -> None:
         )
 
     pieces = [
-        Piece(2, 1.0, rendezvous("[0, 1]") + "\n"),
-        Piece(1, 2.0, "\x1f1/1\x1ehal"),
-        Piece(1, 2.1, "f a line\n\x1f0/0\x1ezero\n"),
-        Piece(2, 3.0, f"{HEAD}[default] Detected 1 new nodes from group_rank=0; will restart\n"),
-        Piece(2, 4.0, rendezvous("[1]") + "\nW1121 15:19:17.2 1 a/b.py:3] a warning\n"),
-        Piece(1, 5.0, "\x1f1/0\x1ewithout an end"),
+        OutputPiece(2, 1.0, rendezvous("[0, 1]") + "\n"),
+        OutputPiece(1, 2.0, "\x1f1/1\x1ehal"),
+        OutputPiece(1, 2.1, "f a line\n\x1f0/0\x1ezero\n"),
+        OutputPiece(
+            2, 3.0, f"{HEAD}[default] Detected 1 new nodes from group_rank=0; will restart\n"
+        ),
+        OutputPiece(2, 4.0, rendezvous("[1]") + "\nW1121 15:19:17.2 1 a/b.py:3] a warning\n"),
+        OutputPiece(1, 5.0, "\x1f1/0\x1ewithout an end"),
     ]
-    one, two = rounds_of(0, pieces, Path("no-such-folder"))
+    one, two = parse_rounds(0, pieces, Path("no-such-folder"))
     assert [w.output for w in one.workers] == ["zero\n", "half a line\n"]
     assert (one.ending, one.began_s, one.ended_s) == ("membership changed", 1.0, 3.0)
     assert [(w.rank, w.output) for w in two.workers] == [(1, "without an end\n")]
-    assert own_words(pieces) == "a warning"
+    assert agent_output(pieces) == "a warning"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from helpers.exercises.nb14_pipeline_parallel.one_f_one_b import order
+from helpers.exercises.nb14_pipeline_parallel.one_f_one_b import one_f_one_b_order
 from helpers.trace.events import Event, Trace
 from helpers.views.schedule import schedule
 from helpers.views.schedule_times import idle_share, measured, most_held, order_of, planned
@@ -17,7 +17,7 @@ def gpipe(stages: int, microbatches: int) -> list[list[str]]:
 
 
 def one_f_one_b(stages: int, microbatches: int) -> list[tuple[str, ...]]:
-    return [order(rank, stages, microbatches) for rank in range(stages)]
+    return [one_f_one_b_order(rank, stages, microbatches) for rank in range(stages)]
 
 
 def bubble(orders: Sequence[Sequence[str]], backward: float = 2.0) -> float:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.exercises.nb10_dataparallel_vs_ddp.pictures import runs, work_lanes
+from helpers.exercises.nb10_dataparallel_vs_ddp.pictures import join_stretches, work_lanes
 
 
 def test_pieces_alike_are_one_stretch_of_work() -> None:
-    assert runs([0.0, 1.0, 2.0, 3.0]) == [(0.0, 3.0, True)]
+    assert join_stretches([0.0, 1.0, 2.0, 3.0]) == [(0.0, 3.0, True)]
 
 
 def test_a_piece_much_longer_than_the_others_is_standing_still() -> None:
     stamps = [0.0, 1.0, 2.0, 12.0, 13.0, 14.0]
-    assert runs(stamps) == [(0.0, 2.0, True), (2.0, 12.0, False), (12.0, 14.0, True)]
+    assert join_stretches(stamps) == [(0.0, 2.0, True), (2.0, 12.0, False), (12.0, 14.0, True)]
 
 
 def test_a_worker_that_did_nothing_has_no_stretch() -> None:
-    assert runs([]) == [] and runs([3.0]) == []
+    assert join_stretches([]) == [] and join_stretches([3.0]) == []
 
 
 def test_stamps_that_fall_are_refused() -> None:
     with pytest.raises(ValueError, match="must rise"):
-        runs([1.0, 0.5])
+        join_stretches([1.0, 0.5])
 
 
 def test_the_text_counts_lanes_and_holds_no_time() -> None:

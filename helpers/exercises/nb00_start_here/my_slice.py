@@ -20,11 +20,11 @@ def case(draw: Draw) -> Case:
     return Case(
         f"n = {n}",
         [(n,)] * draw.ranks,
-        right=AllRanks(lambda got: alone(got, n), lambda values: together(values, n)),
+        right=AllRanks(lambda got: judge_rank(got, n), lambda values: judge_all_ranks(values, n)),
     )
 
 
-def alone(got: Any, n: int) -> str:
+def judge_rank(got: Any, n: int) -> str:
     """Describe what is wrong with one rank's slice, apart from those of other ranks."""
     if got is None:
         return "nothing was returned"
@@ -39,7 +39,7 @@ def alone(got: Any, n: int) -> str:
     return "" if start >= 0 and stop <= n else f"the slice goes beyond 0 to {n}"
 
 
-def together(values: list[Any], n: int) -> Finding | None:
+def judge_all_ranks(values: list[Any], n: int) -> Finding | None:
     """Describe what is wrong with all slices: a gap, an overlap, or lengths that differ by more than 1."""
     slices = [(index(start), index(stop)) for start, stop in values]
     problem, reached, owner = "", 0, 0

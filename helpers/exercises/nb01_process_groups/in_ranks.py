@@ -16,12 +16,12 @@ from torch import equal
 from torch._C._distributed_c10d import FileStore, PrefixStore, TCPStore
 from torch.distributed import distributed_c10d
 
-from helpers.exercises.shared.in_ranks.groups import DEADLINE, own_store, watch_new_group
+from helpers.exercises.shared.in_ranks.groups import DEADLINE, open_check_store, watch_new_group
 from helpers.jobs.ports import free_port
 from helpers.ranks.rank_context import launch_folder, span
 
 
-def in_a_grid(
+def run_in_grid(
     answer: Callable[..., Any], rank: int, world_size: int, rows: int, cols: int, x: torch.Tensor
 ) -> dict[str, Any]:
     """Call the answer, compare its `new_group` calls across ranks, and return both sums by name."""
@@ -41,7 +41,7 @@ def in_a_grid(
     return {"pair": "", "row": got[0], "column": got[1], "x": changed}
 
 
-def for_each_machine(
+def run_for_each_machine(
     answer: Callable[..., Any], rank: int, world_size: int, machines: Sequence[tuple[Any, ...]]
 ) -> list[Any] | None:
     """Return the answer's value for each machine in turn, or None if it returns None for all of them."""
@@ -51,20 +51,22 @@ def for_each_machine(
 
 # --- starts: the launch leaves its own group unjoined, so that the answer can start one --------------
 
-INIT = "init as "
+INIT_SPAN_PREFIX = "init as "
 """The first word of the name of a start's span: "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
 
 
-def from_env(answer: Callable[[], Any], rank: int, world_size: int, address: str) -> dict[str, Any]:
+def run_from_env(
+    answer: Callable[[], Any], rank: int, world_size: int, address: str
+) -> dict[str, Any]:
     """Set a free port, as a launcher does, call `answer()`, and describe the group that it started."""
-    store = own_store("port", world_size)
+    store = open_check_store("port", world_size)
     if rank == 0:
         store.set("port", str(free_port()))
     port = store.get("port").decode()
     os.environ.update(MASTER_ADDR=address, MASTER_PORT=port)
     with watch_init():
         returned = answer()
-    met, other = _met_in(), ""
+    met, other = _rendezvous_store(), ""
     if isinstance(met, TCPStore) and (met.host, str(met.port)) != (address, port):
         other = f"at {met.host}, port {met.port}"
     elif met is not None and not isinstance(met, TCPStore):
@@ -72,10 +74,10 @@ def from_env(answer: Callable[[], Any], rank: int, world_size: int, address: str
     if other:
         said = f"MASTER_ADDR and MASTER_PORT say {address}, port {port}: leave them as they are"
         other = f"the ranks met {other}; {said}"
-    return {"group": state(), "met": other, "returned": returned}
+    return {"group": describe_group(), "met": other, "returned": returned}
 
 
-def from_tcp(
+def run_from_tcp(
     answer: Callable[[int, int, str], Any],
     rank: int,
     world_size: int,
@@ -91,21 +93,21 @@ def from_tcp(
         asked = _watch_ports()
         with watch_init() as calls:
             answer(job_rank, job_size, str(folder))
-        found[start] = state()
-        met = _met_in()
+        found[start] = describe_group()
+        met = _rendezvous_store()
         if met is not None and not isinstance(met, TCPStore):
             found[start] += f", met in a {type(met).__name__}"
         elif job_rank == 0 and calls and not calls[0].endswith("store") and not asked:
             found[start] += ", on a port of which rank 0 has never asked whether it is free"
         # Keep the groups of both jobs open until here. If both jobs used one port, it has led to an
         # error by now.
-        meet(f"all open, {start}", rank, world_size)
+        wait_for_ranks(f"all open, {start}", rank, world_size)
         if dist.is_initialized():
             dist.destroy_process_group()
     return found
 
 
-def from_file(
+def run_from_file(
     answer: Callable[[int, int, str, str], Any], rank: int, world_size: int, job_ids: Sequence[str]
 ) -> dict[str, str]:
     """Start several jobs one after the other, all with the same folder."""
@@ -117,7 +119,7 @@ def from_file(
     for number, job_id in enumerate(job_ids, 1):
         with watch_init():
             answer(rank, world_size, str(folder), job_id)
-        met = _met_in()
+        met = _rendezvous_store()
         where = "" if met is None else f", met in a {type(met).__name__}"
         if isinstance(met, FileStore):
             path = Path(met.path).resolve()  # type: ignore[attr-defined]
@@ -127,12 +129,12 @@ def from_file(
             elif path in used:
                 where = ", in the file of the job before"
             used.append(path)
-        found[f"job {number}"] = state() + where
-        meet(f"all open, {number}", rank, world_size)
+        found[f"job {number}"] = describe_group() + where
+        wait_for_ranks(f"all open, {number}", rank, world_size)
         met, started = None, dist.is_initialized()
         if started:
             dist.destroy_process_group()
-        meet(f"all closed, {number}", rank, world_size, started)
+        wait_for_ranks(f"all closed, {number}", rank, world_size, started)
     builtins.hash = real
     return found
 
@@ -143,34 +145,34 @@ def watch_init() -> Iterator[list[str]]:
     c10d: Any = distributed_c10d
     helper, rendezvous, calls = c10d._new_process_group_helper, c10d.rendezvous, list[str]()
 
-    def note(rank: Any, size: Any, place: str) -> None:
-        calls.append(f"{INIT}rank {rank} of {size} by {place}")
+    def record_start(rank: Any, size: Any, place: str) -> None:
+        calls.append(f"{INIT_SPAN_PREFIX}rank {rank} of {size} by {place}")
         with span(calls[-1]):
             pass
 
-    def watched_rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Any:
+    def recording_rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Any:
         asked = dict(part.split("=") for part in url.partition("?")[2].split("&") if "=" in part)
         if url.startswith("env://"):
             names = ("RANK", "WORLD_SIZE")
             asked = {name.lower(): os.environ[name] for name in names if name in os.environ}
         who = asked.get("rank") if rank < 0 else rank
         size = asked.get("world_size") if world_size < 0 else world_size
-        note(who, size, _shown(url))
+        record_start(who, size, _short_url(url))
         return rendezvous(url, rank, world_size, **kwargs)
 
-    def watched_helper(size: int, rank: int, *args: Any, **kwargs: Any) -> Any:
+    def recording_helper(size: int, rank: int, *args: Any, **kwargs: Any) -> Any:
         if not calls:
-            note(rank, size, "a store")  # the answer passed this store
+            record_start(rank, size, "a store")  # the answer passed this store
         return helper(size, rank, *args, **kwargs)
 
-    c10d._new_process_group_helper, c10d.rendezvous = watched_helper, watched_rendezvous
+    c10d._new_process_group_helper, c10d.rendezvous = recording_helper, recording_rendezvous
     try:
         yield calls
     finally:
         c10d._new_process_group_helper, c10d.rendezvous = helper, rendezvous
 
 
-def _shown(url: str) -> str:
+def _short_url(url: str) -> str:
     if url.startswith("env://"):
         return f"env:// at port {os.environ.get('MASTER_PORT', '')}"
     place = url.partition("?")[0]
@@ -185,22 +187,22 @@ def _watch_ports() -> list[str]:
     store: Any = TCPStore
     make = store.__init__
 
-    def hook(event: str, args: tuple[Any, ...]) -> None:
+    def audit_hook(event: str, args: tuple[Any, ...]) -> None:
         if event in {"socket.bind", "socket.connect"}:
             asked.append(event)
 
-    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init_store(self: Any, *args: Any, **kwargs: Any) -> None:
         # A TCPStore opens its socket in C++, where no audit hook sees it.
         if kwargs.get("port", args[1] if len(args) > 1 else None) == 0:
             asked.append("port 0")
         make(self, *args, **kwargs)
 
-    store.__init__ = noted
-    sys.addaudithook(hook)
+    store.__init__ = init_store
+    sys.addaudithook(audit_hook)
     return asked
 
 
-def state() -> str:
+def describe_group() -> str:
     """Describe this process's default group: "rank 0 of 2", and its backend if that is not gloo."""
     if not dist.is_initialized():
         return "no process group"
@@ -208,9 +210,9 @@ def state() -> str:
     return f"rank {dist.get_rank()} of {dist.get_world_size()}{other}"
 
 
-def meet(what: str, rank: int, world_size: int, started: bool | None = None) -> None:
+def wait_for_ranks(what: str, rank: int, world_size: int, started: bool | None = None) -> None:
     """Wait until every rank of the launch has reached this point, if this rank has started a group."""
-    store = own_store("meet", world_size)
+    store = open_check_store("meet", world_size)
     store.set(f"{what}/{rank}", "here")
     if (
         dist.is_initialized() if started is None else started
@@ -218,7 +220,7 @@ def meet(what: str, rank: int, world_size: int, started: bool | None = None) -> 
         store.wait([f"{what}/{other}" for other in range(world_size)], DEADLINE)
 
 
-def _met_in() -> Any:
+def _rendezvous_store() -> Any:
     """Return the store in which the default group's ranks met, without the prefix stores around it."""
     if not dist.is_initialized():
         return None

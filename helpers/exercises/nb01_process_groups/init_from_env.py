@@ -9,8 +9,13 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb01_process_groups.in_ranks import from_env
-from helpers.exercises.nb01_process_groups.shared import ENV, START_TOGETHER, STARTS, about_group
+from helpers.exercises.nb01_process_groups.in_ranks import run_from_env
+from helpers.exercises.nb01_process_groups.shared import (
+    START_ADVICE,
+    START_TOGETHER,
+    TCP_STORE_ENV,
+    group_advice,
+)
 
 
 def case(draw: Draw) -> Case:
@@ -29,14 +34,14 @@ def case(draw: Draw) -> Case:
             {"group": f"rank {r} of {n}", "met": "", "returned": three}
             for r, three in enumerate(numbers)
         ],
-        advice=lambda name, got: about_group(name, got) if name == "group" else "",
+        advice=lambda name, got: group_advice(name, got) if name == "group" else "",
     )
     return Case(
         f"machines with {', '.join(map(str, sizes))} ranks",
         [(address,)] * n,
         right=right,
         facts={"jobs": [range(n)]},
-        env=[{**ENV, **each, "MASTER_ADDR": address} for each in envs],
+        env=[{**TCP_STORE_ENV, **each, "MASTER_ADDR": address} for each in envs],
         init=False,
         seconds=3.0,
     )
@@ -45,9 +50,9 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (START_TOGETHER,),
-    failed=STARTS,
+    failed=START_ADVICE,
     kind=Kind.MODULE,
-    driver=from_env,
+    driver=run_from_env,
     sizes=(2, 3, 4, 5),
     count=12,
     reported=("group", "met"),

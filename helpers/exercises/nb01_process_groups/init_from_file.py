@@ -9,8 +9,8 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb01_process_groups.in_ranks import from_file
-from helpers.exercises.nb01_process_groups.shared import START_TOGETHER, STARTS, about_group
+from helpers.exercises.nb01_process_groups.in_ranks import run_from_file
+from helpers.exercises.nb01_process_groups.shared import START_ADVICE, START_TOGETHER, group_advice
 
 
 def case(draw: Draw) -> Case:
@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
         [(ids[kind],)] * n,
         right=NamedParts(
             [dict.fromkeys(right, f"rank {r} of {n}, in a file of its own") for r in range(n)],
-            advice=about_group,
+            advice=group_advice,
         ),
         facts={"jobs": [range(n)]},
         init=False,
@@ -43,9 +43,9 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (START_TOGETHER,),
-    failed=STARTS,
+    failed=START_ADVICE,
     kind=Kind.MODULE,
-    driver=from_file,
+    driver=run_from_file,
     sizes=(2, 3, 4, 5),
     count=12,
     reported=("job 1", "job 2"),

@@ -10,8 +10,13 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb01_process_groups.in_ranks import from_tcp
-from helpers.exercises.nb01_process_groups.shared import ENV, START_TOGETHER, STARTS, about_group
+from helpers.exercises.nb01_process_groups.in_ranks import run_from_tcp
+from helpers.exercises.nb01_process_groups.shared import (
+    START_ADVICE,
+    START_TOGETHER,
+    TCP_STORE_ENV,
+    group_advice,
+)
 
 
 def case(draw: Draw) -> Case:
@@ -27,9 +32,9 @@ def case(draw: Draw) -> Case:
     return Case(
         f"two jobs at once, of {first} and {n - first} ranks, each started twice",
         places,
-        right=NamedParts(right, advice=about_group),
+        right=NamedParts(right, advice=group_advice),
         facts={"jobs": jobs},
-        env=ENV,
+        env=TCP_STORE_ENV,
         init=False,
         seconds=3.0,
     )
@@ -38,9 +43,9 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (START_TOGETHER,),
-    failed=STARTS,
+    failed=START_ADVICE,
     kind=Kind.MODULE,
-    driver=from_tcp,
+    driver=run_from_tcp,
     sizes=(3, 4, 5, 6),
     count=12,
     reported=("start 1", "start 2"),

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb01_process_groups.in_ranks import for_each_machine
+from helpers.exercises.nb01_process_groups.in_ranks import run_for_each_machine
 
-BOTH = "cpu:gloo,cuda:nccl"
-ALIKE = {"nccl": {"cuda:nccl"}, "gloo": {"cpu:gloo,cuda:gloo"}, BOTH: set[str]()}
+BOTH_BACKENDS = "cpu:gloo,cuda:nccl"
+EQUIVALENT_NAMES = {
+    "nccl": {"cuda:nccl"},
+    "gloo": {"cpu:gloo,cuda:gloo"},
+    BOTH_BACKENDS: set[str](),
+}
 """Other spellings that torch accepts, for every device."""
 
 
@@ -37,17 +41,19 @@ class Machine:
         if not isinstance(got, str):
             return f"{got!r:.60} is not a backend's name"
         own = {"cpu": {"cpu:gloo"}, "cuda": {"cuda:gloo"}}.get(self.device, set())
-        taken = {self.right, *ALIKE[self.right], *(own if self.right == "gloo" else ())}
+        taken = {self.right, *EQUIVALENT_NAMES[self.right], *(own if self.right == "gloo" else ())}
         if ",".join(sorted(got.lower().split(","))) in taken:
             return ""
-        return f"{got!r:.60}, but {self.right!r} is right: {why(self)}"
+        return f"{got!r:.60}, but {self.right!r} is right: {explain_backend(self)}"
 
 
 def case(draw: Draw) -> Case:
     # Two machines with different answers, so that a constant answer is wrong for every pair.
-    machines = [machine(draw, right) for right in draw.rng.sample(["gloo", "nccl", BOTH], 2)]
+    machines = [
+        draw_machine(draw, right) for right in draw.rng.sample(["gloo", "nccl", BOTH_BACKENDS], 2)
+    ]
 
-    def judged(got: Any, rank: int) -> Finding | None:
+    def judge(got: Any, rank: int) -> Finding | None:
         if got is None:
             return Finding("it returns nothing")
         for one, name in zip(machines, got, strict=True):
@@ -57,29 +63,29 @@ def case(draw: Draw) -> Case:
 
     label = "; ".join(map(str, machines))
     asked = [(one.gpus, one.ranks, one.nccl, one.device) for one in machines]
-    return Case(label, [(asked,)], right=judged, shown="")
+    return Case(label, [(asked,)], right=judge, shown="")
 
 
-def machine(draw: Draw, right: str) -> Machine:
+def draw_machine(draw: Draw, right: str) -> Machine:
     """Draw a machine with this right answer. For gloo, each of the three reasons is equally likely."""
     reason = draw.of("cpu", "no NCCL", "fewer") if right == "gloo" else ""
-    device = {"nccl": "cuda", BOTH: "both"}.get(right) or draw.of("cuda", "both")
+    device = {"nccl": "cuda", BOTH_BACKENDS: "both"}.get(right) or draw.of("cuda", "both")
     ranks = draw.whole(2, 9)
     gpus = draw.whole(0, ranks - 1) if reason == "fewer" else ranks + draw.of(0, draw.whole(1, 4))
     return Machine(gpus, ranks, reason != "no NCCL", "cpu" if reason == "cpu" else device, right)
 
 
-def why(one: Machine) -> str:
+def explain_backend(machine: Machine) -> str:
     """Return the reason why this machine's right answer is right."""
-    if one.device == "cpu":
+    if machine.device == "cpu":
         return "NCCL communicates only tensors that are on a GPU."
-    if not one.nccl:
+    if not machine.nccl:
         return "this torch was built without NCCL."
-    if one.gpus < one.ranks:
+    if machine.gpus < machine.ranks:
         return "NCCL needs a GPU for each rank and refuses two ranks on one."
-    if one.device == "both":
+    if machine.device == "both":
         return "every rank has a GPU of its own, and each device type gets its backend as device:backend."
     return "every rank has a GPU of its own, and its tensors are there."
 
 
-EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, driver=for_each_machine, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, driver=run_for_each_machine, sizes=(1,))

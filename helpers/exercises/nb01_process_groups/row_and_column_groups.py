@@ -11,7 +11,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb01_process_groups.in_ranks import in_a_grid
+from helpers.exercises.nb01_process_groups.in_ranks import run_in_grid
 
 
 def case(draw: Draw) -> Case:
@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def reduced_once_each(trace: Trace, case: Case) -> str:
+def find_wrong_reductions(trace: Trace, case: Case) -> str:
     """Return which rank did not reduce once in each of its groups. A group of one rank is optional."""
     rows, cols = case.facts["rows"], case.facts["cols"]
     for rank in range(case.world_size):
@@ -58,10 +58,10 @@ EXERCISE = Exercise(
     (
         WaitsForAll(),
         OnlyCalls(("all_reduce",)),
-        Predicate(reduced_once_each, "one all_reduce in the row's group, one in the column's"),
+        Predicate(find_wrong_reductions, "one all_reduce in the row's group, one in the column's"),
     ),
     kind=Kind.MODULE,
-    driver=in_a_grid,
+    driver=run_in_grid,
     sizes=(1, 2, 4, 6, 8),
     count=16,
     reported=("pair", "x"),

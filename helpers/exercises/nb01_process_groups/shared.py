@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 from helpers.checks.author import *
-from helpers.exercises.nb01_process_groups.in_ranks import INIT
+from helpers.exercises.nb01_process_groups.in_ranks import INIT_SPAN_PREFIX
 from helpers.ranks.failures import Deadlock, RankTimeout
 
-ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}
+TCP_STORE_ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}
 """For ranks that open a TCPStore. If a DNS reply is lost, glibc's resolver otherwise waits 5 s for it."""
-_ATTEMPT = re.compile(rf"{INIT}rank (?P<rank>\S*) of (?P<size>\S*) by (?P<place>.*)")
+_ATTEMPT = re.compile(rf"{INIT_SPAN_PREFIX}rank (?P<rank>\S*) of (?P<size>\S*) by (?P<place>.*)")
 Call = re.Match[str]
 
 
@@ -21,7 +21,7 @@ def starts_of(trace: Trace, rank: int) -> list[Call]:
     return [match for e in trace.spans.of(rank) if (match := _ATTEMPT.fullmatch(e.call))]
 
 
-def rounds(case: Case, run: Run) -> list[list[Call | None]]:
+def start_rounds(case: Case, run: Run) -> list[list[Call | None]]:
     """Return each job's first starts by rank, then its second starts, and so on; None for a missing start."""
     found: list[list[Call | None]] = []
     for job in case.facts["jobs"]:
@@ -30,38 +30,38 @@ def rounds(case: Case, run: Run) -> list[list[Call | None]]:
     return found
 
 
-def _some(test: Callable[[Sequence[Call]], bool]) -> Callable[[Case, Run], bool]:
+def _any_round(test: Callable[[Sequence[Call]], bool]) -> Callable[[Case, Run], bool]:
     return lambda case, run: any(
-        test([call for call in calls if call is not None]) for calls in rounds(case, run)
+        test([call for call in calls if call is not None]) for calls in start_rounds(case, run)
     )
 
 
-def _beyond(calls: Sequence[Call]) -> bool:
+def _has_rank_beyond_size(calls: Sequence[Call]) -> bool:
     return any(call["rank"].isdigit() and int(call["rank"]) >= int(call["size"]) for call in calls)
 
 
-def _differ(part: str) -> Callable[[Sequence[Call]], bool]:
+def _differs_between_ranks(part: str) -> Callable[[Sequence[Call]], bool]:
     return lambda calls: len({call[part] for call in calls}) > 1
 
 
-def _twins(calls: Sequence[Call]) -> bool:
+def _has_equal_ranks(calls: Sequence[Call]) -> bool:
     ranks = [call["rank"] for call in calls if call["rank"].isdigit()]
     return len(set(ranks)) < len(ranks)
 
 
-def _stuck(case: Case, run: Run) -> bool:
+def _is_blocked(case: Case, run: Run) -> bool:
     return isinstance(run.failure, (Deadlock, RankTimeout))
 
 
-def _apart(case: Case, run: Run) -> bool:
-    return _stuck(case, run) and _some(_differ("place"))(case, run)
+def _waits_at_different_addresses(case: Case, run: Run) -> bool:
+    return _is_blocked(case, run) and _any_round(_differs_between_ranks("place"))(case, run)
 
 
-def _not_all(case: Case, run: Run) -> bool:
-    return _stuck(case, run) and any(None in calls for calls in rounds(case, run))
+def _lacks_a_start(case: Case, run: Run) -> bool:
+    return _is_blocked(case, run) and any(None in calls for calls in start_rounds(case, run))
 
 
-def started_together(trace: Trace, case: Case) -> str:
+def find_mismatched_start(trace: Trace, case: Case) -> str:
     """Return which rank's last start does not fit its job. No other rule checks the arguments of a start."""
     for job in case.facts["jobs"]:
         ports = set[str]()
@@ -80,33 +80,37 @@ def started_together(trace: Trace, case: Case) -> str:
 
 
 START_TOGETHER = Predicate(
-    started_together, "all ranks of a job start at one place, each as itself"
+    find_mismatched_start, "all ranks of a job start at one place, each as itself"
 )
-STARTS = (
+START_ADVICE = (
     CrashAdvice(
         ".",
         "A process starts with a rank that is not below the world size. Ranks are counted from 0.",
-        when=_some(_beyond),
+        when=_any_round(_has_rank_beyond_size),
     ),
     CrashAdvice(
         ".",
         "Several processes start with the same rank. Each needs its own number in the whole job: its "
         "rank, not its local rank.",
-        when=_some(_twins),
+        when=_any_round(_has_equal_ranks),
     ),
     CrashAdvice(
         ".",
         "The ranks wait at different addresses, so they never meet. All ranks of a job must use the "
         "same one.",
-        when=_apart,
+        when=_waits_at_different_addresses,
     ),
     CrashAdvice(
         ".",
         "Not all ranks reach `init_process_group`. A rank that does not has returned without the call, or "
         "still waits at an earlier line.",
-        when=_not_all,
+        when=_lacks_a_start,
     ),
-    CrashAdvice(".", "The ranks start with different world sizes.", when=_some(_differ("size"))),
+    CrashAdvice(
+        ".",
+        "The ranks start with different world sizes.",
+        when=_any_round(_differs_between_ranks("size")),
+    ),
     CrashAdvice(
         "port number missing",
         "The address has no port. If the port is read from a file: a file exists before anything is in it. "
@@ -120,7 +124,7 @@ STARTS = (
 )
 
 
-def about_group(name: str, got: Parts) -> str:
+def group_advice(name: str, got: Parts) -> str:
     """Return the advice for a group that is not as expected."""
     said = str(got.get(name))
     if said.startswith("no process group"):

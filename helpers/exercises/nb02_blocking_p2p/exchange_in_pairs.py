@@ -25,7 +25,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def has_partner(case: Case, rank: int) -> int:
+def partner_count(case: Case, rank: int) -> int:
     return len(partners(case, rank))
 
 
@@ -33,8 +33,8 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Calls("send", has_partner),
-        Calls("recv", has_partner),
+        Calls("send", partner_count),
+        Calls("recv", partner_count),
         Peers(partners, "each rank sends to its partner"),
     ),
     sizes=SIZES,

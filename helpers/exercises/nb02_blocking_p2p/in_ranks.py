@@ -8,10 +8,12 @@ from typing import Any
 
 from torch.distributed.distributed_c10d import _get_default_store
 
-LATE_S = 0.001
+START_DELAY_S = 0.001
 
 
-def one_case_at_a_time(answer: Callable[..., Any], rank: int, world_size: int, *given: Any) -> Any:
+def run_after_previous_case(
+    answer: Callable[..., Any], rank: int, world_size: int, *args: Any
+) -> Any:
     """Call the answer once all ranks have finished the previous case; higher ranks start first.
 
     Otherwise a receive from any rank could match a message that a faster rank sends in the next case. Ranks
@@ -23,5 +25,5 @@ def one_case_at_a_time(answer: Callable[..., Any], rank: int, world_size: int, *
     if arrived % world_size == 0:
         store.set(meeting, "")
     store.wait([meeting])
-    time.sleep(LATE_S * (world_size - 1 - rank))
-    return answer(rank, world_size, *given)
+    time.sleep(START_DELAY_S * (world_size - 1 - rank))
+    return answer(rank, world_size, *args)

@@ -29,12 +29,12 @@ def case(draw: Draw) -> Case:
     )
 
 
-def to_and_fro(case: Case, rank: int) -> tuple[str, ...]:
+def expected_calls(case: Case, rank: int) -> tuple[str, ...]:
     return {0: ("send", "recv"), 1: ("recv", "send")}.get(rank, ()) * int(case.facts["rounds"])
 
 
 EXERCISE = Exercise(
     case,
-    (*TRANSFERS, Order(to_and_fro, "the ball goes to rank 1 and back once in each round")),
+    (*TRANSFERS, Order(expected_calls, "the ball goes to rank 1 and back once in each round")),
     sizes=SIZES,
 )

@@ -29,7 +29,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def small(trace: Trace, case: Case) -> str:
+def find_large_message(trace: Trace, case: Case) -> str:
     chunk, most = case.facts["chunk"], case.facts["chunk"] * case.facts["itemsize"]
     for event in trace.calls:
         if event.op == "send" and event.nbytes > most:
@@ -40,13 +40,13 @@ def small(trace: Trace, case: Case) -> str:
     return ""
 
 
-def hand_on(case: Case, rank: int) -> tuple[str, ...]:
+def expected_calls(case: Case, rank: int) -> tuple[str, ...]:
     """Return a rank's order of calls: a middle rank sends each chunk on before it receives the next."""
     one = ("recv",) * (rank > 0) + ("send",) * (rank < case.world_size - 1)
     return one * int(case.facts["chunks"])
 
 
-def next_one(case: Case, rank: int) -> tuple[int, ...]:
+def next_rank(case: Case, rank: int) -> tuple[int, ...]:
     return (rank + 1,) if rank + 1 < case.world_size else ()
 
 
@@ -54,9 +54,9 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Predicate(small, "no message is larger than a chunk", on_each_call=True),
-        Order(hand_on, "each chunk is handed on before the next is taken"),
-        Peers(next_one, "each rank sends to the next, the last one to none"),
+        Predicate(find_large_message, "no message is larger than a chunk", on_each_call=True),
+        Order(expected_calls, "each chunk is handed on before the next is taken"),
+        Peers(next_rank, "each rank sends to the next, the last one to none"),
     ),
     sizes=SIZES,
 )

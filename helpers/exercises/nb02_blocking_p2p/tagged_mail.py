@@ -10,10 +10,10 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb02_blocking_p2p.in_ranks import one_case_at_a_time
+from helpers.exercises.nb02_blocking_p2p.in_ranks import run_after_previous_case
 from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
 
-WRITTEN = {1: "the length, one int64", 2: "the letter itself, float32"}
+LETTER_PARTS = {1: "the length, one int64", 2: "the letter itself, float32"}
 
 
 def case(draw: Draw) -> Case:
@@ -29,9 +29,9 @@ def case(draw: Draw) -> Case:
     )
 
 
-def tags(trace: Trace, case: Case) -> str:
+def find_wrong_tag(trace: Trace, case: Case) -> str:
     for event in trace.calls:
-        if event.op == "send" and event.tag not in WRITTEN:
+        if event.op == "send" and event.tag not in LETTER_PARTS:
             return (
                 f"rank {event.rank} sends with tag {event.tag}{at(event)}; a length goes with tag 1, a "
                 "letter with tag 2."
@@ -41,11 +41,11 @@ def tags(trace: Trace, case: Case) -> str:
         wanted = {1: (8, "int64"), 2: (4 * case.facts["lengths"][rank], "float32")}
         for tag, (nbytes, dtype) in wanted.items():
             if tag not in sends:
-                return f"rank {rank} sends nothing with tag {tag}: {WRITTEN[tag]}."
+                return f"rank {rank} sends nothing with tag {tag}: {LETTER_PARTS[tag]}."
             if (sends[tag].nbytes, sends[tag].dtype) != (nbytes, dtype):
                 return (
                     f"rank {rank} sends {sends[tag].nbytes} bytes of {sends[tag].dtype} with tag {tag}; "
-                    f"this tag is for {WRITTEN[tag]}: {nbytes} bytes."
+                    f"this tag is for {LETTER_PARTS[tag]}: {nbytes} bytes."
                 )
     return ""
 
@@ -54,11 +54,11 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Predicate(tags, "a length with tag 1, a letter with tag 2"),
+        Predicate(find_wrong_tag, "a length with tag 1, a letter with tag 2"),
         Calls("send", lambda case, rank: 2 if rank else 0),
         Calls("recv", lambda case, rank: 0 if rank else 2 * (case.world_size - 1)),
     ),
     kind=Kind.MODULE,
-    driver=one_case_at_a_time,
+    driver=run_after_previous_case,
     sizes=SIZES,
 )

@@ -14,8 +14,8 @@ import torch
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import InFlightTogether
-from helpers.exercises.nb03_nonblocking_p2p.in_ranks import transfers_kept
-from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, TRANSFERS
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import run_keeping_transfers
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILURE_ADVICE, TRANSFERS
 
 
 def jacobi(rod: torch.Tensor, left: float, right: float, sweeps: int) -> torch.Tensor:
@@ -44,11 +44,11 @@ def neighbors(case: Case, rank: int) -> tuple[int, ...]:
     return tuple(r for r in (rank - 1, rank + 1) if 0 <= r < case.world_size)
 
 
-def edges(case: Case, rank: int) -> int:
+def transfer_count(case: Case, rank: int) -> int:
     return int(case.facts["sweeps"]) * len(neighbors(case, rank))
 
 
-def one_cell_each(trace: Trace, case: Case) -> str:
+def find_wrong_size(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.op == "send" and event.nbytes != case.facts["itemsize"]:
             return (
@@ -62,16 +62,16 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Predicate(one_cell_each, "one cell goes to each neighbor", on_each_call=True),
-        Calls("send", edges, why="That is one to each neighbor in each sweep."),
-        Calls("recv", edges, why="That is one from each neighbor in each sweep."),
+        Predicate(find_wrong_size, "one cell goes to each neighbor", on_each_call=True),
+        Calls("send", transfer_count, why="That is one to each neighbor in each sweep."),
+        Calls("recv", transfer_count, why="That is one from each neighbor in each sweep."),
         Peers(neighbors, "each rank sends to its neighbors"),
         InFlightTogether(
             lambda case, rank: 2 * len(neighbors(case, rank)),
             "all transfers of a sweep are in flight together",
         ),
     ),
-    failed=FAILED,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
-    driver=transfers_kept,
+    driver=run_keeping_transfers,
 )

@@ -24,7 +24,7 @@ from helpers.ranks.rank_context import span
 
 BATCH, COMPUTE, FILL = "batch", "compute", "fill"
 """Names of spans: "batch of 2", "compute", "fill 0"."""
-_FINISH = timedelta(seconds=3)
+_FINISH_TIMEOUT = timedelta(seconds=3)
 """How long to wait for a transfer that the answer never waited for. A message that matches arrives sooner."""
 _BUSY_TURNS = 5
 
@@ -34,7 +34,7 @@ class WaitedTwice(RuntimeError):
 
 
 @dataclass(eq=False)
-class Flight:
+class InFlightTransfer:
     """A transfer in flight."""
 
     tensor: torch.Tensor
@@ -52,30 +52,30 @@ class Flight:
 
 
 @contextmanager
-def kept_flights() -> Iterator[list[Flight]]:
+def keep_transfers() -> Iterator[list[InFlightTransfer]]:
     """Keep every transfer in an adversarial world; finally complete those that were never waited for."""
-    flights: list[Flight] = []
+    transfers: list[InFlightTransfer] = []
 
-    def keeping(real: Callable[..., Any]) -> Callable[..., Any]:
+    def keep_work(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(group: Any, tensors: list[torch.Tensor], *args: Any) -> Any:
             work = real(group, tensors, *args)
             if isinstance(work, DeferredWork):  # otherwise torch's own code has issued the transfer
-                flights.append(Flight(tensors[0], work))
-                work.wait = flights[-1].wait  # type: ignore[method-assign]
+                transfers.append(InFlightTransfer(tensors[0], work))
+                work.wait = transfers[-1].wait  # type: ignore[method-assign]
             return work
 
         return call
 
     before = {name: getattr(dist.ProcessGroup, name) for name in ("send", "recv", "recv_anysource")}
     for name, real in before.items():
-        setattr(dist.ProcessGroup, name, keeping(real))
+        setattr(dist.ProcessGroup, name, keep_work(real))
     try:
-        yield flights
+        yield transfers
         unseen = getattr(dist.Work.wait, "__wrapped__", dist.Work.wait)
-        for flight in flights:
-            if not flight.waited:
+        for transfer in transfers:
+            if not transfer.waited:
                 try:
-                    unseen(flight.work._work, _FINISH)
+                    unseen(transfer.work._work, _FINISH_TIMEOUT)
                 except RuntimeError:
                     break  # no rank takes part in this transfer, which the trace shows
     finally:
@@ -83,13 +83,17 @@ def kept_flights() -> Iterator[list[Flight]]:
             setattr(dist.ProcessGroup, name, real)
 
 
-def transfers_kept(answer: Callable[..., Any], rank: int, world_size: int, *given: Any) -> Any:
+def run_keeping_transfers(
+    answer: Callable[..., Any], rank: int, world_size: int, *args: Any
+) -> Any:
     """Call the answer as kind RANKS does, and keep its transfers."""
-    with kept_flights():
-        return answer(rank, world_size, *given)
+    with keep_transfers():
+        return answer(rank, world_size, *args)
 
 
-def batches_seen(answer: Callable[..., Any], rank: int, world_size: int, *given: Any) -> Any:
+def run_recording_batches(
+    answer: Callable[..., Any], rank: int, world_size: int, *args: Any
+) -> Any:
     """Record an empty span "batch of 2" for each call of batch_isend_irecv with two operations."""
     real: Callable[..., None] = distributed_c10d._check_p2p_op_list
 
@@ -100,12 +104,12 @@ def batches_seen(answer: Callable[..., Any], rank: int, world_size: int, *given:
 
     distributed_c10d._check_p2p_op_list = check  # type: ignore[assignment]
     try:
-        return transfers_kept(answer, rank, world_size, *given)
+        return run_keeping_transfers(answer, rank, world_size, *args)
     finally:
         distributed_c10d._check_p2p_op_list = real
 
 
-def with_compute(
+def run_with_compute(
     answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, result: torch.Tensor
 ) -> Any:
     """Pass the answer a `compute()` that records a span and returns `result`."""
@@ -115,10 +119,10 @@ def with_compute(
             _keep_busy()
         return result.clone()
 
-    return transfers_kept(answer, rank, world_size, x, compute)
+    return run_keeping_transfers(answer, rank, world_size, x, compute)
 
 
-def fill_and_send(
+def run_fill_and_send(
     answer: Callable[..., Any], rank: int, world_size: int, dst: int, messages: torch.Tensor
 ) -> Any:
     """Call the answer on every rank but `dst`, which receives the messages of one sender after the other.
@@ -133,19 +137,19 @@ def fill_and_send(
             for row in rows:
                 dist.recv(row, src=src)
         return boxes
-    with kept_flights() as flights:
-        filling = _Filling(messages, flights)
-        answer(filling.fill, count, length, dst)
-    used = [*filling.buffers, *(flight.tensor for flight in flights)]
+    with keep_transfers() as transfers:
+        filler = _BufferFiller(messages, transfers)
+        answer(filler.fill, count, length, dst)
+    used = [*filler.buffers, *(transfer.tensor for transfer in transfers)]
     return len({tensor.data_ptr() for tensor in used})
 
 
 @dataclass
-class _Filling:
+class _BufferFiller:
     """Writes messages into the answer's buffers, if they are free."""
 
     messages: torch.Tensor
-    flights: list[Flight]
+    transfers: list[InFlightTransfer]
     buffers: list[torch.Tensor] = field(default_factory=list)
     """Keeps the buffers alive, so that no two of them get the same address one after the other."""
 
@@ -161,8 +165,8 @@ class _Filling:
                 f"fill() writes {len(wanted)} elements of float32, but this buffer has the shape "
                 f"{tuple(buffer.shape)} and the dtype {buffer.dtype}. Make it by torch.empty(length)."
             )
-        for number, flight in enumerate(self.flights):
-            if not flight.waited and _overlap(flight.tensor, buffer):
+        for number, transfer in enumerate(self.transfers):
+            if not transfer.waited and _overlap(transfer.tensor, buffer):
                 raise BufferInUse(
                     f"message {index} is to be filled into the buffer of message {number}, which nobody "
                     f"has waited for: wait for message {number} first, or fill another buffer."

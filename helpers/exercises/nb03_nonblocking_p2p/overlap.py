@@ -9,8 +9,8 @@
 
 from helpers.checks.author import *
 from helpers.checks.rules_spans import SpanInFlight
-from helpers.exercises.nb03_nonblocking_p2p.in_ranks import COMPUTE, with_compute
-from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import COMPUTE, run_with_compute
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILURE_ADVICE, SIZES, TRANSFERS
 
 
 def case(draw: Draw) -> Case:
@@ -36,8 +36,8 @@ EXERCISE = Exercise(
         Peers(lambda case, rank: ((rank + 1) % case.world_size,), "each rank sends to the next"),
         SpanInFlight(COMPUTE),
     ),
-    failed=FAILED,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
-    driver=with_compute,
+    driver=run_with_compute,
     sizes=SIZES,
 )

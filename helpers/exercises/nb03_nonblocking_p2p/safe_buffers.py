@@ -13,7 +13,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
-from helpers.exercises.nb03_nonblocking_p2p.in_ranks import FILL, fill_and_send
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import FILL, run_fill_and_send
 from helpers.exercises.nb03_nonblocking_p2p.shared import SIZES
 
 
@@ -25,14 +25,14 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(count, 'message')} of {length} to rank {dst}",
         [(dst, tables[rank]) for rank in range(n)],
-        right=PerRank([came if rank == dst else two_buffers for rank in range(n)]),
+        right=PerRank([came if rank == dst else judge_buffer_count for rank in range(n)]),
         facts={"dst": dst, "count": count},
         tolerance=0,
         shown=f"fill, count={count}, length={length}, dst={dst}",
     )
 
 
-def two_buffers(got: Any, rank: int) -> Finding | None:
+def judge_buffer_count(got: Any, rank: int) -> Finding | None:
     if type(got) is not int:
         return Finding("the number of buffers that were filled or sent is unknown")
     if 1 <= got <= 2:
@@ -40,15 +40,15 @@ def two_buffers(got: Any, rank: int) -> Finding | None:
     return Finding(f"{got} tensors are filled or sent; two are enough")
 
 
-def messages(case: Case, rank: int) -> int:
+def message_count(case: Case, rank: int) -> int:
     return 0 if rank == case.facts["dst"] else int(case.facts["count"])
 
 
-def filled_in_flight(trace: Trace, case: Case) -> str:
+def find_late_fill(trace: Trace, case: Case) -> str:
     for rank in range(case.world_size):
         sends = [event for event in trace.of(rank) if event.op == "send"]
         fills = {event.call: event for event in trace.of(rank) if event.op == "span"}
-        for index, send in enumerate(sends[: max(messages(case, rank) - 1, 0)]):
+        for index, send in enumerate(sends[: max(message_count(case, rank) - 1, 0)]):
             fill = fills.get(f"{FILL} {index + 1}")
             if fill is None:
                 return f"rank {rank} never fills message {index + 1}."
@@ -69,12 +69,12 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Calls("send", messages),
+        Calls("send", message_count),
         Peers(lambda case, rank: (case.facts["dst"],), "every message goes to rank `dst`"),
-        Predicate(filled_in_flight, "one buffer is filled while the other is in flight"),
+        Predicate(find_late_fill, "one buffer is filled while the other is in flight"),
         EachIsWaitedFor(),
     ),
     kind=Kind.MODULE,
-    driver=fill_and_send,
+    driver=run_fill_and_send,
     sizes=SIZES,
 )

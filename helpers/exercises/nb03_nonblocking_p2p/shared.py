@@ -10,11 +10,11 @@ SIZES = (2, 3, 4, 5, 6, 7, 8)
 TRANSFERS = (OnlyCalls(("send", "recv")), NothingBlocks(), EachIsWaitedFor())
 
 
-def _in_a_circle(case: Case, run: Run) -> bool:
+def _is_cycle(case: Case, run: Run) -> bool:
     return isinstance(run.failure, Deadlock) and run.failure.diagnosis.kind == "cycle"
 
 
-FAILED = (
+FAILURE_ADVICE = (
     CrashAdvice(
         "was changed before wait",
         "A tensor was written to while it was in flight. Until `wait()` returns, nothing may write to one "
@@ -25,6 +25,6 @@ FAILED = (
         ".",
         "`isend` and `irecv` return at once, so no rank has to go first: issue all transfers, and only then "
         "wait for the first of them.",
-        when=_in_a_circle,
+        when=_is_cycle,
     ),
 )

@@ -10,8 +10,8 @@
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import InFlightTogether
-from helpers.exercises.nb03_nonblocking_p2p.in_ranks import BATCH, batches_seen
-from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import BATCH, run_recording_batches
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILURE_ADVICE, SIZES, TRANSFERS
 
 
 def case(draw: Draw) -> Case:
@@ -26,11 +26,11 @@ def case(draw: Draw) -> Case:
     )
 
 
-def moves(case: Case, rank: int) -> int:
+def transfer_count(case: Case, rank: int) -> int:
     return int(case.facts["by"] % case.world_size != 0)
 
 
-def one_batch(trace: Trace, case: Case) -> str:
+def find_wrong_batch(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.op in {"send", "recv"} and event.call != "batch_isend_irecv":
             return (
@@ -50,17 +50,17 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Calls("send", moves),
-        Calls("recv", moves),
+        Calls("send", transfer_count),
+        Calls("recv", transfer_count),
         Peers(
             lambda case, rank: ((rank + case.facts["by"]) % case.world_size,),
             "each rank sends to the one that is `by` further on",
         ),
-        Predicate(one_batch, "one batch_isend_irecv takes both transfers"),
+        Predicate(find_wrong_batch, "one batch_isend_irecv takes both transfers"),
         InFlightTogether(2, "both transfers are in flight together"),
     ),
-    failed=FAILED,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
-    driver=batches_seen,
+    driver=run_recording_batches,
     sizes=SIZES,
 )

@@ -11,11 +11,11 @@
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import InFlightTogether
-from helpers.exercises.nb03_nonblocking_p2p.in_ranks import transfers_kept
-from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import run_keeping_transfers
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILURE_ADVICE, SIZES, TRANSFERS
 
 
-def mirror(case: Case, rank: int) -> tuple[int, ...]:
+def mirror_ranks(case: Case, rank: int) -> tuple[int, ...]:
     partner = case.world_size - 1 - rank
     return () if partner == rank else (partner,)
 
@@ -30,21 +30,21 @@ def case(draw: Draw) -> Case:
     )
 
 
-def has_partner(case: Case, rank: int) -> int:
-    return len(mirror(case, rank))
+def partner_count(case: Case, rank: int) -> int:
+    return len(mirror_ranks(case, rank))
 
 
 EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Calls("send", has_partner),
-        Calls("recv", has_partner),
-        Peers(mirror, "each rank sends to its partner"),
+        Calls("send", partner_count),
+        Calls("recv", partner_count),
+        Peers(mirror_ranks, "each rank sends to its partner"),
         InFlightTogether(2, "both transfers are in flight together"),
     ),
-    failed=FAILED,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
-    driver=transfers_kept,
+    driver=run_keeping_transfers,
     sizes=SIZES,
 )

@@ -9,7 +9,7 @@
 
 from helpers.checks.author import *
 
-WHY = "One call moves a whole tensor; the functions for objects pickle it and make two."
+ONE_CALL_ADVICE = "One call moves a whole tensor; the functions for objects pickle it and make two."
 
 
 def case(draw: Draw) -> Case:
@@ -24,5 +24,11 @@ def case(draw: Draw) -> Case:
 
 
 EXERCISE = Exercise(
-    case, (WaitsForAll(), OnlyCalls(("broadcast",)), Root("src"), Calls("broadcast", 1, why=WHY))
+    case,
+    (
+        WaitsForAll(),
+        OnlyCalls(("broadcast",)),
+        Root("src"),
+        Calls("broadcast", 1, why=ONE_CALL_ADVICE),
+    ),
 )

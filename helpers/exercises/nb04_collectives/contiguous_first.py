@@ -11,7 +11,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb04_collectives.shared import ON_ROOT_ONLY
+from helpers.exercises.nb04_collectives.shared import ROOT_ONLY_ADVICE
 
 
 def case(draw: Draw) -> Case:
@@ -38,5 +38,5 @@ EXERCISE = Exercise(
         Calls("scatter", 1),
         Calls(each="bytes", text="no more columns are handed in than there are"),
     ),
-    failed=ON_ROOT_ONLY,
+    failed=ROOT_ONLY_ADVICE,
 )

@@ -11,7 +11,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb04_collectives.shared import ON_ROOT_ONLY
+from helpers.exercises.nb04_collectives.shared import ROOT_ONLY_ADVICE
 
 
 def case(draw: Draw) -> Case:
@@ -32,5 +32,5 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (WaitsForAll(), OnlyCalls(("gather",)), Root("dst"), Calls("gather", 1)),
-    failed=ON_ROOT_ONLY,
+    failed=ROOT_ONLY_ADVICE,
 )

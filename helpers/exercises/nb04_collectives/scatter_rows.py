@@ -13,7 +13,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb04_collectives.shared import ON_ROOT_ONLY, share
+from helpers.exercises.nb04_collectives.shared import ROOT_ONLY_ADVICE, share
 
 
 def case(draw: Draw) -> Case:
@@ -45,5 +45,5 @@ EXERCISE = Exercise(
             why="Each rank needs its rows only.",
         ),
     ),
-    failed=ON_ROOT_ONLY,
+    failed=ROOT_ONLY_ADVICE,
 )

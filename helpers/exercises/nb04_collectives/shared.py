@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helpers.checks.author import *
 
-ON_ROOT_ONLY = (
+ROOT_ONLY_ADVICE = (
     CrashAdvice(
         "on non-source ranks",
         "Only rank `src` passes a list of parts to `scatter`; the others pass None.",

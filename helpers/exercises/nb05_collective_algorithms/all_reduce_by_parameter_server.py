@@ -12,9 +12,9 @@ import torch
 
 from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
-from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P
+from helpers.exercises.nb05_collective_algorithms.shared import FAILURE_ADVICE, P2P_ONLY
 
-ONCE = "A worker pushes once; the server answers each worker once."
+PUSH_ONCE_ADVICE = "A worker pushes once; the server answers each worker once."
 
 
 def case(draw: Draw) -> Case:
@@ -30,7 +30,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def links(case: RuleCase, rank: int) -> tuple[int, ...]:
+def allowed_peers(case: RuleCase, rank: int) -> tuple[int, ...]:
     """Return the ranks to which a rank may send."""
     server: int = case.facts["server"]
     return tuple(r for r in range(case.world_size) if r != rank) if rank == server else (server,)
@@ -39,11 +39,13 @@ def links(case: RuleCase, rank: int) -> tuple[int, ...]:
 EXERCISE = Exercise(
     case,
     (
-        P2P,
-        Peers(links, "workers send to the server only"),
-        Calls("send", lambda case, rank: len(links(case, rank)), why=ONCE),
-        Calls("send", total=lambda case, rank: len(links(case, rank)) * case.facts["bytes"]),
+        P2P_ONLY,
+        Peers(allowed_peers, "workers send to the server only"),
+        Calls("send", lambda case, rank: len(allowed_peers(case, rank)), why=PUSH_ONCE_ADVICE),
+        Calls(
+            "send", total=lambda case, rank: len(allowed_peers(case, rank)) * case.facts["bytes"]
+        ),
     ),
-    failed=FAILED,
+    failed=FAILURE_ADVICE,
     keeps_input=True,
 )

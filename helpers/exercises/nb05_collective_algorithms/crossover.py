@@ -13,24 +13,30 @@ from math import log2
 
 from helpers.checks.author import *
 from helpers.checks.stopwatch import Script, Stopwatch
-from helpers.exercises.nb05_collective_algorithms.in_ranks import with_scripted_messages
+from helpers.exercises.nb05_collective_algorithms.in_ranks import run_with_scripted_messages
 
-CLOSE, CLOSE_LENGTH = 0.10, 0.25
+TOLERANCE, LENGTH_TOLERANCE = 0.10, 0.25
 """By how much alpha, beta and the length may be off. Robust fits are within 0.05."""
-THREE = Finding("return three numbers: (alpha, beta, length)")
-UNITS = "Return seconds, and seconds per byte: no other units."
-ROBUST = "Leave out the first measurement of each length, and take the median of about 20 others."
-LONG = (
-    "alpha is right. beta shows in long messages: at some megabytes nearly all the time is for bytes. "
-    + ROBUST
+NOT_THREE_NUMBERS = Finding("return three numbers: (alpha, beta, length)")
+UNITS_ADVICE = "Return seconds, and seconds per byte: no other units."
+MEDIAN_ADVICE = (
+    "Leave out the first measurement of each length, and take the median of about 20 others."
 )
-SHORT = "alpha is far too large. alpha shows in short messages, where the bytes hardly count."
-SLOW = "alpha is too large, as it is if slow first or disturbed measurements count. " + ROBUST
-TOO_SMALL = (
+LONG_MESSAGE_ADVICE = (
+    "alpha is right. beta shows in long messages: at some megabytes nearly all the time is for bytes. "
+    + MEDIAN_ADVICE
+)
+SHORT_MESSAGE_ADVICE = (
+    "alpha is far too large. alpha shows in short messages, where the bytes hardly count."
+)
+SLOW_START_ADVICE = (
+    "alpha is too large, as it is if slow first or disturbed measurements count. " + MEDIAN_ADVICE
+)
+SMALL_ALPHA_ADVICE = (
     "alpha is too small. Take it from short messages; a line through long ones alone may miss it."
 )
-BANDWIDTH = "This is the bandwidth. beta is the time per byte, its reciprocal."
-EQUAL = "alpha and beta are right. Set the two costs equal and solve for n again."
+BANDWIDTH_ADVICE = "This is the bandwidth. beta is the time per byte, its reciprocal."
+CROSSOVER_ADVICE = "alpha and beta are right. Set the two costs equal and solve for n again."
 
 
 def case(draw: Draw) -> Case:
@@ -40,12 +46,12 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{ranks} ranks, α = {alpha * 1e6:.0f} µs, 1/β = {1e-9 / beta:.1f} GB/s",
         [(ranks,)],
-        right=fits(alpha, beta, overtakes(alpha, beta, ranks)),
+        right=judge_fit(alpha, beta, crossover_bytes(alpha, beta, ranks)),
         timings=lambda: Stopwatch(script, lambda nbytes: alpha + beta * nbytes),
     )
 
 
-def overtakes(alpha: float, beta: float, ranks: int) -> float:
+def crossover_bytes(alpha: float, beta: float, ranks: int) -> float:
     """Return the message size in bytes from which a ring all-reduce is faster than recursive doubling.
 
     There, log2(p) (alpha + beta n) equals 2 (p - 1) (alpha + beta n / p). p is a power of two, at least 4.
@@ -54,40 +60,44 @@ def overtakes(alpha: float, beta: float, ranks: int) -> float:
     return alpha * (steps - doublings) / (beta * (doublings - steps / ranks))
 
 
-def fits(alpha: float, beta: float, length: float) -> Callable[[Measured, int], Finding | None]:
+def judge_fit(
+    alpha: float, beta: float, length: float
+) -> Callable[[Measured, int], Finding | None]:
     """Return the function that judges a returned (alpha, beta, length)."""
 
-    def find(got: Measured, rank: int) -> Finding | None:
+    def judge(got: Measured, rank: int) -> Finding | None:
         try:
             a, b, n = map(float, got.found)
         except (TypeError, ValueError, RuntimeError):
-            return THREE
-        if off(a, alpha) > CLOSE:
+            return NOT_THREE_NUMBERS
+        if relative_error(a, alpha) > TOLERANCE:
             what = f"alpha is {a * 1e6:,.4g} µs, the truth is {alpha * 1e6:,.4g} µs"
-            return Finding(what, why(a / alpha, b / beta, b))
-        if off(b, beta) > CLOSE:
+            return Finding(what, explain_fit(a / alpha, b / beta, b))
+        if relative_error(b, beta) > TOLERANCE:
             what = f"beta is {b * 1e9:,.4g} ns for each byte, the truth is {beta * 1e9:,.4g}"
-            return Finding(what, why(a / alpha, b / beta, b))
-        if off(n, length) > CLOSE_LENGTH:
-            return Finding(f"the length is {n:,.0f} bytes, the truth is {length:,.0f}", EQUAL)
+            return Finding(what, explain_fit(a / alpha, b / beta, b))
+        if relative_error(n, length) > LENGTH_TOLERANCE:
+            return Finding(
+                f"the length is {n:,.0f} bytes, the truth is {length:,.0f}", CROSSOVER_ADVICE
+            )
         return None
 
-    return find
+    return judge
 
 
-def why(a: float, b: float, beta: float) -> str:
+def explain_fit(a: float, b: float, beta: float) -> str:
     """Explain a wrong fit. a and b are its alpha and beta, divided by the true ones."""
-    if any(off(ratio, unit) < 0.3 for ratio in (a, b) for unit in (1e3, 1e6, 1e9)):
-        return UNITS
+    if any(relative_error(ratio, unit) < 0.3 for ratio in (a, b) for unit in (1e3, 1e6, 1e9)):
+        return UNITS_ADVICE
     if beta > 1:
-        return BANDWIDTH
-    if off(a, 1) <= CLOSE:
-        return LONG
-    return SHORT if a > 12 else SLOW if a > 1 else TOO_SMALL
+        return BANDWIDTH_ADVICE
+    if relative_error(a, 1) <= TOLERANCE:
+        return LONG_MESSAGE_ADVICE
+    return SHORT_MESSAGE_ADVICE if a > 12 else SLOW_START_ADVICE if a > 1 else SMALL_ALPHA_ADVICE
 
 
-def off(found: float, truth: float) -> float:
+def relative_error(found: float, truth: float) -> float:
     return abs(found - truth) / truth if math.isfinite(found) else math.inf
 
 
-EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=with_scripted_messages, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=run_with_scripted_messages, sizes=(1,))

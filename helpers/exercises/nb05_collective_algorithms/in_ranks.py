@@ -12,7 +12,7 @@ from torch import equal
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
 
 
-def with_scripted_messages(
+def run_with_scripted_messages(
     answer: Any, rank: int, world_size: int, timing: Callable[..., float], ranks: int
 ) -> Any:
     """Call answer(measure, ranks), where `measure(nbytes)` returns simulated times."""
@@ -25,7 +25,7 @@ def with_scripted_messages(
     return answer(measure, ranks)
 
 
-def in_two_levels(
+def run_in_two_levels(
     answer: Any, rank: int, world_size: int, x: torch.Tensor, per_host: int
 ) -> dict[str, Any]:
     """Call the answer, compare its `new_group` calls across ranks, and return its sum by name."""

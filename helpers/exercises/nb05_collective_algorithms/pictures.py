@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-_NOTHING = "no runs, so nothing is drawn"
-_LINE = "#CCCCCC"
-_SIDE, _WIDEST = 1.5, 8.8
+_EMPTY_TEXT = "no runs, so nothing is drawn"
+_GRID_COLOR = "#CCCCCC"
+_MAP_WIDTH, _MAX_ROW_WIDTH = 1.5, 8.8
 """Width of one map, and largest width of a row of them, in inches."""
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 _Matrix = list[list[int]]
@@ -35,17 +35,17 @@ def traffic_grid(runs: Mapping[str, Run | Trace], *, columns: int = 4) -> Pictur
     """
     matrices = {label: traffic_matrix(trace_of(run)) for label, run in runs.items()}
     if not matrices:
-        return _empty()
+        return _empty_picture()
     columns = min(max(1, columns), len(matrices))
     rows = -(-len(matrices) // columns)
-    side = min(_SIDE, _WIDEST / columns)
+    side = min(_MAP_WIDTH, _MAX_ROW_WIDTH / columns)
     figure = new_figure(side * columns + 1.0, (side + 0.4) * rows + 0.4)
     panels = figure.subplots(rows, columns, squeeze=False)
     flat = [axes for row in panels for axes in row]
     most = max(1, *(sum(row) for matrix in matrices.values() for row in matrix))
     image = None
     for index, (axes, (label, matrix)) in enumerate(zip(flat, matrices.items(), strict=False)):
-        image = _draw(axes, label, matrix, most)
+        image = _draw_matrix(axes, label, matrix, most)
         if index % columns == 0:
             axes.set_ylabel("from rank", fontsize=8.5)
         if index + columns >= len(matrices):
@@ -57,18 +57,20 @@ def traffic_grid(runs: Mapping[str, Run | Trace], *, columns: int = 4) -> Pictur
     bar = figure.colorbar(image, ax=flat, format=lambda x, _: f"{x / power:g}", pad=0.02)
     bar.set_label(f"bytes sent [{unit}]", fontsize=9)
     bar.ax.tick_params(labelsize=8)
-    return Picture(figure, "\n".join(_text(label, matrix) for label, matrix in matrices.items()))
+    return Picture(
+        figure, "\n".join(_describe_matrix(label, matrix) for label, matrix in matrices.items())
+    )
 
 
-def _empty() -> Picture:
+def _empty_picture() -> Picture:
     figure = new_figure(4.0, 0.8)
     axes = figure.add_subplot()
     axes.axis("off")
-    axes.text(0.5, 0.5, _NOTHING, ha="center", va="center", color=FAINT)
-    return Picture(figure, _NOTHING)
+    axes.text(0.5, 0.5, _EMPTY_TEXT, ha="center", va="center", color=FAINT)
+    return Picture(figure, _EMPTY_TEXT)
 
 
-def _draw(axes: Axes, label: str, matrix: _Matrix, most: int) -> AxesImage:
+def _draw_matrix(axes: Axes, label: str, matrix: _Matrix, max_bytes: int) -> AxesImage:
     import numpy as np
 
     size = len(matrix)
@@ -77,7 +79,7 @@ def _draw(axes: Axes, label: str, matrix: _Matrix, most: int) -> AxesImage:
         np.ma.masked_array(values, mask=values == 0),
         cmap=amounts(),
         vmin=0,
-        vmax=most,
+        vmax=max_bytes,
         aspect="auto",
     )
     ranks = range(0, size, -(-size // 8))
@@ -85,15 +87,15 @@ def _draw(axes: Axes, label: str, matrix: _Matrix, most: int) -> AxesImage:
     axes.set_yticks(ranks)
     for left, right in ((-0.5, size - 0.5), (size + 0.5, size + 1.5)):
         edges = np.arange(left, right + 1)
-        axes.vlines(edges, -0.5, size - 0.5, color=_LINE, linewidth=0.6)
-        axes.hlines(np.arange(size + 1) - 0.5, left, right, color=_LINE, linewidth=0.6)
+        axes.vlines(edges, -0.5, size - 0.5, color=_GRID_COLOR, linewidth=0.6)
+        axes.hlines(np.arange(size + 1) - 0.5, left, right, color=_GRID_COLOR, linewidth=0.6)
     axes.set_frame_on(False)
     axes.tick_params(length=0, labelsize=7.5)
     axes.set_title(one_line(label, 28), fontsize=9, parse_math=False)
     return image
 
 
-def _text(label: str, matrix: _Matrix) -> str:
+def _describe_matrix(label: str, matrix: _Matrix) -> str:
     links = sum(nbytes > 0 for row in matrix for nbytes in row)
     if not links:
         return f"{one_line(label)}: no bytes"

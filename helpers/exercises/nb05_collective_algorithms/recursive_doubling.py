@@ -15,17 +15,17 @@ import torch
 from helpers.checks.author import *
 from helpers.checks.rules import PortRounds
 from helpers.exercises.nb05_collective_algorithms.shared import (
-    FAILED,
-    P2P,
-    SEND_FIRST,
-    doublings,
-    extra,
-    summands,
+    FAILURE_ADVICE,
+    P2P_ONLY,
+    SEND_FIRST_ADVICE,
+    doubling_steps,
+    draw_summands,
+    extra_ranks,
 )
 
 
 def case(draw: Draw) -> Case:
-    n, mine = draw.ranks, summands(draw)
+    n, mine = draw.ranks, draw_summands(draw)
     total, most = torch.stack(mine).sum(0), 1 << (n.bit_length() - 1)
 
     return Case(
@@ -40,20 +40,22 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        P2P,
+        P2P_ONLY,
         PortRounds(
-            lambda case: doublings(case) + 2 * (extra(case) > 0),
+            lambda case: doubling_steps(case) + 2 * (extra_ranks(case) > 0),
             "In a round both partners send: `isend`, then `recv`, then `wait`.",
             "takes ⌊log2 p⌋ rounds, and two more where p is not a power of two",
         ),
         Calls(
             "send",
-            most=lambda case, rank: 2 ** doublings(case) * doublings(case) + 2 * extra(case),
+            most=lambda case, rank: (
+                2 ** doubling_steps(case) * doubling_steps(case) + 2 * extra_ranks(case)
+            ),
             together=True,
         ),
         Calls("send", total="bytes", why="Each message is one sum, as long as `x`."),
     ),
-    failed=(*FAILED, SEND_FIRST),
+    failed=(*FAILURE_ADVICE, SEND_FIRST_ADVICE),
     keeps_input=True,
     sizes=(1, 2, 3, 4, 6, 7),
 )

@@ -15,14 +15,19 @@ import torch
 from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
 from helpers.checks.rules import PortRounds
-from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P, SEND_FIRST, summands
+from helpers.exercises.nb05_collective_algorithms.shared import (
+    FAILURE_ADVICE,
+    P2P_ONLY,
+    SEND_FIRST_ADVICE,
+    draw_summands,
+)
 
-AT_ONCE = "In a round all ranks send at once: `isend`, then `recv`, then `wait`."
-ONE_CHUNK = "That is 2(p - 1) messages of one chunk; a chunk has at most ⌈N / p⌉ elements."
+SEND_TOGETHER_ADVICE = "In a round all ranks send at once: `isend`, then `recv`, then `wait`."
+CHUNK_ADVICE = "That is 2(p - 1) messages of one chunk; a chunk has at most ⌈N / p⌉ elements."
 
 
 def case(draw: Draw) -> Case:
-    n, mine = draw.ranks, summands(draw)
+    n, mine = draw.ranks, draw_summands(draw)
     total = torch.stack(mine).sum(0)
     length, chunk = total.numel(), -(-total.numel() // n) * total.element_size()
     return Case(
@@ -34,7 +39,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def one_chunk_each(trace: Trace, case: RuleCase) -> str:
+def find_large_message(trace: Trace, case: RuleCase) -> str:
     for event in trace.calls:
         if event.op == "send" and event.nbytes > case.facts["chunk"]:
             return (
@@ -47,12 +52,14 @@ def one_chunk_each(trace: Trace, case: RuleCase) -> str:
 EXERCISE = Exercise(
     case,
     (
-        P2P,
+        P2P_ONLY,
         Peers(lambda case, r: ((r + 1) % case.world_size,), "each rank sends to the next"),
-        Predicate(one_chunk_each, "no message is larger than a chunk", on_each_call=True),
-        Calls("send", total="bytes", why=ONE_CHUNK),
-        PortRounds(lambda case: case.facts["rounds"], AT_ONCE, "takes 2(p - 1) rounds"),
+        Predicate(find_large_message, "no message is larger than a chunk", on_each_call=True),
+        Calls("send", total="bytes", why=CHUNK_ADVICE),
+        PortRounds(
+            lambda case: case.facts["rounds"], SEND_TOGETHER_ADVICE, "takes 2(p - 1) rounds"
+        ),
     ),
-    failed=(*FAILED, SEND_FIRST),
+    failed=(*FAILURE_ADVICE, SEND_FIRST_ADVICE),
     keeps_input=True,
 )

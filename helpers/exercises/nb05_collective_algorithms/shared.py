@@ -10,47 +10,47 @@ from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
 from helpers.ranks.failures import Deadlock
 
-P2P = OnlyCalls(("send", "recv"))
+P2P_ONLY = OnlyCalls(("send", "recv"))
 
 
-def summands(draw: Draw) -> list[torch.Tensor]:
+def draw_summands(draw: Draw) -> list[torch.Tensor]:
     """Draw each rank's 1-D tensor. Sums neither overflow nor lose digits, unless summed in float32."""
     return draw.tensors((draw.length(least=1),), draw.dtype(*SUMMED))
 
 
-def doublings(case: RuleCase) -> int:
+def doubling_steps(case: RuleCase) -> int:
     """Return log2 of the largest power of two that is at most the world size."""
     return int(case.world_size).bit_length() - 1
 
 
-def extra(case: RuleCase) -> int:
+def extra_ranks(case: RuleCase) -> int:
     """Return how many ranks exceed the largest power of two."""
-    return int(case.world_size - 2 ** doublings(case))
+    return int(case.world_size - 2 ** doubling_steps(case))
 
 
-def _with_itself(case: Case, run: Run) -> bool:
+def _has_self_message(case: Case, run: Run) -> bool:
     return any(event.peer == event.rank for event in run.trace.calls)
 
 
-def _all_send(case: Case, run: Run) -> bool:
+def _all_ranks_send(case: Case, run: Run) -> bool:
     failure = run.failure
     calls = [wait.call for wait in failure.waits] if isinstance(failure, Deadlock) else []
     return "send" in calls and "recv" not in calls
 
 
-ITSELF = (
+SELF_MESSAGE_ADVICE = (
     "A rank sends to itself or receives from itself. Is its peer computed right? If you count ranks from the "
     "root, add the root again, modulo world_size. For what a rank already has it needs no message."
 )
-FAILED: tuple[Any, ...] = (
-    CrashAdvice("should not be the same as the rank of the current process", ITSELF),
-    CrashAdvice(".", ITSELF, when=_with_itself),
-    HangAdvice(ITSELF, when=_with_itself),
+FAILURE_ADVICE: tuple[Any, ...] = (
+    CrashAdvice("should not be the same as the rank of the current process", SELF_MESSAGE_ADVICE),
+    CrashAdvice(".", SELF_MESSAGE_ADVICE, when=_has_self_message),
+    HangAdvice(SELF_MESSAGE_ADVICE, when=_has_self_message),
 )
 """`Exercise.failed` of all these exercises."""
-SEND_FIRST: Any = HangAdvice(
+SEND_FIRST_ADVICE: Any = HangAdvice(
     "All ranks send first, and each `send` waits for a `recv`. Both directions fit in one round: start with "
     "`isend`, receive, then `wait()` for what you sent.",
     ("cycle",),
-    _all_send,
+    _all_ranks_send,
 )

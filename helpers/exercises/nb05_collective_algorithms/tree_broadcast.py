@@ -12,9 +12,11 @@
 
 from helpers.checks.author import *
 from helpers.checks.rules import PortRounds
-from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P
+from helpers.exercises.nb05_collective_algorithms.shared import FAILURE_ADVICE, P2P_ONLY
 
-ALL_SEND = "Every rank that has the tensor can pass it on: let all of them send in each round."
+ALL_SEND_ADVICE = (
+    "Every rank that has the tensor can pass it on: let all of them send in each round."
+)
 
 
 def case(draw: Draw) -> Case:
@@ -31,9 +33,11 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        P2P,
+        P2P_ONLY,
         PortRounds(
-            lambda case: (case.world_size - 1).bit_length(), ALL_SEND, "takes ⌈log2 p⌉ rounds"
+            lambda case: (case.world_size - 1).bit_length(),
+            ALL_SEND_ADVICE,
+            "takes ⌈log2 p⌉ rounds",
         ),
         Calls(
             "send",
@@ -42,7 +46,7 @@ EXERCISE = Exercise(
             why="Each rank but the root needs it once.",
         ),
     ),
-    failed=FAILED,
+    failed=FAILURE_ADVICE,
     # up to 6 ranks, a binary heap needs no more rounds than the binomial tree
     sizes=(1, 2, 3, 4, 7, 8),
 )

@@ -16,17 +16,17 @@ from math import ceil
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb05_collective_algorithms.in_ranks import in_two_levels
-from helpers.exercises.nb05_collective_algorithms.shared import summands
+from helpers.exercises.nb05_collective_algorithms.in_ranks import run_in_two_levels
+from helpers.exercises.nb05_collective_algorithms.shared import draw_summands
 from helpers.trace.volume import bytes_sent
 
-PER_HOST = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}
+PER_HOST_CHOICES = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}
 
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
-    per_host = draw.of(*PER_HOST[n])
-    mine = summands(draw)
+    per_host = draw.of(*PER_HOST_CHOICES[n])
+    mine = draw_summands(draw)
     grid = torch.stack(mine).reshape(n // per_host, per_host, -1)
     total = grid.sum((0, 1))
     hosts = n // per_host
@@ -42,7 +42,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def little_leaves_a_host(trace: Trace, case: Case) -> str:
+def find_excess_between_hosts(trace: Trace, case: Case) -> str:
     """Return which call makes a rank send more to other hosts than one chunk's ring over hosts needs."""
     per_host, most = case.facts["per_host"], case.facts["most"]
     for rank in range(case.world_size):
@@ -59,7 +59,7 @@ def little_leaves_a_host(trace: Trace, case: Case) -> str:
                     "Between hosts a group has one rank of each."
                 )
             sent += bytes_sent(event)
-            if event.op == "broadcast" and _passes_on(event):
+            if event.op == "broadcast" and _forwards_broadcast(event):
                 sent += event.nbytes
             if sent > most:
                 return (
@@ -69,7 +69,7 @@ def little_leaves_a_host(trace: Trace, case: Case) -> str:
     return ""
 
 
-def _passes_on(event: Event) -> bool:
+def _forwards_broadcast(event: Event) -> bool:
     """Return whether a rank that is not the root forwards a broadcast: all do except the last of a chain."""
     ranks = event.group_ranks
     if event.root not in ranks:
@@ -82,12 +82,12 @@ EXERCISE = Exercise(
     (
         WaitsForAll(),
         Predicate(
-            little_leaves_a_host,
+            find_excess_between_hosts,
             "between hosts: one rank of each, and at most 2(h - 1)/h of a chunk from a rank",
         ),
     ),
     kind=Kind.MODULE,
-    driver=in_two_levels,
+    driver=run_in_two_levels,
     reported=("x",),
     sizes=(1, 2, 4, 6, 8),
     count=20,

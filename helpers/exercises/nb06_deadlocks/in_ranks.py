@@ -16,12 +16,12 @@ from helpers.ranks.rank_context import launch_folder, span
 
 _ROLL_CALL_S = 0.1
 """Seconds after which a barrier with missing ranks times out, whatever timeout the answer passes."""
-_PREPARING_S = 0.012
+_PREPARE_S = 0.012
 """Seconds that preparing takes: a rank that does not wait for it reads too early."""
-_MOST_S = 2.0
+_MAX_WAIT_S = 2.0
 
 
-def with_absent_ranks(
+def run_with_absent_ranks(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -33,11 +33,11 @@ def with_absent_ranks(
 
     The result also has "asked": the timeouts that it passed to monitored_barrier, in seconds.
     """
-    asked: list[float] = []
+    timeouts: list[float] = []
     if rank in absent:
         return {}
     present = [other for other in range(world_size) if other not in absent]
-    with _roll_calls(rank, present if absent else [], asked):
+    with _record_roll_calls(rank, present if absent else [], timeouts):
         try:
             returned = answer(rank, world_size, batches, timedelta(seconds=patience))
         except Exception as error:
@@ -47,12 +47,12 @@ def with_absent_ranks(
                 return {}
             # Return its error, so that the others do not wait for its reply
             dist.destroy_process_group()
-            return {"asked": asked, "raised": str(error)}
-    return {"asked": asked, "returned": returned}
+            return {"asked": timeouts, "raised": str(error)}
+    return {"asked": timeouts, "returned": returned}
 
 
 @contextmanager
-def _roll_calls(rank: int, present: list[int], asked: list[float]) -> Iterator[None]:
+def _record_roll_calls(rank: int, present: list[int], timeouts: list[float]) -> Iterator[None]:
     """Record the timeouts of monitored_barrier; if ranks are absent, shorten them once all others are
     waiting.
 
@@ -62,9 +62,9 @@ def _roll_calls(rank: int, present: list[int], asked: list[float]) -> Iterator[N
     real = group.monitored_barrier
 
     def call(self: Any, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        asked.append(timeout.total_seconds() if isinstance(timeout, timedelta) else -1.0)
+        timeouts.append(timeout.total_seconds() if isinstance(timeout, timedelta) else -1.0)
         if present:
-            store, most = dist.distributed_c10d._get_default_store(), timedelta(seconds=_MOST_S)
+            store, most = dist.distributed_c10d._get_default_store(), timedelta(seconds=_MAX_WAIT_S)
             store.set(f"here {rank}", "yes")
             timeout = most
             if rank == 0:
@@ -80,7 +80,7 @@ def _roll_calls(rank: int, present: list[int], asked: list[float]) -> Iterator[N
         group.monitored_barrier = real
 
 
-def with_a_file(
+def run_with_file(
     answer: Callable[..., Any], rank: int, world_size: int, name: str, content: str | None
 ) -> Any:
     """Pass the answer `prepare`, which takes a while to write a file, and `read`, which needs it."""
@@ -89,12 +89,12 @@ def with_a_file(
 
     def prepare() -> None:
         with span("prepare"):
-            late = time.monotonic() + _MOST_S
+            late = time.monotonic() + _MAX_WAIT_S
             while len(list(path.parent.glob(f"{path.name}.*"))) < world_size:
                 if time.monotonic() > late:
                     break
                 time.sleep(0.001)  # wait until all ranks have reached the answer
-            time.sleep(_PREPARING_S)
+            time.sleep(_PREPARE_S)
             path.write_text(content or "", encoding="utf-8")
 
     def read() -> str:

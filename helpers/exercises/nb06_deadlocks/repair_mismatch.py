@@ -15,16 +15,16 @@ import torch
 
 from helpers.checks.author import *
 
-NEAR = "near each other"
-LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
+CLOSE_LOSSES = "near each other"
+MEAN_TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
 """Relative error that a mean may have; in other dtypes it is 1e-6."""
 
 
 def case(draw: Draw) -> Case:
-    n, kind = draw.ranks, draw.of("positive", "negative", "a tie", NEAR)
-    dtype = torch.float64 if kind == NEAR else draw.dtype(*FLOATS)
+    n, kind = draw.ranks, draw.of("positive", "negative", "a tie", CLOSE_LOSSES)
+    dtype = torch.float64 if kind == CLOSE_LOSSES else draw.dtype(*FLOATS)
     numbers = torch.tensor(draw.rng.sample(range(4, 400), n), dtype=torch.float64) / 7
-    if kind == NEAR:
+    if kind == CLOSE_LOSSES:
         numbers = 1 + numbers * 1e-12
     numbers -= 100 * (kind == "negative")
     places, best = numbers.sort().indices.tolist(), draw.rank()
@@ -38,22 +38,22 @@ def case(draw: Draw) -> Case:
     weights = draw.tensors(shape, draw.dtype(*FLOATS))
     mean = values.double().mean().item()
 
-    def judged(got: Any, rank: int) -> Finding | None:
+    def judge(got: Any, rank: int) -> Finding | None:
         if not isinstance(got, (list, tuple)) or len(got) != 2:
             return Finding("two things must come back: the weights and the mean")
         if problem := difference(weights[best], got[0], 0, "weights"):
             return Finding(problem)
-        problem = difference(mean, got[1], LOST.get(dtype, 1e-6), "mean")
+        problem = difference(mean, got[1], MEAN_TOLERANCE.get(dtype, 1e-6), "mean")
         return Finding(problem) if problem else None
 
     return Case(
         f"weights {tuple(shape)} of {weights[0].dtype}, losses {kind}, rank {best} is best",
         list(zip(losses, weights, strict=True)),
-        right=judged,
+        right=judge,
     )
 
 
-def only_the_broadcast(trace: Trace, case: Case) -> str:
+def find_weights_outside_broadcast(trace: Trace, case: Case) -> str:
     size = case.given[0][1].nbytes
     for rank in range(case.world_size):
         others = [e for e in trace.of(rank) if e.is_collective and e.op != "broadcast"]
@@ -71,6 +71,8 @@ EXERCISE = Exercise(
         WaitsForAll(),
         OnlyCalls(("all_gather", "all_reduce", "broadcast")),
         Calls("broadcast", 1),
-        Predicate(only_the_broadcast, "only the broadcast carries weights", forbids=True),
+        Predicate(
+            find_weights_outside_broadcast, "only the broadcast carries weights", forbids=True
+        ),
     ),
 )

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb06_deadlocks.in_ranks import with_absent_ranks
+from helpers.exercises.nb06_deadlocks.in_ranks import run_with_absent_ranks
 
-FIRST_ONLY = (
+WAIT_ALL_ADVICE = (
     "Pass `wait_all_ranks=True` to `monitored_barrier`. Otherwise its error names only the first rank that "
     "is missing."
 )
@@ -44,17 +44,17 @@ def case(draw: Draw) -> Case:
     never = "never comes" if len(absent) == 1 else "never come"
     who = f"rank{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
 
-    def judged(got: Any, rank: int) -> Finding | None:
+    def judge(got: Any, rank: int) -> Finding | None:
         if not isinstance(got, dict):
             return Finding("nothing came back")
         if absent and rank:
             return None
         if absent and "raised" not in got:
             return Finding(f"{who} never came, and yet rank 0 returned")
-        if absent and (said := accused(str(got["raised"]), absent, n)):
+        if absent and (said := describe_wrong_ranks(str(got["raised"]), absent, n)):
             return Finding(
                 f"{who} never came, but rank 0's error {said}",
-                FIRST_ONLY if said.startswith("names only") else "",
+                WAIT_ALL_ADVICE if said.startswith("names only") else "",
             )
         if not absent and (problem := difference(sums, got.get("returned"), 1e-5)):
             return Finding(problem)
@@ -66,7 +66,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{who} {never}" if absent else f"{', '.join(map(str, counts))} batches",
         [(mine, patience, absent) for mine in batches],
-        right=judged,
+        right=judge,
         facts={"absent": absent, "who": who, "never": never, "steps": max(counts)},
         # Each case has its own world, because absent ranks make a world unusable
         env={} if absent else None,
@@ -74,21 +74,21 @@ def case(draw: Draw) -> Case:
     )
 
 
-def accused(said: str, absent: list[int], n: int) -> str:
+def describe_wrong_ranks(message: str, absent: list[int], n: int) -> str:
     """Return "" if an error names the absent ranks, in any words, and not simply all ranks."""
     lists = [
         {int(number) for number in re.findall(r"\d+", part)}
-        for part in re.findall(r"\d+(?:(?:, ?| and )\d+)*", said.split("Original")[0])
+        for part in re.findall(r"\d+(?:(?:, ?| and )\d+)*", message.split("Original")[0])
     ]
     named = set().union(*lists) & set(range(1, n))
     if set(absent) in lists or (set(absent) <= named and len(named) < n - 1):
         return ""
     if not named < set(absent):
-        return f"says {said[:120]!r}"
+        return f"says {message[:120]!r}"
     return f"names only {', '.join(map(str, sorted(named)))}" if named else "names nobody"
 
 
-def roll_call_first(trace: Trace, case: Case) -> str:
+def find_wrong_roll_call(trace: Trace, case: Case) -> str:
     for rank in range(case.world_size):
         calls = [event.call for event in trace.calls.of(rank)]
         if rank not in case.facts["absent"] and calls[:1] != ["monitored_barrier"]:
@@ -104,7 +104,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("all_reduce", "barrier")),
         WaitsForAll(),
-        Predicate(roll_call_first, "monitored_barrier comes first"),
+        Predicate(find_wrong_roll_call, "monitored_barrier comes first"),
         Calls(
             "all_reduce",
             most=lambda case, rank: max(1, case.facts["steps"]) + 1,
@@ -118,6 +118,6 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=with_absent_ranks,
+    driver=run_with_absent_ranks,
     reported=("asked",),
 )

@@ -6,7 +6,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb06_deadlocks.in_ranks import with_a_file
+from helpers.exercises.nb06_deadlocks.in_ranks import run_with_file
 
 
 def case(draw: Draw) -> Case:
@@ -21,7 +21,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def prepared_once(trace: Trace, case: Case) -> str:
+def find_wrong_preparation(trace: Trace, case: Case) -> str:
     prepared = [event.rank for event in trace.spans if event.call == "prepare"]
     if prepared != [0]:
         who = f"by {plural_ranks(prepared)}" if prepared else "by no rank"
@@ -37,7 +37,7 @@ def plural_ranks(ranks: list[int]) -> str:
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
 
 
-def in_order(trace: Trace, case: Case) -> str:
+def find_wrong_order(trace: Trace, case: Case) -> str:
     """Return which rank is not at a barrier between preparing and reading."""
     for rank in range(case.world_size):
         events = trace.of(rank)
@@ -60,9 +60,9 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("barrier",)),
         Calls("barrier", 1),
-        Predicate(prepared_once, "rank 0 prepares once, every rank reads once"),
-        Predicate(in_order, "first prepare, then the barrier, then read"),
+        Predicate(find_wrong_preparation, "rank 0 prepares once, every rank reads once"),
+        Predicate(find_wrong_order, "first prepare, then the barrier, then read"),
     ),
     kind=Kind.MODULE,
-    driver=with_a_file,
+    driver=run_with_file,
 )

@@ -33,7 +33,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def as_they_are(trace: Trace, case: Case) -> str:
+def find_pickling_call(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.call.endswith("_object"):
             return (
@@ -43,7 +43,7 @@ def as_they_are(trace: Trace, case: Case) -> str:
     return ""
 
 
-def no_further(trace: Trace, case: Case) -> str:
+def find_excess_padding(trace: Trace, case: Case) -> str:
     unpickled = trace.select(lambda event: not event.call.endswith("_object"))
     return Calls(each="most", why="Pad to the longest `x`, and no further.").problem(
         unpickled, case
@@ -54,9 +54,9 @@ EXERCISE = Exercise(
     case,
     (
         WaitsForAll(),
-        Predicate(as_they_are, "tensors are sent unpickled", forbids=True),
+        Predicate(find_pickling_call, "tensors are sent unpickled", forbids=True),
         OnlyCalls(("all_gather",)),
         Calls("all_gather", 2),
-        Predicate(no_further, "pads to the longest, and no further"),
+        Predicate(find_excess_padding, "pads to the longest, and no further"),
     ),
 )

@@ -12,7 +12,7 @@ Table = dict[int, tuple[str, list[int]]]
 """collective_seq_id -> the function that a rank called, and the size of its tensor."""
 
 
-def tables_of(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> list[Table]:
+def draw_tables(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> list[Table]:
     """Draw what each rank called: the same on all ranks, except at the fault and perhaps after it."""
     calls: list[tuple[str, list[int]]] = [
         (draw.rng.choice(OPS), [draw.whole(2, 9) for _ in range(draw.of(0, 1, 1, 2, 3))])
@@ -46,13 +46,13 @@ def tables_of(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> lis
     return tables
 
 
-def forget(draw: Draw, table: Table, most: int) -> None:
-    """Delete some of the oldest entries, but none from number `most` on."""
-    for seq in range(1, draw.whole(1, most)):
+def delete_oldest(draw: Draw, table: Table, limit: int) -> None:
+    """Delete some of the oldest entries, but none from number `limit` on."""
+    for seq in range(1, draw.whole(1, limit)):
         del table[seq]
 
 
-def dump_of(table: Table, ranks: int, fault: int) -> dict[str, Any]:
+def make_dump(table: Table, ranks: int, fault: int) -> dict[str, Any]:
     """Return a rank's dump with those of torch's fields that a reader needs."""
     entries = [
         {
@@ -73,9 +73,9 @@ def dump_of(table: Table, ranks: int, fault: int) -> dict[str, Any]:
 Answer = tuple[str, int, list[int]]
 
 
-def odd_ones(seen: list[Any]) -> list[int]:
-    usual = max(seen, key=seen.count)
-    return [rank for rank, what in enumerate(seen) if what != usual]
+def minority_ranks(values: list[Any]) -> list[int]:
+    usual = max(values, key=values.count)
+    return [rank for rank, what in enumerate(values) if what != usual]
 
 
 def read_dumps(tables: Sequence[Table]) -> Answer:
@@ -84,6 +84,6 @@ def read_dumps(tables: Sequence[Table]) -> Answer:
         if gone := [rank for rank, table in enumerate(tables) if seq not in table]:
             return "missing", seq, gone
         for part, kind in enumerate(("op", "size")):
-            if culprits := odd_ones([table[seq][part] for table in tables]):
+            if culprits := minority_ranks([table[seq][part] for table in tables]):
                 return kind, seq, culprits
     return "none", 0, []

@@ -10,7 +10,13 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb06_deadlocks.shared import Table, dump_of, forget, read_dumps, tables_of
+from helpers.exercises.nb06_deadlocks.shared import (
+    Table,
+    delete_oldest,
+    draw_tables,
+    make_dump,
+    read_dumps,
+)
 
 
 def case(draw: Draw) -> Case:
@@ -24,10 +30,10 @@ def case(draw: Draw) -> Case:
     culprits = sorted(draw.rng.sample(range(n), draw.whole(1, most))) if kind != "none" else []
     if culprits and draw.rng.random() < 0.3:
         culprits = sorted({0, *culprits[1:]})
-    tables = tables_of(draw, kind, fault, culprits)
+    tables = draw_tables(draw, kind, fault, culprits)
     if lost == "old ones are lost":
         for table in tables:
-            forget(draw, table, fault - 1)
+            delete_oldest(draw, table, fault - 1)
         first = max(map(min, tables))
         early = [table for table in tables if min(table) < first]
         # calls that cannot be judged, because a dump lacks them
@@ -41,15 +47,15 @@ def case(draw: Draw) -> Case:
         f"dumps of {n} ranks, {kind}, {lost}"
         if culprits
         else f"dumps of {n} ranks, all is well, {lost}",
-        [([dump_of(table, n, fault) for table in tables],)],
+        [([make_dump(table, n, fault) for table in tables],)],
         right=right,
-        shown=f"at number {right[1]}: {calls_at(tables, right[1])}"
+        shown=f"at number {right[1]}: {describe_calls(tables, right[1])}"
         if culprits
         else "dumps without a fault",
     )
 
 
-def calls_at(tables: list[Table], seq: int) -> str:
+def describe_calls(tables: list[Table], seq: int) -> str:
     """Describe what each rank has called at a number."""
     made = [" ".join(map(str, table[seq])) if seq in table else "nothing" for table in tables]
     return ", ".join(f"rank {rank} {what}" for rank, what in enumerate(made))

@@ -10,18 +10,18 @@ from typing import Any
 from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, get_worker_info
 from torch.utils.data._utils import worker
 
-MOST_ROUNDS = 16
+MAX_ROUNDS = 16
 """Samples per reader in an endless stream. An answer must yield three samples before it ends."""
 
 
-def with_several_seeds(
+def run_with_seeds(
     answer: Callable[..., Any], rank: int, world_size: int, length: int, seeds: Sequence[int]
 ) -> list[Any]:
     """Call the answer once with each seed."""
     return [answer(rank, world_size, length, seed) for seed in seeds]
 
 
-def without_torchs_sampler(
+def run_without_torch_sampler(
     answer: Callable[..., Any], rank: int, world_size: int, *setting: Any
 ) -> Any:
     """Call the answer with one setting, while torch's own sampler raises an error.
@@ -31,24 +31,24 @@ def without_torchs_sampler(
     copy of it.
     """
     for method in ("__init__", "__iter__"):
-        setattr(DistributedSampler, method, _withheld)
-    sys.meta_path.insert(0, _NotAgain())
+        setattr(DistributedSampler, method, _refuse)
+    sys.meta_path.insert(0, _ImportBlocker())
     return answer(*setting)
 
 
-class _NotAgain:
+class _ImportBlocker:
     """Refuses to import the module of torch's sampler again."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == DistributedSampler.__module__:
-            _withheld()
+            _refuse()
 
 
-def _withheld(*args: Any, **kwargs: Any) -> Any:
+def _refuse(*args: Any, **kwargs: Any) -> Any:
     raise RuntimeError("this exercise builds DistributedSampler by hand; torch's own is disabled")
 
 
-def by_all_readers(
+def run_all_readers(
     answer: Callable[..., Iterable[int]],
     rank: int,
     world_size: int,
@@ -69,14 +69,14 @@ def by_all_readers(
                 id=number, num_workers=workers, seed=number, dataset=nothing
             )
         try:
-            list(islice(answer(_endless(world_size * readers), rank, world_size), 3))
+            list(islice(answer(_endless_stream(world_size * readers), rank, world_size), 3))
             shares.append(list(answer(iter(samples), rank, world_size)))
         finally:
             worker._worker_info = None
-    return _by_processes(answer, rank, world_size, samples, workers) if processes else shares
+    return _run_in_processes(answer, rank, world_size, samples, workers) if processes else shares
 
 
-def _by_processes(
+def _run_in_processes(
     answer: Callable[..., Iterable[int]],
     rank: int,
     world_size: int,
@@ -108,9 +108,9 @@ class _Stream(IterableDataset[tuple[int, int]]):
             yield info.id, sample
 
 
-def _endless(readers: int) -> Iterator[int]:
-    yield from range(MOST_ROUNDS * readers)
+def _endless_stream(readers: int) -> Iterator[int]:
+    yield from range(MAX_ROUNDS * readers)
     raise RuntimeError(
-        f"a reader has read {MOST_ROUNDS * readers} samples and returned fewer than three of them. Either it "
+        f"a reader has read {MAX_ROUNDS * readers} samples and returned fewer than three of them. Either it "
         "reads ahead, which a stream without an end does not allow, or its share is too small"
     )

@@ -10,7 +10,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb07_data_partitioning.shared import torch_gives
+from helpers.exercises.nb07_data_partitioning.shared import torch_indices
 
 
 def case(draw: Draw) -> Case:
@@ -21,9 +21,9 @@ def case(draw: Draw) -> Case:
     )
     values: list[int] = data.tolist()
 
-    def read(rank: int) -> list[list[int]]:
+    def expected_epochs(rank: int) -> list[list[int]]:
         epochs_of_torch = [
-            torch_gives(length, n, rank, shuffle=True, seed=seed, epoch=epoch)
+            torch_indices(length, n, rank, shuffle=True, seed=seed, epoch=epoch)
             for epoch in range(epochs)
         ]
         return [[values[i] for i in indices] for indices in epochs_of_torch]
@@ -31,7 +31,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(length, 'sample')} of {data.dtype}, {epochs} epoch{'s' * (epochs > 1)}, seed {seed}",
         [(data, size, epochs, seed)] * n,
-        right=PerRank([read(rank) for rank in range(n)]),
+        right=PerRank([expected_epochs(rank) for rank in range(n)]),
     )
 
 

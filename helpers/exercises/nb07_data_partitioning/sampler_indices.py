@@ -9,10 +9,10 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb07_data_partitioning.in_ranks import without_torchs_sampler
-from helpers.exercises.nb07_data_partitioning.shared import torch_gives
+from helpers.exercises.nb07_data_partitioning.in_ranks import run_without_torch_sampler
+from helpers.exercises.nb07_data_partitioning.shared import torch_indices
 
-SETTING = ("length", "num_replicas", "rank", "shuffle", "drop_last", "seed", "epoch")
+SETTING_NAMES = ("length", "num_replicas", "rank", "shuffle", "drop_last", "seed", "epoch")
 
 
 def case(draw: Draw) -> Case:
@@ -34,13 +34,13 @@ def case(draw: Draw) -> Case:
         epoch,
     )
     return Case(
-        ", ".join(f"{name}={value}" for name, value in zip(SETTING, setting, strict=True)),
+        ", ".join(f"{name}={value}" for name, value in zip(SETTING_NAMES, setting, strict=True)),
         [setting],
-        right=torch_gives(*setting),
+        right=torch_indices(*setting),
         tolerance=0,
         shown="",
         telling=not shuffle,  # 0, 1, 2, ... shows which index is missing
     )
 
 
-EXERCISE = Exercise(case, kind=Kind.LOCAL, driver=without_torchs_sampler, sizes=(1,), count=72)
+EXERCISE = Exercise(case, kind=Kind.LOCAL, driver=run_without_torch_sampler, sizes=(1,), count=72)

@@ -11,8 +11,8 @@
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb07_data_partitioning.in_ranks import by_all_readers
-from helpers.exercises.nb07_data_partitioning.shared import not_dealt, numbers
+from helpers.exercises.nb07_data_partitioning.in_ranks import run_all_readers
+from helpers.exercises.nb07_data_partitioning.shared import as_int_list, find_uneven_shares
 
 
 def case(draw: Draw) -> Case:
@@ -28,29 +28,30 @@ def case(draw: Draw) -> Case:
         f"{plural(workers, 'worker')} each, {plural(length, 'sample')}, {what}",
         [(samples, workers, workers > 0 and draw.of(True, *[False] * 5))] * n,
         right=AllRanks(
-            lambda got: own(got, readers), lambda values: together(values, samples, workers)
+            lambda got: judge_rank(got, readers),
+            lambda values: judge_all_ranks(values, samples, workers),
         ),
     )
 
 
-def own(shares: Any, readers: int) -> Finding | None:
+def judge_rank(shares: Any, readers: int) -> Finding | None:
     """Describe what is wrong with the shares of one rank's readers, apart from those of other ranks."""
-    if not isinstance(shares, list) or len(shares) != readers or None in map(numbers, shares):
+    if not isinstance(shares, list) or len(shares) != readers or None in map(as_int_list, shares):
         return Finding("what it returns are not samples of the stream")
     return None
 
 
-def together(values: list[Any], samples: list[int], workers: int) -> Finding | None:
+def judge_all_ranks(values: list[Any], samples: list[int], workers: int) -> Finding | None:
     """Describe what is wrong with the shares of all readers of all ranks."""
     shares = {
-        f"worker {w} of rank {r}" if workers else f"rank {r}": numbers(share) or []
+        f"worker {w} of rank {r}" if workers else f"rank {r}": as_int_list(share) or []
         for r, mine in enumerate(values)
         for w, share in enumerate(mine)
     }
-    problem = not_dealt(shares, samples)
+    problem = find_uneven_shares(shares, samples)
     return Finding(problem) if problem else None
 
 
 EXERCISE = Exercise(
-    case, (OnlyCalls(()),), kind=Kind.MODULE, driver=by_all_readers, sizes=(1, 2, 3, 4)
+    case, (OnlyCalls(()),), kind=Kind.MODULE, driver=run_all_readers, sizes=(1, 2, 3, 4)
 )

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DistributedSampler
 
 
-def torch_gives(
+def torch_indices(
     length: int,
     replicas: int,
     rank: int,
@@ -28,7 +28,7 @@ def torch_gives(
     return list(sampler)
 
 
-def numbers(value: Any) -> list[int] | None:
+def as_int_list(value: Any) -> list[int] | None:
     """Return a list of ints from a list, a tuple or a 1-D tensor; None for anything else."""
     if isinstance(value, torch.Tensor):
         whole = value.dim() == 1 and not (value.is_floating_point() or value.is_complex())
@@ -41,7 +41,7 @@ def numbers(value: Any) -> list[int] | None:
     return values if all(type(v) is int for v in values) else None
 
 
-def not_dealt(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> str:
+def find_uneven_shares(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> str:
     """Return why shares do not divide all samples evenly, or "". Each share has the name of its owner."""
     left, owner = Counter(samples), dict[int, str]()
     for name, share in shares.items():

@@ -8,23 +8,25 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import accumulate
-from helpers.exercises.nb08_synchronous_sgd.shared import STEPS
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import run_accumulation
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS_ADVICE
 from helpers.exercises.shared.gradients import (
-    GUARDED,
-    PARITY,
-    SAME_CALLS,
-    UNEQUAL,
+    NO_GRAD_ADVICE,
+    PARITY_MARGIN,
+    SAME_CALLS_ADVICE,
+    UNEQUAL_ADVICE,
     draw_samples,
     draw_weights,
 )
 
 STEP_COUNT = 2
-ONE = "Run forward and backward for one microbatch before the next: backward frees its activations."
+MICROBATCH_ADVICE = (
+    "Run forward and backward for one microbatch before the next: backward frees its activations."
+)
 ADVICE = {
-    "weights": STEPS,
-    "samples": ONE,
-    "held": ONE,
+    "weights": STEPS_ADVICE,
+    "samples": MICROBATCH_ADVICE,
+    "held": MICROBATCH_ADVICE,
     "mode": "Leave the model in training mode: in eval mode dropout is off, and BatchNorm does not learn.",
 }
 
@@ -43,7 +45,7 @@ def case(draw: Draw) -> Case:
             (weights, [parts[(s * n + r) * k :][:k] for s in range(STEP_COUNT)], stale)
             for r in range(n)
         ],
-        right=Reference(None, ADVICE, PARITY),
+        right=Reference(None, ADVICE, PARITY_MARGIN),
         facts={
             "k": f"{k} microbatch{'es' * (k > 1)}",
             "bytes": STEP_COUNT * (nbytes + 8),
@@ -63,8 +65,12 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=(GUARDED, HangAdvice(SAME_CALLS), CrashAdvice("", UNEQUAL, died=True)),
+    failed=(
+        NO_GRAD_ADVICE,
+        HangAdvice(SAME_CALLS_ADVICE),
+        CrashAdvice("", UNEQUAL_ADVICE, died=True),
+    ),
     kind=Kind.MODULE,
-    driver=accumulate,
+    driver=run_accumulation,
     reported=("weights", "samples", "held", "mode"),
 )

@@ -11,17 +11,20 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
-from helpers.exercises.nb08_synchronous_sgd.shared import STEPS
-from helpers.exercises.shared.gradients import GUARDED
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import run_with_gradients
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS_ADVICE
+from helpers.exercises.shared.gradients import NO_GRAD_ADVICE
 
-NAMES = ("table", "first", "second", "shift", "scale")
-FROZEN = "Leave a parameter with requires_grad=False alone: it is not trained, and its `p.grad` stays as is."
+PARAMETER_NAMES = ("table", "first", "second", "shift", "scale")
+FROZEN_ADVICE = (
+    "Leave a parameter with requires_grad=False alone: it is not trained, and its `p.grad` stays as "
+    "is."
+)
 
 
 def case(draw: Draw) -> Case:
     n, dtype = draw.ranks, draw.dtype(torch.float64, torch.float32, torch.float64, torch.bfloat16)
-    names, tied = NAMES[: draw.whole(2, 5)], draw.of(True, False)
+    names, tied = PARAMETER_NAMES[: draw.whole(2, 5)], draw.of(True, False)
     who = draw.of("all ranks have all", "some have none", "some", "some")
     frozen = {draw.of(*names)} if draw.of(True, False) else set()
     trained = [name for name in names if name not in frozen]
@@ -42,7 +45,7 @@ def case(draw: Draw) -> Case:
         own[0 if idle else n - 1][trained[0]] = draw.tensor(values[trained[0]].shape, dtype, 1.0)
     unused = frozenset(name for name in trained if all(one[name] is None for one in own))
     scale = {name: largest(*(one[name] for one in own)) for name in names}
-    advice = {"weights": STEPS, **dict.fromkeys(frozen, FROZEN)}
+    advice = {"weights": STEPS_ADVICE, **dict.fromkeys(frozen, FROZEN_ADVICE)}
     return Case(
         f"{plural(len(names), 'parameter')} of {dtype}, {who}" + ", one frozen" * bool(frozen),
         [
@@ -69,8 +72,8 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=(GUARDED,),
+    failed=(NO_GRAD_ADVICE,),
     kind=Kind.MODULE,
-    driver=with_given_gradients,
+    driver=run_with_gradients,
     reported=("weights",),
 )

@@ -16,26 +16,26 @@ from torch import equal, nn
 from helpers.exercises.shared.in_ranks.classifier import (
     Rule,
     Weights,
-    classifier,
+    build_classifier,
+    copy_laid_out,
     flat,
     grads_of,
-    laid_out,
 )
-from helpers.exercises.shared.in_ranks.lend import lend
-from helpers.exercises.shared.in_ranks.steps import watch_steps
+from helpers.exercises.shared.in_ranks.lend import define_if_missing
+from helpers.exercises.shared.in_ranks.steps import record_steps
 
-MOST_STATE = 100
+MAX_STATE_CHARS = 100
 """Largest length of a loader's state as JSON, in characters."""
-KEPT = "the weights have changed; only the gradients `p.grad` may"
+WEIGHTS_CHANGED = "the weights have changed; only the gradients `p.grad` may"
 
 
-def with_given_gradients(
+def run_with_gradients(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
     parameters: Sequence[tuple[str, torch.Tensor, torch.Tensor | None, bool]],
     tied: bool,
-    *more: Any,
+    *args: Any,
 ) -> dict[str, Any]:
     """Call the answer on a model with these gradients, as if backward had just computed them."""
     model, made = nn.Module(), {}
@@ -43,20 +43,20 @@ def with_given_gradients(
     for name, value, grad, trained in (*parameters[rank % len(parameters) :], *parameters)[
         : len(parameters)
     ][:: 1 - 2 * (rank % 2)]:
-        made[name] = nn.Parameter(laid_out(value), requires_grad=trained)
-        made[name].grad = None if grad is None else laid_out(grad)
+        made[name] = nn.Parameter(copy_laid_out(value), requires_grad=trained)
+        made[name].grad = None if grad is None else copy_laid_out(grad)
     for name, *_ in parameters:
         model.register_parameter(name, made[name])
     if tied:
         model.add_module("twin", nn.Module())
         model.twin.register_parameter("weight", next(model.parameters()))  # type: ignore[union-attr]
-    answer(model, *more)
+    answer(model, *args)
     named = dict(model.named_parameters())
     same = all(equal(named[name].detach(), value) for name, value, *_ in parameters)
-    return {"weights": "" if same else KEPT, **grads_of(model)}
+    return {"weights": "" if same else WEIGHTS_CHANGED, **grads_of(model)}
 
 
-def accumulate(
+def run_accumulation(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -65,33 +65,33 @@ def accumulate(
     stale: float | None,
 ) -> dict[str, Any]:
     """Call the answer for several accumulation steps, leaving the gradients of one step for the next."""
-    lend(average_gradients)
-    model = classifier(weights)
+    define_if_missing(average_gradients)
+    model = build_classifier(weights)
     for p in model.parameters():
         p.grad = None if stale is None else torch.full_like(p, stale)
     inside, most, largest, evaluates = 0, 0, 0, False
 
-    def enters(_: Any, given: tuple[Any, ...]) -> None:
+    def before_forward(_: Any, inputs: tuple[Any, ...]) -> None:
         nonlocal inside, most, largest, evaluates
         evaluates |= not model.training
         inside += torch.is_grad_enabled()
-        most, largest = max(most, inside), max(largest, len(given[0]))
+        most, largest = max(most, inside), max(largest, len(inputs[0]))
 
-    def leaves(_: Any) -> None:
+    def after_backward(_: Any) -> None:
         nonlocal inside
         inside -= 1
 
-    model.register_forward_pre_hook(enters)
-    next(model.parameters()).register_hook(leaves)
+    model.register_forward_pre_hook(before_forward)
+    next(model.parameters()).register_hook(after_backward)
     found: dict[str, Any] = {}
     for number, microbatches in enumerate(steps, 1):
         answer(model, list(microbatches))
         found |= {f"step {number}: {name}": grad for name, grad in grads_of(model).items()}
     at_once = f"{largest} samples go through the model at once, but a microbatch has {len(steps[0][0][0])}"
     held = f"{most} microbatches went forward before the first backward: all their activations are kept"
-    same = equal(flat(model), flat(classifier(weights)))
+    same = equal(flat(model), flat(build_classifier(weights)))
     return {
-        "weights": "" if same else KEPT,
+        "weights": "" if same else WEIGHTS_CHANGED,
         **found,
         "samples": at_once if largest > len(steps[0][0][0]) else "",
         "held": held if most > 1 else "",
@@ -117,37 +117,37 @@ class Training(NamedTuple):
     buffer: bool = False
 
 
-def train(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
+def run_training(
+    answer: Callable[..., Any], rank: int, world_size: int, training: Training
 ) -> dict[str, Any]:
     """Call the answer to train a model, in one or more calls."""
-    lend(average_gradients)
-    model = classifier(drawn.weights)
-    if drawn.buffer:
+    define_if_missing(average_gradients)
+    model = build_classifier(training.weights)
+    if training.buffer:
         model.register_buffer("seen", torch.full((3,), float(rank)))
-    lr, momentum, decay = drawn.rule
+    lr, momentum, decay = training.rule
     optimizer = torch.optim.SGD(model.parameters(), lr, momentum, weight_decay=decay)
     samples = 0
 
-    def forward(_: Any, given: tuple[Any, ...]) -> None:
+    def forward(_: Any, inputs: tuple[Any, ...]) -> None:
         nonlocal samples
-        samples += len(given[0])
+        samples += len(inputs[0])
 
     model.register_forward_pre_hook(forward)
-    noted = watch_steps(model, optimizer, "optimizer.step()", drawn.steps * drawn.calls)
-    task = drawn.x, drawn.y, drawn.batch_size, drawn.last
-    for _ in range(drawn.calls):
+    recorded = record_steps(model, optimizer, "optimizer.step()", training.steps * training.calls)
+    task = training.x, training.y, training.batch_size, training.last
+    for _ in range(training.calls):
         losses = answer(rank, world_size, model, optimizer, *task)
-    kept = not drawn.buffer or bool((model.get_buffer("seen") == rank).all())
+    kept = not training.buffer or bool((model.get_buffer("seen") == rank).all())
     return {
-        **noted(),
+        **recorded(),
         "samples": samples,
         "losses": losses,
         "buffer": "" if kept else "a buffer has changed; only parameters are averaged",
     }
 
 
-def read_in_jobs(
+def run_in_jobs(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -170,14 +170,14 @@ def read_in_jobs(
         mine, _ = answer(rank, *told, json.loads(written)) if rank < size else ((), None)
         shares.append([[int(sample) for sample in share] for share in mine])
         _, state = answer(0, *told, json.loads(written))
-        written, problem = _written(state)
+        written, problem = _as_json(state)
         if problem:
             return {"state": problem, "shares": [[]] * len(jobs), "reseeded": False}
     reseeded = not equal(torch.get_rng_state(), before)
     return {"state": "", "shares": shares, "reseeded": reseeded}
 
 
-def _written(state: Any) -> tuple[str, str]:
+def _as_json(state: Any) -> tuple[str, str]:
     """Return a state as JSON and "", or "" and why JSON cannot hold it."""
     if not isinstance(state, dict):
         return "", f"the state is of type {type(state).__name__}, not a dict"
@@ -185,9 +185,9 @@ def _written(state: Any) -> tuple[str, str]:
         written = json.dumps(state)
     except (TypeError, ValueError) as error:
         return "", f"JSON cannot hold the state: {error}"
-    if len(written) > MOST_STATE:
+    if len(written) > MAX_STATE_CHARS:
         characters = f"{len(written)} characters as JSON"
-        return "", f"the state takes {characters}, which is more than {MOST_STATE}"
+        return "", f"the state takes {characters}, which is more than {MAX_STATE_CHARS}"
     return written, ""
 
 

@@ -8,13 +8,13 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
-from helpers.exercises.nb08_synchronous_sgd.shared import NO_GRADIENT_YET, draw_rule
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, run_training
+from helpers.exercises.nb08_synchronous_sgd.shared import NO_GRADIENT_ADVICE, draw_rule
 from helpers.exercises.shared.gradients import (
-    GUARDED,
-    PARITY,
-    SAME_CALLS,
-    UNEQUAL,
+    NO_GRAD_ADVICE,
+    PARITY_MARGIN,
+    SAME_CALLS_ADVICE,
+    UNEQUAL_ADVICE,
     draw_samples,
     draw_weights,
 )
@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
         f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, averaged every {every}"
         + ", called twice" * (calls - 1),
         [(Training(start, rule, x, y, size, every, steps, calls, True),) for x, y in own],
-        right=Reference(margin=PARITY, ignore=("samples", "losses")),
+        right=Reference(margin=PARITY_MARGIN, ignore=("samples", "losses")),
         facts={
             "bytes": averages * sum(w.nbytes for w in start),
             "calls": averages * len(start),
@@ -56,8 +56,13 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=(GUARDED, NO_GRADIENT_YET, HangAdvice(SAME_CALLS), CrashAdvice("", UNEQUAL, died=True)),
+    failed=(
+        NO_GRAD_ADVICE,
+        NO_GRADIENT_ADVICE,
+        HangAdvice(SAME_CALLS_ADVICE),
+        CrashAdvice("", UNEQUAL_ADVICE, died=True),
+    ),
     kind=Kind.MODULE,
-    driver=train,
+    driver=run_training,
     reported=("steps", "samples", "buffer"),
 )

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb07_data_partitioning.shared import numbers
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import read_in_jobs
+from helpers.exercises.nb07_data_partitioning.shared import as_int_list
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import run_in_jobs
 
 
 def case(draw: Draw) -> Case:
@@ -34,33 +34,35 @@ def case(draw: Draw) -> Case:
     jobs = [(size, draw.whole(1, 2 + samples // (size * batch_size))) for size in sizes]
     if draw.of(True, False, False):  # stops exactly at the end of an epoch
         jobs[0] = sizes[0], -(-samples // (batch_size * sizes[0])) * draw.of(1, 1, 2)
-    right = steps_of(samples, batch_size, seed, jobs)
+    right = samples_by_step(samples, batch_size, seed, jobs)
 
-    def together(values: list[Any]) -> Finding | str | None:
+    def judge_all_ranks(values: list[Any]) -> Finding | str | None:
         place = 0
         for job, (size, steps) in enumerate(jobs):
             for rank in range(n):
                 have = len(values[rank]["shares"][job])
                 if have != (steps if rank < size else 0):
                     what = f"rank {rank} returns {plural(have, 'list')} for {plural(steps, 'step')}"
-                    return Finding(f"job {job + 1}, of {plural(size, 'rank')}: {what}", LISTS)
+                    return Finding(
+                        f"job {job + 1}, of {plural(size, 'rank')}: {what}", LISTS_ADVICE
+                    )
             for step in range(steps):
                 shares = {r: values[r]["shares"][job][step] for r in range(size)}
-                if what := wrong_step(shares, right[place]):
-                    return f"{named(job, size, step)} {what}"
+                if what := find_wrong_step(shares, right[place]):
+                    return f"{step_label(job, size, step)} {what}"
                 place += 1
         return None
 
-    def own(got: Any) -> Finding | None:
+    def judge_rank(got: Any) -> Finding | None:
         if got["state"]:
-            return Finding(got["state"], STATE)
+            return Finding(got["state"], STATE_ADVICE)
         lists = all(
-            isinstance(job, list) and None not in map(numbers, job) for job in got["shares"]
+            isinstance(job, list) and None not in map(as_int_list, job) for job in got["shares"]
         )
         if not lists:
-            return Finding("the shares are not lists of sample numbers", LISTS)
+            return Finding("the shares are not lists of sample numbers", LISTS_ADVICE)
         return (
-            Finding("the state of torch's default generator has changed", OWN)
+            Finding("the state of torch's default generator has changed", GENERATOR_ADVICE)
             if got["reseeded"]
             else None
         )
@@ -69,25 +71,29 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(samples, 'sample')}, batch_size {batch_size}, {said}",
         [(samples, batch_size, seed, jobs)] * n,
-        right=AllRanks(own, together),
+        right=AllRanks(judge_rank, judge_all_ranks),
         like={"state": "", "shares": [None] * len(jobs), "reseeded": False},
         shown=f"samples = {samples}, batch_size = {batch_size}, seed = {seed}",
     )
 
 
-STATE = "The state needs only a few integers: seed and epoch are enough to draw the order again."
-LISTS = "Return one list of sample numbers for each step, even if the list is short or empty."
-OWN = (
+STATE_ADVICE = (
+    "The state needs only a few integers: seed and epoch are enough to draw the order again."
+)
+LISTS_ADVICE = (
+    "Return one list of sample numbers for each step, even if the list is short or empty."
+)
+GENERATOR_ADVICE = (
     "`torch.manual_seed`, and drawing without `generator=`, change the numbers that other code draws later, "
     "such as dropout. Use a generator of your own: `torch.Generator().manual_seed(...)`."
 )
 
 
-def named(job: int, size: int, step: int) -> str:
+def step_label(job: int, size: int, step: int) -> str:
     return f"job {job + 1}, of {plural(size, 'rank')}, step {step}:"
 
 
-def wrong_step(shares: dict[int, list[int]], wanted: Sequence[int]) -> str:
+def find_wrong_step(shares: dict[int, list[int]], wanted: Sequence[int]) -> str:
     """Return what is wrong with the samples that the ranks read in one step, or ""."""
     read = [sample for share in shares.values() for sample in share]
     if twice := sorted({s for s in read if read.count(s) > 1}):
@@ -105,7 +111,7 @@ def wrong_step(shares: dict[int, list[int]], wanted: Sequence[int]) -> str:
     )
 
 
-def steps_of(
+def samples_by_step(
     samples: int, batch_size: int, seed: int, jobs: Sequence[tuple[int, int]]
 ) -> list[list[int]]:
     """Return the samples of each step of all jobs."""
@@ -124,9 +130,9 @@ def steps_of(
 EXERCISE = Exercise(
     case,
     (OnlyCalls(()),),
-    failed=(CrashAdvice("not iterable|0-d tensor", LISTS),),
+    failed=(CrashAdvice("not iterable|0-d tensor", LISTS_ADVICE),),
     kind=Kind.MODULE,
-    driver=read_in_jobs,
+    driver=run_in_jobs,
     reported=("state", "reseeded"),
     sizes=(1, 2, 3, 4),
 )

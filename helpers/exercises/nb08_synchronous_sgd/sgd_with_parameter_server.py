@@ -9,16 +9,16 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
-from helpers.exercises.nb08_synchronous_sgd.shared import NO_GRADIENT_YET, draw_rule
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, run_training
+from helpers.exercises.nb08_synchronous_sgd.shared import NO_GRADIENT_ADVICE, draw_rule
 from helpers.exercises.shared.gradients import (
-    GUARDED,
-    PARITY,
+    NO_GRAD_ADVICE,
+    PARITY_MARGIN,
     draw_samples,
     draw_weights,
 )
 
-SIZES = (
+SIZES_ADVICE = (
     "A message does not have the size of the tensor that receives it. Name the sender in each recv, and go "
     "through the parameters in the same order on both sides, with tensors of the same shape and dtype."
 )
@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(workers, 'worker')}, {plural(steps, 'step')} of {plural(size, 'sample')}",
         [(Training(starts[r], rule, *own[r], size, steps, 0 if r else steps),) for r in range(n)],
-        right=Reference(margin=PARITY, ignore=("samples", "losses", "buffer")),
+        right=Reference(margin=PARITY_MARGIN, ignore=("samples", "losses", "buffer")),
         facts={
             "messages": [(steps + 1) * workers, *[steps] * workers],
             "bytes": sum(w.nbytes for w in starts[0]),
@@ -41,7 +41,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def elsewhere(trace: Trace, case: Case) -> str:
+def find_wrong_peer(trace: Trace, case: Case) -> str:
     """Return which worker communicates with another worker instead of the server."""
     for event in trace.calls:
         if event.rank != 0 and event.peer not in {0, None}:
@@ -56,7 +56,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Predicate(elsewhere, "workers communicate only with rank 0"),
+        Predicate(find_wrong_peer, "workers communicate only with rank 0"),
         Calls(
             "send",
             most=lambda case, rank: case.facts["messages"][rank] * 4,
@@ -64,9 +64,9 @@ EXERCISE = Exercise(
             text="weights are sent and gradients received once a step",
         ),
     ),
-    failed=(GUARDED, NO_GRADIENT_YET, CrashAdvice("", SIZES, died=True)),
+    failed=(NO_GRAD_ADVICE, NO_GRADIENT_ADVICE, CrashAdvice("", SIZES_ADVICE, died=True)),
     kind=Kind.MODULE,
-    driver=train,
+    driver=run_training,
     reported=("steps", "samples"),
     sizes=(2, 3, 4, 5, 6, 7, 8),
 )

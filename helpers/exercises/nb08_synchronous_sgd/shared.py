@@ -5,8 +5,8 @@ from __future__ import annotations
 from helpers.checks.author import *
 from helpers.exercises.shared.in_ranks.classifier import Rule
 
-STEPS = "This changes the weights: only leave the mean in `p.grad`; the caller steps."
-NO_GRADIENT_YET = CrashAdvice(
+STEPS_ADVICE = "This changes the weights: only leave the mean in `p.grad`; the caller steps."
+NO_GRADIENT_ADVICE = CrashAdvice(
     "'NoneType' object has no attribute '(zero_|fill_|data|detach_|mul_|div_)'",
     "`p.grad` is None until backward has set it. `zero_grad()` clears gradients that exist and skips None.",
 )

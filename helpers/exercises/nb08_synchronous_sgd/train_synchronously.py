@@ -10,17 +10,17 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, run_training
 from helpers.exercises.nb08_synchronous_sgd.shared import draw_rule
 from helpers.exercises.shared.gradients import (
-    GUARDED,
-    PARITY,
-    UNEQUAL,
+    NO_GRAD_ADVICE,
+    PARITY_MARGIN,
+    UNEQUAL_ADVICE,
     draw_samples,
     draw_weights,
 )
 
-SAMPLES = (
+SAMPLES_ADVICE = (
     "Each sample goes through the model once: a rank takes its own share of each batch, and returns the loss "
     "on which it called backward."
 )
@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(steps, 'step')} of {plural(size, 'sample')}, momentum {rule[1]:g}",
         [(Training(start, rule, x, y, size, steps, steps),) for start in starts],
-        right=Reference(None, {"samples": SAMPLES}, PARITY),
+        right=Reference(None, {"samples": SAMPLES_ADVICE}, PARITY_MARGIN),
         facts={
             "bytes": steps * (nbytes + 16) + 8,
             "calls": steps * (len(starts[0]) + 2) + 1,
@@ -59,8 +59,8 @@ EXERCISE = Exercise(
         Calls("all_reduce", text="one gradient and one loss are sent in each step"),
         WaitsForAll(),
     ),
-    failed=(GUARDED, CrashAdvice("", UNEQUAL, died=True)),
+    failed=(NO_GRAD_ADVICE, CrashAdvice("", UNEQUAL_ADVICE, died=True)),
     kind=Kind.MODULE,
-    driver=train,
+    driver=run_training,
     reported=("steps", "samples"),
 )

@@ -11,11 +11,16 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
-from helpers.exercises.nb08_synchronous_sgd.shared import STEPS
-from helpers.exercises.shared.gradients import GUARDED, PARITY, SAME_CALLS, UNEQUAL
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import run_with_gradients
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS_ADVICE
+from helpers.exercises.shared.gradients import (
+    NO_GRAD_ADVICE,
+    PARITY_MARGIN,
+    SAME_CALLS_ADVICE,
+    UNEQUAL_ADVICE,
+)
 
-NAMES = ("weight", "bias", "table", "scale")
+PARAMETER_NAMES = ("weight", "bias", "table", "scale")
 
 
 def case(draw: Draw) -> Case:
@@ -26,14 +31,14 @@ def case(draw: Draw) -> Case:
         counts = [draw.whole(1, 99_999 if kind == "large" else 9) for _ in range(n)]
         counts = [counts[0]] * n if kind == "alike" else counts
         counts[draw.rank()] *= kind != "one has none" or n == 1
-    names, values, grads = NAMES[: draw.whole(1, 4)], {}, {}
+    names, values, grads = PARAMETER_NAMES[: draw.whole(1, 4)], {}, {}
     for name in names:
         shape = draw.shape((0, 1, 2), 1)
         values[name], grads[name] = draw.tensor(shape, dtype), draw.tensors(shape, dtype)
     own = [
         {name: grads[name][rank] if counts[rank] else None for name in names} for rank in range(n)
     ]
-    room = PARITY if dtype == torch.float64 else 1.0
+    room = PARITY_MARGIN if dtype == torch.float64 else 1.0
     scale = {name: room * largest(*grads[name]) for name in names}
     return Case(
         f"{', '.join(map(str, counts))} samples, {plural(len(names), 'parameter')} of {dtype}",
@@ -41,7 +46,7 @@ def case(draw: Draw) -> Case:
             ([(k, values[k], one[k], True) for k in names], False, count)
             for one, count in zip(own, counts, strict=True)
         ],
-        right=Reference(scale, {"weights": STEPS}),
+        right=Reference(scale, {"weights": STEPS_ADVICE}),
         facts={
             "bytes": sum(value.nbytes for value in values.values()) + 8,
             "calls": len(names) + 1,
@@ -64,8 +69,12 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=(GUARDED, HangAdvice(SAME_CALLS), CrashAdvice("", UNEQUAL, died=True)),
+    failed=(
+        NO_GRAD_ADVICE,
+        HangAdvice(SAME_CALLS_ADVICE),
+        CrashAdvice("", UNEQUAL_ADVICE, died=True),
+    ),
     kind=Kind.MODULE,
-    driver=with_given_gradients,
+    driver=run_with_gradients,
     reported=("weights",),
 )

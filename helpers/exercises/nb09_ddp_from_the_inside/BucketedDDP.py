@@ -15,15 +15,15 @@ from helpers.checks.author import *
 from helpers.checks.rules_spans import IssuedInside
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import Route, train_wrapped
 from helpers.exercises.nb09_ddp_from_the_inside.shared import (
-    BOTH,
-    ENDINGS,
-    TURNED,
-    WRAPPER,
-    ZEROS,
-    wrapped,
+    FAILURE_ADVICE,
+    LEFT_RIGHT,
+    RIGHT_LEFT,
+    WRAPPER_RULES,
+    ZEROS_ADVICE,
+    draw_wrapped_case,
 )
 
-ONE_ORDER = (
+ORDER_ADVICE = (
     "Ranks sent different buckets in one call, as their gradients become ready in different orders, or not "
     "at "
     "all. Start buckets in one fixed order: bucket 1 waits until bucket 0 has started, even if it is "
@@ -34,17 +34,21 @@ ONE_ORDER = (
 def case(draw: Draw) -> Case:
     n, steps = draw.ranks, draw.of(2, 3)
     kind = draw.of("", "", "different order", "different layers", "different layers")
-    some: list[Route] = [BOTH if kind == "different order" and r % 2 else TURNED for r in range(n)]
+    some: list[Route] = [
+        LEFT_RIGHT if kind == "different order" and r % 2 else RIGHT_LEFT for r in range(n)
+    ]
     if kind == "different layers":
-        some = [("left",), ("right",), BOTH, ("right",)][:n] if n > 1 else [("left",)]
+        some = [("left",), ("right",), LEFT_RIGHT, ("right",)][:n] if n > 1 else [("left",)]
     # The routes of the ranks change from step to step.
     routes = [[some[(r + step) % n] for step in range(steps)] for r in range(n)]
     limit = draw.of(8, 64, 100, 128, 160, 256, 1_000_000)
     label = f", buckets of {limit} bytes" + f", {kind} on some ranks" * bool(kind and n > 1)
-    return wrapped(draw, label, routes, kind == "different layers" and draw.of(True, False), limit)
+    return draw_wrapped_case(
+        draw, label, routes, kind == "different layers" and draw.of(True, False), limit
+    )
 
 
-def packed(sizes: Sequence[int], limit: int) -> list[int]:
+def bucket_bytes(sizes: Sequence[int], limit: int) -> list[int]:
     """Return the bytes of each bucket, filled in this order. Only a single gradient may exceed the limit."""
     found: list[int] = []
     for size in sizes:
@@ -55,12 +59,12 @@ def packed(sizes: Sequence[int], limit: int) -> list[int]:
     return found
 
 
-def not_buckets(trace: Trace, case: Case) -> str:
+def find_wrong_buckets(trace: Trace, case: Case) -> str:
     """Return how the all_reduces of a rank differ from the buckets of this model."""
     steps, dtype = case.facts["steps"], case.facts["dtype"]
     for rank in range(case.world_size):
         made = [event for event in trace.of(rank) if event.op == "all_reduce"]
-        wanted = packed(case.facts["sizes"], case.given[rank][-1])
+        wanted = bucket_bytes(case.facts["sizes"], case.given[rank][-1])
         if not made:
             return f"rank {rank} makes no all_reduce; a step has {plural(len(wanted), 'bucket')}."
         for event in made:
@@ -80,35 +84,35 @@ def not_buckets(trace: Trace, case: Case) -> str:
     return ""
 
 
-def some_lack(case: Case, run: Run) -> bool:
+def has_different_layers(case: Case, run: Run) -> bool:
     """Return whether ranks use different layers in this case."""
     return bool(case.facts["sets"] > 1)
 
 
-def turned(case: Case, run: Run) -> bool:
+def has_different_orders(case: Case, run: Run) -> bool:
     """Return whether ranks use their layers in different orders in this case."""
     return bool(case.facts["orders"] > 1)
 
 
-def differ(case: Case, run: Run) -> bool:
+def has_different_gradients(case: Case, run: Run) -> bool:
     """Return whether gradients become ready in different orders, or not at all on some ranks."""
-    return some_lack(case, run) or turned(case, run)
+    return has_different_layers(case, run) or has_different_orders(case, run)
 
 
 EXERCISE = Exercise(
     case,
     (
-        *WRAPPER,
-        Predicate(not_buckets, "one all_reduce for each bucket"),
+        *WRAPPER_RULES,
+        Predicate(find_wrong_buckets, "one all_reduce for each bucket"),
         IssuedInside("backward", applies=lambda case: case.facts["all used"]),
         WaitsForAll(),
     ),
     failed=(
-        *ENDINGS[:-2],
-        HangAdvice(ZEROS, when=some_lack),
-        HangAdvice(ONE_ORDER, when=turned),
-        CrashAdvice("", ONE_ORDER, died=True, when=differ),
-        *ENDINGS[-2:],
+        *FAILURE_ADVICE[:-2],
+        HangAdvice(ZEROS_ADVICE, when=has_different_layers),
+        HangAdvice(ORDER_ADVICE, when=has_different_orders),
+        CrashAdvice("", ORDER_ADVICE, died=True, when=has_different_gradients),
+        *FAILURE_ADVICE[-2:],
     ),
     kind=Kind.MODULE,
     driver=train_wrapped,

@@ -12,29 +12,29 @@ from helpers.checks.author import *
 from helpers.checks.rules_spans import IssuedInside
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import train_wrapped
 from helpers.exercises.nb09_ddp_from_the_inside.shared import (
-    BOTH,
-    ENDINGS,
-    TURNED,
-    WRAPPER,
-    wrapped,
+    FAILURE_ADVICE,
+    LEFT_RIGHT,
+    RIGHT_LEFT,
+    WRAPPER_RULES,
+    draw_wrapped_case,
 )
 
 
 def case(draw: Draw) -> Case:
-    route, spare = draw.of(BOTH, TURNED, ("left",), ("right",)), draw.of(True, False)
+    route, spare = draw.of(LEFT_RIGHT, RIGHT_LEFT, ("left",), ("right",)), draw.of(True, False)
     label = ", a layer that no rank uses" if spare or len(route) == 1 else ""
-    return wrapped(draw, label, [[route] * draw.of(2, 3)] * draw.ranks, spare)
+    return draw_wrapped_case(draw, label, [[route] * draw.of(2, 3)] * draw.ranks, spare)
 
 
 EXERCISE = Exercise(
     case,
     (
-        *WRAPPER,
+        *WRAPPER_RULES,
         Calls("all_reduce", text="each gradient is sent once a step"),
         IssuedInside("backward"),
         WaitsForAll(),
     ),
-    failed=ENDINGS,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=train_wrapped,
     reported=("in flight",),

@@ -7,18 +7,21 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import broadcast_state
-from helpers.exercises.shared.gradients import UNEQUAL
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import run_broadcast
+from helpers.exercises.shared.gradients import UNEQUAL_ADVICE
 
-PLACES = (
+TENSOR_KINDS = (
     ("inner.weight", "trained"),
     ("shift", "frozen"),
     ("inner.mean", "buffer"),
     ("scale", "hidden"),
 )
-IN_PLACE = "Receive into the module's own tensors, `dist.broadcast(p.detach(), src)`: optimizers keep those."
+IN_PLACE_ADVICE = (
+    "Receive into the module's own tensors, `dist.broadcast(p.detach(), src)`: optimizers keep "
+    "those."
+)
 ADVICE = {
-    "tensors": IN_PLACE,
+    "tensors": IN_PLACE_ADVICE,
     "memory": "`p.data = ...` gives the parameter other memory. Views of the old memory, such as a flat "
     "bucket "
     "of parameters, miss the new values: receive into it, or use `copy_`.",
@@ -29,7 +32,10 @@ ADVICE = {
 def case(draw: Draw) -> Case:
     n, src, tied = draw.ranks, draw.rank(), draw.of(True, False)
     dtype = draw.dtype(*FLOATS)
-    places = [*PLACES[:1], *(place for place in PLACES[1:] if draw.of(True, True, False))]
+    places = [
+        *TENSOR_KINDS[:1],
+        *(place for place in TENSOR_KINDS[1:] if draw.of(True, True, False)),
+    ]
     kinds = dict(places)
     values = {
         name: draw.tensors(
@@ -77,9 +83,9 @@ EXERCISE = Exercise(
             "is a leaf Variable|a view of a leaf|requires grad",
             "Autograd guards the weights: write into `p.detach()`, or under `with torch.no_grad():`.",
         ),
-        CrashAdvice("", UNEQUAL, died=True),
+        CrashAdvice("", UNEQUAL_ADVICE, died=True),
     ),
     kind=Kind.MODULE,
-    driver=broadcast_state,
+    driver=run_broadcast,
     reported=("tensors", "memory", "requires_grad"),
 )

@@ -10,12 +10,14 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import compress
-from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import run_compression
+from helpers.exercises.nb09_ddp_from_the_inside.shared import DDP_COLLECTIVES
 
-ROOM = {torch.float32: 4e2, torch.float64: 4e6}
+TOLERANCE = {torch.float32: 4e2, torch.float64: 4e6}
 """How many times the usual tolerance of a dtype is allowed after its values have passed through float16."""
-WAITS = "Return `work.get_future().then(...)` without waiting: DDP waits at the end of backward."
+WAIT_ADVICE = (
+    "Return `work.get_future().then(...)` without waiting: DDP waits at the end of backward."
+)
 
 
 def case(draw: Draw) -> Case:
@@ -29,14 +31,14 @@ def case(draw: Draw) -> Case:
         g.fill_(draw.whole(45_000, 60_000) if n == 2 else 50_000)
     weights = [draw.tensor(shape, torch.float32, 1.0) for shape in shapes]
 
-    def steps(values: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+    def name_both_steps(values: list[torch.Tensor]) -> dict[str, torch.Tensor]:
         return {f"step {k}: p{i}": v for k in (1, 2) for i, v in enumerate(values)}
 
-    sizes = [ROOM[dtype] * largest(*each) for each in grads]
+    sizes = [TOLERANCE[dtype] * largest(*each) for each in grads]
     size = {f"step {k}: p{i}": sizes[i] for k in (1, 2) for i in range(len(sizes))}
-    mean = steps([torch.stack(each).sum(0) / n for each in grads])
+    mean = name_both_steps([torch.stack(each).sum(0) / n for each in grads])
     judge = NamedParts(
-        [{"waits": "", **mean}] * n, size, lambda name, got: WAITS if name == "waits" else ""
+        [{"waits": "", **mean}] * n, size, lambda name, got: WAIT_ADVICE if name == "waits" else ""
     )
     return Case(
         f"{plural(len(shapes), 'gradient')} of {dtype}" + ", sums beyond 65,504" * large,
@@ -46,7 +48,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def not_half(trace: Trace, case: Case) -> str:
+def find_wrong_dtype(trace: Trace, case: Case) -> str:
     """Return which all_reduce does not send float16."""
     for event in trace.calls:
         if event.op == "all_reduce" and event.dtype != "float16":
@@ -54,7 +56,7 @@ def not_half(trace: Trace, case: Case) -> str:
     return ""
 
 
-def at_once(trace: Trace, case: Case) -> str:
+def find_blocking_call(trace: Trace, case: Case) -> str:
     """Return which all_reduce in a hook blocks."""
     for event in trace.calls:
         if event.op == "all_reduce" and not event.asynchronous:
@@ -68,14 +70,14 @@ def at_once(trace: Trace, case: Case) -> str:
 EXERCISE = Exercise(
     case,
     (
-        OnlyCalls(DDPS_OWN),
-        Predicate(not_half, "gradients are sent as float16"),
-        Predicate(at_once, "no call in the hook waits"),
+        OnlyCalls(DDP_COLLECTIVES),
+        Predicate(find_wrong_dtype, "gradients are sent as float16"),
+        Predicate(find_blocking_call, "no call in the hook waits"),
         Calls("all_reduce", text="one all_reduce for each bucket"),
     ),
     failed=(HangAdvice("On every rank the hook must reduce its bucket."),),
     kind=Kind.MODULE,
-    driver=compress,
+    driver=run_compression,
     reported=("waits",),
     sizes=(1, 2, 3, 4),
 )

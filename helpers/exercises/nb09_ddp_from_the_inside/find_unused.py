@@ -10,7 +10,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import Layers, search_graph
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import Layers, run_search
 
 LAYERS = ("table", "left", "norm", "right", "spare", "out")
 ADVICE = {
@@ -56,7 +56,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=search_graph,
+    driver=run_search,
     reported=("backward", "gradients"),
     sizes=(1, 2),
 )

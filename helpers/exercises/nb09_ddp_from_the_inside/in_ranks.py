@@ -22,19 +22,19 @@ from helpers.checks import adversarial
 from helpers.exercises.shared.in_ranks.classifier import (
     Rule,
     Weights,
-    classifier,
+    build_classifier,
+    copy_laid_out,
     flat,
     grads_of,
-    laid_out,
 )
-from helpers.exercises.shared.in_ranks.lend import lend
+from helpers.exercises.shared.in_ranks.lend import define_if_missing
 from helpers.ranks.rank_context import span
 
 Route = Sequence[str]
 """The layers that an input passes, in order."""
 
 
-def broadcast_state(
+def run_broadcast(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -50,9 +50,9 @@ def broadcast_state(
     made = {}
     for name, value, kind in entries[:: 1 - 2 * (rank % 2)]:
         made[name] = (
-            nn.Parameter(laid_out(value), requires_grad=kind == "trained")
+            nn.Parameter(copy_laid_out(value), requires_grad=kind == "trained")
             if kind in {"trained", "frozen"}
-            else laid_out(value)
+            else copy_laid_out(value)
         )
     for name, _, kind in entries:
         owner, _, own_name = name.rpartition(".")
@@ -71,7 +71,7 @@ def broadcast_state(
     now = [*module.parameters(), *module.buffers()]
     same = len(now) == len(before) and all(map(operator.is_, now, before))
     there = all(t.data_ptr() == v.data_ptr() for t, v in zip(before, views, strict=True))
-    found = {name: _found(module, name) for name, *_ in entries}
+    found = {name: _copy_tensor(module, name) for name, *_ in entries}
     kept = trained == [t.requires_grad for t in now]
     return {
         "tensors": "" if same else "the module's tensors were replaced by new ones",
@@ -81,7 +81,7 @@ def broadcast_state(
     }
 
 
-def _found(module: nn.Module, name: str) -> Any:
+def _copy_tensor(module: nn.Module, name: str) -> Any:
     tensor = operator.attrgetter(name)(module)
     return tensor.detach().clone() if isinstance(tensor, torch.Tensor) else None
 
@@ -89,7 +89,7 @@ def _found(module: nn.Module, name: str) -> Any:
 # --- training in a wrapper ------------------------------------------------------------------------
 
 
-class Assorted(nn.Module):
+class MixedModel(nn.Module):
     """A model with every kind of layer that a wrapper may handle wrongly.
 
     `table` and `out` may share one weight. `frozen` is not trained. `spare`, which only some models
@@ -121,57 +121,61 @@ class Assorted(nn.Module):
         return result
 
 
-def assorted(seed: int, tied: bool, spare: bool, wide: bool) -> Assorted:
+def build_mixed_model(seed: int, tied: bool, spare: bool, use_float64: bool) -> MixedModel:
     """Build the model in float64, or in float32. All its values depend on `seed` alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Assorted(tied, spare).to(torch.float64 if wide else torch.float32)
+        return MixedModel(tied, spare).to(torch.float64 if use_float64 else torch.float32)
 
 
-def state(model: nn.Module) -> dict[str, torch.Tensor]:
+def copy_state(model: nn.Module) -> dict[str, torch.Tensor]:
     """Copy all parameters and buffers by name; a shared one has its first name."""
     named = [*model.named_parameters(), *model.named_buffers()]
     return {name: tensor.detach().clone() for name, tensor in named}
 
 
-def loss_of(model: Any, words: torch.Tensor, route: Route) -> Any:
+def compute_loss(model: Any, words: torch.Tensor, route: Route) -> Any:
     """Return the loss of predicting the words in reverse order."""
     return cross_entropy(model(words, route), words.flip(0))
 
 
-class Wrapped(NamedTuple):
+class WrappedTraining(NamedTuple):
     """A rank's training: a model that differs between ranks, and a row of words and a route for each step.
 
-    second: a different module is wrapped first and never trained.
+    wraps_twice: a different module is wrapped first and never trained.
     """
 
     settings: tuple[int, bool, bool, bool]
     rule: Rule
     words: torch.Tensor
     routes: Sequence[Route]
-    to_none: bool
-    second: bool
+    set_to_none: bool
+    wraps_twice: bool
 
 
 def train_wrapped(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Wrapped, *more: Any
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    training: WrappedTraining,
+    *wrapper_args: Any,
 ) -> dict[str, Any]:
-    """Train a model in the answer's wrapper, which also receives `more`."""
-    settings, rule, words, routes, to_none, second = drawn
-    lend(broadcast_module)
-    other = answer(nn.Linear(2, 2), *more) if second else None
-    model = assorted(*settings)
-    ddp = answer(model, *more)
-    found: dict[str, Any] = {f"after __init__, {n}": t for n, t in state(model).items()}
+    """Train a model in the answer's wrapper, which also receives `wrapper_args`."""
+    settings, rule, words, routes, to_none, second = training
+    define_if_missing(broadcast_module)
+    other = answer(nn.Linear(2, 2), *wrapper_args) if second else None
+    model = build_mixed_model(*settings)
+    ddp = answer(model, *wrapper_args)
+    found: dict[str, Any] = {f"after __init__, {n}": t for n, t in copy_state(model).items()}
     optimizer = torch.optim.SGD(model.parameters(), rule[0], rule[1])
-    seen: list[str] = []
+    problems: list[str] = []
     for step, (row, route) in enumerate(zip(words, routes, strict=True), 1):
         optimizer.zero_grad(set_to_none=to_none)
         with span("forward"):
-            loss = loss_of(ddp, row, route)
-        with span("backward"), _in_flight(seen):
+            loss = compute_loss(ddp, row, route)
+        with span("backward"), _watch_in_flight(problems):
             loss.backward()
-        with _in_flight(seen):
+        with _watch_in_flight(problems):
             ddp.finish()
         if step == 1:
             found |= {f"gradient of {name}": g for name, g in grads_of(model).items()}
@@ -179,26 +183,26 @@ def train_wrapped(
         found[f"weights after step {step}"] = flat(model)
     ends = {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
     del other  # keep the wrapper until here, because its hooks must exist
-    return {"in flight": "".join(seen[:1]), **found, **ends}
+    return {"in flight": "".join(problems[:1]), **found, **ends}
 
 
 @contextmanager
-def _in_flight(seen: list[str]) -> Iterator[None]:
-    """Record in `seen` whether a tensor is written to between its all_reduce and the wait()."""
+def _watch_in_flight(problems: list[str]) -> Iterator[None]:
+    """Record in `problems` whether a tensor is written to between its all_reduce and the wait()."""
     begin, end = adversarial._InFlightCall.__init__, adversarial._InFlightCall.end
 
-    def begins(self: Any, *args: Any) -> None:
+    def record_versions(self: Any, *args: Any) -> None:
         begin(self, *args)
         self.versions = [own._version for own, _ in self.home]
 
-    def ends(self: Any) -> None:
+    def compare_versions(self: Any) -> None:
         now = [own._version for own, _ in self.home]
         if not self._over and getattr(self, "versions", now) != now:
-            seen.append("a tensor is written to between its all_reduce and the wait() for it")
+            problems.append("a tensor is written to between its all_reduce and the wait() for it")
         end(self)
 
-    adversarial._InFlightCall.__init__ = begins  # type: ignore[method-assign, assignment]
-    adversarial._InFlightCall.end = ends  # type: ignore[method-assign]
+    adversarial._InFlightCall.__init__ = record_versions  # type: ignore[method-assign, assignment]
+    adversarial._InFlightCall.end = compare_versions  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -215,7 +219,7 @@ def broadcast_module(module: nn.Module, src: int = 0) -> None:
 # --- accumulation without synchronizing -----------------------------------------------------------
 
 
-def accumulate_unsynchronized(
+def run_accumulation(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -223,9 +227,9 @@ def accumulate_unsynchronized(
     steps: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
 ) -> dict[str, Any]:
     """Accumulate under the answer's context manager, and try it nested and interrupted."""
-    ddp = DistributedDataParallel(classifier(weights))
+    ddp = DistributedDataParallel(build_classifier(weights))
     found: dict[str, Any] = {}
-    with _without(DistributedDataParallel, "no_sync", "ddp.no_sync"):
+    with _disable(DistributedDataParallel, "no_sync", "ddp.no_sync"):
         for number, (*most, (x, y)) in enumerate(steps, 1):
             ddp.zero_grad()
             with answer(ddp):
@@ -233,11 +237,11 @@ def accumulate_unsynchronized(
                     (cross_entropy(ddp(mx), my) / len(steps[0])).backward()
             (cross_entropy(ddp(x), y) / len(steps[0])).backward()
             found |= {f"step {number}: {name}": g for name, g in grads_of(ddp.module).items()}
-        seen = _unusual(answer, ddp)
+        seen = _try_flag(answer, ddp)
         return {"off": seen.pop("off"), **found, **seen}
 
 
-def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
+def _try_flag(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
     """Return what is wrong with the flag within nested blocks and after exceptions, by name."""
     seen = {}
     ddp.require_backward_grad_sync = True
@@ -264,10 +268,10 @@ def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
         seen["comes out"] = seen.get("comes out", True) and came is raised
         key = "interrupted" if isinstance(raised, KeyboardInterrupt) else "restored"
         seen[key] = seen.get(key, True) and ddp.require_backward_grad_sync is before
-    return {name: "" if seen[name] else words for name, words in _UNUSUAL.items()}
+    return {name: "" if seen[name] else words for name, words in _FLAG_PROBLEMS.items()}
 
 
-_UNUSUAL = {
+_FLAG_PROBLEMS = {
     "off": "inside the block the flag is not False",
     "comes out": "an exception inside the block does not come out of it",
     "inner": "in a block inside another one, the flag is not False",
@@ -304,10 +308,10 @@ class Layers(nn.Module):
 
 
 # The beginning of torch's error if backward runs a second time through a graph.
-_RAN_TWICE = "Trying to backward through the graph a second time"
+_SECOND_BACKWARD_ERROR = "Trying to backward through the graph a second time"
 
 
-def search_graph(
+def run_search(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -344,7 +348,7 @@ def search_graph(
     try:
         found = answer(output, model)
     except RuntimeError as error:
-        if _RAN_TWICE not in str(error):
+        if _SECOND_BACKWARD_ERROR not in str(error):
             raise
         ran = "backward ran; walk through the graph instead"
     kept = all(p.grad is g for p, g in zip(model.parameters(), left, strict=True))
@@ -358,26 +362,26 @@ def search_graph(
 # --- communication hooks --------------------------------------------------------------------------
 
 
-def compress(
+def run_compression(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
     weights: Weights,
-    wide: bool,
+    use_float64: bool,
     grads: Sequence[torch.Tensor],
 ) -> dict[str, Any]:
     """Run backward twice in torch's own DDP with the answer as its hook, the second time with more buckets.
 
-    grads: the gradient that backward produces on this rank for each parameter. wide: use float64.
+    grads: the gradient that backward produces on this rank for each parameter. use_float64: use float64.
     """
     # otherwise all gradients of such a small model are one bucket
     dist._DEFAULT_FIRST_BUCKET_BYTES = 1  # type: ignore[attr-defined]
-    model = Given([w.to(torch.float64 if wide else torch.float32) for w in weights])
+    model = FixedGradients([w.to(torch.float64 if use_float64 else torch.float32) for w in weights])
     ddp = DistributedDataParallel(model, bucket_cap_mb=1e-6)
     found: dict[str, Any] = {}
     waits: list[str] = []
-    ddp.register_comm_hook(None, _checked(answer, waits))
-    with _without(default_hooks, "_compress_hook", "torch's fp16_compress_hook"):
+    ddp.register_comm_hook(None, _check_hook(answer, waits))
+    with _disable(default_hooks, "_compress_hook", "torch's fp16_compress_hook"):
         for number in (1, 2):
             ddp.zero_grad()
             loss = ddp(grads)
@@ -387,7 +391,7 @@ def compress(
     return {"waits": "".join(waits[:1]), **found}
 
 
-class Given(nn.Module):
+class FixedGradients(nn.Module):
     """A model whose gradients are the given tensors."""
 
     def __init__(self, weights: Weights) -> None:
@@ -400,11 +404,11 @@ class Given(nn.Module):
         return sum((p * g.to(p.dtype)).sum() for p, g in pairs)
 
 
-def _checked(answer: Callable[..., Any], waits: list[str]) -> Callable[..., Any]:
+def _check_hook(answer: Callable[..., Any], waits: list[str]) -> Callable[..., Any]:
     """Raise an error if the hook does not return a Future, because DDP would then read invalid memory."""
 
     def hook(state: Any, bucket: Any) -> Any:
-        with _unwaited(waits):
+        with _forbid_waiting(waits):
             future = answer(state, bucket)
         if not isinstance(future, torch._C.Future):  # the Future of a Work is of this base class
             raise TypeError(
@@ -418,7 +422,7 @@ def _checked(answer: Callable[..., Any], waits: list[str]) -> Callable[..., Any]
 
 
 @contextmanager
-def _unwaited(waits: list[str]) -> Iterator[None]:
+def _forbid_waiting(waits: list[str]) -> Iterator[None]:
     """Record which code waits for a Work; raise an error instead of waiting for an incomplete future.
 
     Waiting for such a future would block backward.
@@ -455,14 +459,14 @@ class NotAllowed(RuntimeError):
 
 
 @contextmanager
-def _without(owner: Any, name: str, called: str) -> Iterator[None]:
-    """Disable the function that the answer is to replace; `called` is its name in the error."""
+def _disable(owner: Any, name: str, shown_name: str) -> Iterator[None]:
+    """Disable the function that the answer is to replace; `shown_name` is its name in the error."""
     real = getattr(owner, name)
 
-    def refused(*args: Any, **kwargs: Any) -> Any:
-        raise NotAllowed(f"{called} is what you are to write: do not use it.")
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotAllowed(f"{shown_name} is what you are to write: do not use it.")
 
-    setattr(owner, name, refused)
+    setattr(owner, name, refuse)
     try:
         yield
     finally:

@@ -8,9 +8,9 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import accumulate_unsynchronized
-from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
-from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weights
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import run_accumulation
+from helpers.exercises.nb09_ddp_from_the_inside.shared import DDP_COLLECTIVES
+from helpers.exercises.shared.gradients import PARITY_MARGIN, draw_samples, draw_weights
 
 ADVICE = {
     "off": "`require_backward_grad_sync` is the flag: it must be False while the block runs.",
@@ -34,7 +34,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{steps} step{'s' * (steps > 1)} of {k} microbatch{'es' * (k > 1)}",
         [(weights, mine) for mine in given],
-        right=Reference(None, ADVICE, PARITY),
+        right=Reference(None, ADVICE, PARITY_MARGIN),
         facts={"steps": steps},
     )
 
@@ -42,7 +42,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        OnlyCalls(DDPS_OWN),
+        OnlyCalls(DDP_COLLECTIVES),
         Calls(
             "all_reduce", "steps", why="That is once in each step, in the backward after the block."
         ),
@@ -53,7 +53,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=accumulate_unsynchronized,
+    driver=run_accumulation,
     reported=("off", "comes out", "inner", "nested", "behind", "restored", "interrupted"),
     sizes=(1, 2, 3, 4),
 )

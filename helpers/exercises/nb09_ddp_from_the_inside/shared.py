@@ -10,17 +10,17 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
     Route,
-    Wrapped,
-    assorted,
-    state,
+    WrappedTraining,
+    build_mixed_model,
+    copy_state,
 )
-from helpers.exercises.shared.gradients import PARITY
+from helpers.exercises.shared.gradients import PARITY_MARGIN
 
-DDPS_OWN = ("all_gather", "all_reduce", "broadcast")
+DDP_COLLECTIVES = ("all_gather", "all_reduce", "broadcast")
 """Collectives that torch's wrapper calls by itself, to compare shapes and to send rank 0's state."""
-BOTH: Route = ("left", "right")
-TURNED: Route = ("right", "left")
-WRAPPER: tuple[Any, ...] = (
+LEFT_RIGHT: Route = ("left", "right")
+RIGHT_LEFT: Route = ("right", "left")
+WRAPPER_RULES: tuple[Any, ...] = (
     OnlyCalls(("all_reduce", "broadcast")),
     Calls(
         "broadcast",
@@ -30,7 +30,7 @@ WRAPPER: tuple[Any, ...] = (
         why="Broadcast the parameters in __init__ only; equal gradients keep them equal.",
     ),
 )
-ENDINGS: tuple[Any, ...] = (
+FAILURE_ADVICE: tuple[Any, ...] = (
     CrashAdvice(
         "doesn't require grad|does not require",
         "A frozen parameter has no gradient and takes no hook: skip it.",
@@ -72,16 +72,16 @@ ENDINGS: tuple[Any, ...] = (
         died=True,
     ),
 )
-ZEROS = (
+ZEROS_ADVICE = (
     "Some ranks have no gradient for some parameters, so a bucket may never be complete. In finish(), use "
     "zeros for what is missing and start the buckets that are left, in the same order on every rank."
 )
-_IN_FLIGHT = (
+_IN_FLIGHT_ADVICE = (
     "While an all_reduce is in flight, do not write to its tensor: wait for its Work, then divide."
 )
 
 
-def wrapped(
+def draw_wrapped_case(
     draw: Draw, label: str, routes: Sequence[Sequence[Route]], spare: bool, *more: Any
 ) -> Case:
     """Return a case in which each rank trains on its own words; each step has its own route."""
@@ -92,7 +92,7 @@ def wrapped(
     steps, sets = len(routes[0]), len({tuple(sorted(route)) for mine in routes for route in mine})
     words = [torch.randint(6, (steps, 7), generator=draw.generator()) for _ in range(n)]
     settings = [(seed, tied, spare, wide) for seed in seeds]
-    model = assorted(*settings[0])
+    model = build_mixed_model(*settings[0])
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     # only the gradients of the first step are compared
     taken = {layer for mine in routes for layer in mine[0]}
@@ -104,20 +104,25 @@ def wrapped(
         f"{steps} steps{label}, {'float64' if wide else 'float32'}, momentum {rule[1]:g}"
         + ", set_to_none=False" * (not to_none),
         [
-            (Wrapped(settings[r], (*rule, 0.0), words[r], routes[r], to_none, second), *more)
+            (
+                WrappedTraining(settings[r], (*rule, 0.0), words[r], routes[r], to_none, second),
+                *more,
+            )
             for r in range(n)
         ],
-        right=Reference(None, {"in flight": _IN_FLIGHT}, PARITY if wide else 3.0, unused),
+        right=Reference(
+            None, {"in flight": _IN_FLIGHT_ADVICE}, PARITY_MARGIN if wide else 3.0, unused
+        ),
         facts={
             "steps": steps,
             "sizes": nbytes,
             "bytes": steps * sum(nbytes),
             "calls": steps * len(nbytes),
-            "broadcast bytes": sum(t.nbytes for t in state(model).values())
+            "broadcast bytes": sum(t.nbytes for t in copy_state(model).values())
             + steps * sum(buffers)
             + second * 24,
-            "broadcasts": len(state(model)) + steps * len(buffers) + 2 * second,
-            "all used": all(set(route) == {*BOTH} for mine in routes for route in mine)
+            "broadcasts": len(copy_state(model)) + steps * len(buffers) + 2 * second,
+            "all used": all(set(route) == {*LEFT_RIGHT} for mine in routes for route in mine)
             and not spare,
             "sets": sets,
             "orders": len({tuple(mine) for mine in routes}),

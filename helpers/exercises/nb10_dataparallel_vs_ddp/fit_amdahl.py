@@ -13,15 +13,15 @@ from statistics import linear_regression
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb10_dataparallel_vs_ddp.shared import numbers, shown
+from helpers.exercises.nb10_dataparallel_vs_ddp.shared import finite_numbers, short_repr
 
-UNEVEN = (0, -0.5, 1, -1, -1, 1)
+NOISE_PATTERN = (0, -0.5, 1, -1, -1, 1)
 """The error of each time, as a multiple of the noise: the times of 1, 2, 3, 4, 6 and 8 ranks.
 
 They are chosen so that least squares over all points, weighted or not, is within 0.005 of the truth, while
 a line through the first two, the last two, or the first and the last point is off by 0.018 or more.
 """
-CLOSE_NOISY = 0.012
+NOISY_TOLERANCE = 0.012
 
 
 def case(draw: Draw) -> Case:
@@ -33,7 +33,7 @@ def case(draw: Draw) -> Case:
         ((3, 5, 12), draw.of(24, 12), 0.02, 0.4, 0.0),
     )
     serial, whole = draw.rng.uniform(least, most), draw.rng.uniform(0.02, 4.0)
-    slower = [noise * part for part in UNEVEN] if noise else [0.0] * len(worlds)
+    slower = [noise * part for part in NOISE_PATTERN] if noise else [0.0] * len(worlds)
     times = {
         p: whole * (serial + (1 - serial) / p) * (1 + more)
         for p, more in zip(worlds, slower, strict=True)
@@ -42,24 +42,24 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{label} ranks{', noisy' if noise else ''}",
         [(times, ranks)],
-        right=fitted(times, ranks, serial, whole, noise),
+        right=judge_fit(times, ranks, serial, whole, noise),
         facts={"worlds": label},
     )
 
 
-def fitted(
-    times: Mapping[int, float], ranks: int, serial: float, whole: float, noise: float
+def judge_fit(
+    times: Mapping[int, float], ranks: int, serial: float, total_s: float, noise: float
 ) -> Callable[[Any, int], str]:
     """Return the function that says what is wrong with (serial, speedup), or ""."""
-    close = CLOSE_NOISY if noise else 1e-3
+    close = NOISY_TOLERANCE if noise else 1e-3
 
-    def find(got: Any, rank: int) -> str:
-        found = numbers(got, 2)
+    def judge(got: Any, rank: int) -> str:
+        found = finite_numbers(got, 2)
         if found is None:
-            return f"return two numbers, (serial, speedup), not {shown(got)}."
+            return f"return two numbers, (serial, speedup), not {short_repr(got)}."
         share, speedup = found
         if not abs(share - serial) <= close:
-            return f"serial is {share:.4g}, the truth is {serial:.4g}.{_why(share)}"
+            return f"serial is {share:.4g}, the truth is {serial:.4g}.{explain_share(share)}"
         wanted = 1 / (share + (1 - share) / ranks)
         if math.isclose(speedup, wanted, rel_tol=0.01):
             return ""
@@ -72,7 +72,7 @@ def fitted(
             return f"{said} It is upside down."
         return f"{said} It is T(1) / T(p) = 1 / (s + (1 - s) / p)."
 
-    def _why(share: float) -> str:
+    def explain_share(share: float) -> str:
         if abs(share - 100 * serial) < 4:
             return " Return a share between 0 and 1, not a percentage."
         if abs(share - (1 - serial)) <= close:
@@ -80,7 +80,7 @@ def fitted(
         most = max(times)
         if 1 in times and abs(share - times[most] / times[1]) < 1e-3:
             return f" T({most}) still contains the parallel part, divided by {most}."
-        if math.isclose(share, serial * whole, rel_tol=0.05 if noise else 0.01):
+        if math.isclose(share, serial * total_s, rel_tol=0.05 if noise else 0.01):
             return " That is a, in seconds: it becomes a share by a / (a + b)."
         slope, height = linear_regression(list(times), list(times.values()))
         if math.isclose(share, height / (height + slope), rel_tol=0.01):
@@ -97,7 +97,7 @@ def fitted(
             )
         return " Fit T = a + b / p, a line over 1 / p, through all points; then s = a / (a + b)."
 
-    return find
+    return judge
 
 
 EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-TOGETHER_S = 1.5
+BARRIER_TIMEOUT_S = 1.5
 """How long a replica's forward waits for the other replicas. They arrive within milliseconds."""
 
 
-class Watch:
+class ReplicaMonitor:
     """The shared record of a module's replicas: which one ran on which rows, and whether all ran at once.
 
     Replicas wait for each other, then finish in reverse order, so that an answer which gathers outputs
@@ -26,43 +26,43 @@ class Watch:
     def __init__(self, replicas: int) -> None:
         self.visits: list[tuple[int, int, int, tuple[int, ...]]] = []
         """For each forward: its first row, its number of rows, its module, its parameters' addresses."""
-        self.together = True
-        self._all_are_in = Barrier(replicas)
-        self._leaves = Condition()
+        self.ran_together = True
+        self._entry_barrier = Barrier(replicas)
+        self._exit_condition = Condition()
         self._inside: list[int] = []
 
-    def __deepcopy__(self, memo: Any) -> Watch:
+    def __deepcopy__(self, memo: Any) -> ReplicaMonitor:
         return self
 
     def enter(self, module: torch.nn.Module, x: torch.Tensor) -> None:
         """Record a forward, and wait until all replicas have begun theirs."""
         first = int(x[0, 0]) if len(x) else -1
-        with self._leaves:
-            self.visits.append((first, len(x), id(module), _memory(module)))
+        with self._exit_condition:
+            self.visits.append((first, len(x), id(module), _parameter_addresses(module)))
             self._inside.append(first)
         try:
-            self._all_are_in.wait(TOGETHER_S)
+            self._entry_barrier.wait(BARRIER_TIMEOUT_S)
         except BrokenBarrierError:
-            self.together = False
+            self.ran_together = False
 
     def leave(self, x: torch.Tensor) -> None:
         """Wait until the replicas with later rows have finished."""
         first = int(x[0, 0]) if len(x) else -1
-        with self._leaves:
-            self._leaves.wait_for(lambda: first == max(self._inside), TOGETHER_S)
+        with self._exit_condition:
+            self._exit_condition.wait_for(lambda: first == max(self._inside), BARRIER_TIMEOUT_S)
             self._inside.remove(first)
-            self._leaves.notify_all()
+            self._exit_condition.notify_all()
 
 
-def _memory(module: torch.nn.Module) -> tuple[int, ...]:
+def _parameter_addresses(module: torch.nn.Module) -> tuple[int, ...]:
     layers = [module.get_submodule(name) for name in ("one", "frozen", "two")]
     return tuple(p.data_ptr() for layer in layers for p in (layer.weight, layer.bias))  # type: ignore[operator]
 
 
-class Watched(torch.nn.Module):
+class WatchedModule(torch.nn.Module):
     """A small module with a frozen layer and a buffer. The first column of x is the row's number."""
 
-    def __init__(self, seed: int, watch: Watch | None = None) -> None:
+    def __init__(self, seed: int, monitor: ReplicaMonitor | None = None) -> None:
         super().__init__()
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -70,18 +70,18 @@ class Watched(torch.nn.Module):
             self.frozen = torch.nn.Linear(5, 5, dtype=torch.float64).requires_grad_(False)
             self.two = torch.nn.Linear(5, 3, dtype=torch.float64)
         self.register_buffer("scale", torch.full((1,), 0.5, dtype=torch.float64))
-        self.watch = watch
+        self.monitor = monitor
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if self.watch is not None:
-            self.watch.enter(self, x)
+        if self.monitor is not None:
+            self.monitor.enter(self, x)
         y: torch.Tensor = self.two(self.frozen(self.one(x).tanh()).tanh()) * self.scale
-        if self.watch is not None:
-            self.watch.leave(x)
+        if self.monitor is not None:
+            self.monitor.leave(x)
         return y
 
 
-def rows(plan: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+def plan_tensors(plan: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the input of a plan, and the weights that turn its outputs into a loss."""
     generator = torch.Generator().manual_seed(plan["seed"])
     x = torch.randn(plan["rows"], 4, generator=generator, dtype=torch.float64)
@@ -89,15 +89,17 @@ def rows(plan: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.randn(plan["rows"], 3, generator=generator, dtype=torch.float64)
 
 
-def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]) -> dict[str, Any]:
+def run_on_threads(
+    answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]
+) -> dict[str, Any]:
     """Call answer(module, x, workers), run backward, and return the output, gradients and visits."""
-    x, weights = rows(plan)
-    watch = Watch(len(x.chunk(plan["workers"])))
-    module = Watched(plan["seed"], watch)
-    memory = _memory(module)
+    x, weights = plan_tensors(plan)
+    monitor = ReplicaMonitor(len(x.chunk(plan["workers"])))
+    module = WatchedModule(plan["seed"], monitor)
+    memory = _parameter_addresses(module)
     output = answer(module, x, plan["workers"])
-    found: dict[str, Any] = {"output": output, "together": watch.together, "grads": None}
-    visits = sorted(watch.visits)
+    found: dict[str, Any] = {"output": output, "together": monitor.ran_together, "grads": None}
+    visits = sorted(monitor.visits)
     found["rows"] = [count for _, count, _, _ in visits]
     found["modules"] = len({name for _, _, name, _ in visits})
     places = [place for _, _, _, place in visits]
@@ -117,18 +119,18 @@ def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any])
 # --- simulated timings ---------------------------------------------------------------------------
 
 
-def with_scripted_threads(
+def run_with_scripted_threads(
     answer: Any, rank: int, world_size: int, timing: Callable[..., float], threads: int
 ) -> Any:
     """Call answer(measure, threads), where `measure(threads)` returns simulated times."""
 
     def measure(threads: int) -> float:
-        return timing(_whole("measure(threads)", "threads", threads))
+        return timing(_positive_int("measure(threads)", "threads", threads))
 
     return answer(measure, threads)
 
 
-def with_scripted_steps(
+def run_with_scripted_steps(
     answer: Any,
     rank: int,
     world_size: int,
@@ -140,12 +142,14 @@ def with_scripted_steps(
 
     def measure(ranks: int, samples: int) -> float:
         asked = "measure(ranks, samples)"
-        return timing(_whole(asked, "ranks", ranks), _whole(asked, "samples", samples))
+        return timing(
+            _positive_int(asked, "ranks", ranks), _positive_int(asked, "samples", samples)
+        )
 
     return answer(measure, worlds, samples)
 
 
-def _whole(call: str, name: str, value: Any) -> int:
+def _positive_int(call: str, name: str, value: Any) -> int:
     try:
         whole = int(value)
     except (TypeError, ValueError):

@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import with_scripted_threads
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import run_with_scripted_threads
 from helpers.exercises.nb10_dataparallel_vs_ddp.shared import (
-    LAPS,
-    near,
-    numbers,
-    shown,
-    watches,
-    which,
+    TIMING_ADVICE,
+    finite_numbers,
+    is_close,
+    matching_advice,
+    short_repr,
+    simulate_timings,
 )
 
-CLOSE_SHARE = 0.06
+SHARE_TOLERANCE = 0.06
 """By how much the share of time that holds the GIL may be off."""
 
 
@@ -36,8 +36,8 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{threads} threads, the GIL held {100 * plan['held']:.0f} % of the time",
         [(threads,)],
-        right=lambda got, rank: wrong(plan, got.found),
-        timings=lambda: watches(plan["seed"], lambda threads: gil_seconds(plan, threads)),
+        right=lambda got, rank: find_problem(plan, got.found),
+        timings=lambda: simulate_timings(plan["seed"], lambda threads: gil_seconds(plan, threads)),
         shown=f"measure, threads = {threads}",
         # many wrong formulas also give 0 % or 100 %
         telling=kind == "at times" and threads > 2,
@@ -51,17 +51,17 @@ def gil_seconds(plan: Mapping[str, Any], threads: int) -> float:
     return seconds
 
 
-def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:
+def find_problem(plan: Mapping[str, Any], got: Any) -> Finding | None:
     """Return what is wrong with (speedup, held)."""
     threads = plan["threads"]
     longer = gil_seconds(plan, threads) / gil_seconds(plan, 1)
-    if (found := numbers(got, 2)) is None:
-        return Finding(f"return two numbers, (speedup, held), not {shown(got)}.")
+    if (found := finite_numbers(got, 2)) is None:
+        return Finding(f"return two numbers, (speedup, held), not {short_repr(got)}.")
     speedup, held = found
-    if not near(speedup, threads / longer):
+    if not is_close(speedup, threads / longer):
         return Finding(
             f"speedup is {speedup:.3g}, the truth is {threads / longer:.3g}.",
-            which(
+            matching_advice(
                 speedup,
                 (
                     1 / longer,
@@ -74,12 +74,12 @@ def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:
                 ),
             ),
         )
-    if abs(held - plan["held"]) <= CLOSE_SHARE:
+    if abs(held - plan["held"]) <= SHARE_TOLERANCE:
         return None
     said = f"speedup is near, but held is {held:.3g}, the truth is {plan['held']:.3g}."
     if abs(held - (threads / speedup - 1) / (threads - 1)) < 0.005:
         return Finding(
-            f"{said} It fits your speed-up of {speedup:.3g}: the formulas are right.", LAPS
+            f"{said} It fits your speed-up of {speedup:.3g}: the formulas are right.", TIMING_ADVICE
         )
     return Finding(
         said,
@@ -88,4 +88,4 @@ def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:
     )
 
 
-EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=with_scripted_threads, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=run_with_scripted_threads, sizes=(1,))

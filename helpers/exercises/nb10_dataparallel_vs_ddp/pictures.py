@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 Stamps = Sequence[float]
 """Times in seconds, ascending: when a worker began, and when each of its pieces ended."""
 
-MUCH_LONGER = 5.0
+WAIT_FACTOR = 5.0
 """A piece counts as waiting if it took this many times the worker's median."""
 
 _WIDTH = 9.6
-_HEIGHT = 0.72
+_LANE_HEIGHT = 0.72
 
 
 def work_lanes(panels: Mapping[str, Sequence[Stamps]], *, worker: str = "worker") -> Picture:
@@ -35,7 +35,10 @@ def work_lanes(panels: Mapping[str, Sequence[Stamps]], *, worker: str = "worker"
     panels: from a title to each worker's stamps. Times are relative to a panel's first stamp. The text
     names panels and lanes, but contains no measured value. Raises ValueError if stamps do not rise.
     """
-    lanes = {one_line(title): [runs(stamps) for stamps in each] for title, each in panels.items()}
+    lanes = {
+        one_line(title): [join_stretches(stamps) for stamps in each]
+        for title, each in panels.items()
+    }
     rows = sum(len(each) for each in lanes.values())
     figure = new_figure(_WIDTH, 0.8 + 0.34 * rows + 0.45 * len(lanes))
     grid = figure.subplots(
@@ -46,10 +49,10 @@ def work_lanes(panels: Mapping[str, Sequence[Stamps]], *, worker: str = "worker"
         height_ratios=[len(each) + 0.6 for each in lanes.values()] or None,
     )[:, 0]
     for axes, (title, each) in zip(grid, lanes.items(), strict=False):
-        _draw(axes, title, each, worker)
-    grid[-1].set_xlim(0, 1.02e3 * max(map(_length, lanes.values()), default=0) or 1)
+        _draw_panel(axes, title, each, worker)
+    grid[-1].set_xlim(0, 1.02e3 * max(map(_total_length, lanes.values()), default=0) or 1)
     grid[-1].set_xlabel("time since the first began [ms]")
-    _legend(figure)
+    _add_legend(figure)
     text = [
         f"{title}: {plural(len(each), 'lane')}, at work and waiting"
         for title, each in lanes.items()
@@ -57,14 +60,14 @@ def work_lanes(panels: Mapping[str, Sequence[Stamps]], *, worker: str = "worker"
     return Picture(figure, "\n".join(text) or "no worker worked, so nothing is drawn")
 
 
-def runs(stamps: Stamps) -> list[tuple[float, float, bool]]:
+def join_stretches(stamps: Stamps) -> list[tuple[float, float, bool]]:
     """Join a worker's pieces into stretches (start, end, working?), each as long as possible."""
     if any(later < sooner for sooner, later in zip(stamps, stamps[1:], strict=False)):
         raise ValueError("stamps must rise: append perf_counter() after each piece of work.")
     pieces = list(zip(stamps, stamps[1:], strict=False))
     if not pieces:
         return []
-    long = MUCH_LONGER * median(end - start for start, end in pieces)
+    long = WAIT_FACTOR * median(end - start for start, end in pieces)
     stretches: list[tuple[float, float, bool]] = []
     for start, end in pieces:
         works = end - start <= long
@@ -74,24 +77,24 @@ def runs(stamps: Stamps) -> list[tuple[float, float, bool]]:
     return stretches
 
 
-def _begin(lanes: Sequence[Sequence[tuple[float, float, bool]]]) -> float:
+def _first_start(lanes: Sequence[Sequence[tuple[float, float, bool]]]) -> float:
     return min((lane[0][0] for lane in lanes if lane), default=0.0)
 
 
-def _length(lanes: Sequence[Sequence[tuple[float, float, bool]]]) -> float:
-    return max((lane[-1][1] for lane in lanes if lane), default=0.0) - _begin(lanes)
+def _total_length(lanes: Sequence[Sequence[tuple[float, float, bool]]]) -> float:
+    return max((lane[-1][1] for lane in lanes if lane), default=0.0) - _first_start(lanes)
 
 
-def _draw(
+def _draw_panel(
     axes: Axes, title: str, lanes: Sequence[Sequence[tuple[float, float, bool]]], worker: str
 ) -> None:
-    begin = _begin(lanes)
+    begin = _first_start(lanes)
     for row, lane in enumerate(lanes):
         for start, end, works in lane:
             axes.barh(
                 row,
                 (end - start) * 1e3,
-                _HEIGHT,
+                _LANE_HEIGHT,
                 (start - begin) * 1e3,
                 facecolor="#8F8F8F" if works else WAIT.tint,
                 edgecolor=SPAN.color if works else WAIT.color,
@@ -105,7 +108,7 @@ def _draw(
     axes.set_title(title, loc="left", fontsize=10, parse_math=False)
 
 
-def _legend(figure: object) -> None:
+def _add_legend(figure: object) -> None:
     from matplotlib.patches import Patch
 
     marks = [

@@ -14,47 +14,51 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import Watched, on_threads, rows
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import (
+    WatchedModule,
+    plan_tensors,
+    run_on_threads,
+)
 
 
 def case(draw: Draw) -> Case:
     workers = draw.of(1, 2, 3, 4)
     count = draw.of(workers * draw.whole(1, 4), workers * draw.whole(1, 3) + 1, max(1, workers - 1))
     plan = {"seed": draw.rng.randrange(1 << 30), "workers": workers, "rows": count}
-    chunks = len(rows(plan)[0].chunk(workers))
+    chunks = len(plan_tensors(plan)[0].chunk(workers))
     return Case(
         f"{plural(workers, 'worker')}, {count} rows",
         [(plan,)],
-        right=as_one_module(plan),
-        like=dict.fromkeys(KEYS),
+        right=judge_result(plan),
+        like=dict.fromkeys(RESULT_KEYS),
         facts={"workers": workers, "rows": count, "chunks": chunks},
         init=False,
     )
 
 
-KEYS = ("output", "together", "grads", "rows", "modules", "own_memory", "memories")
+RESULT_KEYS = ("output", "together", "grads", "rows", "modules", "own_memory", "memories")
 
 
-def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], Finding | str]:
-    """Return the function that says what is wrong with the result of `on_threads`, or ""."""
-    x, weights = rows(plan)
-    module = Watched(plan["seed"])
+def judge_result(plan: Mapping[str, Any]) -> Callable[[Any, int], Finding | str]:
+    """Return the function that says what is wrong with the result of `run_on_threads`, or ""."""
+    x, weights = plan_tensors(plan)
+    module = WatchedModule(plan["seed"])
     output = module(x)
     (output * weights).sum().backward()
     grads = {name: p.grad for name, p in module.named_parameters()}
     chunks = [len(part) for part in x.chunk(plan["workers"])]
 
-    def find(got: Any, rank: int) -> Finding | str:
+    def judge(got: Any, rank: int) -> Finding | str:
         return (
-            _replicas(got, chunks)
-            or _output(got["output"], output.detach())
-            or _gradients(got["grads"], grads)
+            _check_replicas(got, chunks)
+            or _check_output(got["output"], output.detach())
+            or _check_gradients(got["grads"], grads)
         )
 
-    return find
+    return judge
 
 
-def _replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
+def _check_replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
     if not got["rows"]:
         return "no replica's forward was called: each thread must call one replica with its chunk."
     if got["rows"] != chunks:
@@ -65,8 +69,8 @@ def _replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
                 "there is no GPU.)"
             )
         return (
-            f"the forwards got {_list(got['rows'])} rows; `x.chunk(workers)` gives chunks of "
-            f"{_list(chunks)}, one for each replica.{more}"
+            f"the forwards got {_short_list(got['rows'])} rows; `x.chunk(workers)` gives chunks of "
+            f"{_short_list(chunks)}, one for each replica.{more}"
         )
     if not got["together"]:
         return Finding(
@@ -89,7 +93,7 @@ def _replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
     return ""
 
 
-def _output(got: Any, wanted: torch.Tensor) -> str:
+def _check_output(got: Any, wanted: torch.Tensor) -> str:
     if got is None:
         return "nothing is returned: return the gathered output."
     if isinstance(got, (list, tuple)):
@@ -110,7 +114,7 @@ def _output(got: Any, wanted: torch.Tensor) -> str:
     return f"the output is not that of `module(x)`: {problem}."
 
 
-def _gradients(got: Any, wanted: Mapping[str, torch.Tensor | None]) -> str:
+def _check_gradients(got: Any, wanted: Mapping[str, torch.Tensor | None]) -> str:
     if got is None:
         return (
             "the output is right, but it has no graph, so backward cannot run. Leave out detach(), "
@@ -135,14 +139,14 @@ def _gradients(got: Any, wanted: Mapping[str, torch.Tensor | None]) -> str:
     return ""
 
 
-def _list(counts: list[int]) -> str:
+def _short_list(counts: list[int]) -> str:
     return ", ".join(map(str, counts[:8])) + (", ..." if len(counts) > 8 else "")
 
 
 EXERCISE = Exercise(
     case,
     kind=Kind.MODULE,
-    driver=on_threads,
+    driver=run_on_threads,
     reported=("together", "rows", "modules", "own_memory", "memories"),
     sizes=(1,),
 )

@@ -20,28 +20,28 @@ from helpers.views.values import short_value
 NOISE = 0.04
 """The largest error added to a timing, as a part of its true length."""
 
-CLOSE = 0.07
+TOLERANCE = 0.07
 """By how much a time or a ratio may be off, as a part of the truth. Noise is at most 0.04 of it."""
 
-CLOSE_SHARE = 0.06
+SHARE_TOLERANCE = 0.06
 """By how much the share of time that holds the GIL may be off."""
 
-CLOSE_SPREAD = 0.7
+SPREAD_TOLERANCE = 0.7
 """How close a spread must be to that of the timings.
 
 The tolerance is needed because quartiles have several definitions.
 """
 
-SAME = 0.03
+MISTAKE_TOLERANCE = 0.03
 """How close a wrong value must be to that of a known mistake. Robust times are closer."""
 
-LAPS = (
+TIMING_ADVICE = (
     "Check the formula first. If it is right, the times are not: leave out each setting's first timing, and "
     "take the median of about 20 others. First timings are slow, and now and then one is far too long."
 )
 
 
-def scaling_case(draw: Draw, strong: bool) -> Case:
+def draw_scaling_case(draw: Draw, strong: bool) -> Case:
     """Draw steps on several numbers of ranks, with `samples` in all if `strong`, otherwise on each rank."""
     first, *others = draw.of((1, 2, 4), (2, 1, 3, 6), (1, 8, 2), (4, 1, 2))
     worlds = (first, *others)
@@ -58,8 +58,8 @@ def scaling_case(draw: Draw, strong: bool) -> Case:
     return Case(
         f"{', '.join(map(str, worlds))} ranks, {samples} samples {each}",
         [(list(worlds), samples)],
-        right=as_scaled(plan, strong),
-        timings=lambda: watches(plan["seed"], lambda p, each: step_seconds(plan, p, each)),
+        right=judge_scaling(plan, strong),
+        timings=lambda: simulate_timings(plan["seed"], lambda p, each: step_seconds(plan, p, each)),
         facts={"worlds": list(worlds)},
         shown=f"measure, worlds = {list(worlds)}, samples = {samples}",
     )
@@ -72,11 +72,11 @@ def step_seconds(plan: Mapping[str, Any], ranks: int, samples: int) -> float:
     return seconds
 
 
-def watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
+def simulate_timings(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
     """Return a function that simulates timings, with its own stopwatch for each tuple of arguments."""
     made: dict[tuple[int, ...], Stopwatch] = {}
 
-    def watch(*arguments: int) -> float:
+    def measure(*arguments: int) -> float:
         if arguments not in made:
             rng = random.Random(f"{seed}/{arguments}")
             warm_up, outlier = rng.uniform(3, 12), rng.uniform(6, 20)
@@ -84,56 +84,58 @@ def watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
             made[arguments] = Stopwatch(script, truth)
         return made[arguments](*arguments)
 
-    return watch
+    return measure
 
 
-def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int], Finding | None]:
+def judge_scaling(
+    plan: Mapping[str, Any], strong: bool
+) -> Callable[[Measured, int], Finding | None]:
     """Return the function that judges measured scaling."""
     worlds: tuple[int, ...] = plan["worlds"]
     samples: int = plan["samples"]
 
-    def each(ranks: int) -> int:
+    def samples_per_rank(ranks: int) -> int:
         return samples // ranks if strong else samples
 
-    def find(measured: Measured, rank: int) -> Finding | None:
+    def judge(measured: Measured, rank: int) -> Finding | None:
         got, timings = measured
         if not isinstance(got, dict) or set(got) != set(worlds):
             return Finding(
-                f"a dict must come back, one key for each of {list(worlds)}, not {shown(got)}."
+                f"a dict must come back, one key for each of {list(worlds)}, not {short_repr(got)}."
             )
         for ranks in worlds:
-            if problem := _one_world(
-                got[ranks], ranks, list(timings.get((ranks, each(ranks)), ()))
+            if problem := judge_world(
+                got[ranks], ranks, list(timings.get((ranks, samples_per_rank(ranks)), ()))
             ):
-                return Finding(f"on {_ranks(ranks)} {problem.what}", problem.advice)
+                return Finding(f"on {_rank_count(ranks)} {problem.what}", problem.advice)
         return None
 
-    def _one_world(got: Any, ranks: int, timings: list[float]) -> Finding | None:
-        if (found := numbers(got, 3)) is None:
+    def judge_world(got: Any, ranks: int, timings: list[float]) -> Finding | None:
+        if (found := finite_numbers(got, 3)) is None:
             return Finding(
-                f"three numbers must come back, (seconds, spread, efficiency), not {shown(got)}."
+                f"three numbers must come back, (seconds, spread, efficiency), not {short_repr(got)}."
             )
         seconds, spread, efficiency = found
-        true = step_seconds(plan, ranks, each(ranks))
-        if not near(seconds, true * (1 + NOISE / 2)):
-            said = f"seconds is {_ms(seconds)}, the truth is {_ms(true)}."
-            return Finding(said, _work(seconds, ranks))
+        true = step_seconds(plan, ranks, samples_per_rank(ranks))
+        if not is_close(seconds, true * (1 + NOISE / 2)):
+            said = f"seconds is {_in_ms(seconds)}, the truth is {_in_ms(true)}."
+            return Finding(said, explain_seconds(seconds, ranks))
         if len(timings) > 2 and math.isclose(seconds, min(timings), rel_tol=1e-6):
             return Finding("seconds is the shortest timing: return the median.")
-        if problem := _spread(spread, timings, 1.05 * NOISE * true):
+        if problem := _judge_spread(spread, timings, 1.05 * NOISE * true):
             return Finding(problem)
         gain = step_seconds(plan, 1, samples) / true
         wanted = gain / ranks if strong else gain
-        if not near(efficiency, wanted):
+        if not is_close(efficiency, wanted):
             said = (
                 f"seconds is right, but efficiency is {efficiency:.3g}, the truth is {wanted:.3g}."
             )
-            return Finding(said, _ratio(efficiency, gain, ranks))
+            return Finding(said, explain_efficiency(efficiency, gain, ranks))
         return None
 
-    def _work(seconds: float, ranks: int) -> tuple[str, ...]:
-        true = step_seconds(plan, ranks, each(ranks))
-        if any(near(seconds, unit * true) for unit in (1e3, 1e6, 1e9)):
+    def explain_seconds(seconds: float, ranks: int) -> tuple[str, ...]:
+        true = step_seconds(plan, ranks, samples_per_rank(ranks))
+        if any(is_close(seconds, unit * true) for unit in (1e3, 1e6, 1e9)):
             return ("Return seconds, not milliseconds or another unit.",)
         other = step_seconds(plan, ranks, samples if strong else max(1, samples // ranks))
         told = (
@@ -143,12 +145,12 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
             else "This is the time of a step with the samples divided among the ranks: in weak scaling each "
             "rank has `samples`."
         )
-        return which(seconds, *[(other * (1 + NOISE / 2), told)] * (ranks > 1))
+        return matching_advice(seconds, *[(other * (1 + NOISE / 2), told)] * (ranks > 1))
 
-    def _ratio(efficiency: float, gain: float, ranks: int) -> tuple[str, ...]:
+    def explain_efficiency(efficiency: float, gain: float, ranks: int) -> tuple[str, ...]:
         told = "The efficiency is upside down: T(1) belongs in the numerator."
         mistakes = [(1 / gain, told), (ranks / gain, told)]
-        first = step_seconds(plan, worlds[0], each(worlds[0]))
+        first = step_seconds(plan, worlds[0], samples_per_rank(worlds[0]))
         relative = first / step_seconds(plan, 1, samples) * gain
         if worlds[0] != 1:
             told = "The baseline is the first number of ranks in `worlds`: it must be 1 rank."
@@ -164,12 +166,12 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
             mistakes.append((gain / ranks, told))
             told = "This is how many times more work is done: divide it by p."
             mistakes.append((gain * ranks, told))
-        return which(efficiency, *mistakes)[:-1]
+        return matching_advice(efficiency, *mistakes)[:-1]
 
-    return find
+    return judge
 
 
-def _spread(spread: float, timings: list[float], most: float) -> str:
+def _judge_spread(spread: float, timings: list[float], limit: float) -> str:
     """Compare a spread with the quartiles of the timings, whether or not some first ones are left out."""
     methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
     cuts = [
@@ -178,13 +180,15 @@ def _spread(spread: float, timings: list[float], most: float) -> str:
         if len(timings[left_out:]) > 1
     ]
     right = [third - first for first, _, third in cuts]
-    if right and CLOSE_SPREAD * min(right) <= spread <= min(max(right) / CLOSE_SPREAD, most):
+    if right and SPREAD_TOLERANCE * min(right) <= spread <= min(
+        max(right) / SPREAD_TOLERANCE, limit
+    ):
         return ""
-    if any(near(spread, third, SAME) for _, _, third in cuts):
+    if any(is_close(spread, third, MISTAKE_TOLERANCE) for _, _, third in cuts):
         why = "that is a quartile itself. The spread is third quartile minus first quartile."
     elif any(math.isclose(2 * spread, distance, rel_tol=0.02) for distance in right):
         why = "that is half the distance between the quartiles. The spread is third minus first."
-    elif spread > most:
+    elif spread > limit:
         why = (
             "that is too large for the timings that you took. The spread is third quartile minus first "
             "quartile, in seconds, of about 20 timings with the first left out: single slow ones do not "
@@ -194,15 +198,18 @@ def _spread(spread: float, timings: list[float], most: float) -> str:
         why = "these timings differ. The spread is third quartile minus first quartile, in seconds."
     else:
         why = "the spread is third quartile minus first quartile of the timings, in seconds."
-    return f"seconds is right, but spread is {_ms(spread)}: {why}"
+    return f"seconds is right, but spread is {_in_ms(spread)}: {why}"
 
 
-def which(got: float, *mistakes: tuple[float, str]) -> tuple[str, ...]:
+def matching_advice(got: float, *mistakes: tuple[float, str]) -> tuple[str, ...]:
     """Return the advice of all mistakes that result in this number, and then the advice on any wrong time."""
-    return (*(words for value, words in mistakes if near(got, value, SAME)), LAPS)
+    return (
+        *(words for value, words in mistakes if is_close(got, value, MISTAKE_TOLERANCE)),
+        TIMING_ADVICE,
+    )
 
 
-def numbers(got: Any, count: int) -> list[float] | None:
+def finite_numbers(got: Any, count: int) -> list[float] | None:
     """Return `count` finite numbers from what the answer returned, or None if it is anything else."""
     try:
         if isinstance(got, dict) or len(got) != count:
@@ -213,17 +220,17 @@ def numbers(got: Any, count: int) -> list[float] | None:
     return numbers if all(map(math.isfinite, numbers)) else None
 
 
-def near(got: float, truth: float, close: float = CLOSE) -> bool:
-    return abs(got - truth) <= close * abs(truth)
+def is_close(got: float, truth: float, tolerance: float = TOLERANCE) -> bool:
+    return abs(got - truth) <= tolerance * abs(truth)
 
 
-def shown(got: Any) -> str:
+def short_repr(got: Any) -> str:
     return short_value(got, 80)
 
 
-def _ms(seconds: float) -> str:
+def _in_ms(seconds: float) -> str:
     return f"{seconds * 1e3:,.4g} ms"
 
 
-def _ranks(count: int) -> str:
+def _rank_count(count: int) -> str:
     return "1 rank" if count == 1 else f"{count} ranks"

@@ -7,12 +7,12 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import with_scripted_steps
-from helpers.exercises.nb10_dataparallel_vs_ddp.shared import scaling_case
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import run_with_scripted_steps
+from helpers.exercises.nb10_dataparallel_vs_ddp.shared import draw_scaling_case
 
 
 def case(draw: Draw) -> Case:
-    return scaling_case(draw, strong=False)
+    return draw_scaling_case(draw, strong=False)
 
 
-EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=with_scripted_steps, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=run_with_scripted_steps, sizes=(1,))

@@ -8,9 +8,16 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb11_profiling.shared import CLOCKS, DIGITS, Span, covered, draw_spans, of
+from helpers.exercises.nb11_profiling.shared import (
+    CLOCK_STARTS,
+    DIGITS,
+    Span,
+    covered_ms,
+    draw_spans,
+    intervals_of,
+)
 
-SAID = {
+LABELS = {
     "both": "communication and computation, ",
     "all hidden": "computation during all communication, ",
     "no computation": "no computation, ",
@@ -20,7 +27,7 @@ SAID = {
 
 
 def case(draw: Draw) -> Case:
-    length, begin = draw.whole(4, 40), draw.of(*CLOCKS)
+    length, begin = draw.whole(4, 40), draw.of(*CLOCK_STARTS)
     if draw.low:
         begin = 0.0
     # so that an answer which is always 0 fails in nearly every case
@@ -34,25 +41,27 @@ def case(draw: Draw) -> Case:
     }
     spans = draw_spans(draw, begin, length, counts) if way != "empty" else []
     if way == "all hidden":
-        communication = of(spans, "communication")
+        communication = intervals_of(spans, "communication")
         first, last = min(s for s, _ in communication), max(e for _, e in communication)
         middle = (first + last) / 2
         spans += [("compute", first - 1, middle), ("compute", middle, last)]
-    if way == "both" and not round(exposed(spans), DIGITS):
-        last = max(e for _, e in of(spans, "compute", "communication"))
+    if way == "both" and not round(exposed_ms(spans), DIGITS):
+        last = max(e for _, e in intervals_of(spans, "compute", "communication"))
         spans.append(("communication", last - 1, last + 1.625))
     return Case(
-        f"{SAID[way]}{plural(len(spans), 'span')} on a clock that begins at {begin:g} ms",
+        f"{LABELS[way]}{plural(len(spans), 'span')} on a clock that begins at {begin:g} ms",
         [(spans,)],
-        right=round(exposed(spans), DIGITS),
+        right=round(exposed_ms(spans), DIGITS),
         tolerance=1e-6,
         telling=way == "both",
     )
 
 
-def exposed(spans: list[Span]) -> float:
+def exposed_ms(spans: list[Span]) -> float:
     """Return the milliseconds of communication that no computation hides."""
-    return covered(of(spans, "compute", "communication")) - covered(of(spans, "compute"))
+    return covered_ms(intervals_of(spans, "compute", "communication")) - covered_ms(
+        intervals_of(spans, "compute")
+    )
 
 
 EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

@@ -16,7 +16,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import Span
 
 PHASES = ("data", "forward", "backward", "optimizer")
-WAY = (2.0, 6.0, 14.0, 3.0)
+PHASE_MS = (2.0, 6.0, 14.0, 3.0)
 """Milliseconds of each phase on a normal rank."""
 KINDS = (
     "one phase is long",
@@ -30,7 +30,7 @@ KINDS = (
     "waiting within data",
     "waiting across two phases",
 )
-PLAN = (
+PHASE_ORDER = (
     ("data", 1.0),
     ("forward", 1.0),
     ("backward", 0.5),
@@ -44,9 +44,18 @@ PLAN = (
 
 At all_reduce, all ranks synchronize.
 """
-AT_ITS_END = (*PLAN[:3], *PLAN[4:])
-IN_DATA = (("data", 0.5), ("all_reduce", 0.0), ("data", 0.5), *PLAN[1:5], *PLAN[6:])
-PLANS = {"waiting within data": IN_DATA, "waiting across two phases": AT_ITS_END}
+ACROSS_PHASES_ORDER = (*PHASE_ORDER[:3], *PHASE_ORDER[4:])
+WITHIN_DATA_ORDER = (
+    ("data", 0.5),
+    ("all_reduce", 0.0),
+    ("data", 0.5),
+    *PHASE_ORDER[1:5],
+    *PHASE_ORDER[6:],
+)
+PHASE_ORDERS = {
+    "waiting within data": WITHIN_DATA_ORDER,
+    "waiting across two phases": ACROSS_PHASES_ORDER,
+}
 CLEAR_MS, CLEAR_PHASE_MS = 4.0, 2.0
 """By how many milliseconds the straggler, and then its phase, must differ from the others over all steps."""
 
@@ -68,7 +77,7 @@ def case(draw: Draw) -> Case:
 class Job:
     """A drawn job: each rank's work in each step, and the traces that its ranks write.
 
-    kind: the misleading pattern. The straggler is slow in one phase, and often also in `second`, but a
+    kind: the misleading pattern. The straggler is slow in one phase, and often also in `second_phase`, but a
     little less.
     """
 
@@ -76,7 +85,7 @@ class Job:
         rng = draw.rng
         self.kind = kind
         self.ranks, self.steps = draw.of(8, 5, 6), draw.whole(4, 7)
-        self.straggler, self.decoy, self.third = rng.sample(range(self.ranks), 3)
+        self.straggler, self.decoy, self.second_decoy = rng.sample(range(self.ranks), 3)
         self.phase = {
             "another rank makes up for it": draw.of("data", "forward", "optimizer"),
             "its longest phase is not the cause": draw.of("data", "forward", "optimizer"),
@@ -85,25 +94,29 @@ class Job:
             "waiting across two phases": "optimizer",
             "it has a phase that others have not": "save",
         }.get(self.kind) or draw.of(*PHASES)
-        self.second = "forward" if self.phase == "data" else "data"
+        self.second_phase = "forward" if self.phase == "data" else "data"
         self.work = [
-            [self._step(rng, rank, step) for step in range(self.steps)]
+            [self._draw_step(rng, rank, step) for step in range(self.steps)]
             for rank in range(self.ranks)
         ]
-        self.zeros = [rng.uniform(-400, 400) for _ in range(self.ranks)]
-        self.traces = self._traces(rng)
+        self.clock_offsets = [rng.uniform(-400, 400) for _ in range(self.ranks)]
+        self.traces = self._simulate_traces(rng)
 
-    def _step(self, rng: Any, rank: int, step: int) -> Times:
-        times = {p: ms * rng.uniform(0.97, 1.03) for p, ms in zip(PHASES, WAY, strict=True)}
-        more = {self.straggler: self._late, self.decoy: self._seems, self.third: self._seems_too}
+    def _draw_step(self, rng: Any, rank: int, step: int) -> Times:
+        times = {p: ms * rng.uniform(0.97, 1.03) for p, ms in zip(PHASES, PHASE_MS, strict=True)}
+        more = {
+            self.straggler: self._straggler_delay,
+            self.decoy: self._decoy_delay,
+            self.second_decoy: self._second_decoy_delay,
+        }
         if rank in more:
             for phase, ms in more[rank](step).items():
                 times[phase] = times.get(phase, 0.0) + ms
         return times
 
-    def _late(self, step: int) -> Times:
+    def _straggler_delay(self, step: int) -> Times:
         """Return the straggler's additional milliseconds in a step, by phase."""
-        main, second = self.phase, self.second
+        main, second = self.phase, self.second_phase
         if self.kind == "it is slow in some steps":
             return {main: 30.0 if step % 3 == 1 else 0.0}
         if self.kind == "it has a phase that others have not":
@@ -118,34 +131,34 @@ class Job:
         }
         return {main: 7.5, second: less.get(self.kind, 0.0)}
 
-    def _seems(self, step: int) -> Times:
+    def _decoy_delay(self, step: int) -> Times:
         """Return the additional milliseconds of a rank that only seems to be the straggler."""
         if self.kind == "another rank makes up for it":
             return {self.phase: 12.0, "backward": -12.0}
         if self.kind == "another rank has one long step":
-            return {self.second: 19.0 if step == 2 else 0.0}
+            return {self.second_phase: 19.0 if step == 2 else 0.0}
         if self.kind == "it is slow in some steps":
             return {"forward": 1.5}
         if self.kind == "others come last in single steps":
             return {"forward": 0.0 if step % 2 else 10.5}
         return {}
 
-    def _seems_too(self, step: int) -> Times:
+    def _second_decoy_delay(self, step: int) -> Times:
         if self.kind == "others come last in single steps":
             return {"forward": 10.5 if step % 2 else 0.0}
         return {}
 
-    def _traces(self, rng: Any) -> list[list[Span]]:
+    def _simulate_traces(self, rng: Any) -> list[list[Span]]:
         """Simulate the ranks; each all_reduce ends at the same time on all of them."""
-        now, traces = list(self.zeros), [[] for _ in range(self.ranks)]  # type: list[float], list[list[Span]]
+        now, traces = list(self.clock_offsets), [[] for _ in range(self.ranks)]  # type: list[float], list[list[Span]]
         for step in range(self.steps):
             begun: list[Times] = [{} for _ in now]
             ended: list[Times] = [{} for _ in now]
             last = ""
-            for phase, share in PLANS.get(self.kind, PLAN):
-                came = max(t - zero for t, zero in zip(now, self.zeros, strict=True))
+            for phase, share in PHASE_ORDERS.get(self.kind, PHASE_ORDER):
+                came = max(t - zero for t, zero in zip(now, self.clock_offsets, strict=True))
                 together = came + rng.uniform(1, 2)
-                for r, zero in enumerate(self.zeros):
+                for r, zero in enumerate(self.clock_offsets):
                     if phase == "all_reduce":
                         end = zero + together
                         traces[r].append((phase, now[r], end))
@@ -172,8 +185,8 @@ class Job:
         Both must also hold if the ranks' work is compared instead of their waiting, and if a phase is
         compared with the median of the other ranks.
         """
-        work = [own(trace) for trace in self.traces]
-        waits = sorted((waited(trace), r) for r, trace in enumerate(self.traces))
+        work = [work_ms_by_phase(trace) for trace in self.traces]
+        waits = sorted((waiting_ms(trace), r) for r, trace in enumerate(self.traces))
         by_work = max(range(self.ranks), key=lambda r: sum(work[r].values()))
         others = [times for r, times in enumerate(work) if r != self.straggler]
         for among in (work, others):
@@ -184,11 +197,11 @@ class Job:
         return by_work == waits[0][1] == self.straggler and waits[1][0] - waits[0][0] > CLEAR_MS
 
 
-def waited(trace: list[Span]) -> float:
+def waiting_ms(trace: list[Span]) -> float:
     return sum(end - start for phase, start, end in trace if phase == "all_reduce")
 
 
-def own(trace: list[Span]) -> Times:
+def work_ms_by_phase(trace: list[Span]) -> Times:
     """Return the time of each phase over all steps, without waiting."""
     waits = [(start, end) for phase, start, end in trace if phase == "all_reduce"]
     times: Times = defaultdict(float)

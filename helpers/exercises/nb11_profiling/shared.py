@@ -13,7 +13,7 @@ from helpers.checks.author import *
 Interval = tuple[float, float]
 Span = tuple[str, float, float]
 
-NOTHING = CrashAdvice(
+EMPTY_LIST_ADVICE = CrashAdvice(
     "empty sequence|iterable argument is empty|list index out of range",
     "A list is empty here: there may be no communication, or no spans at all. Give min() and max() a "
     "`default`.",
@@ -25,11 +25,11 @@ DIGITS = 6
 """Milliseconds are rounded to this many digits, so that an empty remainder is 0, not 1e-13."""
 
 
-CLOCKS = (0.0, -20.0, 5e4, -1e5)
+CLOCK_STARTS = (0.0, -20.0, 5e4, -1e5)
 """The times in milliseconds at which a trace's clock may begin."""
 
 
-def covered(intervals: Iterable[Interval]) -> float:
+def covered_ms(intervals: Iterable[Interval]) -> float:
     """Return the milliseconds in which at least one interval runs."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(intervals):
@@ -38,17 +38,17 @@ def covered(intervals: Iterable[Interval]) -> float:
     return total
 
 
-def of(spans: Iterable[Span], *kinds: str) -> list[Interval]:
+def intervals_of(spans: Iterable[Span], *kinds: str) -> list[Interval]:
     """Return the intervals of the spans of these kinds."""
     return [(start, end) for kind, start, end in spans if kind in kinds]
 
 
-def cut(spans: Iterable[Span], begin: float, end: float) -> list[Span]:
+def clip_spans(spans: Iterable[Span], begin: float, end: float) -> list[Span]:
     """Return the part of each span between two times."""
     return [(kind, max(s, begin), min(e, end)) for kind, s, e in spans if s < end and e > begin]
 
 
-def _few_ms(draw: Draw, begin: float, length: int) -> Interval:
+def _draw_short_interval(draw: Draw, begin: float, length: int) -> Interval:
     """Draw a span that begins and ends at whole milliseconds."""
     start = draw.rng.randint(0, length)
     return begin + start, begin + start + draw.rng.randint(1, 4)
@@ -62,7 +62,9 @@ def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> 
     spans: list[Span] = []
     if draw.low:
         spans = [
-            (kind, *_few_ms(draw, begin, length)) for kind, n in kinds.items() for _ in range(n)
+            (kind, *_draw_short_interval(draw, begin, length))
+            for kind, n in kinds.items()
+            for _ in range(n)
         ]
         draw.rng.shuffle(spans)
         return spans

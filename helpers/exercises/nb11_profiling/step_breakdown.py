@@ -11,22 +11,22 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import (
-    CLOCKS,
+    CLOCK_STARTS,
     DIGITS,
-    NOTHING,
+    EMPTY_LIST_ADVICE,
     Interval,
     Span,
-    covered,
-    cut,
+    clip_spans,
+    covered_ms,
     draw_spans,
-    of,
+    intervals_of,
 )
 
 KINDS = ("compute", "communication", "data")
 
 
 def case(draw: Draw) -> Case:
-    count, begin = draw.of(1, 2, 3, 3, 4, 0), draw.of(*CLOCKS)
+    count, begin = draw.of(1, 2, 3, 3, 4, 0), draw.of(*CLOCK_STARTS)
     if draw.low:
         count, begin = min(count, 2), 0.0
     steps: list[Interval] = []
@@ -62,10 +62,10 @@ def breakdown(spans: list[Span], steps: list[Interval]) -> list[dict[str, float]
     """Return each step's parts."""
     found = []
     for begin, end in steps:
-        inside = cut(spans, begin, end)
+        inside = clip_spans(spans, begin, end)
         parts, before = {}, 0.0
         for count, kind in enumerate(KINDS, 1):
-            until = covered(of(inside, *KINDS[:count]))
+            until = covered_ms(intervals_of(inside, *KINDS[:count]))
             parts["exposed" if kind == "communication" else kind] = until - before
             before = until
         parts["idle"] = end - begin - before
@@ -73,4 +73,4 @@ def breakdown(spans: list[Span], steps: list[Interval]) -> list[dict[str, float]
     return found
 
 
-EXERCISE = Exercise(case, failed=(NOTHING,), kind=Kind.LOCAL, sizes=(1,))
+EXERCISE = Exercise(case, failed=(EMPTY_LIST_ADVICE,), kind=Kind.LOCAL, sizes=(1,))

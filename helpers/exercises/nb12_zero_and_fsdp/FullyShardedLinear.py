@@ -16,8 +16,8 @@ from itertools import pairwise
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Layers, train_layers
-from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, share
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import LayerTraining, run_layers
+from helpers.exercises.nb12_zero_and_fsdp.shared import FAILURE_ADVICE, largest_shard
 
 STEPS = 2
 ADVICE = {
@@ -56,7 +56,7 @@ def case(draw: Draw) -> Case:
     ]
     trains_x, in_place, lr = count > 1 or draw.of(True, False), draw.of(True, False), 0.5
     given = [[(draw.laid_out(each[r][0]), each[r][1]) for each in steps] for r in range(n)]
-    own = sum(share(b, n) * a for a, b in pairwise(widths)) * dtype.itemsize
+    own = sum(largest_shard(b, n) * a for a, b in pairwise(widths)) * dtype.itemsize
     room = 64 + 2 * 4 * (sum(widths) + widths[0]) * dtype.itemsize
     # Gradients that are set to zero stay allocated. On one rank the shard is the whole weight, so a new
     # gradient exceeds the allowed bytes until it is added to the old one.
@@ -64,18 +64,21 @@ def case(draw: Draw) -> Case:
     known: dict[int, str] = {}
     for k, weight in enumerate(weights if n > 1 else []):
         known[weight.nbytes] = f"as many elements as layer {k}'s whole weight"
-        for padded in (share(weight.numel(), n), share(len(weight), n) * weight.shape[1]):
+        for padded in (
+            largest_shard(weight.numel(), n),
+            largest_shard(len(weight), n) * weight.shape[1],
+        ):
             size = padded * n * dtype.itemsize
             known.setdefault(size, f"as many elements as layer {k}'s whole weight, padded")
 
     return Case(
         f"{plural(count, 'layer')}, widths {', '.join(map(str, widths))}, {dtype}",
-        [(Layers(weights, each, lr, trains_x, in_place, most, known),) for each in given],
+        [(LayerTraining(weights, each, lr, trains_x, in_place, most, known),) for each in given],
         right=Reference(advice=ADVICE),
         facts={
             "gathers": 2 * count * STEPS,
             "scatters": count * STEPS,
-            "bytes": max(share(b, n) * a for a, b in pairwise(widths)) * n * dtype.itemsize,
+            "bytes": max(largest_shard(b, n) * a for a, b in pairwise(widths)) * n * dtype.itemsize,
         },
     )
 
@@ -93,9 +96,9 @@ EXERCISE = Exercise(
         Calls(each="bytes", text="nothing larger than a layer is sent"),
         WaitsForAll(),
     ),
-    failed=ENDINGS,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
-    driver=train_layers,
+    driver=run_layers,
     reported=("parameters", "built", "forward", "backward"),
     sizes=(1, 2, 3, 4),
 )

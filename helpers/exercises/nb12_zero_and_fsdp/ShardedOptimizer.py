@@ -14,8 +14,13 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Steps, step_sharded
-from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, share
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import OptimizerSteps, run_optimizer
+from helpers.exercises.nb12_zero_and_fsdp.shared import (
+    FAILURE_ADVICE,
+    draw_shapes,
+    flatten_all,
+    largest_shard,
+)
 
 OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
     ("SGD", {"lr": 0.2, "momentum": 0.9}, 1),
@@ -46,8 +51,8 @@ def case(draw: Draw) -> Case:
         for _ in range(draw.whole(3, 4))
     )
     weights, steps = [w * size for w in weights], len(grads)
-    in_place, count = draw.of(True, False), len(flat(weights))
-    own, item = share(count, n), dtype.itemsize
+    in_place, count = draw.of(True, False), len(flatten_all(weights))
+    own, item = largest_shard(count, n), dtype.itemsize
     # step counters, and shares of single parameters, which are rounded up
     room = 64 + item * len(shapes)
     whole = "as many elements as all weights or all gradients, flat"
@@ -55,7 +60,7 @@ def case(draw: Draw) -> Case:
     most = (states * own * item + room, (states + 2) * own * item + 2 * room)
     return Case(
         f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
-        [(Steps(weights, grads, name, options, in_place, most, known),)] * n,
+        [(OptimizerSteps(weights, grads, name, options, in_place, most, known),)] * n,
         right=Reference(advice=ADVICE),
         facts={
             "count": count,
@@ -67,7 +72,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def too_much(trace: Trace, case: Case) -> str:
+def find_excess_traffic(trace: Trace, case: Case) -> str:
     """Return which rank's calls send each new weight more than once in a step."""
     for rank in range(case.world_size):
         calls = [event for event in trace.of(rank) if event.is_collective]
@@ -88,12 +93,12 @@ EXERCISE = Exercise(
             text="a rank sends its own share only",
             why="Each rank has stepped one slice, and sends that one.",
         ),
-        Predicate(too_much, "each new weight is sent once a step"),
+        Predicate(find_excess_traffic, "each new weight is sent once a step"),
         WaitsForAll(),
     ),
-    failed=ENDINGS,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
-    driver=step_sharded,
+    driver=run_optimizer,
     reported=("state", "memory"),
     sizes=(1, 2, 3, 4, 5),
 )

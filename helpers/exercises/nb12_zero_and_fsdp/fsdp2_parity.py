@@ -15,9 +15,9 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import (
     Training,
-    train_with_fsdp2,
+    run_fsdp2,
 )
-from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, largest_shard
 
 
 def case(draw: Draw) -> Case:
@@ -38,7 +38,7 @@ def case(draw: Draw) -> Case:
     y = torch.randint(0, widths[-1], (n * each,), generator=draw.generator())
 
     weights = starts[0]
-    rows = {k: share(len(w), n) * w[0].numel() * 8 for k, w in weights.items()}
+    rows = {k: largest_shard(len(w), n) * w[0].numel() * 8 for k, w in weights.items()}
     layers = {name.split(".")[0] for name in weights}
 
     data = [(x[r * each :][:each], y[r * each :][:each]) for r in range(n)]
@@ -60,7 +60,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def gathered_at_once(trace: Trace, case: Case) -> str:
+def find_large_gather(trace: Trace, case: Case) -> str:
     """Return which all_gather sends more than this rank's rows of the largest layer."""
     for event in trace:
         if event.op == "all_gather" and event.nbytes > (most := case.facts["gathered"]):
@@ -73,7 +73,7 @@ def gathered_at_once(trace: Trace, case: Case) -> str:
     return ""
 
 
-def gathered_again(trace: Trace, case: Case) -> str:
+def find_missing_gather(trace: Trace, case: Case) -> str:
     """Return which rank runs backward with weights that stayed whole since forward."""
     for rank in range(case.world_size):
         made = [event.op for event in trace.of(rank)]
@@ -97,8 +97,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("broadcast", "all_gather", "reduce_scatter")),
-        Predicate(gathered_at_once, "one layer at a time is gathered"),
-        Predicate(gathered_again, "each layer is gathered in forward and again in backward"),
+        Predicate(find_large_gather, "one layer at a time is gathered"),
+        Predicate(find_missing_gather, "each layer is gathered in forward and again in backward"),
     ),
     failed=(
         CrashAdvice(
@@ -108,7 +108,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=train_with_fsdp2,
+    driver=run_fsdp2,
     reported=("kind", "names", "DTensor", "sharded", "root", "share"),
     sizes=(2, 3, 4),
     count=12,

@@ -13,10 +13,10 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.muon import Matrices, step_muon
-from helpers.exercises.nb12_zero_and_fsdp.shared import SAME_CALLS, TWO_DTYPES
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.muon import MuonInputs, run_muon
+from helpers.exercises.nb12_zero_and_fsdp.shared import SAME_CALLS_ADVICE, TWO_DTYPES_ADVICE
 
-IN_TURN = (
+CONCURRENT_OWNERS_ADVICE = (
     "The owner of the next matrix waits until this one is orthogonalized, so one rank works at a time. "
     "Gather the matrices of all owners, then orthogonalize, then scatter the updates."
 )
@@ -29,7 +29,7 @@ ADVICE = {
 }
 
 
-def advice(name: str, parts: Parts) -> str:
+def part_advice(name: str, parts: Parts) -> str:
     """Return what to do about the part of this name, such as "momenta[1]"."""
     return ADVICE.get(name.partition("[")[0], "")
 
@@ -53,16 +53,16 @@ def case(draw: Draw) -> Case:
     return Case(
         f"shapes {', '.join(map(str, shapes))}, {plural(steps, 'step')}, {dtype}",
         [
-            (Matrices(rows(weights, r), [rows(g, r) for g in grads], lr, momentum),)
+            (MuonInputs(rows(weights, r), [rows(g, r) for g in grads], lr, momentum),)
             for r in range(n)
         ],
-        right=Reference(3 * largest(*weights), advice),
+        right=Reference(3 * largest(*weights), part_advice),
         facts={"most": most, "count": count},
         shown=f"params, momenta, lr={lr}, momentum={momentum}, orthogonalize",
     )
 
 
-def in_turn(trace: Trace, case: Case) -> str:
+def find_serial_owners(trace: Trace, case: Case) -> str:
     """Return which rank lets the owners work one after the other."""
     n, rounds = case.world_size, -(-int(case.facts["count"]) // case.world_size)
     for rank in range(n):
@@ -79,12 +79,18 @@ def in_turn(trace: Trace, case: Case) -> str:
             before = [ops[:k].count("scatter") for k, op in enumerate(ops) if op == "gather"]
             # before an owner orthogonalizes its k-th matrix, those of k rounds must be in flight
             if any(k < min(n * own, len(before)) for own, k in enumerate(gathered, 1)):
-                return f"rank {rank} calls gather after orthogonalize in step {step}. {IN_TURN}"
+                return (
+                    f"rank {rank} calls gather after orthogonalize in step {step}. "
+                    f"{CONCURRENT_OWNERS_ADVICE}"
+                )
             # before the k-th gather, only whole rounds of n owners may be done
             if any(scattered > k // n * n for k, scattered in enumerate(before)):
-                return f"rank {rank} calls gather after scatter in step {step}. {IN_TURN}"
+                return f"rank {rank} calls gather after scatter in step {step}. {CONCURRENT_OWNERS_ADVICE}"
             if ops.count("all_to_all") > 2 * rounds:
-                return f"rank {rank} calls all_to_all more than {2 * rounds} times in step {step}. {IN_TURN}"
+                return (
+                    f"rank {rank} calls all_to_all more than {2 * rounds} times in step {step}. "
+                    f"{CONCURRENT_OWNERS_ADVICE}"
+                )
     return ""
 
 
@@ -92,7 +98,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("gather", "scatter", "all_to_all")),
-        Predicate(in_turn, "all owners work at the same time"),
+        Predicate(find_serial_owners, "all owners work at the same time"),
         Calls(
             total=lambda case, rank: int(case.facts["most"][rank]),
             why="A rank sends its shard of a momentum to the owner, which sends back its rows of the update.",
@@ -113,7 +119,7 @@ EXERCISE = Exercise(
             "Plain tensors do not mix with DTensors. `p.to_local()` and `p.grad.to_local()` return "
             "this rank's rows as plain tensors.",
         ),
-        CrashAdvice("dtype|tensor type|scalar type", TWO_DTYPES),
+        CrashAdvice("dtype|tensor type|scalar type", TWO_DTYPES_ADVICE),
         CrashAdvice(
             "alltoall: invalid tensor size",
             "gloo's `all_to_all` takes tensors of one shape, but these matrices differ. Join them in one "
@@ -125,10 +131,10 @@ EXERCISE = Exercise(
             "and there is one for each rank. For all_to_all_single, both sides must name the same lengths.",
             died=True,
         ),
-        HangAdvice(SAME_CALLS),
+        HangAdvice(SAME_CALLS_ADVICE),
     ),
     kind=Kind.MODULE,
-    driver=step_muon,
+    driver=run_muon,
     reported=("orthogonalized",),
     sizes=(1, 2, 3, 4, 5, 6),
     count=18,

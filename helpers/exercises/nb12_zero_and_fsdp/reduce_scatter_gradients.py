@@ -12,8 +12,13 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import scatter_gradients
-from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, shards
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import run_scatter
+from helpers.exercises.nb12_zero_and_fsdp.shared import (
+    FAILURE_ADVICE,
+    draw_shapes,
+    equal_shards,
+    flatten_all,
+)
 
 ADVICE = {
     "gradients": "Set `p.grad = None` for every parameter, which frees its storage.",
@@ -28,13 +33,13 @@ ADVICE = {
 
 def case(draw: Draw) -> Case:
     n, dtype = draw.ranks, draw.dtype(*FLOATS)
-    shapes = draw.of(draw_shapes, few)(draw, draw.whole(60, 90))
+    shapes = draw.of(draw_shapes, draw_small_shapes)(draw, draw.whole(60, 90))
     grads = [[draw.tensor(s, dtype, 1 / 64) for s in shapes] for _ in range(n)]
     weights = [draw.tensor(s, dtype, 1.0) for s in shapes]
-    whole = [flat(each) for each in grads]
-    own, item = len(shards(whole[0], n)[0]), dtype.itemsize
+    whole = [flatten_all(each) for each in grads]
+    own, item = len(equal_shards(whole[0], n)[0]), dtype.itemsize
     mean = torch.stack([each.double() for each in whole]).mean(0)
-    cut = shards(mean, n)
+    cut = equal_shards(mean, n)
     seen = {"weights": weights, "gradients": "", "view": "", "memory": ""}
     parts = NamedParts(
         [{"shard": shard.to(dtype), **seen} for shard in cut],
@@ -56,7 +61,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def few(draw: Draw, least: int) -> list[tuple[int, ...]]:
+def draw_small_shapes(draw: Draw, min_length: int) -> list[tuple[int, ...]]:
     """Draw shapes with so few elements that some shards may consist of zeros only."""
     return [draw.shape((0, 1, 2, 3), least=1)]
 
@@ -69,8 +74,8 @@ EXERCISE = Exercise(
         Calls(each="bytes", text="each gradient is sent once"),
         WaitsForAll(),
     ),
-    failed=ENDINGS,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
-    driver=scatter_gradients,
+    driver=run_scatter,
     reported=("gradients", "view", "memory"),
 )

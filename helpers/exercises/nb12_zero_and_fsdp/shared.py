@@ -9,49 +9,51 @@ from torch.nn.functional import pad
 
 from helpers.checks.author import *
 
-SAME_CALLS = "Every rank must make the same calls in the same order, none on some ranks only."
-TWO_DTYPES = (
+SAME_CALLS_ADVICE = (
+    "Every rank must make the same calls in the same order, none on some ranks only."
+)
+TWO_DTYPES_ADVICE = (
     "Tensors of two dtypes meet. The weights need not be float32, but `torch.empty(n)` and `torch.zeros(n)` "
     "are: `new_empty(n)` and `new_zeros(n)` of a tensor keep its dtype."
 )
-ONE_LENGTH = (
+ONE_LENGTH_ADVICE = (
     "Tensors of different lengths meet in one call. Shards must have the same length on all ranks: round up, "
     "`size = -(-n // world_size)`, and pad with zeros, "
     "`torch.nn.functional.pad(flat, (0, size * world_size - n))`. "
     "Do not reduce values that belong to this rank's samples alone, such as the gradient of `x`."
 )
 
-ENDINGS: tuple[CrashAdvice | HangAdvice, ...] = (
-    CrashAdvice("dtype|tensor type|scalar type", TWO_DTYPES),
-    CrashAdvice(r"size|Check failed|shape|split", ONE_LENGTH, died=True),
-    HangAdvice(ONE_LENGTH, ("different_shapes",)),
-    HangAdvice(SAME_CALLS),
+FAILURE_ADVICE: tuple[CrashAdvice | HangAdvice, ...] = (
+    CrashAdvice("dtype|tensor type|scalar type", TWO_DTYPES_ADVICE),
+    CrashAdvice(r"size|Check failed|shape|split", ONE_LENGTH_ADVICE, died=True),
+    HangAdvice(ONE_LENGTH_ADVICE, ("different_shapes",)),
+    HangAdvice(SAME_CALLS_ADVICE),
 )
 """Advice for runs in which calls do not match, for all exercises."""
 
 
-def share(elements: int, ranks: int) -> int:
+def largest_shard(elements: int, ranks: int) -> int:
     """Return the number of elements of the largest shard if all shards are as equal as possible."""
     return -(-elements // ranks)
 
 
-def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+def flatten_all(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Join tensors, in order."""
     return torch.cat([t.flatten() for t in tensors])
 
 
-def shards(whole: torch.Tensor, ranks: int) -> list[torch.Tensor]:
+def equal_shards(whole: torch.Tensor, ranks: int) -> list[torch.Tensor]:
     """Cut a tensor into equal flat shards, padded with zeros at the end."""
-    size = share(whole.numel(), ranks)
+    size = largest_shard(whole.numel(), ranks)
     return list(pad(whole.flatten(), (0, size * ranks - whole.numel())).split(size))
 
 
-def draw_shapes(draw: Draw, least: int) -> list[tuple[int, ...]]:
+def draw_shapes(draw: Draw, min_length: int) -> list[tuple[int, ...]]:
     """Draw the shapes of a model's parameters, one of them with most of the elements."""
     shapes = [
         draw.shape((0, 1, 2, 3), least=1) for _ in range(draw.whole(draw.ranks - 1, draw.ranks + 1))
     ]
-    large = draw.of((least + draw.whole(0, 9),), (draw.whole(5, 9), least // 5))
+    large = draw.of((min_length + draw.whole(0, 9),), (draw.whole(5, 9), min_length // 5))
     shapes.insert(draw.whole(0, len(shapes)), large)
     return shapes
 

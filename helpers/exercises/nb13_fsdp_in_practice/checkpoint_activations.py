@@ -10,9 +10,12 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Checkpointed, run_checkpointed
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import CheckpointInputs, run_checkpointed
 
-HELD = "After forward, retain only the input of each checkpointed block, and the output of the last block."
+RETAINED_ADVICE = (
+    "After forward, retain only the input of each checkpointed block, and the output of the last "
+    "block."
+)
 
 
 def case(draw: Draw) -> Case:
@@ -39,10 +42,10 @@ def case(draw: Draw) -> Case:
         f"{plural(depth, 'block')}, every {every}, {tokens} x {width} of {dtype}, x "
         f"{'learns' if learns else 'does not learn'}",
         [
-            (Checkpointed(weights, xs[r], grads[r], every, seeds[r], learns, most),)
+            (CheckpointInputs(weights, xs[r], grads[r], every, seeds[r], learns, most),)
             for r in range(n)
         ],
-        right=Reference(32.0, {"held": HELD}),
+        right=Reference(32.0, {"held": RETAINED_ADVICE}),
         facts={"gathers": depth, "backward": 2 * depth},
         seconds=20.0,
     )

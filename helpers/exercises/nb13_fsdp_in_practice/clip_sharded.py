@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Clipping, run_clip
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import ClipInputs, run_clip
 
 
 def case(draw: Draw) -> Case:
@@ -26,47 +26,47 @@ def case(draw: Draw) -> Case:
     zero = draw.of(False, False, False, False, False, True)
     kind = draw.of("clipped", "clipped", "clipped", "left as they are", "just below")
 
-    def one(shape: tuple[int, ...]) -> torch.Tensor:
+    def draw_gradient(shape: tuple[int, ...]) -> torch.Tensor:
         x = torch.randn(shape, generator=generator, dtype=torch.float64) * draw.of(1.0, 30.0)
         return (x * (not zero)).to(dtype)
 
     # cut by rows as fully_shard does: if there are few rows, the last ranks get none
     rows = [n * draw.of(0, 1, 2) + draw.whole(0, 2) for _ in shapes]
     rows[-1] = max(1, rows[-1])
-    wholes = [one((count, *shape[1:])) for count, shape in zip(rows, shapes, strict=True)]
-    cut = [[part.clone() for part in _rows(whole, n)] for whole in wholes]
+    wholes = [draw_gradient((count, *shape[1:])) for count, shape in zip(rows, shapes, strict=True)]
+    cut = [[part.clone() for part in _split_rows(whole, n)] for whole in wholes]
     unused = draw.of(None, None, 0) if len(shapes) > 1 else None
     sharded: list[list[torch.Tensor | None]] = [
         [None if i == unused else cut[i][r] for i in range(len(cut))] for r in range(n)
     ]
     copies: list[torch.Tensor | None] = [
-        one(draw.shape((0, 1), least=1)) for _ in range(draw.of(0, 1, 2))
+        draw_gradient(draw.shape((0, 1), least=1)) for _ in range(draw.of(0, 1, 2))
     ]
     if len(copies) == 2:
         copies[0] = None
     shapes_of = [tuple(c.shape) if c is not None else (2,) for c in copies]
     used = [own for i, own in enumerate(wholes) if i != unused]
     same_on_all = [c for c in copies if c is not None]
-    norm = norm_of([*used, *same_on_all], p)
+    norm = total_norm([*used, *same_on_all], p)
     ratio = {"clipped": 0.3, "left as they are": 4.0, "just below": 1.001}[kind]
     max_norm = max(norm * ratio, 0.01)
 
     sizes = [[tuple(own[r].shape) for own in cut] for r in range(n)]
-    by = clip_by(norm, max_norm)
+    by = clip_factor(norm, max_norm)
     right = [
         {"norm": torch.tensor(norm, dtype=dtype)}
-        | {f"sharded[{i}]": _times(g, by) for i, g in enumerate(own)}
-        | {f"replicated[{i}]": _times(g, by) for i, g in enumerate(copies)}
+        | {f"sharded[{i}]": _scaled(g, by) for i, g in enumerate(own)}
+        | {f"replicated[{i}]": _scaled(g, by) for i, g in enumerate(copies)}
         for own in sharded
     ]
     return Case(
         f"norm {p:g} of {len(wholes)} sharded and {len(copies)} replicated, {dtype}, {kind}",
-        [(Clipping(sharded[r], sizes[r], copies, shapes_of, max_norm, p),) for r in range(n)],
+        [(ClipInputs(sharded[r], sizes[r], copies, shapes_of, max_norm, p),) for r in range(n)],
         right=NamedParts(right),
     )
 
 
-def norm_of(tensors: Sequence[torch.Tensor], p: float) -> float:
+def total_norm(tensors: Sequence[torch.Tensor], p: float) -> float:
     """Return the p-norm of all elements of some tensors."""
     values = torch.cat([t.flatten().double().abs() for t in tensors]) if tensors else torch.zeros(1)
     if p == math.inf:
@@ -74,17 +74,17 @@ def norm_of(tensors: Sequence[torch.Tensor], p: float) -> float:
     return float((values**p).sum() ** (1 / p))
 
 
-def clip_by(norm: float, most: float) -> float:
+def clip_factor(norm: float, max_norm: float) -> float:
     """Return the factor by which clip_grad_norm_ multiplies the gradients."""
-    return min(1.0, most / (norm + 1e-6))
+    return min(1.0, max_norm / (norm + 1e-6))
 
 
-def _rows(whole: torch.Tensor, n: int) -> list[torch.Tensor]:
+def _split_rows(whole: torch.Tensor, n: int) -> list[torch.Tensor]:
     found = list(whole.chunk(n)) if len(whole) else []
     return found + [whole[:0]] * (n - len(found))
 
 
-def _times(g: torch.Tensor | None, factor: float) -> torch.Tensor | None:
+def _scaled(g: torch.Tensor | None, factor: float) -> torch.Tensor | None:
     return None if g is None else g * factor
 
 

@@ -11,10 +11,10 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, largest_shard
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_hybrid
 
-MESH = (
+MESH_ADVICE = (
     "In the mesh of two dimensions the first replicates and the second shards: (hosts, per_host), with a "
     "name for each."
 )
@@ -36,7 +36,9 @@ def case(draw: Draw) -> Case:
         [(random(samples, widths[0]), random(samples, widths[-1])) for _ in range(count)]
         for _ in range(n)
     ]
-    shard = sum(share(len(w), per_host) * w[0].numel() for w in state.values()) * dtype.itemsize
+    shard = (
+        sum(largest_shard(len(w), per_host) * w[0].numel() for w in state.values()) * dtype.itemsize
+    )
     return Case(
         f"{n // per_host} hosts of {per_host}, {', '.join(kinds)}, {plural(count, 'microbatch')}",
         [(kinds, state, batches[r], per_host, shard) for r in range(n)],
@@ -46,25 +48,25 @@ def case(draw: Draw) -> Case:
     )
 
 
-def crosses(event: Event, per_host: int) -> bool:
+def crosses_hosts(event: Event, per_host: int) -> bool:
     """Return whether a call's group has ranks on more than one host."""
     return len({rank // per_host for rank in event.group_ranks}) > 1
 
 
-def inside_a_host(trace: Trace, case: Case) -> str:
+def find_gather_between_hosts(trace: Trace, case: Case) -> str:
     for event in trace.calls:
-        if event.op != "all_reduce" and crosses(event, case.facts["per_host"]):
+        if event.op != "all_reduce" and crosses_hosts(event, case.facts["per_host"]):
             ranks = ", ".join(map(str, event.group_ranks))
             return (
                 f"rank {event.rank} calls {event.op} with ranks {ranks}, which are not on one host. Weights "
-                f"are gathered, and gradients scattered, inside a host. {MESH}"
+                f"are gathered, and gradients scattered, inside a host. {MESH_ADVICE}"
             )
     return ""
 
 
-def once_between_hosts(trace: Trace, case: Case) -> str:
+def find_excess_between_hosts(trace: Trace, case: Case) -> str:
     for rank in range(case.world_size):
-        calls = [e for e in trace.calls.of(rank) if crosses(e, case.facts["per_host"])]
+        calls = [e for e in trace.calls.of(rank) if crosses_hosts(e, case.facts["per_host"])]
         handed, most = sum(e.nbytes for e in calls), case.facts["shard"]
         if handed > most:
             return (
@@ -78,8 +80,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
-        Predicate(inside_a_host, "gathers and scatters stay inside a host"),
-        Predicate(once_between_hosts, "a shard is sent between hosts once"),
+        Predicate(find_gather_between_hosts, "gathers and scatters stay inside a host"),
+        Predicate(find_excess_between_hosts, "a shard is sent between hosts once"),
         Calls(
             "reduce_scatter",
             "scatters",

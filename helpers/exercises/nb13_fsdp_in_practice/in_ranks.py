@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from helpers.checks.live_tensors import PATIENCE_S, LiveTensorCounter, storage_bytes, tensors_held
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import build_sequential
 from helpers.exercises.shared.in_ranks.probe import with_grads
 from helpers.ranks.rank_context import span
 
@@ -20,7 +20,7 @@ Sizes = Sequence[tuple[int, ...]]
 Weights = Mapping[str, torch.Tensor]
 
 
-class Clipping(NamedTuple):
+class ClipInputs(NamedTuple):
     """The gradients of a rank's parameters, the parameters' sizes, and the norm to clip to."""
 
     sharded: Sequence[torch.Tensor | None]
@@ -32,10 +32,10 @@ class Clipping(NamedTuple):
 
 
 def run_clip(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Clipping
+    answer: Callable[..., Any], rank: int, world_size: int, inputs: ClipInputs
 ) -> dict[str, Any] | None:
     """Call the answer to clip the gradients of parameters of these sizes, and return the gradients."""
-    sharded, sharded_sizes, replicated, replicated_sizes, max_norm, norm_type = drawn
+    sharded, sharded_sizes, replicated, replicated_sizes, max_norm, norm_type = inputs
     dtype = next(g.dtype for g in (*sharded, *replicated, torch.zeros(0)) if g is not None)
     own = with_grads((torch.ones(size, dtype=dtype) for size in sharded_sizes), sharded)
     copies = with_grads((torch.ones(size, dtype=dtype) for size in replicated_sizes), replicated)
@@ -82,40 +82,40 @@ class Stack(nn.Module):
         return self.run(list(self.blocks), x, *self.options)
 
 
-class Checkpointed(NamedTuple):
-    """The blocks' weights and this rank's samples. most: the bytes that suffice after forward."""
+class CheckpointInputs(NamedTuple):
+    """The blocks' weights and this rank's samples. max_bytes: the bytes that suffice after forward."""
 
     weights: Sequence[tuple[torch.Tensor, ...]]
     x: torch.Tensor
     grad: torch.Tensor
-    every: int
+    interval: int
     seed: int
-    learns: bool
-    most: int
+    x_requires_grad: bool
+    max_bytes: int
 
 
 def run_checkpointed(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Checkpointed
+    answer: Callable[..., Any], rank: int, world_size: int, inputs: CheckpointInputs
 ) -> dict[str, Any] | None:
     """Run the answer's stack under fully_shard, forward and backward."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh("cpu", (world_size,))
-    weights, x, grad, every, seed, learns, most = drawn
+    weights, x, grad, interval, seed, x_requires_grad, max_bytes = inputs
     blocks = [Block(*own) for own in weights]
-    model = Stack(blocks, answer, every)
+    model = Stack(blocks, answer, interval)
     for module in (*blocks, model):
         fully_shard(module, mesh=mesh)
     torch.manual_seed(seed)
     with tensors_held() as held:
-        given = x.clone().requires_grad_(learns)
+        given = x.clone().requires_grad_(x_requires_grad)
         with span("forward"):
             output = model(given)
         if not isinstance(output, torch.Tensor):
             return None
         found: dict[str, Any] = {"output": output.detach().clone()}
-        found["held"] = _too_much(held, [found["output"], *model.parameters()], most)
+        found["held"] = _describe_excess(held, [found["output"], *model.parameters()], max_bytes)
         if output.requires_grad and output.shape == grad.shape:
             with span("backward"):
                 output.backward(grad)
@@ -127,18 +127,20 @@ def run_checkpointed(
     return found | {"gradient of x": given.grad, "runs of each block": runs, "held": held_too_much}
 
 
-def _too_much(held: LiveTensorCounter, others: Sequence[torch.Tensor], most: int) -> str:
+def _describe_excess(
+    counter: LiveTensorCounter, others: Sequence[torch.Tensor], max_bytes: int
+) -> str:
     state = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each call
 
     def count(sizes: list[int]) -> int:
         return sum(size for size in sizes if size != state)
 
     found = count(
-        held.until(lambda sizes: count(sizes) <= most, *others, patience_s=PATIENCE_S / 2)
+        counter.until(lambda sizes: count(sizes) <= max_bytes, *others, patience_s=PATIENCE_S / 2)
     )
-    if found <= most:
+    if found <= max_bytes:
         return ""
-    return f"{found:,} bytes of activations are retained after forward; {most:,} are enough"
+    return f"{found:,} bytes of activations are retained after forward; {max_bytes:,} are enough"
 
 
 # --- hybrid ---------------------------------------------------------------------------------------
@@ -152,13 +154,13 @@ def run_hybrid(
     state: Weights,
     batches: Sequence[tuple[torch.Tensor, torch.Tensor]],
     per_host: int,
-    most: int,
+    max_bytes: int,
 ) -> dict[str, Any]:
-    """Call the answer to shard a model and accumulate gradients. most: the bytes of a shard."""
+    """Call the answer to shard a model and accumulate gradients. max_bytes: the bytes of a shard."""
     from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 
-    model = sequential(kinds, state)
+    model = build_sequential(kinds, state)
     answer(rank, world_size, model, [(x.clone(), y.clone()) for x, y in batches], per_host)
     params = dict(model.named_parameters())
     found: dict[str, Any] = {"sharded": "", "share": "", "root": ""}
@@ -168,9 +170,9 @@ def run_hybrid(
         found["sharded"] = f"`{left[0]}` is not sharded"
         return found
     locals_of = {name: p.to_local() for name, p in params.items()}  # type: ignore[attr-defined]
-    if (held := storage_bytes(locals_of.values())) > most:
+    if (held := storage_bytes(locals_of.values())) > max_bytes:
         found["share"] = (
-            f"this rank's shards of the weights have {held:,} bytes; {most:,} are its share"
+            f"this rank's shards of the weights have {held:,} bytes; {max_bytes:,} are its share"
         )
     for name, p in params.items():
         grad = p.grad.to_local() if isinstance(p.grad, DTensor) else p.grad

@@ -10,13 +10,13 @@
 
 from helpers.checks.author import *
 
-Busy = list[list[tuple[float, float]]]
+BusyIntervals = list[list[tuple[float, float]]]
 
 
 def case(draw: Draw) -> Case:
     stages, most = draw.whole(2, 5), draw.whole(1, 6)
     unit, origin = draw.of(1.0, 0.001, 1e9), draw.of(0.0, 250.0, -40.0, 1e4)
-    busy: Busy = []
+    busy: BusyIntervals = []
     for _ in range(stages):
         now, spans = origin + draw.whole(0, 30) / 7, []
         for _ in range(draw.whole(1, most)):
@@ -37,12 +37,12 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(len(busy), 'stage')}, {kind}, from {begin:.4g} to {end:.4g}",
         [(busy,)],
-        right=idle(busy),
+        right=idle_fraction(busy),
         tolerance=1e-6,
     )
 
 
-def idle(busy: Busy) -> float:
+def idle_fraction(busy: BusyIntervals) -> float:
     """Return the share of the time in which stages are idle."""
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans) - min(start for start, _ in spans)

@@ -15,17 +15,23 @@ from collections.abc import Sequence
 
 from helpers.checks.author import *
 from helpers.exercises.nb14_pipeline_parallel.in_ranks import run_schedule
-from helpers.exercises.nb14_pipeline_parallel.shared import ENDINGS, SCHEDULE, schedule_case
+from helpers.exercises.nb14_pipeline_parallel.shared import (
+    FAILURE_ADVICE,
+    SCHEDULE_RULES,
+    draw_schedule_case,
+)
 
 
 def case(draw: Draw) -> Case:
-    return schedule_case(draw, order_problem)
+    return draw_schedule_case(draw, find_wrong_order)
 
 
-def order_problem(done: Sequence[str], rank: int, stages: int, microbatches: int) -> Finding | None:
+def find_wrong_order(
+    actions: Sequence[str], rank: int, stages: int, microbatches: int
+) -> Finding | None:
     """Return which forward comes after a backward."""
     begun = ""
-    for action in done:
+    for action in actions:
         begun = begun or action * action.startswith("B")
         if begun and action.startswith("F"):
             return Finding(f"its stage runs {action} after {begun}; all forwards come first")
@@ -34,8 +40,8 @@ def order_problem(done: Sequence[str], rank: int, stages: int, microbatches: int
 
 EXERCISE = Exercise(
     case,
-    SCHEDULE,
-    failed=ENDINGS,
+    SCHEDULE_RULES,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=run_schedule,
     reported=("order", "extra", "overwritten"),

@@ -12,10 +12,10 @@ import torch
 from torch import equal, nn
 
 from helpers.checks.live_tensors import PATIENCE_S, LiveTensorCounter, tensors_held
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import build_sequential
 from helpers.ranks.rank_context import span
 
-FEW = 4
+MAX_EXTRA_TENSORS = 4
 """Tensors in flight that a rank may keep in addition to those that its stage has saved."""
 
 
@@ -24,7 +24,7 @@ def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return ((output - target) ** 2).mean()
 
 
-def gradients(module: nn.Module) -> dict[str, torch.Tensor | None]:
+def copy_gradients(module: nn.Module) -> dict[str, torch.Tensor | None]:
     """Return a copy of each gradient by its parameter's name."""
     return {
         f"gradient of `{n}`": None if p.grad is None else p.grad.clone()
@@ -35,7 +35,7 @@ def gradients(module: nn.Module) -> dict[str, torch.Tensor | None]:
 # --- a model on two ranks -------------------------------------------------------------------------
 
 
-def split_in_two(
+def run_split_model(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -46,24 +46,24 @@ def split_in_two(
     y: torch.Tensor | None,
 ) -> dict[str, Any]:
     """Call the answer to train one step of a model on two ranks; count how often each layer runs here."""
-    model = sequential(kinds, state)
+    model = build_sequential(kinds, state)
     ran = [0] * len(model)
 
-    def count(index: int) -> Callable[..., None]:
+    def make_counter(index: int) -> Callable[..., None]:
         def hook(*_: object) -> None:
             ran[index] += 1
 
         return hook
 
     for index, layer in enumerate(model):
-        layer.register_forward_hook(count(index))
+        layer.register_forward_hook(make_counter(index))
     loss = answer(rank, model, cut, x, y)
     graph = isinstance(loss, torch.Tensor) and loss.requires_grad
     found = {f"times that layer {index} ran": times for index, times in enumerate(ran)}
     own = {"loss": loss.detach() if isinstance(loss, torch.Tensor) else loss}
     return {
         **found,
-        **gradients(model),
+        **copy_gradients(model),
         **own,
         "graph": "its loss still hangs on the graph" if graph else "",
     }
@@ -87,20 +87,20 @@ class WatchedStage:
         rank: int,
         world_size: int,
         module: nn.Module,
-        mine: Sequence[torch.Tensor],
-        blank: torch.Tensor,
+        data: Sequence[torch.Tensor],
+        template: torch.Tensor,
         microbatches: int,
-        held: LiveTensorCounter,
+        counter: LiveTensorCounter,
     ) -> None:
-        """Store the data. mine: microbatches on the first stage, targets on the last, empty on others."""
-        self._held, self._extra = held, 0
+        """Store the data. data: microbatches on the first stage, targets on the last, empty on others."""
+        self._counter, self._extra = counter, 0
         self._rank, self._last, self._module = rank, world_size - 1, module
-        self._mine, self._microbatches = mine, microbatches
-        self._blank = blank
+        self._data, self._microbatches = data, microbatches
+        self._template = template
         self._saved: dict[int, tuple[torch.Tensor, ...]] = {}
-        self._done: list[str] = []
-        self._came: dict[int, torch.Tensor] = {}
-        self._back: dict[int, torch.Tensor] = {}
+        self._actions: list[str] = []
+        self._received_activations: dict[int, torch.Tensor] = {}
+        self._received_gradients: dict[int, torch.Tensor] = {}
         self._overwritten: list[int] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -113,74 +113,79 @@ class WatchedStage:
 
     def _count_extra(self, grad: torch.Tensor | None) -> None:
         """Count tensors of a message's size, except those that the stage has saved or this call receives."""
-        size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
+        size, owned = (
+            self._template.nbytes,
+            [*self._received_activations.values(), *self._received_gradients.values()],
+        )
         owned += [t for saved in self._saved.values() for t in saved]
         owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
-        sizes = self._held.until(
-            lambda sizes: sizes.count(size) <= FEW,
-            *(*owned, grad, self._blank),
-            patience_s=0 if self._extra > FEW else PATIENCE_S,
+        sizes = self._counter.until(
+            lambda sizes: sizes.count(size) <= MAX_EXTRA_TENSORS,
+            *(*owned, grad, self._template),
+            patience_s=0 if self._extra > MAX_EXTRA_TENSORS else PATIENCE_S,
         )
         self._extra = max(self._extra, sizes.count(size))
 
     def empty(self) -> torch.Tensor:
         """Return a new tensor with the shape and dtype of the messages between stages."""
-        return torch.full_like(self._blank, float("nan"))
+        return torch.full_like(self._template, float("nan"))
 
     def forward(self, i: int, x: torch.Tensor | None = None) -> torch.Tensor:
         """Run microbatch i forward. x: the tensor that the previous stage sent, None on the first stage."""
-        self._is_new("F", i)
+        self._record_action("F", i)
         if self._rank == 0 and x is not None:
             raise StageMisused("the first stage has its own inputs: call stage.forward(i) there.")
-        given = self._mine[i] if self._rank == 0 else self._fits(x, "activation", i)
+        given = self._data[i] if self._rank == 0 else self._check_message(x, "activation", i)
         taken = given.detach().clone().requires_grad_()
-        self._came[i] = given.detach().clone()
+        self._received_activations[i] = given.detach().clone()
         with span(f"F{i}"):
             y: torch.Tensor = self._module(taken)
             if self._rank == self._last:
-                y = mean_square(y, self._mine[i]) / self._microbatches
+                y = mean_square(y, self._data[i]) / self._microbatches
         self._saved[i] = given.detach(), taken, y
         return y.detach()
 
     def backward(self, i: int, grad: torch.Tensor | None = None) -> torch.Tensor | None:
         """Run microbatch i backward. grad: the tensor that the next stage sent, None on the last stage."""
-        self._is_new("B", i)
+        self._record_action("B", i)
         if i not in self._saved:
             raise StageMisused(f"stage {self._rank} has not run microbatch {i} forward yet.")
         if self._rank == self._last and grad is not None:
             raise StageMisused("the last stage begins from its loss: call stage.backward(i) there.")
         if self._rank < self._last:
-            grad = self._fits(grad, "gradient", i)
-            self._back[i] = grad.clone()
-        if self._microbatches > FEW:  # with fewer microbatches, the count shows nothing
+            grad = self._check_message(grad, "gradient", i)
+            self._received_gradients[i] = grad.clone()
+        if (
+            self._microbatches > MAX_EXTRA_TENSORS
+        ):  # with fewer microbatches, the count shows nothing
             self._count_extra(grad)
         given, taken, y = self._saved.pop(i)
-        if not equal(given, self._came[i]):
+        if not equal(given, self._received_activations[i]):
             self._overwritten.append(i)
         with span(f"B{i}"):
             y.backward(grad)
         return None if self._rank == 0 else taken.grad
 
-    def _is_new(self, kind: str, i: int) -> None:
+    def _record_action(self, kind: str, i: int) -> None:
         word = "forward" if kind == "F" else "backward"
         if type(i) is not int or not 0 <= i < self._microbatches:
             raise StageMisused(
                 f"stage.{word}() is given {i!r} as the number of its microbatch; they are numbered "
                 f"from 0 to {self._microbatches - 1}."
             )
-        if f"{kind}{i}" in self._done:
+        if f"{kind}{i}" in self._actions:
             raise StageMisused(f"stage {self._rank} runs microbatch {i} {word} a second time.")
         if kind == "F" or i in self._saved:
-            self._done.append(f"{kind}{i}")
+            self._actions.append(f"{kind}{i}")
 
-    def _fits(self, given: Any, what: str, i: int) -> torch.Tensor:
+    def _check_message(self, given: Any, what: str, i: int) -> torch.Tensor:
         source = self._rank - 1 if what == "activation" else self._rank + 1
         if not isinstance(given, torch.Tensor):
             raise StageMisused(
                 f"stage {self._rank} is given {type(given).__name__} as the {what} of microbatch {i}: "
                 f"receive it from rank {source} into stage.empty(), and pass that tensor."
             )
-        if given.shape != self._blank.shape or given.dtype != self._blank.dtype:
+        if given.shape != self._template.shape or given.dtype != self._template.dtype:
             raise StageMisused(
                 f"stage {self._rank} is given a {what} of shape {tuple(given.shape)} and dtype "
                 f"{given.dtype}: receive it into stage.empty()."
@@ -191,12 +196,15 @@ class WatchedStage:
         """Return what the answer did, as plain values. Only the check calls this."""
         lost = f"the activation of microbatch {self._overwritten[0]}" if self._overwritten else ""
         return {
-            "order": list(self._done),
+            "order": list(self._actions),
             "extra": self._extra,
-            **{f"activation of microbatch {i}": x for i, x in self._came.items()},
-            **{f"gradient that came for microbatch {i}": x for i, x in self._back.items()},
+            **{f"activation of microbatch {i}": x for i, x in self._received_activations.items()},
+            **{
+                f"gradient that came for microbatch {i}": x
+                for i, x in self._received_gradients.items()
+            },
             "overwritten": lost and f"{lost} was overwritten before its backward",
-            **gradients(self._module),
+            **copy_gradients(self._module),
         }
 
 
@@ -206,19 +214,19 @@ def run_schedule(
     world_size: int,
     kinds: Sequence[str],
     state: Mapping[str, torch.Tensor],
-    mine: Sequence[torch.Tensor],
-    blank: torch.Tensor,
+    data: Sequence[torch.Tensor],
+    template: torch.Tensor,
     microbatches: int,
 ) -> dict[str, Any]:
     """Call the answer to run all microbatches through this rank's stage, forward and backward."""
-    module = sequential(kinds, state)
+    module = build_sequential(kinds, state)
     with tensors_held() as held:
-        stage = WatchedStage(rank, world_size, module, mine, blank, microbatches, held)
+        stage = WatchedStage(rank, world_size, module, data, template, microbatches, held)
         answer(rank, world_size, stage, microbatches)
     return stage._report()
 
 
-def run_torchs(
+def run_torch_schedule(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -231,7 +239,7 @@ def run_torchs(
     """Call the answer to run one step of torch's pipeline; return also which schedule it used."""
     from torch.distributed.pipelining import schedules
 
-    module = sequential(kinds, state)
+    module = build_sequential(kinds, state)
     steps: list[str] = []
     real = schedules.PipelineScheduleSingle.step
 
@@ -248,4 +256,4 @@ def run_torchs(
         losses = list(losses)
     if isinstance(losses, (list, tuple)):
         losses = [v.detach().clone() if isinstance(v, torch.Tensor) else v for v in losses]
-    return {"steps": " and ".join(steps) or "none", **gradients(module), "losses": losses}
+    return {"steps": " and ".join(steps) or "none", **copy_gradients(module), "losses": losses}

@@ -19,7 +19,7 @@ from helpers.views.schedule_times import most_held, planned
 from helpers.views.values import short_value
 
 _ACTION = re.compile(r"(0|[1-9]\d*)[FB](0|[1-9]\d*)")
-BACKWARD = 2
+BACKWARD_LENGTH = 2
 """The duration of a backward, in forwards."""
 
 
@@ -28,23 +28,23 @@ def case(draw: Draw) -> Case:
     microbatches = n * draw.of(1, 2, 2, 3)
     told = n, stages, microbatches
 
-    def together(values: list[Any]) -> Finding | None:
+    def judge_all_ranks(values: list[Any]) -> Finding | None:
         for rank, got in enumerate(values):
-            if what := not_names(got):
+            if what := find_wrong_name(got):
                 return Finding(f"rank {rank} {what}")
         plan = [list(got) for got in values]
         for rank, order in enumerate(plan):
-            if found := own_problem(order, rank, *told):
+            if found := find_problem_of_rank(order, rank, *told):
                 return Finding(found)
         try:
-            lanes = planned(plan, float(BACKWARD))
+            lanes = planned(plan, float(BACKWARD_LENGTH))
         except ValueError as error:
             return Finding(str(error))
-        ends, wanted = max(lane[-1].end for lane in lanes), length_of(*told)
+        ends, wanted = max(lane[-1].end for lane in lanes), schedule_length(*told)
         if ends > wanted:
             return Finding(f"the last action ends at {ends:g}; {wanted} is possible")
         for rank, order in enumerate(plan):
-            most, allowed = most_held(order), ahead_of(rank, *told) + 1
+            most, allowed = most_held(order), warmup_forwards(rank, *told) + 1
             if most > min(allowed, stages * microbatches):
                 what = f"rank {rank} holds {plural(most, 'activation')}; {allowed} are enough"
                 return Finding(what)
@@ -53,11 +53,11 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(stages, 'stage')} each, {plural(microbatches, 'microbatch')}",
         [(stages, microbatches)] * n,
-        right=AllRanks(lambda got: None, together),
+        right=AllRanks(lambda got: None, judge_all_ranks),
     )
 
 
-def not_names(got: Any) -> str:
+def find_wrong_name(got: Any) -> str:
     """Return why this is not a list of names of actions, or "". The order is not checked."""
     if not isinstance(got, (list, tuple)):
         return "returns nothing" if got is None else f"returns a {type(got).__name__}, not a list"
@@ -67,9 +67,11 @@ def not_names(got: Any) -> str:
     return ""
 
 
-def own_problem(got: Sequence[str], rank: int, n: int, stages: int, microbatches: int) -> str:
+def find_problem_of_rank(
+    got: Sequence[str], rank: int, n: int, stages: int, microbatches: int
+) -> str:
     """Return what is wrong with one rank's order on its own, or ""."""
-    every = set(order_of(rank, n, stages, microbatches))
+    every = set(order_of_rank(rank, n, stages, microbatches))
     for each in got:
         stage, _, number = re.split("([FB])", each)
         if int(stage) % n != rank or int(stage) >= n * stages:
@@ -87,19 +89,19 @@ def own_problem(got: Sequence[str], rank: int, n: int, stages: int, microbatches
     return ""
 
 
-def length_of(n: int, stages: int, microbatches: int) -> int:
+def schedule_length(n: int, stages: int, microbatches: int) -> int:
     """Return when the last action ends. Each rank is idle for n - 1 forwards and backwards of one stage."""
-    return (1 + BACKWARD) * (stages * microbatches + n - 1)
+    return (1 + BACKWARD_LENGTH) * (stages * microbatches + n - 1)
 
 
-def ahead_of(rank: int, n: int, stages: int, microbatches: int) -> int:
+def warmup_forwards(rank: int, n: int, stages: int, microbatches: int) -> int:
     """Return the number of forwards before the first backward (Narayanan et al. 2021, section 2.2)."""
     return min(2 * (n - 1 - rank) + (stages - 1) * n, stages * microbatches)
 
 
-def order_of(rank: int, n: int, stages: int, microbatches: int) -> list[str]:
+def order_of_rank(rank: int, n: int, stages: int, microbatches: int) -> list[str]:
     """Return a rank's actions in order."""
-    total, ahead = stages * microbatches, ahead_of(rank, n, stages, microbatches)
+    total, ahead = stages * microbatches, warmup_forwards(rank, n, stages, microbatches)
 
     def name(kind: str, k: int) -> str:
         number, place = divmod(k, n * stages)

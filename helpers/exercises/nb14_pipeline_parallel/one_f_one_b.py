@@ -13,16 +13,20 @@
 from collections.abc import Sequence
 
 from helpers.checks.author import *
-from helpers.exercises.nb14_pipeline_parallel.in_ranks import FEW, run_schedule
-from helpers.exercises.nb14_pipeline_parallel.shared import ENDINGS, SCHEDULE, schedule_case
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import MAX_EXTRA_TENSORS, run_schedule
+from helpers.exercises.nb14_pipeline_parallel.shared import (
+    FAILURE_ADVICE,
+    SCHEDULE_RULES,
+    draw_schedule_case,
+)
 from helpers.views.schedule_times import most_held
 
 
 def case(draw: Draw) -> Case:
-    return schedule_case(draw, order_problem, few=FEW)
+    return draw_schedule_case(draw, find_wrong_order, max_extra=MAX_EXTRA_TENSORS)
 
 
-def order(rank: int, stages: int, microbatches: int) -> list[str]:
+def one_f_one_b_order(rank: int, stages: int, microbatches: int) -> list[str]:
     """Return a stage's actions under 1F1B, in order (Narayanan et al. 2021, section 2.2)."""
     ahead = min(stages - 1 - rank, microbatches)
     wanted = [f"F{i}" for i in range(ahead)]
@@ -31,15 +35,17 @@ def order(rank: int, stages: int, microbatches: int) -> list[str]:
     return wanted
 
 
-def order_problem(done: Sequence[str], rank: int, stages: int, microbatches: int) -> Finding | None:
+def find_wrong_order(
+    actions: Sequence[str], rank: int, stages: int, microbatches: int
+) -> Finding | None:
     """Return where a stage leaves the order of 1F1B."""
-    wanted = order(rank, stages, microbatches)
-    most, allowed = most_held(done), most_held(wanted)
+    wanted = one_f_one_b_order(rank, stages, microbatches)
+    most, allowed = most_held(actions), most_held(wanted)
     if most > allowed:
         held = plural(most, "microbatch")
         what = f"its stage holds the activations of {held} at once; 1F1B holds {allowed} here"
         return Finding(what)
-    for number, (got, right) in enumerate(zip(done, wanted, strict=False)):
+    for number, (got, right) in enumerate(zip(actions, wanted, strict=False)):
         if got != right:
             before = f"after {' '.join(wanted[:number])}" if number else "first"
             return Finding(f"{before} its stage runs {got}; 1F1B runs {right} there")
@@ -48,8 +54,8 @@ def order_problem(done: Sequence[str], rank: int, stages: int, microbatches: int
 
 EXERCISE = Exercise(
     case,
-    SCHEDULE,
-    failed=ENDINGS,
+    SCHEDULE_RULES,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=run_schedule,
     reported=("order", "extra", "overwritten"),

@@ -11,14 +11,14 @@ from torch import nn
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import build_sequential
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
-from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, mean_square
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import copy_gradients, mean_square
 
-P2P = OnlyCalls(("send", "recv"))
+P2P_ONLY = OnlyCalls(("send", "recv"))
 
 
-def drawn(draw: Draw, dtype: torch.dtype, *shape: int) -> torch.Tensor:
+def draw_samples(draw: Draw, dtype: torch.dtype, *shape: int) -> torch.Tensor:
     """Draw samples."""
     return torch.randn(shape, generator=draw.generator(), dtype=torch.float64).to(dtype)
 
@@ -33,7 +33,7 @@ class Pipeline:
     targets: Sequence[torch.Tensor]
 
     @classmethod
-    def of(cls, draw: Draw, microbatches: int, dtype: torch.dtype) -> Pipeline:
+    def draw(cls, draw: Draw, microbatches: int, dtype: torch.dtype) -> Pipeline:
         """Draw a pipeline in which tensors of one shape are sent between all stages."""
         n, width, rows = draw.ranks, draw.whole(2, 5), draw.whole(1, 3)
         kinds = ("Linear", "Tanh")
@@ -41,13 +41,15 @@ class Pipeline:
             draw_state(draw, kinds, (width, width), dtype, always_bias=False) for _ in range(n)
         ]
         inputs, targets = (
-            [drawn(draw, dtype, rows, width) for _ in range(microbatches)] for _ in range(2)
+            [draw_samples(draw, dtype, rows, width) for _ in range(microbatches)] for _ in range(2)
         )
         return cls(kinds, states, inputs, targets)
 
-    def truth(self) -> tuple[list[dict[str, Any]], list[float]]:
+    def expected_results(self) -> tuple[list[dict[str, Any]], list[float]]:
         """Return the inputs and gradients of each stage, and the losses."""
-        modules: list[nn.Sequential] = [sequential(self.kinds, state) for state in self.states]
+        modules: list[nn.Sequential] = [
+            build_sequential(self.kinds, state) for state in self.states
+        ]
         came: list[dict[str, Any]] = [{} for _ in modules]
         back: list[dict[str, Any]] = [{} for _ in modules]
         losses = []
@@ -64,37 +66,43 @@ class Pipeline:
             for index, border in enumerate(borders[:-1]):
                 back[index][f"gradient that came for microbatch {i}"] = border.grad
         return [
-            {**a, **b, "overwritten": "", **gradients(module)}
+            {**a, **b, "overwritten": "", **copy_gradients(module)}
             for a, b, module in zip(came, back, modules, strict=True)
         ], losses
 
 
-InOrder = Callable[[Sequence[str], int, int, int], Finding | None]
+OrderJudge = Callable[[Sequence[str], int, int, int], Finding | None]
 """A function of a stage's actions, its rank, and the numbers of stages and microbatches.
 
 It returns what is wrong.
 """
 
 
-def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
-    """Draw the case of a schedule written by hand. few: tensors that a rank may keep outside its stage."""
+def draw_schedule_case(draw: Draw, judge_order: OrderJudge, max_extra: int | None = None) -> Case:
+    """Draw the case of a schedule written by hand.
+
+    max_extra: tensors that a rank may keep outside its stage.
+    """
     n, m, dtype = draw.ranks, draw.of(1, 2, 3, 4, 5, 9), draw.dtype(torch.float32, torch.float64)
-    pipeline = Pipeline.of(draw, m, dtype)
-    right, _ = pipeline.truth()
+    pipeline = Pipeline.draw(draw, m, dtype)
+    right, _ = pipeline.expected_results()
     parts = [NamedParts([each], 1.0) for each in right]
 
     def judge(got: Any, rank: int) -> Finding | None:
         done = got["order"]
-        for kind, (_, word) in _WORDS.items():
+        for kind, (_, word) in _ACTION_WORDS.items():
             missing = [i for i in range(m) if f"{kind}{i}" not in done]
             if missing:
-                return Finding(f"microbatch {missing[0]} never goes {word} through its stage", EACH)
-        found = order(done, rank, n, m) or parts[rank](got, 0)
+                return Finding(
+                    f"microbatch {missing[0]} never goes {word} through its stage",
+                    EACH_MICROBATCH_ADVICE,
+                )
+        found = judge_order(done, rank, n, m) or parts[rank](got, 0)
         if type(got["extra"]) is not int:
             return Finding(f"{got['extra']!r:.40} is not a number of tensors")
-        if found is None and few is not None and got["extra"] > few:
+        if found is None and max_extra is not None and got["extra"] > max_extra:
             what = f"{got['extra']} tensors of a message's size at once, not counting what its stage saves"
-            return Finding(f"it holds {what}; {few} are enough")
+            return Finding(f"it holds {what}; {max_extra} are enough")
         return found
 
     blank = torch.zeros_like(pipeline.inputs[0])
@@ -108,7 +116,9 @@ def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
     )
 
 
-EACH = "Every rank calls stage.forward and stage.backward once for each microbatch."
+EACH_MICROBATCH_ADVICE = (
+    "Every rank calls stage.forward and stage.backward once for each microbatch."
+)
 
 
 # --- rules ----------------------------------------------------------------------------------------
@@ -118,16 +128,16 @@ def neighbors(case: Case, rank: int) -> tuple[int, ...]:
     return tuple(r for r in (rank - 1, rank + 1) if 0 <= r < case.world_size)
 
 
-def messages(case: Case, rank: int) -> int:
+def message_count(case: Case, rank: int) -> int:
     """For each microbatch, a stage sends one activation to the next stage and one gradient back."""
     return int(case.facts["microbatches"]) * len(neighbors(case, rank))
 
 
-_WORDS = {"F": ("activation", "forward"), "B": ("gradient", "backward")}
+_ACTION_WORDS = {"F": ("activation", "forward"), "B": ("gradient", "backward")}
 
 
 @dataclass(frozen=True)
-class PassedOnAtOnce:
+class SentImmediately:
     """A stage sends each result before it computes again, and waits only for tensors that it needs."""
 
     text: str = "each activation and gradient is sent as soon as it is computed"
@@ -137,18 +147,18 @@ class PassedOnAtOnce:
     def problem(self, trace: Trace, case: Case) -> str:
         for rank in range(case.world_size):
             for kind, step in (("F", 1), ("B", -1)):
-                if broken := self._late(trace, rank, kind, rank + step):
+                if broken := self._find_late_send(trace, rank, kind, rank + step):
                     return broken
-                if broken := self._early(trace, rank, kind, rank - step):
+                if broken := self._find_early_compute(trace, rank, kind, rank - step):
                     return broken
         return ""
 
-    def _late(self, trace: Trace, rank: int, kind: str, peer: int) -> str:
+    def _find_late_send(self, trace: Trace, rank: int, kind: str, peer: int) -> str:
         if not 0 <= peer < trace.world_size:
             return ""
-        what, _ = _WORDS[kind]
+        what, _ = _ACTION_WORDS[kind]
         sent = [e for e in trace.of(rank) if e.op == "send" and e.peer == peer]
-        for count, (span, following) in enumerate(_spans(trace, rank, kind), 1):
+        for count, (span, following) in enumerate(_spans_with_next(trace, rank, kind), 1):
             if following and sum(e.start_ns < following.start_ns for e in sent) < count:
                 return (
                     f"rank {rank} begins {following.call} before it has sent the result of {span.call}: "
@@ -156,13 +166,13 @@ class PassedOnAtOnce:
                 )
         return ""
 
-    def _early(self, trace: Trace, rank: int, kind: str, peer: int) -> str:
+    def _find_early_compute(self, trace: Trace, rank: int, kind: str, peer: int) -> str:
         if not 0 <= peer < trace.world_size:
             return ""
-        what, word = _WORDS[kind]
+        what, word = _ACTION_WORDS[kind]
         taken = [e for e in trace.of(rank) if e.op == "recv" and e.peer == peer]
-        for count, (span, _) in enumerate(_spans(trace, rank, kind), 1):
-            waited = [e for e in taken if _held_up_from(e) < span.start_ns]
+        for count, (span, _) in enumerate(_spans_with_next(trace, rank, kind), 1):
+            waited = [e for e in taken if _wait_start(e) < span.start_ns]
             if len(waited) < count:
                 return (
                     f"rank {rank} runs {span.call} before it has waited for its {what}: irecv "
@@ -176,48 +186,48 @@ class PassedOnAtOnce:
         return ""
 
 
-def _spans(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event, Event | None]]:
+def _spans_with_next(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event, Event | None]]:
     """Yield each span of a kind with the span of any kind that follows it."""
-    spans = [e for e in trace.of(rank) if e.op == "span" and e.call[:1] in _WORDS]
+    spans = [e for e in trace.of(rank) if e.op == "span" and e.call[:1] in _ACTION_WORDS]
     # The stage may have recorded no spans at all
     for span, following in zip(spans, [*spans[1:], None], strict=False):
         if span.call[:1] == kind:
             yield span, following
 
 
-def _held_up_from(event: Event) -> float:
+def _wait_start(event: Event) -> float:
     """Return when the rank began to wait for a receive: at once, at its wait(), or never."""
     if not event.asynchronous:
         return event.start_ns
     return float("inf") if event.wait_ns is None else event.wait_ns
 
 
-SCHEDULE: tuple[Any, ...] = (
-    P2P,
+SCHEDULE_RULES: tuple[Any, ...] = (
+    P2P_ONLY,
     Peers(neighbors, "stages talk to their neighbors only"),
     Calls(
         "send",
-        messages,
+        message_count,
         why="One activation onwards and one gradient back for each microbatch; the first stage has nobody "
         "before it, the last nobody after it.",
     ),
     Calls(
         "send",
-        total=lambda case, rank: messages(case, rank) * int(case.facts["bytes"]),
+        total=lambda case, rank: message_count(case, rank) * int(case.facts["bytes"]),
         why="One activation or one gradient is one message.",
     ),
-    PassedOnAtOnce(),
+    SentImmediately(),
     EachIsWaitedFor(),
 )
 """The rules of a schedule written by hand."""
 
 
-def somebody_waits(case: Case, run: Any) -> bool:
+def has_other_cause(case: Case, run: Any) -> bool:
     """Return whether a deadlock has a cause other than a missing wait(), which its message would name."""
     return bool(run.failure.diagnosis.kind != "never_waited")
 
 
-ENDINGS: tuple[CrashAdvice | HangAdvice, ...] = (
+FAILURE_ADVICE: tuple[CrashAdvice | HangAdvice, ...] = (
     CrashAdvice(
         "names rank|group rank|not in range|invalid rank|out of range",
         "There is no ring here: the first stage receives no activation and the last one no gradient, so test "
@@ -231,6 +241,6 @@ ENDINGS: tuple[CrashAdvice | HangAdvice, ...] = (
     HangAdvice(
         "Count the messages: rank r receives an activation from r - 1 for each microbatch (the first rank "
         "none), and a gradient from r + 1 (the last rank none).",
-        when=somebody_waits,
+        when=has_other_cause,
     ),
 )

@@ -15,10 +15,10 @@ from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import build_sequential
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
-from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, split_in_two
-from helpers.exercises.nb14_pipeline_parallel.shared import P2P, drawn, somebody_waits
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import copy_gradients, run_split_model
+from helpers.exercises.nb14_pipeline_parallel.shared import P2P_ONLY, draw_samples, has_other_cause
 
 MODELS = (
     ("Linear Tanh Linear", 2),
@@ -39,16 +39,16 @@ def case(draw: Draw) -> Case:
     kinds = text.split()
     widths = [draw.whole(2, 9) for _ in range(text.count("Linear") + 1)]
     state = draw_state(draw, kinds, widths, dtype, always_bias=False)
-    x = drawn(draw, dtype, rows, widths[0])
+    x = draw_samples(draw, dtype, rows, widths[0])
     y = torch.randint(0, widths[-1], (rows,), generator=draw.generator())
 
-    model = sequential(kinds, state)
+    model = build_sequential(kinds, state)
     loss = cross_entropy(model(x), y)
     loss.backward()
-    whole = gradients(model)
+    whole = copy_gradients(model)
     halves = (range(cut), range(cut, len(kinds)))
 
-    def own(values: dict[str, torch.Tensor | None], half: range) -> Parts:
+    def judge_half(values: dict[str, torch.Tensor | None], half: range) -> Parts:
         return {
             k: v if int(k.split("`")[1].split(".")[0]) in half else None for k, v in values.items()
         }
@@ -56,7 +56,7 @@ def case(draw: Draw) -> Case:
     right = [
         {
             **{f"times that layer {i} ran": int(i in half) for i in range(len(kinds))},
-            **own(whole, half),
+            **judge_half(whole, half),
             "loss": loss.detach() if rank else None,
             "graph": "",
         }
@@ -73,7 +73,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (
-        P2P,
+        P2P_ONLY,
         Calls("send", 1, why="The activation goes over, its gradient comes back."),
         Calls("send", total="bytes"),
         EachIsWaitedFor(),
@@ -82,11 +82,11 @@ EXERCISE = Exercise(
         HangAdvice(
             "Two messages, one each way: rank 0 sends the activation and receives its gradient; rank 1 "
             "receives the activation and, after its backward, sends the gradient.",
-            when=somebody_waits,
+            when=has_other_cause,
         ),
     ),
     kind=Kind.MODULE,
-    driver=split_in_two,
+    driver=run_split_model,
     reported=("graph",),
     sizes=(2,),
 )

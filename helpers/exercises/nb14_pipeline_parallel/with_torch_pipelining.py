@@ -11,21 +11,22 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb14_pipeline_parallel.in_ranks import run_torchs
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import run_torch_schedule
 from helpers.exercises.nb14_pipeline_parallel.shared import Pipeline
 
-WANTED = "Schedule1F1B"
+SCHEDULE_CLASS = "Schedule1F1B"
 
 
 def case(draw: Draw) -> Case:
     n, m = draw.ranks, draw.ranks + draw.of(0, 1, 3)
-    pipeline = Pipeline.of(draw, m, draw.dtype(torch.float32, torch.float64))
+    pipeline = Pipeline.draw(draw, m, draw.dtype(torch.float32, torch.float64))
     x, y = torch.cat(list(pipeline.inputs)), torch.cat(list(pipeline.targets))
-    found, numbers = pipeline.truth()
+    found, numbers = pipeline.expected_results()
     losses = [torch.tensor(v, dtype=x.dtype) for v in numbers]
     grads = [{k: v for k, v in each.items() if k.startswith("gradient of")} for each in found]
     right = [
-        {"steps": WANTED, **grads[r], "losses": losses if r == n - 1 else None} for r in range(n)
+        {"steps": SCHEDULE_CLASS, **grads[r], "losses": losses if r == n - 1 else None}
+        for r in range(n)
     ]
     return Case(
         f"{len(x)} samples in {m} microbatches, {x.dtype}",
@@ -44,7 +45,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def own_collective(trace: Trace, case: Case) -> str:
+def find_collective(trace: Trace, case: Case) -> str:
     """Describe the first collective that the answer calls; torch's schedule may call some (2.15 does)."""
     for event in trace.calls:
         by_torch = event.by.startswith("distributed/pipelining/")
@@ -55,14 +56,14 @@ def own_collective(trace: Trace, case: Case) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Predicate(own_collective, "no collective call of its own", forbids=True, on_each_call=True),),
+    (Predicate(find_collective, "no collective call of its own", forbids=True, on_each_call=True),),
     failed=(
         HangAdvice(
             "Every rank calls step(): the first with x, the last with target=y, the others without arguments."
         ),
     ),
     kind=Kind.MODULE,
-    driver=run_torchs,
+    driver=run_torch_schedule,
     reported=("steps",),
     sizes=(2, 3, 4),
     count=12,

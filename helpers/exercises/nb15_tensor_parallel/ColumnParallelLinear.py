@@ -13,7 +13,12 @@ from dataclasses import replace
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_layer
-from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, RIGHT, draw_layer, label_of
+from helpers.exercises.nb15_tensor_parallel.shared import (
+    FAILURE_ADVICE,
+    LAYER_REFERENCE,
+    draw_layer,
+    layer_label,
+)
 
 
 def case(draw: Draw) -> Case:
@@ -21,9 +26,9 @@ def case(draw: Draw) -> Case:
     x, weight, bias, grad, trained = draw_layer(draw, draw.whole(2, 5), draw.whole(1, 3) * n)
     grads = [part.contiguous() for part in grad.chunk(n, -1)]
     return Case(
-        label_of(x, weight, bias, trained),
+        layer_label(x, weight, bias, trained),
         [(weight, bias, x, g, trained) for g in grads],
-        right=replace(RIGHT, ignore=("outside",)),
+        right=replace(LAYER_REFERENCE, ignore=("outside",)),
         facts={"bytes": x.nbytes, "trained": int(trained)},
     )
 
@@ -45,7 +50,7 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=ENDINGS,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=run_layer,
     reported=("memory", "autograd", "outside", "in place"),

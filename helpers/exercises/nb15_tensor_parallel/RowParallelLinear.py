@@ -10,7 +10,12 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_layer
-from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, RIGHT, draw_layer, label_of
+from helpers.exercises.nb15_tensor_parallel.shared import (
+    FAILURE_ADVICE,
+    LAYER_REFERENCE,
+    draw_layer,
+    layer_label,
+)
 
 
 def case(draw: Draw) -> Case:
@@ -18,9 +23,9 @@ def case(draw: Draw) -> Case:
     x, weight, bias, grad, trained = draw_layer(draw, draw.whole(1, 3) * n, draw.whole(2, 5))
     inputs = [part.contiguous() for part in x.chunk(n, -1)]
     return Case(
-        label_of(x, weight, bias, trained),
+        layer_label(x, weight, bias, trained),
         [(weight, bias, part, grad, trained) for part in inputs],
-        right=RIGHT,
+        right=LAYER_REFERENCE,
         facts={"bytes": grad.nbytes},
     )
 
@@ -44,7 +49,7 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=ENDINGS,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=run_layer,
     reported=("memory", "autograd", "outside", "in place"),

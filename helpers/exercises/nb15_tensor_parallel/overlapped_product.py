@@ -13,7 +13,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor, NothingBlocks, named
-from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import MULTIPLY, run_product
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import MULTIPLY_SPAN, run_product
 
 
 def case(draw: Draw) -> Case:
@@ -35,31 +35,31 @@ def case(draw: Draw) -> Case:
     )  # fmt: skip
 
 
-def one_by_one(trace: Trace, case: Case) -> str:
+def find_wrong_products(trace: Trace, case: Case) -> str:
     """Return which rank does not multiply block by block."""
     for rank in range(case.world_size):
-        made = len(products(trace, rank))
+        made = len(product_spans(trace, rank))
         if made != case.world_size:
             return (
-                f"rank {rank} calls {MULTIPLY}() {plural(made, 'time')}; expected: {case.world_size}, "
+                f"rank {rank} calls {MULTIPLY_SPAN}() {plural(made, 'time')}; expected: {case.world_size}, "
                 "once for the rows of each rank."
             )
     return ""
 
 
-def in_flight(trace: Trace, case: Case) -> str:
+def find_missing_overlap(trace: Trace, case: Case) -> str:
     """Return which product overlaps no transfer, or which transfer overlaps no product."""
     for rank in range(case.world_size):
-        spans = products(trace, rank)
+        spans = product_spans(trace, rank)
         transfers = [e for e in trace.of(rank) if e.op in {"send", "recv"} and e.asynchronous]
         for number, span in enumerate(spans[:-1], 1):
-            if not any(during(span, e) for e in transfers if e.op == "recv"):
+            if not any(is_during(span, e) for e in transfers if e.op == "recv"):
                 return (
                     f"rank {rank} fetches nothing while it computes product {number} of {len(spans)}: "
                     "start the next transfer before a product, and wait for it after."
                 )
         for transfer in transfers:
-            if not any(during(span, transfer) for span in spans):
+            if not any(is_during(span, transfer) for span in spans):
                 return (
                     f"rank {rank} starts its {named(transfer)}{at(transfer)} and waits for it with no "
                     "product in between: start before a product, wait after it."
@@ -67,7 +67,7 @@ def in_flight(trace: Trace, case: Case) -> str:
     return ""
 
 
-def during(span: Event, transfer: Event) -> bool:
+def is_during(span: Event, transfer: Event) -> bool:
     """Return whether a transfer began before a span and was waited for after it."""
     ended, waited = span.end_ns, transfer.wait_ns
     return (
@@ -77,13 +77,13 @@ def during(span: Event, transfer: Event) -> bool:
     )
 
 
-def products(trace: Trace, rank: int) -> list[Event]:
+def product_spans(trace: Trace, rank: int) -> list[Event]:
     """Return the check's own spans of a rank, not a learner's spans with the same name around them."""
-    named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == MULTIPLY]
-    return [e for e in named_so if not any(o is not e and _inside(o, e) for o in named_so)]
+    named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == MULTIPLY_SPAN]
+    return [e for e in named_so if not any(o is not e and _is_inside(o, e) for o in named_so)]
 
 
-def _inside(inner: Event, outer: Event) -> bool:
+def _is_inside(inner: Event, outer: Event) -> bool:
     return outer.start_ns <= inner.start_ns and (inner.end_ns or 0) <= (outer.end_ns or 0)
 
 
@@ -96,8 +96,10 @@ EXERCISE = Exercise(
         Calls("send", "messages", why="Each rank's rows come to each other rank once."),
         Calls("recv", "messages"),
         Calls("send", total="bytes", why="A message holds the rows of one rank."),
-        Predicate(one_by_one, f"{MULTIPLY}() once for the rows of each rank"),
-        Predicate(in_flight, "the next rows are in flight during every product but the last"),
+        Predicate(find_wrong_products, f"{MULTIPLY_SPAN}() once for the rows of each rank"),
+        Predicate(
+            find_missing_overlap, "the next rows are in flight during every product but the last"
+        ),
     ),
     failed=(
         HangAdvice(

@@ -13,18 +13,18 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_block
 from helpers.exercises.nb15_tensor_parallel.shared import (
-    ENDINGS,
-    RIGHT,
+    FAILURE_ADVICE,
+    LAYER_REFERENCE,
     cut_block,
-    one_each_way,
-    unequal,
+    draw_unequal_counts,
+    one_sum_rules,
 )
 
 
 def case(draw: Draw) -> Case:
     size, features = draw.whole(2, 4), draw.whole(2, 6)
     dtype = draw.dtype(torch.float32, torch.float64)
-    heads = unequal(draw, 3)
+    heads = draw_unequal_counts(draw, 3)
     inner = sum(heads) * size
 
     def normal(*shape: int) -> torch.Tensor:
@@ -37,15 +37,15 @@ def case(draw: Draw) -> Case:
     return Case(
         f"heads {' + '.join(map(str, heads))} of {size} features, x of shape {tuple(x.shape)} and {dtype}",
         given,
-        right=RIGHT,
+        right=LAYER_REFERENCE,
         facts={"bytes": x.nbytes},
     )
 
 
 EXERCISE = Exercise(
     case,
-    one_each_way(),
-    failed=ENDINGS,
+    one_sum_rules(),
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=run_block,
     reported=("autograd", "outside", "in place", "pair"),

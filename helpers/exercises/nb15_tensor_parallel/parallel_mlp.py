@@ -12,17 +12,17 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_block
 from helpers.exercises.nb15_tensor_parallel.shared import (
-    ENDINGS,
-    RIGHT,
+    FAILURE_ADVICE,
+    LAYER_REFERENCE,
     cut_block,
-    one_each_way,
-    unequal,
+    draw_unequal_counts,
+    one_sum_rules,
 )
 
 
 def case(draw: Draw) -> Case:
     features, dtype = draw.whole(2, 5), draw.dtype(torch.float32, torch.float64)
-    counts = unequal(draw, 4)
+    counts = draw_unequal_counts(draw, 4)
     shapes = {"x": (*draw.shape(least=1), features), "gate": (sum(counts), features)}
     shapes |= {"up": shapes["gate"], "down": (features, sum(counts))}
     x, *weights = (torch.randn(s, generator=draw.generator(), dtype=dtype) for s in shapes.values())
@@ -30,15 +30,15 @@ def case(draw: Draw) -> Case:
     return Case(
         f"hidden elements {' + '.join(map(str, counts))}, x of shape {tuple(x.shape)} and {dtype}",
         given,
-        right=RIGHT,
+        right=LAYER_REFERENCE,
         facts={"bytes": x.nbytes},
     )
 
 
 EXERCISE = Exercise(
     case,
-    one_each_way(),
-    failed=ENDINGS,
+    one_sum_rules(),
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=run_block,
     reported=("autograd", "outside", "in place", "pair"),

@@ -16,14 +16,18 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_sequence
-from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, RIGHT, unequal
+from helpers.exercises.nb15_tensor_parallel.shared import (
+    FAILURE_ADVICE,
+    LAYER_REFERENCE,
+    draw_unequal_counts,
+)
 from helpers.views.traffic_ledger import calls_by_phase
 
 
 def case(draw: Draw) -> Case:
     n, features = draw.ranks, draw.of(5, 7)
     # no weight (not even gate and up together) and no hidden elements are as large as all tokens
-    counts, own_time, batch = unequal(draw, 2), draw.whole(4, 5), draw.whole(1, 2)
+    counts, own_time, batch = draw_unequal_counts(draw, 2), draw.whole(4, 5), draw.whole(1, 2)
     dtype, generator = draw.dtype(torch.float32, torch.float64), draw.generator()
 
     def normal(*shape: int) -> torch.Tensor:
@@ -33,17 +37,17 @@ def case(draw: Draw) -> Case:
     mask = (normal(*x.shape) > 0) * torch.full((), 2.0, dtype=dtype)
     scale, gate, up = normal(features), normal(sum(counts), features), normal(sum(counts), features)
     whole = {"x": x, "scale": scale, "gate": gate, "up": up, "down": normal(features, sum(counts))}
-    cut = [parts_of(name, tensor, counts) for name, tensor in whole.items()]
+    cut = [split_tensor(name, tensor, counts) for name, tensor in whole.items()]
     own = [dict(zip(whole, parts, strict=True)) for parts in zip(*cut, strict=True)]
     return Case(
         f"{plural(own_time, 'token')} a rank, hidden elements {' + '.join(map(str, counts))}, {dtype}",
         list(zip(grad.chunk(n), own, mask.chunk(n), strict=True)),
-        right=replace(RIGHT, margin=4.0),
+        right=replace(LAYER_REFERENCE, margin=4.0),
         facts={"own": grad.nbytes // n, "whole": grad.nbytes, "scale": scale.nbytes},
     )
 
 
-def parts_of(name: str, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
+def split_tensor(name: str, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
     """Split a tensor as the block does: by tokens, by hidden elements, or not at all."""
     if name == "scale":
         return [tensor] * len(counts)
@@ -54,12 +58,12 @@ def parts_of(name: str, tensor: torch.Tensor, counts: list[int]) -> list[torch.T
 
 # --- which calls the ranks make -------------------------------------------------------------------
 
-WANTED = {
+PHASE_CALLS = {
     "forward": {"all_gather": "own", "reduce_scatter": "whole"},
     "backward": {"all_gather": "own", "reduce_scatter": "whole", "all_reduce": "scale"},
 }
 """The calls of each phase, and the fact of the case with the bytes that a rank passes to them."""
-WHY = {
+CALL_REASONS = {
     ("forward", "all_gather"): "gate and up read the same tokens, and each rank sends its own",
     ("forward", "reduce_scatter"): "each rank needs the sum for its own tokens",
     ("backward", "all_gather"): "each rank sends the gradient of its own tokens of the sum",
@@ -69,27 +73,27 @@ WHY = {
         "all_reduce",
     ): "only the gradient of the scale is summed whole, activations never are",
 }
-NONE = "activations are never summed whole"
+NO_SUM_REASON = "activations are never summed whole"
 
 
-def replaced(trace: Trace, case: Case) -> str:
+def find_wrong_calls(trace: Trace, case: Case) -> str:
     """Return which phase makes calls other than an all_gather and a reduce_scatter, or larger ones."""
     for rank in range(case.world_size):
         for phase, calls in calls_by_phase(trace, rank).items():
-            made, wanted = Counter(call.op for call in calls), WANTED.get(phase, {})
+            made, wanted = Counter(call.op for call in calls), PHASE_CALLS.get(phase, {})
             for call in calls:
                 most = case.facts[wanted[call.op]] if call.op in wanted else 0
                 if call.nbytes > most:
                     enough = f"{most:,} are enough" if most else "none is needed there"
                     return (
                         f"rank {rank} passes {call.nbytes:,} bytes to {call.call}{at(call)} in {phase}; "
-                        f"{enough}: {WHY.get((phase, call.op), NONE)}."
+                        f"{enough}: {CALL_REASONS.get((phase, call.op), NO_SUM_REASON)}."
                     )
             for op in wanted:
                 if made[op] != 1:
                     return (
                         f"rank {rank} calls {op} {plural(made[op], 'time')} in {phase}; expected: once. "
-                        f"{WHY[phase, op]}."
+                        f"{CALL_REASONS[phase, op]}."
                     )
     return ""
 
@@ -99,11 +103,12 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
         Predicate(
-            replaced, "all_gather and reduce_scatter once each way; only the scale's sum is whole"
+            find_wrong_calls,
+            "all_gather and reduce_scatter once each way; only the scale's sum is whole",
         ),
         WaitsForAll(),
     ),
-    failed=ENDINGS,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=run_sequence,
     reported=("autograd", "outside", "in place", "held", "pair"),

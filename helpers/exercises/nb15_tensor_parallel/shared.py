@@ -10,11 +10,11 @@ import torch
 from helpers.checks.author import *
 
 FUNCTIONS = ("CopyToRanks", "SumOverRanks", "GatherTokens", "ScatterSum")
-_PARTS_ONLY = (
+_PARTS_ONLY_ADVICE = (
     "Keep copies of this rank's parts, `.detach().clone()` each, and nothing else of the dense layer: a "
     "slice is a view, which keeps the whole weight in memory."
 )
-_SEEN = {
+_OBSERVATION_ADVICE = {
     "autograd": "autograd does not know plain calls of torch.distributed, and the gradient may silently be "
     "wrong. Communicate inside of autograd functions: `SumOverRanks.apply(...)`, `ScatterSum.apply(...)`. "
     "What needs no gradient, such as a maximum, is computed from a detached tensor.",
@@ -25,20 +25,20 @@ _SEEN = {
     "gather once: a norm of all tokens keeps what it reads, too.",
     "logits": "Work on a copy: `logits - m[:, None]`, not `logits -= ...`.",
     "block": "parallelize_module changes the model that it is given: pass it that one, and return it.",
-    "memory": _PARTS_ONLY,
+    "memory": _PARTS_ONLY_ADVICE,
 }
 """Advice on what a rank observed, by the names that `in_ranks.py` uses for it."""
-_PAIR = {
+_PAIR_ADVICE = {
     "CopyToRanks": "Your own CopyToRanks is not right yet: `check(ColumnParallelLinear)` says more.",
     "SumOverRanks": "Your own SumOverRanks is not right yet: `check(RowParallelLinear)` says more.",
 }
-_REGISTERED = "Make `self.weight` (and `self.bias`, or None) a torch.nn.Parameter."
-SAME_SHAPE = (
+_PARAMETER_ADVICE = "Make `self.weight` (and `self.bias`, or None) a torch.nn.Parameter."
+SAME_SHAPE_ADVICE = (
     "The ranks call one collective with tensors of different sizes. What is summed must have the same shape "
     "on all ranks."
 )
-ENDINGS: tuple[Any, ...] = (
-    HangAdvice(SAME_SHAPE, ("different_shapes",)),
+FAILURE_ADVICE: tuple[Any, ...] = (
+    HangAdvice(SAME_SHAPE_ADVICE, ("different_shapes",)),
     HangAdvice(
         "Every rank must make the same calls in the same order, forward and backward: no call may depend on "
         "the rank."
@@ -47,7 +47,7 @@ ENDINGS: tuple[Any, ...] = (
         "not ({0})|'({0})' (object|and)|and '({0})'".format("|".join(FUNCTIONS)),
         "Calling the class of an autograd function makes an object: `.apply(...)` returns a tensor.",
     ),
-    CrashAdvice("", SAME_SHAPE, died=True),
+    CrashAdvice("", SAME_SHAPE_ADVICE, died=True),
     CrashAdvice(
         "does not require grad",
         "The output has no graph, so backward cannot begin: something in forward detaches it (detach, "
@@ -61,48 +61,53 @@ ENDINGS: tuple[Any, ...] = (
 """Advice for runs that failed, for all exercises."""
 
 
-def advice_on(name: str, got: Parts) -> str:
-    if name in _SEEN:
-        return _SEEN[name]
+def part_advice(name: str, got: Parts) -> str:
+    if name in _OBSERVATION_ADVICE:
+        return _OBSERVATION_ADVICE[name]
     if name in {"weight", "bias"} and isinstance(got.get(name), str):
-        return _REGISTERED
-    return _PAIR.get(str(got.get("pair")), "")
+        return _PARAMETER_ADVICE
+    return _PAIR_ADVICE.get(str(got.get("pair")), "")
 
 
-RIGHT = Reference(advice=advice_on, margin=1.0, ignore=("pair",))
+LAYER_REFERENCE = Reference(advice=part_advice, margin=1.0, ignore=("pair",))
 
 
 # --- layers ---------------------------------------------------------------------------------------
 
 
 def draw_layer(
-    draw: Draw, ins: int, outs: int
+    draw: Draw, in_features: int, out_features: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor, bool]:
     """Draw a layer's input, weight, bias, output gradient, and whether the input needs a gradient."""
     dtype, batch = draw.dtype(torch.float32, torch.float64), draw.shape(least=1)
     has_bias, trained = draw.of(True, True, False), draw.of(True, True, False)
     x, weight, shift, grad = (
         draw.tensor(shape, dtype, 1 / 14)
-        for shape in ((*batch, ins), (outs, ins), (outs,), (*batch, outs))
+        for shape in (
+            (*batch, in_features),
+            (out_features, in_features),
+            (out_features,),
+            (*batch, out_features),
+        )
     )
     return x, weight, shift if has_bias else None, grad, trained
 
 
-def label_of(x: torch.Tensor, weight: torch.Tensor, bias: Any, trained: bool) -> str:
+def layer_label(x: torch.Tensor, weight: torch.Tensor, bias: Any, x_requires_grad: bool) -> str:
     """Return the label of a layer's case."""
     outs, ins = weight.shape
     label = f"{ins} to {outs} features, x of shape {tuple(x.shape)} and {x.dtype}"
     label += "" if bias is not None else ", no bias"
-    return label + ("" if trained else ", x without gradient")
+    return label + ("" if x_requires_grad else ", x without gradient")
 
 
 # --- blocks ---------------------------------------------------------------------------------------
 
 
-def unequal(draw: Draw, most: int) -> list[int]:
-    """Draw a count for each rank, of 1 to `most`, not all of them equal."""
-    counts = [draw.whole(1, most) for _ in range(draw.ranks)]
-    counts[draw.rank()] = 1 if min(counts) > 1 else most
+def draw_unequal_counts(draw: Draw, max_count: int) -> list[int]:
+    """Draw a count for each rank, of 1 to `max_count`, not all of them equal."""
+    counts = [draw.whole(1, max_count) for _ in range(draw.ranks)]
+    counts[draw.rank()] = 1 if min(counts) > 1 else max_count
     counts[0] += len(set(counts)) == 1
     return counts
 
@@ -112,7 +117,7 @@ def cut_block(
     x: torch.Tensor,
     weights: Mapping[str, torch.Tensor],
     counts: Sequence[int],
-    *more: Any,
+    *args: Any,
 ) -> list[tuple[Any, ...]]:
     """Cut a block's last weight by columns and all others by rows; return the parts of each rank.
 
@@ -121,10 +126,10 @@ def cut_block(
     grad, last = torch.randn(x.shape, generator=draw.generator(), dtype=x.dtype), list(weights)[-1]
     cut = {n: w.split(list(counts), int(n == last)) for n, w in weights.items()}
     own = [{"x": x, **{n: cut[n][r].contiguous() for n in weights}} for r in range(len(counts))]
-    return [(grad, one, *more) for one in own]
+    return [(grad, one, *args) for one in own]
 
 
-def one_each_way() -> tuple[Any, ...]:
+def one_sum_rules() -> tuple[Any, ...]:
     """Return the rules of a block: one sum of x's size in forward, and one in backward."""
     large = "What is summed has the shape of x."
     return (

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_loss
-from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, advice_on
+from helpers.exercises.nb15_tensor_parallel.shared import FAILURE_ADVICE, part_advice
 
 KINDS = ("around 0", "in the thousands", "far below 0", "one rank's far above the others'")
 
@@ -55,7 +55,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(tokens, 'token')}, words {' + '.join(str(counts[b]) for b in order)}, {dtype}, {kind}",
         [(logits[:, s].contiguous(), target, s.start) for s in own],
-        right=NamedParts(right, size, advice_on),
+        right=NamedParts(right, size, part_advice),
         facts={"bytes": 16 * tokens},
     )
 
@@ -78,7 +78,7 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=ENDINGS,
+    failed=FAILURE_ADVICE,
     kind=Kind.MODULE,
     driver=run_loss,
     reported=("autograd", "outside", "in place", "logits", "pair"),

@@ -13,10 +13,10 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.block import (
     Block,
-    Parallelized,
-    run_parallelized,
+    BlockInputs,
+    run_parallel_block,
 )
-from helpers.exercises.nb15_tensor_parallel.shared import RIGHT
+from helpers.exercises.nb15_tensor_parallel.shared import LAYER_REFERENCE
 
 MESHES = {2: (2,), 3: (3,), 4: (2, 2)}
 """The sizes of the mesh for each number of ranks. The model is cut over one of its dimensions."""
@@ -36,8 +36,8 @@ def case(draw: Draw) -> Case:
     x, grad = (torch.randn(shape, generator=draw.generator(), dtype=dtype) for _ in range(2))
     return Case(
         f"a mesh of {' x '.join(map(str, sizes))}, cut over {p} ranks, {heads} heads, {dtype}",
-        [(Parallelized(sizes, "ab"[dimension], state, heads, x, grad),)] * n,
-        right=RIGHT,
+        [(BlockInputs(sizes, "ab"[dimension], state, heads, x, grad),)] * n,
+        right=LAYER_REFERENCE,
         facts={"p": p},
         seconds=20.0,
     )
@@ -54,7 +54,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=run_parallelized,
+    driver=run_parallel_block,
     reported=("block", "autograd"),
     sizes=tuple(MESHES),
     count=12,

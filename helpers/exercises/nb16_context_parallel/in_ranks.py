@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.shared.in_ranks.probe import run_both_ways
+from helpers.exercises.shared.in_ranks.probe import run_forward_and_backward
 
 
 def run_merge(
@@ -22,7 +22,9 @@ def run_merge(
     grads: dict[str, torch.Tensor],
 ) -> dict[str, Any] | None:
     """Merge two parts; run backward from both results."""
-    return run_both_ways(answer, parts, grads, wanted="a pair of tensors", may_have_no_graph=True)
+    return run_forward_and_backward(
+        answer, parts, grads, wanted="a pair of tensors", may_have_no_graph=True
+    )
 
 
 def run_pass_on(
@@ -31,7 +33,7 @@ def run_pass_on(
     """Call the answer, a function of autograd, to pass a tensor on; run backward if it has one."""
     # autograd seldom passes contiguous gradients to backward
     other = grad.transpose(0, -1).contiguous().transpose(0, -1) if grad.dim() > 1 else grad
-    return run_both_ways(lambda own: answer.apply(own), {"x": x}, {"output": other})
+    return run_forward_and_backward(lambda own: answer.apply(own), {"x": x}, {"output": other})
 
 
 def run_attention(
@@ -42,11 +44,11 @@ def run_attention(
     k: torch.Tensor,
     v: torch.Tensor,
     grad: torch.Tensor,
-    *more: Any,
+    *args: Any,
 ) -> dict[str, Any] | None:
     """Call the answer with this rank's queries, keys and values; run backward."""
     leaves = {"q": q, "k": k, "v": v}
-    return run_both_ways(lambda *own: answer(*own, *more), leaves, {"output": grad})
+    return run_forward_and_backward(lambda *own: answer(*own, *args), leaves, {"output": grad})
 
 
 def run_packed(
@@ -65,7 +67,7 @@ def run_packed(
         got = answer(*own, lengths)
         return tuple(got) if isinstance(got, list) else got
 
-    return run_both_ways(
+    return run_forward_and_backward(
         attend,
         {"q": q, "k": k, "v": v},
         {"output": grad},

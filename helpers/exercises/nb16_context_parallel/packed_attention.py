@@ -13,9 +13,13 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_packed
-from helpers.exercises.nb16_context_parallel.shared import draw_sequence, once_around, ring_facts
+from helpers.exercises.nb16_context_parallel.shared import (
+    draw_sequence,
+    find_excess_in_forward,
+    ring_byte_limits,
+)
 
-ROOM = 8.0
+ERROR_MARGIN = 8.0
 """How many times the usual error is allowed.
 
 The right value was computed in float64, from all keys at once.
@@ -30,13 +34,13 @@ def case(draw: Draw) -> Case:
     document = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
     position = torch.cat([torch.arange(length) for length in lengths])
     causal = position[:, None] >= position
-    dense = whole.dense((document[:, None] == document) & causal)
+    dense = whole.dense_attention((document[:, None] == document) & causal)
     given, parts = [], []
     for rank in range(n):
         # The number of a token's chunk in its document
         number = position // torch.tensor(chunks)[document]
         own = ((number == rank) | (number == 2 * n - 1 - rank)).nonzero()[:, 0]
-        given.append((*whole.at(own), lengths))
+        given.append((*whole.part_at(own), lengths))
         part = {name: x[:, :, own] for name, x in dense.items()}
         out = part.pop("output")
         scores = int((position[own] + 1).sum())
@@ -46,9 +50,11 @@ def case(draw: Draw) -> Case:
         f"{'a document' if len(lengths) == 1 else 'documents'} of {', '.join(map(str, lengths))} tokens, "
         f"{tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
         given,
-        right=NamedParts(parts, {name: ROOM * size for name, size in whole.scale().items()}),
+        right=NamedParts(
+            parts, {name: ERROR_MARGIN * size for name, size in whole.error_scales().items()}
+        ),
         # the number of each token's document may be sent around the ring, too
-        facts=ring_facts(n, whole.k.nbytes // n, 16 * sum(lengths) // n),
+        facts=ring_byte_limits(n, whole.k.nbytes // n, 16 * sum(lengths) // n),
         telling=len(lengths) > 1,
     )
 
@@ -57,7 +63,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Predicate(once_around, "keys and values go around once in forward"),
+        Predicate(find_excess_in_forward, "keys and values go around once in forward"),
         Calls("send", total="all", why="In backward gradients go the way back."),
     ),
     failed=(

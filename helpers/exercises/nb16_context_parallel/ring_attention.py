@@ -13,7 +13,11 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
-from helpers.exercises.nb16_context_parallel.shared import draw_sequence, once_around, ring_facts
+from helpers.exercises.nb16_context_parallel.shared import (
+    draw_sequence,
+    find_excess_in_forward,
+    ring_byte_limits,
+)
 
 
 def case(draw: Draw) -> Case:
@@ -27,13 +31,13 @@ def case(draw: Draw) -> Case:
     elif order == "any order":
         places = torch.randperm(length, generator=draw.generator())
     own = list(places.split(each))
-    given = [(*whole.at(p), p) for p in own]
+    given = [(*whole.part_at(p), p) for p in own]
 
     return Case(
         f"{length} tokens in {order}, {tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
         given,
-        right=whole.right(),
-        facts=ring_facts(n, whole.k.nbytes // n, 8 * each),
+        right=whole.make_judge(),
+        facts=ring_byte_limits(n, whole.k.nbytes // n, 8 * each),
     )
 
 
@@ -41,7 +45,7 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Predicate(once_around, "keys, values and positions go around once in forward"),
+        Predicate(find_excess_in_forward, "keys, values and positions go around once in forward"),
         Calls("send", total="all", why="In backward gradients go the way back."),
     ),
     failed=(

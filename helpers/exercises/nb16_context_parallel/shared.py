@@ -18,35 +18,37 @@ class Sequence(NamedTuple):
     v: torch.Tensor
     grad: torch.Tensor
 
-    def at(self, positions: torch.Tensor) -> tuple[Any, ...]:
+    def part_at(self, positions: torch.Tensor) -> tuple[Any, ...]:
         """Return the part of a rank that has the tokens at these positions."""
         return tuple(x[:, :, positions].contiguous() for x in self)
 
-    def right(self) -> Reference:
+    def make_judge(self) -> Reference:
         """Return the judge of a rank's part."""
-        return Reference(self.scale(), ignore=("result",))
+        return Reference(self.error_scales(), ignore=("result",))
 
-    def scale(self) -> dict[str, float]:
+    def error_scales(self) -> dict[str, float]:
         """Return the scale of each part. The error of a gradient is that of the products that it sums."""
-        of_scores = largest(self.grad) * max(1.0, largest(self.v))
+        score_scale = largest(self.grad) * max(1.0, largest(self.v))
         return {
             "output": largest(self.v),
-            "gradient of q": of_scores * largest(self.k),
-            "gradient of k": of_scores * largest(self.q),
+            "gradient of q": score_scale * largest(self.k),
+            "gradient of k": score_scale * largest(self.q),
             "gradient of v": largest(self.grad),
         }
 
-    def dense(self, visible: torch.Tensor) -> dict[str, torch.Tensor]:
+    def dense_attention(self, visible: torch.Tensor) -> dict[str, torch.Tensor]:
         """Attend in one process, where `visible` (queries, keys) is true; return output and gradients."""
         dtype = self.q.dtype
         q, k, v = (x.to(torch.float64, copy=True).requires_grad_() for x in self[:3])
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
         out = scores.masked_fill(~visible, -torch.inf).softmax(-1) @ v
         grads = torch.autograd.grad(out, (q, k, v), self.grad.double())
-        return {n: x.detach().to(dtype) for n, x in zip(self.scale(), (out, *grads), strict=True)}
+        return {
+            n: x.detach().to(dtype) for n, x in zip(self.error_scales(), (out, *grads), strict=True)
+        }
 
 
-def ring_facts(n: int, block: int, numbers: int) -> dict[str, int]:
+def ring_byte_limits(n: int, block: int, numbers: int) -> dict[str, int]:
     """Return the bytes that a rank may send to pass k and v, `block` bytes each, and `numbers` around.
 
     forward: once. all: once more in backward, with the gradients of k and v.
@@ -55,7 +57,7 @@ def ring_facts(n: int, block: int, numbers: int) -> dict[str, int]:
     return {"forward": once, "all": once + n * (4 * block + numbers)}
 
 
-def once_around(trace: Trace, case: Case) -> str:
+def find_excess_in_forward(trace: Trace, case: Case) -> str:
     """Return which rank sends more in forward than keys, values and positions once around the ring."""
     for rank in range(case.world_size):
         calls = calls_by_phase(trace, rank).get("forward", [])

@@ -15,8 +15,12 @@ from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
 from helpers.exercises.nb16_context_parallel.shared import draw_sequence
 from helpers.views.traffic_ledger import calls_by_phase
 
-WAY_BACK = "The backward of a swap is the reverse swap: split what was joined, join what was split."
-FOUR = "One swap for each of q, k and v, and one for the output; in backward the same four."
+BACKWARD_ADVICE = (
+    "The backward of a swap is the reverse swap: split what was joined, join what was split."
+)
+FOUR_SWAPS_ADVICE = (
+    "One swap for each of q, k and v, and one for the output; in backward the same four."
+)
 
 
 def case(draw: Draw) -> Case:
@@ -26,13 +30,13 @@ def case(draw: Draw) -> Case:
     own = list(torch.arange(length).split(each))
     return Case(
         f"{length} tokens, {whole.k.shape[1]} heads of {whole.k.shape[-1]}, {whole.k.dtype}",
-        [whole.at(p) for p in own],
-        right=whole.right(),
+        [whole.part_at(p) for p in own],
+        right=whole.make_judge(),
         facts={"bytes": 4 * whole.k.nbytes // n},
     )
 
 
-def four_parts(trace: Trace, case: Case) -> str:
+def find_excess_traffic(trace: Trace, case: Case) -> str:
     """Count the bytes of all calls of a phase, because q, k and v may be sent in one call."""
     for rank in range(case.world_size):
         for phase, calls in calls_by_phase(trace, rank).items():
@@ -40,7 +44,8 @@ def four_parts(trace: Trace, case: Case) -> str:
             if handed > case.facts["bytes"]:
                 most = f"{case.facts['bytes']:,}"
                 return (
-                    f"rank {rank} hands in {handed:,} bytes in {phase}; {most} are enough. {FOUR}"
+                    f"rank {rank} hands in {handed:,} bytes in {phase}; {most} are enough. "
+                    f"{FOUR_SWAPS_ADVICE}"
                 )
     return ""
 
@@ -49,13 +54,13 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_to_all",)),
-        Calls(phase="forward", most=4, why=FOUR),
-        Calls(phase="backward", most=4, why=FOUR),
-        Predicate(four_parts, "four parts of a tensor are handed in each way"),
+        Calls(phase="forward", most=4, why=FOUR_SWAPS_ADVICE),
+        Calls(phase="backward", most=4, why=FOUR_SWAPS_ADVICE),
+        Predicate(find_excess_traffic, "four parts of a tensor are handed in each way"),
     ),
     failed=(
         HangAdvice("Every rank makes the same swaps in the same order."),
-        CrashAdvice("invalid gradient|returned an invalid|shape", WAY_BACK),
+        CrashAdvice("invalid gradient|returned an invalid|shape", BACKWARD_ADVICE),
     ),
     kind=Kind.MODULE,
     driver=run_attention,

@@ -42,7 +42,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def each_where_it_belongs(trace: Trace, case: Case) -> str:
+def find_misplaced_gradient(trace: Trace, case: Case) -> str:
     """Return which rank passes anything but its gradients, once, to the groups that they belong to."""
     for rank in range(case.world_size):
         line, everybody = case.facts["lines"][rank], list(range(case.world_size))
@@ -66,7 +66,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("all_reduce",)),
         Predicate(
-            each_where_it_belongs,
+            find_misplaced_gradient,
             "each gradient is summed once, within the group that it belongs to",
         ),
         WaitsForAll(),

@@ -16,7 +16,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import route_tokens
 
-FAR = 40.0
+FAR_LOGIT = 40.0
 """How far the logits of an expert that no token chooses are below all others."""
 
 
@@ -40,25 +40,25 @@ def case(draw: Draw) -> Case:
     )
     x[:, 0] = 1  # so that a router's first column is added to all logits
     if kind != "any" and n > 1:
-        router[draw.rank(), 0] = -FAR if "none" in kind else FAR
+        router[draw.rank(), 0] = -FAR_LOGIT if "none" in kind else FAR_LOGIT
     weights = [normal(features, features) for _ in range(n)]
     saw = (x @ router.T).argmax(1).bincount(minlength=n).tolist()
     rows = [0, *torch.tensor(counts).cumsum(0).tolist()]
     own = [slice(rows[r], rows[r + 1]) for r in range(n)]
     row = features * x.element_size()
     return Case(
-        f"{listed(counts)} tokens of {features} features, {dtype}; experts see {listed(saw)}",
+        f"{join_numbers(counts)} tokens of {features} features, {dtype}; experts see {join_numbers(saw)}",
         [(x[s].clone(), router, weights[r], grad[s].clone()) for r, s in enumerate(own)],
         right=Reference(margin=1.0),
         facts={"bytes": [max(c * row, s * row, 8 * n) for c, s in zip(counts, saw, strict=True)]},
     )
 
 
-def listed(numbers: Sequence[int]) -> str:
+def join_numbers(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def most_exchanged(case: Case, rank: int) -> int:
+def max_exchange_bytes(case: Case, rank: int) -> int:
     """Return the most bytes that one exchange needs: own tokens, the expert's tokens, or the counts."""
     found: int = case.facts["bytes"][rank]
     return found
@@ -71,7 +71,7 @@ EXERCISE = Exercise(
         Calls(
             phase="forward",
             exactly=3,
-            each=most_exchanged,
+            each=max_exchange_bytes,
             missing="Counts, tokens out, tokens back.",
             why="Counts, tokens out, tokens back: three exchanges.",
             why_large="A token is sent to its own expert only, without padding and without its gate.",
@@ -79,7 +79,7 @@ EXERCISE = Exercise(
         Calls(
             phase="backward",
             exactly=2,
-            each=most_exchanged,
+            each=max_exchange_bytes,
             missing="Gradients take both ways of the tokens in reverse.",
             why="Gradients take both ways of the tokens in reverse.",
             why_large="A gradient is sent where its token was, and nowhere else.",

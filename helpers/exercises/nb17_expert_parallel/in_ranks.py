@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
-from helpers.exercises.shared.in_ranks.probe import grad_of, run_both_ways, with_grads
+from helpers.exercises.shared.in_ranks.probe import grad_of, run_forward_and_backward, with_grads
 
 
 class Expert(nn.Module):
@@ -40,7 +40,7 @@ def route_tokens(
     expert, rows = Expert(weight), []
     expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
     leaves = {"x": x, "router": router}
-    found = run_both_ways(
+    found = run_forward_and_backward(
         lambda *own: answer(rank, world_size, *own, expert),
         leaves,
         {"output": grad},
@@ -83,7 +83,7 @@ def run_routing(
             weights = weights.gather(1, order)
         return experts, weights, new
 
-    return run_both_ways(
+    return run_forward_and_backward(
         route,
         {"logits": logits},
         {"weights": grad},
@@ -98,7 +98,7 @@ def run_balance(
     answer: Callable[..., Any], rank: int, world_size: int, logits: torch.Tensor
 ) -> dict[str, Any] | None:
     """Call the answer to compute the loss of all ranks' tokens from its own logits, and run backward."""
-    return run_both_ways(
+    return run_forward_and_backward(
         answer,
         {"logits": logits},
         {"loss": None},

@@ -15,7 +15,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import run_routing
 
-APART = 1e-3
+MIN_GAP = 1e-3
 """The smallest difference between sums of score and bias in a row. Rounding must not choose the expert."""
 
 
@@ -27,7 +27,7 @@ def case(draw: Draw) -> Case:
     dtype, generator = draw.dtype(torch.float32, torch.float64), draw.generator()
     bias = torch.randn(experts, generator=generator, dtype=dtype) * draw.of(0.1, 0.4, 2.0)
     logits = torch.randn(sum(counts), experts, generator=generator, dtype=dtype)
-    while _closest(logits.sigmoid() + bias) < APART:
+    while _smallest_gap(logits.sigmoid() + bias) < MIN_GAP:
         logits = torch.randn(logits.shape, generator=generator, dtype=dtype)
     grad = torch.randn(sum(counts), k, generator=generator, dtype=dtype)
     speed = draw.of(0.001, 0.01, 0.25)
@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def _closest(sums: torch.Tensor) -> float:
+def _smallest_gap(sums: torch.Tensor) -> float:
     """Return the smallest difference of two numbers in a row."""
     return float(sums.sort(1).values.diff(dim=1).min())
 

@@ -13,39 +13,52 @@
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.shared import READER, STACKS, stack_of
+from helpers.exercises.nb18_torchrun.shared import READER_STACK, STACKS, format_stack
 
-MAIN = 'You read a frame of a different thread. Read only what follows "Current thread".'
-LAST = (
+MAIN_THREAD_ADVICE = (
+    'You read a frame of a different thread. Read only what follows "Current thread".'
+)
+LAST_FRAME_ADVICE = (
     "The program called a different function of torch. `wrapper` surrounds each call, and some functions "
     "call others, as `broadcast_object_list` calls `broadcast`. Take the last frame in distributed_c10d.py."
 )
-FIRST = "`line` must be the line of the first frame of train.py, as a number. Frames below it are callers."
-MOST = "This is where the rank to blame is. Return the call and the line at which most ranks wait."
-RANK = (
+FIRST_FRAME_ADVICE = (
+    "`line` must be the line of the first frame of train.py, as a number. Frames below it are "
+    "callers."
+)
+MOST_RANKS_ADVICE = (
+    "This is where the rank to blame is. Return the call and the line at which most ranks wait."
+)
+RANK_ADVICE = (
     "This rank is not to blame. If the main thread of one rank is not in distributed_c10d.py, it is that "
     "one; other ranks may differ, too, because they wait for it. Otherwise compare all frames of train.py, "
     "each with its line, even if all ranks wait in the same function. Whole texts always differ, because "
     "each names its threads."
 )
-HARD = ("no batch, and a chain",) * 3 + ("another call of the same function",) * 2
+HARD_KINDS = ("no batch, and a chain",) * 3 + ("another call of the same function",) * 2
 """These ways are drawn more often, because some wrong answers are wrong in few of their cases only."""
 
 
 def case(draw: Draw) -> Case:
-    n, what = draw.of(4, 5, 6, 7, 8), draw.of(*STACKS, *HARD)
+    n, what = draw.of(4, 5, 6, 7, 8), draw.of(*STACKS, *HARD_KINDS)
     blamed, waiting, *elsewhere = STACKS[what]
     rank = {4: draw.of(*range(4)), 5: draw.of(*range(5))}.get(n, draw.of(*range(6)))
     mains = [waiting] * n
     mains[rank] = blamed
     for frames in elsewhere:
         mains[(rank + draw.of(1, n - 1)) % n] = frames
-    calls = [parts(frame)[0] for frame in waiting.split() if frame[0] == "C"]
-    right = (rank, calls[-1], line_of(waiting))
-    first = "" if what == "no rendezvous" else stack_of(READER, thread(draw, "Thread")) + "\n"
-    stacks = [first + stack_of(main, thread(draw, "Current thread")) for main in mains]
+    calls = [parse_frame(frame)[0] for frame in waiting.split() if frame[0] == "C"]
+    right = (rank, calls[-1], first_line(waiting))
+    first = (
+        ""
+        if what == "no rendezvous"
+        else format_stack(READER_STACK, draw_thread_title(draw, "Thread")) + "\n"
+    )
+    stacks = [
+        first + format_stack(main, draw_thread_title(draw, "Current thread")) for main in mains
+    ]
 
-    def judged(got: Any, _: int) -> Finding | None:
+    def judge(got: Any, _: int) -> Finding | None:
         if same(right, got):
             return None
         if not isinstance(got, (tuple, list)) or len(got) != 3:
@@ -55,37 +68,40 @@ def case(draw: Draw) -> Case:
             f"{name} {said!r} is not {wanted!r}" for name, wanted, said in named if said != wanted
         ]
         who, call, line = got
-        other = {part for frame in READER.split() for part in parts(frame)}
-        waits = {part for frame in waiting.split() for part in parts(frame)}
+        other = {part for frame in READER_STACK.split() for part in parse_frame(frame)}
+        waits = {part for frame in waiting.split() for part in parse_frame(frame)}
         advice = {
-            MAIN: call in other or line in other,
-            LAST: call != right[1] and call in waits,
-            FIRST: line != right[2] and (isinstance(line, str) or line in waits),
-            MOST: line == line_of(blamed) != right[2],
-            RANK: who != rank,
+            MAIN_THREAD_ADVICE: call in other or line in other,
+            LAST_FRAME_ADVICE: call != right[1] and call in waits,
+            FIRST_FRAME_ADVICE: line != right[2] and (isinstance(line, str) or line in waits),
+            MOST_RANKS_ADVICE: line == first_line(blamed) != right[2],
+            RANK_ADVICE: who != rank,
         }
         return Finding(", ".join(wrong), tuple(words for words, holds in advice.items() if holds))
 
     return Case(
         f"{n} ranks, {what}",
         [(stacks,)],
-        right=judged,
-        shown=f"stacks: rank {rank} is in {parts(blamed.split()[0])[0]}, most of the others in {right[1]}",
+        right=judge,
+        shown=(
+            f"stacks: rank {rank} is in {parse_frame(blamed.split()[0])[0]}, most of the others in "
+            f"{right[1]}"
+        ),
     )
 
 
-def parts(frame: str) -> tuple[str, int]:
+def parse_frame(frame: str) -> tuple[str, int]:
     """Return a frame's function and its line."""
     line, _, name = frame[1:].partition(":")
     return name, int(line)
 
 
-def line_of(frames: str) -> int:
+def first_line(frames: str) -> int:
     """Return the line of the first frame of train.py."""
-    return next(parts(frame)[1] for frame in frames.split() if frame[0] == "T")
+    return next(parse_frame(frame)[1] for frame in frames.split() if frame[0] == "T")
 
 
-def thread(draw: Draw, name: str) -> str:
+def draw_thread_title(draw: Draw, name: str) -> str:
     return f"{name} 0x00007f{draw.rng.randrange(16**8):08x}c0"
 
 

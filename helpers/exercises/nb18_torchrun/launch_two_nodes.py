@@ -10,7 +10,7 @@
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks.agents import two_nodes
+from helpers.exercises.nb18_torchrun.in_ranks.agents import run_two_nodes
 from helpers.views.plain import one_line
 
 NPROC = 2
@@ -32,11 +32,11 @@ def case(draw: Draw) -> Case:
                 f"{one_line(repr(commands), 120)}"
             )
         for node, (words, found) in enumerate(zip(commands, read, strict=True)):
-            if wrong := of_words(words, script):
+            if wrong := find_wrong_word(words, script):
                 return f"in the command of node {node}, {wrong}"
             if "problem" in found:
                 return f"the command of node {node} cannot be read by torchrun: {found['problem']}"
-            if wrong := of_meaning(found, node, nproc, address, port, script):
+            if wrong := find_wrong_option(found, node, nproc, address, port, script):
                 return f"the command of node {node} {wrong}"
         return ""
 
@@ -49,7 +49,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def of_words(words: Any, script: str) -> str:
+def find_wrong_word(words: Any, script: str) -> str:
     """Return what is wrong with the words of a command, without parsing them."""
     if isinstance(words, str):
         return "there is one string; it must be a list of words, each a string."
@@ -69,7 +69,7 @@ def of_words(words: Any, script: str) -> str:
     )
 
 
-def of_meaning(
+def find_wrong_option(
     found: dict[str, Any], node: int, nproc: int, address: str, port: int, script: str
 ) -> str:
     """Return which option of a parsed command is not as required."""
@@ -96,7 +96,7 @@ def of_meaning(
     return ""
 
 
-def real_agents(draw: Draw) -> Case:
+def draw_real_agents_case(draw: Draw) -> Case:
     total = sum(range(2 * NPROC))
     places = [
         {"RANK": r, "LOCAL_RANK": r % NPROC, "GROUP_RANK": r // NPROC, "sum of ranks": total}
@@ -114,8 +114,8 @@ def real_agents(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
-    driver=two_nodes,
+    driver=run_two_nodes,
     reported=("commands", "read"),
     sizes=(1,),
-    last=real_agents,
+    last=draw_real_agents_case,
 )

@@ -10,22 +10,22 @@ from dataclasses import replace
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks.agents import ERRORS, failing
+from helpers.exercises.nb18_torchrun.in_ranks.agents import ERRORS, run_failing_main
 
-CALLED = (
+CALL_ADVICE = (
     "`record(main)` returns a function. Call that one, once, and do not call main in any other way."
 )
-SUCCESS = (
+EXITCODE_ADVICE = (
     "main raised, but the worker ended with exit code 0, which its agent takes for success. Do not catch the "
     "exception."
 )
-EMPTY = (
+ERROR_FILE_ADVICE = (
     "The worker failed, but its error file has no message that the agent can read: it is empty, or not the "
     "JSON that `record` writes. `record(main)` returns a function that calls main and writes down what it "
     "raises: call that function."
 )
-OWN = "Do not replace main's exception: `record` writes it down and raises it again."
-HARD = (
+EXCEPTION_ADVICE = "Do not replace main's exception: `record` writes it down and raises it again."
+HARD_EXIT_ADVICE = (
     "The worker ended before main's exception had left your function, as with `os._exit`: no traceback is "
     "printed and no atexit handler runs. Do not catch the exception."
 )
@@ -33,14 +33,14 @@ HARD = (
 
 def case(draw: Draw) -> Case:
     bad = draw.of((), (draw.rank(),), (draw.rank(),), tuple(range(draw.ranks)))
-    return drawn(draw, draw.ranks, bad, real=False)
+    return draw_case(draw, draw.ranks, bad, use_torchrun=False)
 
 
-def under_an_agent(draw: Draw) -> Case:
-    return drawn(draw, 2, (draw.whole(0, 1),), real=True)
+def draw_real_agent_case(draw: Draw) -> Case:
+    return draw_case(draw, 2, (draw.whole(0, 1),), use_torchrun=True)
 
 
-def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
+def draw_case(draw: Draw, n: int, failing_ranks: tuple[int, ...], use_torchrun: bool) -> Case:
     kind = draw.of(*ERRORS)
     text = (
         f"{draw.of('shard', 'step', 'file')} {draw.whole(1, 999)}: {draw.of('empty', 'nan', 'no')}"
@@ -49,37 +49,42 @@ def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
     right = [
         {
             "calls of main": 1,
-            "exit code": int(rank in bad),
+            "exit code": int(rank in failing_ranks),
             "exception": "",
-            "error file": message if rank in bad else "",
+            "error file": message if rank in failing_ranks else "",
             "other files": "",
         }
         for rank in range(n)
     ]
     parts = NamedParts(right)
 
-    def judged(got: Any, rank: int) -> Finding | None:
+    def judge(got: Any, rank: int) -> Finding | None:
         found = parts(got, rank)
         if found is None or not isinstance(got, dict):
             return found
-        failed = rank in bad
+        failed = rank in failing_ranks
         if failed and found.what.startswith("error file: ,"):
             found = replace(found, what=f"its error file has no message; expected: {message}")
         known = {
-            CALLED: got["calls of main"] != 1,
-            SUCCESS: failed and not got["exit code"],
-            EMPTY: failed and not got["error file"],
-            HARD: bool(got["exception"]),
+            CALL_ADVICE: got["calls of main"] != 1,
+            EXITCODE_ADVICE: failed and not got["exit code"],
+            ERROR_FILE_ADVICE: failed and not got["error file"],
+            HARD_EXIT_ADVICE: bool(got["exception"]),
         }
         return replace(found, advice=tuple(words for words, holds in known.items() if holds))
 
-    what = f"main raises {kind} on {plural(len(bad), 'worker')}" if bad else "main raises nothing"
+    what = (
+        f"main raises {kind} on {plural(len(failing_ranks), 'worker')}"
+        if failing_ranks
+        else "main raises nothing"
+    )
     return Case(
-        f"{what}{', real torchrun' if real else ''}",
-        [(n, list(bad), kind, text, real)] * n,
-        right=judged,
-        seconds=45.0 if real else 10.0,
-        shown="main" + (f", which raises on {', '.join(map(str, bad))}" if bad else ""),
+        f"{what}{', use_torchrun torchrun' if use_torchrun else ''}",
+        [(n, list(failing_ranks), kind, text, use_torchrun)] * n,
+        right=judge,
+        seconds=45.0 if use_torchrun else 10.0,
+        shown="main"
+        + (f", which raises on {', '.join(map(str, failing_ranks))}" if failing_ranks else ""),
     )
 
 
@@ -88,14 +93,14 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "^(SystemExit|RuntimeError|Exception)",
-            OWN,
+            EXCEPTION_ADVICE,
             when=lambda case, run: case.given[0][1] != [],
         ),
     ),
     kind=Kind.SCRIPT,
-    driver=failing,
+    driver=run_failing_main,
     reported=("calls of main", "exception", "error file", "other files"),
     sizes=(1, 2, 3),
     count=12,
-    last=under_an_agent,
+    last=draw_real_agent_case,
 )

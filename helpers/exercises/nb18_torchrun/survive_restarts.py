@@ -19,23 +19,23 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks.restarts import state_of, survive
+from helpers.exercises.nb18_torchrun.in_ranks.restarts import flatten_state, run_attempts_of_answer
 from helpers.exercises.nb19_checkpoints.shared import (
     attempts_of,
-    evidence,
-    intruder,
-    resumed_at,
+    find_intruder,
+    find_missing_kill,
+    judge_resume_step,
 )
 from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
-    backward,
-    optimizer_of,
-    small_model,
+    build_optimizer,
+    build_small_model,
+    run_backward,
 )
 from helpers.exercises.shared.in_ranks.attempts import Plan
 from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.ranks.failures import RankFailed, is_consequence
 
-CLOSE = 1e-5
+TOLERANCE = 1e-5
 
 
 def case(draw: Draw) -> Case:
@@ -62,15 +62,15 @@ def case(draw: Draw) -> Case:
 
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
         if got["intruder"] is not None:
-            return intruder(got) if got["intruder"] == rank else None
+            return find_intruder(got) if got["intruder"] == rank else None
         attempts = got["attempts"]
         for k, (before, one) in enumerate(pairwise(attempts)):
             gone = k == comes
-            if found := left(got, before) if gone else killed(before, one):
+            if found := judge_after_sigterm(got, before) if gone else judge_after_kill(before, one):
                 return found
-            if gone and (found := resumed(before, one)):
+            if gone and (found := judge_next_job(before, one)):
                 return found
-        if comes == len(attempts) - 1 and (found := left(got, attempts[-1])):
+        if comes == len(attempts) - 1 and (found := judge_after_sigterm(got, attempts[-1])):
             return found
         done = attempts[-1].get("first", 0) + len(attempts[-1]["rows"][rank])
         if done != steps:
@@ -79,15 +79,15 @@ def case(draw: Draw) -> Case:
             )
         start = len(plans) - len(kills)  # leave out the attempt that SIGTERM ends
         cut = {name: got[name][start:] for name in ("killed", "changed", "attempts")}
-        if found := evidence(cut, kills):
+        if found := find_missing_kill(cut, kills):
             return found
         existed = any("state.pt" in one["found"]["files"] for one in attempts[1:])
         if existed and not got["kept"]:
             return Finding("after the last step no file is at `path`", seen=("removed at the end",))
         at = [one["first"] for one in attempts[1:] if "first" in one]
-        return weights(got["state"], (seed, n, steps, got["numbers"]), at)
+        return compare_state(got["state"], (seed, n, steps, got["numbers"]), at)
 
-    def killed(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
+    def judge_after_kill(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
         """Return what is wrong with the step at which an attempt resumed after a kill."""
         newest = [death // every * every]
         if "died" in before:
@@ -96,14 +96,14 @@ def case(draw: Draw) -> Case:
             return None  # it was not killed, as `evidence` says
         first = one.get("first", 0)
         what = f"after a kill it resumes at step {first}"
-        found = resumed_at(what, before, one, newest, every, first)
+        found = judge_resume_step(what, before, one, newest, every, first)
         if found and found.seen == ("a save that was not due",):
             return replace(found, seen=("wrong step",))
         if found and not first and "died" in before and "state.pt" not in one["found"]["files"]:
             return replace(found, seen=("no whole checkpoint left",))
         return found
 
-    def left(got: dict[str, Any], before: dict[str, Any]) -> Finding | None:
+    def judge_after_sigterm(got: dict[str, Any], before: dict[str, Any]) -> Finding | None:
         """Return what is wrong with how the ranks left after SIGTERM."""
         first, made = before.get("first", 0), [len(rows) for rows in before["rows"]]
         how = [got["left"].get(f"left-{comes}-{r}", "") for r in range(n)]
@@ -127,12 +127,12 @@ def case(draw: Draw) -> Case:
             return Finding(f"{came}; then {', '.join(ends)}", seen=(seen,))
         return None
 
-    def resumed(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
+    def judge_next_job(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
         """Return what is wrong with the step at which the next job resumed."""
         newest = before.get("first", 0) + len(before["rows"][0])
         first = one.get("first", 0)
         what = f"after SIGTERM the next job resumes at step {first}"
-        found = resumed_at(what, before, one, [newest], every, first)
+        found = judge_resume_step(what, before, one, [newest], every, first)
         if found is None:
             return None
         lost = "state.pt" not in one["found"]["files"] or (
@@ -152,14 +152,14 @@ def case(draw: Draw) -> Case:
     )
 
 
-def under_an_agent(draw: Draw) -> Case:
+def draw_real_agent_case(draw: Draw) -> Case:
     n, every, steps, seed = 2, 3, 9, draw.whole(0, 999)
     death, numbers = draw.whole(4, 5), [draw.whole(-9, 9) / 9 for _ in range(steps)]
 
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
         if got["calls"] != steps - every:
             return Finding(f"after the restart it makes {got['calls']} steps, not {steps - every}")
-        return weights(got["state"], (seed, n, steps, numbers), ())
+        return compare_state(got["state"], (seed, n, steps, numbers), ())
 
     return Case(
         f"real torchrun, kill -9 in step {death - 1}",
@@ -171,46 +171,51 @@ def under_an_agent(draw: Draw) -> Case:
     )
 
 
-def weights(
-    got: Any, told: tuple[int, int, int, Sequence[float]], at: Sequence[int]
+def compare_state(
+    got: Any, settings: tuple[int, int, int, Sequence[float]], resume_steps: Sequence[int]
 ) -> Finding | None:
-    """Compare a rank's state with that of an undisturbed training. at: the steps at which it resumed."""
-    if same(course(*told), got, CLOSE):
+    """Compare a rank's state with that of an undisturbed training.
+
+    resume_steps: the steps at which it resumed.
+    """
+    if same(train_alone(*settings), got, TOLERANCE):
         return None
     lost = [
-        part for part in ("model", "optimizer", "both") if same(course(*told, at, part), got, CLOSE)
+        part
+        for part in ("model", "optimizer", "both")
+        if same(train_alone(*settings, resume_steps, part), got, TOLERANCE)
     ]
     what = "at the end, model and optimizer are not as in an undisturbed training"
     return Finding(what, seen=tuple(f"lost {part}" for part in lost))
 
 
-def course(
+def train_alone(
     seed: int,
     n: int,
     steps: int,
     numbers: Sequence[float],
-    resumed: Sequence[int] = (),
-    lost: str = "",
+    resume_steps: Sequence[int] = (),
+    lost_part: str = "",
 ) -> dict[str, Any]:
-    """Train in one process. At the steps in `resumed`, model, optimizer or both lose their state."""
-    model = small_model(seed, "plain")
-    optimizer = optimizer_of(model, "momentum")
+    """Train in one process. At the steps in `resume_steps`, model, optimizer or both lose their state."""
+    model = build_small_model(seed, "plain")
+    optimizer = build_optimizer(model, "momentum")
     for step in range(steps):
-        if step in resumed and lost in ("model", "both"):
-            model.load_state_dict(small_model(seed, "plain").state_dict())
-        if step in resumed and lost in ("optimizer", "both"):
+        if step in resume_steps and lost_part in ("model", "both"):
+            model.load_state_dict(build_small_model(seed, "plain").state_dict())
+        if step in resume_steps and lost_part in ("optimizer", "both"):
             optimizer.state.clear()
         grads = []
         for rank in range(n):
-            backward(model, rank, step)
+            run_backward(model, rank, step)
             grads.append([grad_of(p).clone() for p in model.parameters()])
         for p, parts in zip(model.parameters(), zip(*grads, strict=True), strict=True):
             p.grad = torch.stack(parts).mean(0) + (*numbers, *[0.0] * steps)[step]
         optimizer.step()
-    return state_of(model, optimizer)
+    return flatten_state(model, optimizer)
 
 
-def observed(case: Case, run: Run) -> Iterator[str]:
+def observe(case: Case, run: Run) -> Iterator[str]:
     """Yield what a failed run shows: a file that is not whole, or ranks that made different steps."""
     failure, attempts = run.failure, attempts_of(run)
     if isinstance(failure, RankFailed):
@@ -225,10 +230,10 @@ def observed(case: Case, run: Run) -> Iterator[str]:
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
-    driver=survive,
+    driver=run_attempts_of_answer,
     reported=("left", "calls"),
     sizes=(1, 2, 3),
     count=8,
-    last=under_an_agent,
-    observe=observed,
+    last=draw_real_agent_case,
+    observe=observe,
 )

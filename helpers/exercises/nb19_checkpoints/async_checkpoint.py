@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.while_training import learn, train_and_save
-from helpers.exercises.nb19_checkpoints.shared import evidence, observe
+from helpers.exercises.nb19_checkpoints.in_ranks.while_training import run_training, train_one_step
+from helpers.exercises.nb19_checkpoints.shared import find_missing_kill, observe
 from helpers.exercises.shared.in_ranks.attempts import Plan
 
-NOTED = {
+OBSERVATIONS = {
     "main thread": "the main thread itself writes the checkpoint, so the training is blocked",
     "waits": "after a save has begun, the main thread waits for it, before the next step",
     "group": "the thread that writes does not talk on `group`",
@@ -29,7 +29,7 @@ NOTED = {
     "at the end": "your function returns while a checkpoint is still being written",
 }
 """What the check observed while a checkpoint was written, in words. The first one that applies is shown."""
-PLANS = (
+KILL_KINDS = (
     "no death",
     "first save",
     "any rank",
@@ -42,7 +42,7 @@ PLANS = (
 
 
 def case(draw: Draw) -> Case:
-    n, plan = draw.ranks, draw.of(*PLANS)
+    n, plan = draw.ranks, draw.of(*KILL_KINDS)
     # at 5 and 10, or 6, 12 and 18, sorting names as text gives a different newest one
     every = {"older removed": 2, "names as texts": draw.of(5, 6)}.get(plan) or draw.of(2, 3, 5)
     count = 5
@@ -61,21 +61,21 @@ def case(draw: Draw) -> Case:
     fails = {"second fails": [2, rank], "last fails": [count, rank]}.get(plan, [0, 0])
     shares = [weight.chunk(n)[r] if r < len(weight.chunk(n)) else weight[:0] for r in range(n)]
 
-    def after(k: int, r: int, numbers: Sequence[float]) -> torch.Tensor:
+    def expected_share(k: int, r: int, numbers: Sequence[float]) -> torch.Tensor:
         share = shares[r].clone()
         for step in range(k):
-            learn(share, step, numbers[step] if step < len(numbers) else 0.0)
+            train_one_step(share, step, numbers[step] if step < len(numbers) else 0.0)
         return share
 
     def problem(got: dict[str, Any], r: int) -> Finding | None:
         did = got["steps"]
         if not did:
             return Finding("train_step is never called")
-        if found := evidence(got, plans):
+        if found := find_missing_kill(got, plans):
             return found
         attempts = got["attempts"]
         for before, following in zip(attempts, attempts[1:], strict=False):
-            if found := began(before, following):
+            if found := judge_start(before, following):
                 return found
         first = did[0]
         if fails[0]:
@@ -90,18 +90,18 @@ def case(draw: Draw) -> Case:
         if did != list(range(first, steps)):
             what = f"it trains the steps {did}; after step {first} come those up to {steps - 1}"
             return Finding(what, seen=("steps out of order",))
-        for name, what in NOTED.items():
+        for name, what in OBSERVATIONS.items():
             if name in got["noted"]:
                 return Finding(what, seen=(name,))
-        if not same(after(first, r, got["numbers"]), got["began with"], 0):
-            return weights(got, first, r)
+        if not same(expected_share(first, r, got["numbers"]), got["began with"], 0):
+            return judge_first_weights(got, first, r)
         wanted = (steps - first) // every
         if got["writes"] != wanted:
             what = f"from step {first} on it saves {plural(got['writes'], 'time')}, not {wanted}"
             return Finding(what, seen=("saves too often or too rarely",))
         return None
 
-    def began(before: Mapping[str, Any], following: Mapping[str, Any]) -> Finding | None:
+    def judge_start(before: Mapping[str, Any], following: Mapping[str, Any]) -> Finding | None:
         """Return what is wrong with the step at which an attempt resumed after `before`."""
         if "first" not in following:
             return None
@@ -142,17 +142,19 @@ def case(draw: Draw) -> Case:
             seen = ("checkpoints counted",)
         return Finding(f"it resumes at step {first}; {was}", seen=seen)
 
-    def weights(got: Mapping[str, Any], first: int, r: int) -> Finding:
+    def judge_first_weights(got: Mapping[str, Any], first: int, r: int) -> Finding:
         have, numbers = got["began with"], got["numbers"]
         what = f"it resumes at step {first}, but not with the weights after {first} steps"
-        if same(after(0, r, numbers), have, 0):
+        if same(expected_share(0, r, numbers), have, 0):
             return Finding(what, seen=("weights not loaded",))
         copied = ("state changed while written",) if "own thread" in got["noted"] else ()
         for k in range(steps + 1):
-            if len(have) and same(after(k, r, numbers), have, 0):
+            if len(have) and same(expected_share(k, r, numbers), have, 0):
                 what = f"{what}: they are those after {k}"
                 return Finding(what, seen=copied if k > first else ())
-        return Finding(f"{what}: {difference(after(first, r, numbers), have, 0)}", seen=copied)
+        return Finding(
+            f"{what}: {difference(expected_share(first, r, numbers), have, 0)}", seen=copied
+        )
 
     said = [f"rank {one.rank} killed at event {one.event} of save {one.save}" for one in plans]
     said += [f"save {fails[0]} fails on rank {rank}"] if fails[0] else []
@@ -168,7 +170,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def observed(case: Case, run: Run) -> Iterator[str]:
+def observe_failure(case: Case, run: Run) -> Iterator[str]:
     """Yield what a failed run shows.
 
     If a checkpoint is not whole, `dcp.load` does not find its `.metadata`.
@@ -181,9 +183,9 @@ def observed(case: Case, run: Run) -> Iterator[str]:
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
-    driver=train_and_save,
+    driver=run_training,
     reported=("raised", "steps", "writes", "noted"),
     sizes=(1, 2, 3),
     count=8,
-    observe=observed,
+    observe=observe_failure,
 )

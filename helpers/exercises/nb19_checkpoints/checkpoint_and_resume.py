@@ -16,34 +16,34 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, resume
+from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, run_training
 from helpers.exercises.nb19_checkpoints.shared import (
-    count_losses,
-    evidence,
-    intruder,
+    find_intruder,
+    find_missing_kill,
+    judge_loss_count,
+    judge_resume_step,
     observe,
-    resumed_at,
 )
 from helpers.exercises.shared.in_ranks.attempts import Plan
 from helpers.exercises.shared.in_ranks.classifier import grad_of
 
-CLOSE = 1e-5
-LOST = ("rng", "rank 0's rng", "momentum", "model")
-"""What a resumed training may have lost. `curve` simulates the training without it."""
-LATER = (0, 1, 2, 3, 4, 5, 6, 7)
+TOLERANCE = 1e-5
+LOSABLE_PARTS = ("rng", "rank 0's rng", "momentum", "model")
+"""What a resumed training may have lost. `simulate_losses` simulates the training without it."""
+LATER_EVENTS = (0, 1, 2, 3, 4, 5, 6, 7)
 """Events of saves after a first kill at which the job is killed again; 0 for none."""
 
 
 def case(draw: Draw) -> Case:
     """Draw a kill in the first save, or between two checkpoints and then, in turn, in a later save."""
-    n, event = draw.ranks, draw.of("first", *LATER)
+    n, event = draw.ranks, draw.of("first", *LATER_EVENTS)
     # from step 10 on, sorting names as text gives a different newest checkpoint
     every, made = draw.of((5, 2), (4, 3), (3, 4)) if not event else (draw.whole(3, 5), 1)
     steps = draw.whole(3, 6)
     death = made * every + draw.whole(1, every - 2)
     plans = [Plan(step=death)]
     said = f"killed after step {death}"
-    if event in LATER[1:]:
+    if event in LATER_EVENTS[1:]:
         plans.append(Plan(event=int(event)))
         said += f", then at event {event} of a save"
     elif event == "first":
@@ -54,26 +54,26 @@ def case(draw: Draw) -> Case:
 
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
         if got["intruder"] is not None:
-            return intruder(got) if got["intruder"] == rank else None
+            return find_intruder(got) if got["intruder"] == rank else None
         losses, total, attempts = got["losses"], epochs * steps, got["attempts"]
         if losses is None:
-            return count_losses(losses, total, (), "it")
-        if found := evidence(got, plans):
+            return judge_loss_count(losses, total, (), "it")
+        if found := find_missing_kill(got, plans):
             return found
         for before, one in zip(attempts, attempts[1:], strict=False):
-            if found := began(before, one):
+            if found := judge_start(before, one):
                 return found
         starts = {one["first"] for one in attempts if "first" in one}
-        if found := count_losses(losses, total, starts, "it"):
+        if found := judge_loss_count(losses, total, starts, "it"):
             return found
-        whole = curve(seed, n, epochs, steps, got["numbers"])
+        whole = simulate_losses(seed, n, epochs, steps, got["numbers"])
         for k, (loss, wanted) in enumerate(zip(losses, whole, strict=True)):
-            if not same(wanted, loss, CLOSE):
+            if not same(wanted, loss, TOLERANCE):
                 what = f"the loss of step {k} is {loss}, not {wanted:.6g}"
-                return Finding(what, seen=forgotten(got))
+                return Finding(what, seen=find_lost_parts(got))
         return None
 
-    def began(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
+    def judge_start(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
         """Return what is wrong with the step at which an attempt resumed after `before`."""
         died, first = before.get("died"), one.get("first", 0)
         newest = [made * every if plans[0].step >= 0 else 0]
@@ -84,7 +84,7 @@ def case(draw: Draw) -> Case:
             f"after {'the death in a save' if died else 'a death'} it resumed at epoch {own}, "
             f"step {at}, not epoch {epoch}, step {step}"
         )
-        found = resumed_at(what, before, one, newest, every, first)
+        found = judge_resume_step(what, before, one, newest, every, first)
         if found is None or not ("first" in one or "a save that was not due" in found.seen):
             return None
         if found.seen == ("wrong step",) and at == 0 and own in {epoch, epoch + 1}:
@@ -94,13 +94,13 @@ def case(draw: Draw) -> Case:
             return replace(found, seen=(start,))
         return found
 
-    def forgotten(got: dict[str, Any]) -> tuple[str, ...]:
+    def find_lost_parts(got: dict[str, Any]) -> tuple[str, ...]:
         at = {one["first"] for one in got["attempts"][1:] if "first" in one}
         told = seed, n, epochs, steps, got["numbers"]
         return tuple(
             f"lost {what}"
-            for what in LOST
-            if same(curve(*told, at, what), list(got["losses"]), 1e-4)
+            for what in LOSABLE_PARTS
+            if same(simulate_losses(*told, at, what), list(got["losses"]), 1e-4)
         )
 
     return Case(
@@ -114,16 +114,16 @@ def case(draw: Draw) -> Case:
     )
 
 
-def curve(
+def simulate_losses(
     seed: int,
     n: int,
     epochs: int,
     steps: int,
     shifts: Sequence[float],
-    resumed: Sequence[int] | set[int] = (),
-    lost: str = "",
+    resume_steps: Sequence[int] | set[int] = (),
+    lost_part: str = "",
 ) -> list[float]:
-    """Simulate the training in one process. After each step in `resumed`, a part of its state is lost.
+    """Simulate the training in one process. After each step in `resume_steps`, a part of its state is lost.
 
     shifts: the number that the monitor passed to each step, or 0 if no rank asked for it.
     """
@@ -133,21 +133,21 @@ def curve(
         fresh = [torch.manual_seed(seed + rank).get_state() for rank in range(n)]
         states = list(fresh)
         for done in range(epochs * steps):
-            if done in resumed:
-                if lost == "model":
+            if done in resume_steps:
+                if lost_part == "model":
                     training.model.load_state_dict(Training(seed, n).model.state_dict())
-                elif lost == "momentum":
+                elif lost_part == "momentum":
                     training.optimizer.state.clear()
-                elif lost == "rng":
+                elif lost_part == "rng":
                     states = list(fresh)
-                elif lost == "rank 0's rng":
+                elif lost_part == "rank 0's rng":
                     states = [states[0]] * n
             shift = shifts[done] if done < len(shifts) else 0.0
-            losses.append(one_step(training, *divmod(done, steps), states, shift))
+            losses.append(run_one_step(training, *divmod(done, steps), states, shift))
     return losses
 
 
-def one_step(
+def run_one_step(
     training: Training, epoch: int, step: int, states: list[torch.Tensor], shift: float
 ) -> float:
     """Run the step of all ranks, one after the other. states[rank]: its random state, which is updated."""
@@ -168,7 +168,7 @@ def one_step(
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
-    driver=resume,
+    driver=run_training,
     sizes=(1, 2, 3),
     count=9,
     observe=observe,

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.reshard import reshard
+from helpers.exercises.nb19_checkpoints.in_ranks.reshard import run_reshard
 from helpers.ranks.failures import RankFailed
 
-SHAPES = (
+SHAPES_ADVICE = (
     "Your DTensors need the whole shapes: `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` also "
     "splits rows that are not a multiple of the ranks; `DTensor.from_local` assumes equal parts."
 )
@@ -47,7 +47,7 @@ def case(draw: Draw) -> Case:
             what = f"it returns {got['returned']}"
             return Finding(what, "Return the dict from each name to its DTensor.")
         for name in shapes:
-            if found := of_one(name, got.get(name), own[rank][name], shapes[name]):
+            if found := judge_tensor(name, got.get(name), own[rank][name], shapes[name]):
                 return found
         more = sorted(set(got) - {*shapes, "elements read"})
         if more:
@@ -72,7 +72,9 @@ def case(draw: Draw) -> Case:
     )
 
 
-def of_one(name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]) -> Finding | None:
+def judge_tensor(
+    name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]
+) -> Finding | None:
     """Return what is wrong with one tensor of a rank."""
     if told is None:
         return Finding(f"the key {name!r} is missing")
@@ -88,7 +90,7 @@ def of_one(name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]) ->
         what = f"{name} is placed {told['placement']}, not Shard(0)"
         return Finding(what)
     if list(told["shape"]) != list(shape):
-        return Finding(f"{name} has the shape {tuple(told['shape'])}, not {shape}", SHAPES)
+        return Finding(f"{name} has the shape {tuple(told['shape'])}, not {shape}", SHAPES_ADVICE)
     local = told["local"]
     if right.any() and local.shape == right.shape and not local.any():
         return Finding(f"{name} is still zero")
@@ -96,7 +98,7 @@ def of_one(name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]) ->
     return Finding(f"{name}: {problem}") if problem else None
 
 
-def in_load(case: Case, run: Run) -> bool:
+def raised_in_load(case: Case, run: Run) -> bool:
     """Return whether `dcp.load` raised the error."""
     failure = run.failure
     frames = failure.error.frames[-1:] if isinstance(failure, RankFailed) else ()
@@ -105,9 +107,9 @@ def in_load(case: Case, run: Run) -> bool:
 
 EXERCISE = Exercise(
     case,
-    failed=(CrashAdvice("size|shape|stride", SHAPES, when=in_load),),
+    failed=(CrashAdvice("size|shape|stride", SHAPES_ADVICE, when=raised_in_load),),
     kind=Kind.MODULE,
-    driver=reshard,
+    driver=run_reshard,
     reported=("elements read",),
     sizes=(1, 2, 3, 4),
     count=12,

@@ -16,20 +16,20 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.continue_training import Job, continue_training
+from helpers.exercises.nb19_checkpoints.in_ranks.continue_training import Job, run_jobs
 from helpers.exercises.nb19_checkpoints.shared import (
     attempts_of,
-    count_losses,
-    evidence,
-    intruder,
+    find_intruder,
+    find_missing_kill,
+    judge_loss_count,
+    judge_resume_step,
     observe,
-    resumed_at,
 )
 from helpers.exercises.shared.in_ranks.attempts import Plan
 from helpers.ranks.failures import RankFailed, is_consequence
 
-CLOSE = 1e-6
-LOST = (
+TOLERANCE = 1e-6
+LOSABLE_PARTS = (
     "model",
     "optimizer",
     "scheduler",
@@ -40,7 +40,7 @@ LOST = (
     "again, then put back",
     "noise",
 )
-"""What a resumed training may have lost. `course` simulates the training without it."""
+"""What a resumed training may have lost. `train_alone` simulates the training without it."""
 
 
 def case(draw: Draw) -> Case:
@@ -59,26 +59,26 @@ def case(draw: Draw) -> Case:
     seed = draw.whole(0, 999)
     planned = [(plan.step + 1) // every * every for plan in deaths]
     told = (seed, samples, batch, steps)
-    _, batches = course(*told, [0.0] * samples)
+    _, batches = train_alone(*told, [0.0] * samples)
 
-    def together(values: list[Any]) -> Finding | None:
-        if found := intruder(values[0]):
+    def judge_all_ranks(values: list[Any]) -> Finding | None:
+        if found := find_intruder(values[0]):
             return found
         attempts = values[0]["attempts"]
         jobs = [one["rows"] for one in attempts]
         starts = [*planned[:-1], steps - len(jobs[-1][0])]
         for rank, got in enumerate(values):
-            if found := count_losses(got["losses"], steps, starts[-1:], f"rank {rank}"):
+            if found := judge_loss_count(got["losses"], steps, starts[-1:], f"rank {rank}"):
                 return found
         resumed = {**attempts[-1], "first": starts[-1]}
-        if found := evidence(values[0] | {"attempts": [*attempts[:-1], resumed]}, deaths):
+        if found := find_missing_kill(values[0] | {"attempts": [*attempts[:-1], resumed]}, deaths):
             return found
         died = attempts[-2].get("died")
         newest = (died[0] - every, died[0]) if died else planned[-1:]
         what = (
             f"after a death{' in a save' if died else ''} the last job resumes at step {starts[-1]}"
         )
-        if found := resumed_at(what, attempts[-2], resumed, newest, every, starts[-1]):
+        if found := judge_resume_step(what, attempts[-2], resumed, newest, every, starts[-1]):
             return found
         for job, first, size in zip(jobs, (0, *starts), sizes, strict=True):
             for k, parts in enumerate(zip(*job, strict=False), first):
@@ -88,14 +88,15 @@ def case(draw: Draw) -> Case:
                 if len(set(rows)) < len(rows):
                     what = f"in step {k} a sample is trained twice: {rows}"
                     return Finding(what, seen=("a sample is trained twice",))
-                seen = lost(values, starts) or shares(rows, own, size)
+                seen = find_lost_parts(values, starts) or find_wrong_shares(rows, own, size)
                 return Finding(f"step {k} trains {rows}; its batch is {own}", seen=seen)
-        curve, _ = course(*told, targets_of(values[0]))
+        curve, _ = train_alone(*told, targets_of(values[0]))
         for k, wanted in enumerate(curve):
             loss = values[0]["losses"][k]
-            if not same(wanted, loss, CLOSE):
+            if not same(wanted, loss, TOLERANCE):
                 return Finding(
-                    f"the loss of step {k} is {loss}, not {wanted:.8g}", seen=lost(values, starts)
+                    f"the loss of step {k} is {loss}, not {wanted:.8g}",
+                    seen=find_lost_parts(values, starts),
                 )
         return None
 
@@ -103,7 +104,7 @@ def case(draw: Draw) -> Case:
         """Return the target of each row, or 0 for rows that no rank asked for."""
         return [*got["numbers"], *[0.0] * samples][:samples]
 
-    def shares(rows: list[int], own: list[int], size: int) -> tuple[str, ...]:
+    def find_wrong_shares(rows: list[int], own: list[int], size: int) -> tuple[str, ...]:
         """Return what is wrong with the ranks' shares of a batch."""
         if set(rows) < set(own) and len(own) - len(rows) == len(own) % size:
             return ("the remainder of a batch is left out",)
@@ -111,14 +112,14 @@ def case(draw: Draw) -> Case:
             return ("the last batch of an epoch is left out",)
         return ("more samples than a batch",) if set(rows) > set(own) else ()
 
-    def lost(values: list[Any], starts: list[int]) -> tuple[str, ...]:
+    def find_lost_parts(values: list[Any], starts: list[int]) -> tuple[str, ...]:
         return tuple(
             f"lost {part.partition(',')[0]}"
-            for part in LOST
+            for part in LOSABLE_PARTS
             if same(
-                course(*told, targets_of(values[0]), starts, part)[0],
+                train_alone(*told, targets_of(values[0]), starts, part)[0],
                 list(values[0]["losses"]),
-                CLOSE,
+                TOLERANCE,
             )
         )
 
@@ -127,7 +128,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{samples} samples in batches of {batch}, a checkpoint every {every} steps, {said} ranks{where}",
         [(sizes, deaths, seed, samples, batch, steps, every)] * after,
-        right=AllRanks(lambda got: None, together),
+        right=AllRanks(lambda got: None, judge_all_ranks),
         like={},
         facts={"every": every},
         seconds=20.0,
@@ -135,7 +136,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def observed(case: Case, run: Run) -> Iterator[str]:
+def observe_failure(case: Case, run: Run) -> Iterator[str]:
     """Yield what a failed run shows, including ranks that made different numbers of steps."""
     failure = run.failure
     if isinstance(failure, RankFailed) and is_consequence(failure.error):
@@ -146,50 +147,55 @@ def observed(case: Case, run: Run) -> Iterator[str]:
     yield from observe(case, run)
 
 
-def course(
+def train_alone(
     seed: int,
     samples: int,
     batch: int,
     steps: int,
     targets: Sequence[float],
-    resumed: Sequence[int] = (),
-    lost: str = "",
+    resume_steps: Sequence[int] = (),
+    lost_part: str = "",
 ) -> tuple[list[float], list[list[int]]]:
-    """Train in one process. At the steps in `resumed`, a new job takes over all but what is `lost`."""
+    """Train in one process.
+
+    At the steps in `resume_steps`, a new job takes over all but what is `lost_part`.
+    """
     job, losses, batches = Job(seed, samples), [], []
     y = torch.tensor(targets, dtype=torch.float64)
     order: list[int] = []
     whole: list[int] = []
     begun = job.generator.get_state()
     for step in range(steps):
-        if step in resumed:
+        if step in resume_steps:
             new, old = Job(seed, samples), job.generator.get_state()
             for name, part in new.parts.items():
-                if name != lost:
+                if name != lost_part:
                     part.load_state_dict(job.parts[name].state_dict())
-            if lost != "generator":
-                new.generator.set_state(begun if lost == "noise" and order else old)
+            if lost_part != "generator":
+                new.generator.set_state(begun if lost_part == "noise" and order else old)
             job = new
-            order = [] if lost == "order" else whole if lost == "place" and order else order
-            if order and lost in {"again", "again, then put back", "noise"}:
+            order = (
+                [] if lost_part == "order" else whole if lost_part == "place" and order else order
+            )
+            if order and lost_part in {"again", "again, then put back", "noise"}:
                 another = torch.randperm(samples, generator=job.generator).tolist()
                 order = another[samples - len(order) :]
-            if lost == "again, then put back":
+            if lost_part == "again, then put back":
                 job.generator.set_state(old)
         if not order:
             begun = job.generator.get_state()
             order = whole = torch.randperm(samples, generator=job.generator).tolist()
         now, order = order[:batch], order[batch:]
         batches.append(now)
-        losses.append(job.learn(torch.tensor(now), y[now], lambda total: None))
+        losses.append(job.train_one_step(torch.tensor(now), y[now], lambda total: None))
     return losses, batches
 
 
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
-    driver=continue_training,
+    driver=run_jobs,
     sizes=(1, 2, 3),
     count=8,
-    observe=observed,
+    observe=observe_failure,
 )

@@ -10,10 +10,10 @@ from helpers.checks.author import *
 from helpers.exercises.shared.in_ranks.attempts import Plan
 from helpers.ranks.failures import RankDied, RankFailed
 
-NOT_KILLED = ("the check cannot kill it",)
+NOT_KILLED_SEEN = ("the check cannot kill it",)
 
 
-def evidence(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding | None:
+def find_missing_kill(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding | None:
     """Return a finding if a planned kill did not take place, or if the check could not see a write."""
     killed, changed, attempts = got["killed"], got["changed"], got["attempts"]
     for k, (ends, files, one) in enumerate(zip(killed, changed, attempts, strict=True)):
@@ -21,28 +21,30 @@ def evidence(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding | None:
         last = len(one["rows"]) - 1  # the last rank of this attempt
         if plan is not None:
             victim = plan.rank if "died" in one or plan.step < 0 else last
-            not_so_far = k == len(killed) - 1 and plan.step < 0 and at_least(files) < plan.event
+            not_so_far = (
+                k == len(killed) - 1 and plan.step < 0 and count_known_events(files) < plan.event
+            )
             if list(ends) != [victim] and not not_so_far:
                 what = f"rank {victim} was to be killed in attempt {k + 1}, and was not"
-                return Finding(what, seen=NOT_KILLED)
+                return Finding(what, seen=NOT_KILLED_SEEN)
         # the kernel sees two closings of each file by `torch.save`
         if files["closed"] > 2 * one["opened"]:
             what = (
                 f"in attempt {k + 1} files were changed more often than the check could interrupt"
             )
-            return Finding(what, seen=NOT_KILLED)
+            return Finding(what, seen=NOT_KILLED_SEEN)
         if k and one.get("first") and not one["found"]["files"]:
             what = "it resumed from a checkpoint that is not in `folder`"
             return Finding(what, seen=("resumed from outside of folder",))
         if unseen := set(files["names"]) - set(one["named"]):
             what = f"the file {min(unseen)!r} was changed in a way that the check cannot interrupt"
-            return Finding(what, seen=NOT_KILLED)
+            return Finding(what, seen=NOT_KILLED_SEEN)
         if files["overflowed"]:
             return Finding(f"attempt {k + 1} did more to its files than can be followed")
     return None
 
 
-def intruder(got: Mapping[str, Any]) -> Finding | None:
+def find_intruder(got: Mapping[str, Any]) -> Finding | None:
     """Return a finding if a rank other than 0 changed a file, which ended the job."""
     if (rank := got["intruder"]) is None:
         return None
@@ -50,7 +52,7 @@ def intruder(got: Mapping[str, Any]) -> Finding | None:
     return Finding(what, seen=("a rank other than 0 writes",))
 
 
-def at_least(files: Mapping[str, Any]) -> int:
+def count_known_events(files: Mapping[str, Any]) -> int:
     """Return the number of file events in an attempt that the check must have seen, by the kernel's count.
 
     A file is opened and then written: two events. For `torch.save`, the kernel sees two closings.
@@ -59,50 +61,54 @@ def at_least(files: Mapping[str, Any]) -> int:
     return seen
 
 
-def resumed_at(
-    said: str,
-    before: Mapping[str, Any],
-    one: Mapping[str, Any],
+def judge_resume_step(
+    what: str,
+    previous: Mapping[str, Any],
+    current: Mapping[str, Any],
     newest: Sequence[int],
     every: int,
     first: int,
 ) -> Finding | None:
     """Return a finding if an attempt resumed at a step that no whole checkpoint explains.
 
-    one: the attempt. before: the previous attempt. newest: the numbers of steps that the newest whole
+    current: the attempt. previous: the previous attempt. newest: the numbers of steps that the newest whole
     checkpoint may have. first: the step at which it resumed.
     """
-    done = before["died"][0] if "died" in before else 0
+    done = previous["died"][0] if "died" in previous else 0
     if done % every:
         return Finding(f"it saves after {plural(done, 'step')}", seen=("a save that was not due",))
     if first in newest:
         return None
     made = newest[0]
     # after a kill in a save, an earlier checkpoint certainly exists; otherwise one should exist
-    due = "the newest whole checkpoint was made" if "died" in before else "a checkpoint was due"
+    due = "the newest whole checkpoint was made" if "died" in previous else "a checkpoint was due"
     was = f"{due} after {plural(made, 'step')}" if made else "no checkpoint had been made before"
-    found, gone = one["found"], set(before["found"]["whole"]) - set(one["found"]["whole"])
+    found, gone = current["found"], set(previous["found"]["whole"]) - set(current["found"]["whole"])
     texts = max(range(every, made + 1, every), key=str, default=-1)
     if first:
         seen = "newest as text" if len(found["whole"]) > 1 and first == texts else "wrong step"
-    elif "died" in before and (gone or not found["whole"]):
+    elif "died" in previous and (gone or not found["whole"]):
         seen = "no whole checkpoint left"
     elif not found["files"]:
         seen = "no checkpoint made"
     else:
-        seen = "number of steps not restored" if one.get("read") else "checkpoint not read"
-    return Finding(f"{said}; {was}", seen=(seen,))
+        seen = "number of steps not restored" if current.get("read") else "checkpoint not read"
+    return Finding(f"{what}; {was}", seen=(seen,))
 
 
-def count_losses(losses: Any, wanted: int, starts: Container[int], said: str) -> Finding | None:
+def judge_loss_count(
+    losses: Any, expected: int, starts: Container[int], subject: str
+) -> Finding | None:
     """Return a finding if there is not one loss for each step. starts: the steps at which attempts began."""
     if losses is None:
-        return Finding(f"{said} returns nothing", "Return the list of losses.")
+        return Finding(f"{subject} returns nothing", "Return the list of losses.")
     have = len(losses) if isinstance(losses, (list, tuple)) else 0
-    if have == wanted:
+    if have == expected:
         return None
-    seen = ("earlier losses missing",) if have < wanted and wanted - have in starts else ()
-    return Finding(f"{said} returns {have} losses, not one for each of {wanted} steps", seen=seen)
+    seen = ("earlier losses missing",) if have < expected and expected - have in starts else ()
+    return Finding(
+        f"{subject} returns {have} losses, not one for each of {expected} steps", seen=seen
+    )
 
 
 def observe(case: Case, run: Run) -> Iterator[str]:

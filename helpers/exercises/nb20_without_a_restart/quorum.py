@@ -19,19 +19,19 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb20_without_a_restart.in_ranks.membership import (
     LATE_PATIENCE_S,
-    hold_rounds,
+    run_rounds,
 )
 from helpers.ranks.failures import RankFailed
 
-LATE_S = 1.5
+MAX_DELAY_S = 1.5
 """How many seconds late a decision may be on a busy machine."""
-LEADERS_DIE = {2: 2, 5: 3}
+LEADER_KILLS = {2: 2, 5: 3}
 """World size -> the write before which replica 0, which asks first, is killed. If an answer lets the first
 or the smallest replica decide, this is the write of the decision."""
-PATIENCE = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
+PATIENCE_S = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
 """Patience in seconds. For "alone", three times the patience must exceed any delay on a busy machine."""
-OLD = "an earlier round's question"
-UNEXPECTED_ONES = ("early", "unexpected", "others than expected")
+OLD_QUESTION = "an earlier round's question"
+UNEXPECTED_KINDS = ("early", "unexpected", "others than expected")
 """The kinds of round in which the odd replica is not in `expected`."""
 
 
@@ -39,8 +39,8 @@ def case(draw: Draw) -> Case:
     n = draw.ranks
     ending = draw.of("killed", "killed", "late")
     dies = (draw.rank(), draw.of(1, 2, 3)) if ending == "killed" and n > 1 else (-1, 0)
-    if n in LEADERS_DIE:
-        ending, dies = "killed", (0, LEADERS_DIE[n])
+    if n in LEADER_KILLS:
+        ending, dies = "killed", (0, LEADER_KILLS[n])
     kinds = ["all", draw.of("absent", "unexpected", "late", "early")] if n > 1 else ["all"]
     kinds += ["late and absent", "meanwhile"] if n > 2 else []
     kinds += ["others than expected"] if n > 1 else []
@@ -50,8 +50,8 @@ def case(draw: Draw) -> Case:
     rounds: list[dict[str, Any]] = []
     for number, kind in enumerate(kinds):
         odd, other = draw.rank(), draw.whole(1, max(1, n - 1))
-        roles = roles_of(kind, n, odd, (odd + other) % n)
-        expected = [r for r in range(n) if r != odd or kind not in UNEXPECTED_ONES]
+        roles = draw_roles(kind, n, odd, (odd + other) % n)
+        expected = [r for r in range(n) if r != odd or kind not in UNEXPECTED_KINDS]
         killed = number == len(kinds) - 1 and dies[0] >= 0
         waits = killed or any(roles[r] in ("absent", "late") for r in expected)
         # each round's steps exceed those of the previous round, except for a replica without steps, and
@@ -59,10 +59,10 @@ def case(draw: Draw) -> Case:
         steps = [-1 if r == "behind" else 100 * number + draw.whole(0, 99) for r in roles]
         if number == 1:
             steps = [max(rounds[0]["steps"])] * n
-        patience = PATIENCE.get(kind) or (0.3 if waits else 2.5)
+        patience = PATIENCE_S.get(kind) or (0.3 if waits else 2.5)
         rounds.append({"roles": roles, "expected": expected, "steps": steps, "patience": patience})
 
-    def together(values: list[Any]) -> Finding | None:
+    def judge_all_ranks(values: list[Any]) -> Finding | None:
         alive = {r: value for r, value in enumerate(values) if "decided" in value}
         if unknown := values[0]["unknown"]:
             what = f"the key {unknown[0][:60]!r} was set past the store that was given"
@@ -75,11 +75,11 @@ def case(draw: Draw) -> Case:
                 for r, value in alive.items()
                 if value["decided"][number] is not None
             }
-            found = one_round(number, rounds, asked, dies[0] if last_and_killed else -1)
+            found = judge_round(number, rounds, asked, dies[0] if last_and_killed else -1)
             if found is not None:
-                return replace(found, what=f"{shown(number)}\n{found.what}")
-            if found := without_the_newest(number, now, asked):
-                behind = behind or replace(found, what=f"{shown(number)}\n{found.what}")
+                return replace(found, what=f"{describe_round(number)}\n{found.what}")
+            if found := find_missing_newest(number, now, asked):
+                behind = behind or replace(found, what=f"{describe_round(number)}\n{found.what}")
         return behind
 
     killed_before = (
@@ -88,60 +88,67 @@ def case(draw: Draw) -> Case:
         else ""
     )
 
-    def shown(number: int) -> str:
+    def describe_round(number: int) -> str:
         """Describe the round that failed, without the other rounds."""
         is_last = number == len(rounds) - 1
         also = f"; {killed_before}" if killed_before and is_last else ""
-        return f"{describe(number, rounds[number])}{also}"
+        return f"{describe_roles(number, rounds[number])}{also}"
 
     told = plural(len(rounds), "round")
     told += f"; in the last one {killed_before}" if killed_before else ""
     return Case(
         told,
         [(rounds, n, dies)] * n,
-        right=AllRanks(lambda got: None, together),
+        right=AllRanks(lambda got: None, judge_all_ranks),
         like={},
         seconds=20.0,
         shown="",
     )
 
 
-def roles_of(kind: str, n: int, odd: int, another: int) -> list[str]:
-    """Return the role of each replica in a round of this kind. `odd` and `another` may have special roles."""
-    others = [r for r in range(n) if r != odd]
+def draw_roles(kind: str, n: int, special: int, second_special: int) -> list[str]:
+    """Return the role of each replica in a round of this kind.
+
+    `special` and `second_special` may have special roles.
+    """
+    others = [r for r in range(n) if r != special]
     changed = {
         "all": {},
-        "absent": {odd: "absent"},
-        "unexpected": {odd: "absent"},
-        "late": {odd: "late"},
-        "early": {odd: "early"},
-        "late and absent": {odd: "late", another: "absent"},
-        "meanwhile": {odd: "meanwhile", another: "impatient"},
-        "others than expected": {another: "absent"},
+        "absent": {special: "absent"},
+        "unexpected": {special: "absent"},
+        "late": {special: "late"},
+        "early": {special: "early"},
+        "late and absent": {special: "late", second_special: "absent"},
+        "meanwhile": {special: "meanwhile", second_special: "impatient"},
+        "others than expected": {second_special: "absent"},
         "alone": dict.fromkeys(others, "absent"),
-        "one by one": {odd: "absent", (odd + 1) % n: "second", (odd + 2) % n: "straggler"},
-        "left out": {odd: "behind", **dict.fromkeys(others, "slow")},
+        "one by one": {
+            special: "absent",
+            (special + 1) % n: "second",
+            (special + 2) % n: "straggler",
+        },
+        "left out": {special: "behind", **dict.fromkeys(others, "slow")},
     }[kind]
     return [changed.get(r, "on time") for r in range(n)]
 
 
-IN_TIME = ("on time", "early", "impatient", "second", "behind")
+TIMELY_ROLES = ("on time", "early", "impatient", "second", "behind")
 
 
-def describe(number: int, now: Any) -> str:
+def describe_roles(number: int, spec: Any) -> str:
     """Describe which replicas ask in a round, and when."""
-    odd = []
-    for r, role in enumerate(now["roles"]):
-        strange = r not in now["expected"]
-        if role in OF_ROLE:
+    special = []
+    for r, role in enumerate(spec["roles"]):
+        strange = r not in spec["expected"]
+        if role in ROLE_WORDS:
             also = ", nor is expected" * (strange and role == "absent")
-            odd.append(f"replica {r} {OF_ROLE[role]}{also}")
+            special.append(f"replica {r} {ROLE_WORDS[role]}{also}")
         elif strange:
-            odd.append(f"replica {r} is not expected, but comes")
-    return f"round {number}: {' and '.join(odd) or 'all come'}"
+            special.append(f"replica {r} is not expected, but comes")
+    return f"round {number}: {' and '.join(special) or 'all come'}"
 
 
-OF_ROLE = {
+ROLE_WORDS = {
     "absent": "does not come",
     "late": "comes after the decision",
     "early": "is not expected, but comes first",
@@ -153,7 +160,7 @@ OF_ROLE = {
 }
 
 
-def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> Finding | None:
+def judge_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> Finding | None:
     """Judge the result of one round.
 
     asked: maps each replica that asked and survived to (dict, began, ended).
@@ -174,11 +181,11 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
         for m, step in got.items():
             has = f"{said} replica {r} has member {m}, which"
             if not 0 <= m < len(roles) or roles[m] == "absent":
-                seen = "a member that did not ask" if step not in earlier(m) else OLD
+                seen = "a member that did not ask" if step not in earlier(m) else OLD_QUESTION
                 return Finding(f"{has} did not ask", seen=(seen,))
             if step != now["steps"][m]:
                 what = f"{has} asked with step {now['steps'][m]}, not {step}"
-                return Finding(what, seen=(OLD if step in earlier(m) else "another step",))
+                return Finding(what, seen=(OLD_QUESTION if step in earlier(m) else "another step",))
             if roles[m] in ("late", "straggler"):
                 by_time = roles[m] == "straggler"
                 seen = "patience starts again" if by_time else "decided twice"
@@ -186,10 +193,10 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
                 if m in asked and any(
                     m in had and ended < asked[m][1] for had, _, ended in asked.values()
                 ):
-                    seen, by_time = OLD, False
+                    seen, by_time = OLD_QUESTION, False
                 return Finding(f"{has} asked too late", rests_on_time=by_time, seen=(seen,))
         for m, role in enumerate(roles):
-            if role in IN_TIME and m not in got and m != killed:
+            if role in TIMELY_ROLES and m not in got and m != killed:
                 what = f"{said} replica {r} lacks member {m}, which asked in time"
                 if m not in now["expected"]:
                     return Finding(what, seen=("only expected ones",))
@@ -199,10 +206,10 @@ def one_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> F
         if one != other:
             what = f"{said} replica {first} gets {one}, and replica {r} {other}"
             return Finding(what, seen=("several decisions",))
-    return in_time(said, now, asked, killed)
+    return judge_duration(said, now, asked, killed)
 
 
-def without_the_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding | None:
+def find_missing_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding | None:
     """Return a finding if only replicas without steps have decided, although others have steps."""
     for r, (got, *_) in asked.items():
         if "behind" in now["roles"] and all(now["roles"][m] == "behind" for m in got):
@@ -211,37 +218,39 @@ def without_the_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding 
     return None
 
 
-def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
+def judge_duration(subject: str, spec: Any, asked: dict[int, Any], killed: int) -> Finding | None:
     """Judge how long the first decision took, and whether a late replica got it at once."""
-    roles, patience = now["roles"], now["patience"]
+    roles, patience = spec["roles"], spec["patience"]
     on_time = [r for r in asked if roles[r] not in ("late", "straggler")]
     if {"meanwhile", "behind"} & set(roles) or not on_time:
         return None  # the replica that was on time was killed later, and reports nothing
     begun = max(asked[r][1] for r in on_time)
     first_begun = min(asked[r][1] for r in on_time)
     ended = max(asked[r][2] for r in on_time)
-    missing = any(roles[r] in ("absent", "late") for r in now["expected"])
+    missing = any(roles[r] in ("absent", "late") for r in spec["expected"])
     # in "one by one", time is measured from the first replica, which may have been killed
     first_is_known = any(roles[r] == "on time" for r in asked) or "second" not in roles
     decided_s = min(asked[r][2] for r in on_time) - first_begun
     if missing and first_is_known and decided_s < 0.9 * patience:
-        return Finding(f"{said} it decides before `patience` is over", seen=("decides early",))
+        return Finding(f"{subject} it decides before `patience` is over", seen=("decides early",))
     if missing or killed >= 0:
-        if ended - begun > patience + LATE_S:
-            what = f"{said} it takes {ended - begun:.1f} s, with a patience of {patience} s"
+        if ended - begun > patience + MAX_DELAY_S:
+            what = f"{subject} it takes {ended - begun:.1f} s, with a patience of {patience} s"
             return Finding(what, rests_on_time=True, seen=("waits too long",))
     elif ended - begun > 0.9 * patience:
-        what = f"{said} it takes {ended - begun:.1f} s, although all replicas have asked"
+        what = f"{subject} it takes {ended - begun:.1f} s, although all replicas have asked"
         return Finding(what, rests_on_time=True, seen=("waits for nothing",))
     for r in asked:
         waited = asked[r][2] - asked[r][1]
         if roles[r] == "late" and missing and waited > 0.8 * LATE_PATIENCE_S:
-            what = f"{said} replica {r}, which asks after the decision, waits {waited:.1f} s for it"
+            what = (
+                f"{subject} replica {r}, which asks after the decision, waits {waited:.1f} s for it"
+            )
             return Finding(what, rests_on_time=True, seen=("waits for a decision",))
     return None
 
 
-def observe(case: Case, run: Run) -> Iterator[str]:
+def observe_failure(case: Case, run: Run) -> Iterator[str]:
     """Yield what a failed run shows: whether a replica outside of `expected` found no replica at all."""
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
     rounds = case.given[0][0]
@@ -256,9 +265,9 @@ def observe(case: Case, run: Run) -> Iterator[str]:
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
-    driver=hold_rounds,
+    driver=run_rounds,
     reported=("times",),
     sizes=(1, 2, 3, 4, 5),
     count=6,
-    observe=observe,
+    observe=observe_failure,
 )

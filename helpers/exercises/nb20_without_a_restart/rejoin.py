@@ -16,13 +16,13 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
-    backward,
-    fail_over,
-    states,
-    trained,
+    build_trained,
+    copy_state,
+    run_backward,
+    run_rejoin,
 )
 
-NOBODY = "All have made the same number of steps, so nothing needs to be sent."
+NOTHING_TO_SEND = "All have made the same number of steps, so nothing needs to be sent."
 
 
 def case(draw: Draw) -> Case:
@@ -45,9 +45,9 @@ def case(draw: Draw) -> Case:
         first = draw.rank()
         steps = [(most, -1, most - 1, -1)[(r - first) % n] for r in range(n)]
     most = max(steps)
-    model, optimizer = trained(0, most, model_kind, kind)
-    right = states(model, optimizer)
-    backward(model, 0, 99)
+    model, optimizer = build_trained(0, most, model_kind, kind)
+    right = copy_state(model, optimizer)
+    run_backward(model, 0, 99)
     optimizer.step()
     after = torch.cat([p.detach().flatten() for p in model.parameters()])
 
@@ -79,17 +79,17 @@ def case(draw: Draw) -> Case:
     )
 
 
-def quiet(trace: Trace, case: Case) -> str:
+def find_needless_call(trace: Trace, case: Case) -> str:
     """Return which rank communicates although no rank is behind."""
     made = [event for event in trace if event.nbytes]
     if case.facts["behind"] or not made:
         return ""
-    return f"rank {made[0].rank} calls {made[0].op}. {NOBODY}"
+    return f"rank {made[0].rank} calls {made[0].op}. {NOTHING_TO_SEND}"
 
 
 EXERCISE = Exercise(
     case,
-    (Predicate(quiet, "no communication if all have made the same number of steps"),),
+    (Predicate(find_needless_call, "no communication if all have made the same number of steps"),),
     failed=(
         CrashAdvice(
             "size mismatch|KeyError|Missing key",
@@ -98,7 +98,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=fail_over,
+    driver=run_rejoin,
     reported=("returned", "objects"),
     sizes=(1, 2, 3, 4),
     count=16,

@@ -19,20 +19,20 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb20_without_a_restart.in_ranks.continue_training import (
-    continue_training,
+    run_training,
 )
 from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
-    backward,
-    optimizer_of,
-    small_model,
+    build_optimizer,
+    build_small_model,
+    run_backward,
 )
 from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.ranks.failures import RankFailed, is_consequence
 
-CLOSE = 1e-5
+TOLERANCE = 1e-5
 PATIENCE_S = 0.4
 NOT_KILLED = ("the check cannot kill it",)
-GONE = ("DistStoreError", "DistBackendError", "DistNetworkError")
+EXIT_ERRORS = ("DistStoreError", "DistBackendError", "DistNetworkError")
 """Errors that torch raises if a member has exited, in addition to those that mention a peer's exit."""
 
 
@@ -69,7 +69,7 @@ def case(draw: Draw) -> Case:
     event = {"what": kind, **dict(list(parts.items())[: (0, 2, 5)[part - 1]])}
     gone = {replica} if kind.startswith("killed") else set()
 
-    def together(values: list[Any]) -> Finding | None:
+    def judge_all_ranks(values: list[Any]) -> Finding | None:
         for r in gone:
             if "killed" not in values[r]:
                 what = f"replica {r} was to be killed, and lives"
@@ -85,10 +85,10 @@ def case(draw: Draw) -> Case:
             logs[r] = {k: sorted(members) for k, members in log.items()}
         # a wrong use of an optimizer explains all later differences
         wrong = tuple(str(name) for value in alive.values() for name in value["wrong steps"])
-        found = members_of(logs) or weights(alive, logs) or in_time(alive, logs)
+        found = judge_members(logs) or judge_weights(alive, logs) or judge_durations(alive, logs)
         return replace(found, seen=(*wrong, *found.seen)) if found else None
 
-    def members_of(logs: dict[int, dict[int, list[int]]]) -> Finding | None:
+    def judge_members(logs: dict[int, dict[int, list[int]]]) -> Finding | None:
         """Compare what the replicas return."""
         members: dict[int, list[int]] = {}
         for r, log in logs.items():
@@ -106,7 +106,7 @@ def case(draw: Draw) -> Case:
             what = f"the steps {sorted(members)} are trained, not those up to {steps - 1}"
             ended = part > 1 and max(members, default=-1) + 1 == len(members)
             return Finding(what, seen=("does not come back" if ended else "steps missing",))
-        if found := when_killed(members):
+        if found := judge_kill_moment(members):
             return found
         for r, log in logs.items() if at + 2 < steps else ():
             if steps - 1 not in log:
@@ -116,7 +116,7 @@ def case(draw: Draw) -> Case:
                 return Finding(what, rests_on_time=late, seen=("does not come back",))
         return None
 
-    def when_killed(members: dict[int, list[int]]) -> Finding | None:
+    def judge_kill_moment(members: dict[int, list[int]]) -> Finding | None:
         """Return a finding if the replica's steps do not fit the moment of its kill."""
         # in these two cases, the others already have its gradients of this step
         from_step = at + (kind in ("killed in", "killed after"))
@@ -133,7 +133,7 @@ def case(draw: Draw) -> Case:
                     return Finding(late, seen=NOT_KILLED)
         return None
 
-    def in_time(
+    def judge_durations(
         alive: dict[int, dict[str, Any]], logs: dict[int, dict[int, list[int]]]
     ) -> Finding | None:
         members = {k: who for log in logs.values() for k, who in log.items()}
@@ -149,20 +149,20 @@ def case(draw: Draw) -> Case:
                 return Finding(what, rests_on_time=True, seen=("waits for the dead",))
         return None
 
-    def weights(
+    def judge_weights(
         alive: dict[int, dict[str, Any]], logs: dict[int, dict[int, list[int]]]
     ) -> Finding | None:
         members = {k: who for log in logs.values() for k, who in log.items()}
-        right = course(members, steps)
-        wrong = [r for r, value in alive.items() if not same(right, value["weights"], CLOSE)]
+        right = train_alone(members, steps)
+        wrong = [r for r, value in alive.items() if not same(right, value["weights"], TOLERANCE)]
         if not wrong:
             return None
         r, got = wrong[0], alive[wrong[0]]["weights"]
-        differs = difference(right, got, CLOSE)
-        if same(course(members, steps - 1), got, CLOSE):
+        differs = difference(right, got, TOLERANCE)
+        if same(train_alone(members, steps - 1), got, TOLERANCE):
             what = f"replica {r} ends with the weights that it had before step {steps - 1}"
             return Finding(what, seen=("a step was not copied",))
-        if n > 1 and same(course(members, steps, divide_by=n), got, CLOSE):
+        if n > 1 and same(train_alone(members, steps, divide_by=n), got, TOLERANCE):
             what = f"replica {r} ends with other weights than its members' gradients give"
             return Finding(what, seen=("divided by all",))
         what = (
@@ -172,22 +172,22 @@ def case(draw: Draw) -> Case:
         # different weights
         late = [o for o in (new, replica if stall else -1) if o in alive]
         others = [value["weights"] for o, value in alive.items() if o not in late]
-        apart = [o for o in late if not same(others[0], alive[o]["weights"], CLOSE)]
+        apart = [o for o in late if not same(others[0], alive[o]["weights"], TOLERANCE)]
         seen = "new or left out, other weights" if apart else "other weights"
         return Finding(f"{what}: {differs}", seen=(seen,))
 
-    told = f"part {part}: {describe({'what': kind, **parts}, n)}"
+    told = f"part {part}: {describe_event({'what': kind, **parts}, n)}"
     return Case(
         told,
         [(n, steps, PATIENCE_S, event)] * n,
-        right=AllRanks(lambda got: None, together),
+        right=AllRanks(lambda got: None, judge_all_ranks),
         like={},
         seconds=20.0,
         shown="",
     )
 
 
-def describe(event: dict[str, Any], n: int) -> str:
+def describe_event(event: dict[str, Any], n: int) -> str:
     """Describe which replica is disturbed, and how."""
     stall = f", {event['stall']:g} times as long as the others are patient" * (event["stall"] > 0)
     if event["hold"]:
@@ -206,14 +206,14 @@ def describe(event: dict[str, Any], n: int) -> str:
     return f"{plural(n, 'replica')}; {moment}{new}"
 
 
-def course(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> torch.Tensor:
+def train_alone(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> torch.Tensor:
     """Train in one process, each step with the mean of its members' gradients."""
-    model = small_model(7, "plain")
-    optimizer = optimizer_of(model, "momentum")
+    model = build_small_model(7, "plain")
+    optimizer = build_optimizer(model, "momentum")
     for step in range(steps):
         grads = []
         for member in members[step]:
-            backward(model, member, step)
+            run_backward(model, member, step)
             grads.append([grad_of(p).clone() for p in model.parameters()])
         for p, parts in zip(model.parameters(), zip(*grads, strict=True), strict=True):
             p.grad = torch.stack(parts).sum(0) / (divide_by or len(parts))
@@ -221,10 +221,10 @@ def course(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> tor
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def observe(case: Case, run: Run) -> Iterator[str]:
+def observe_failure(case: Case, run: Run) -> Iterator[str]:
     """Yield what a failed run shows: whether a call failed because a member had exited."""
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
-    if error and (error.kind in GONE or is_consequence(error)):
+    if error and (error.kind in EXIT_ERRORS or is_consequence(error)):
         yield "a failure is not caught"
     elif error and (error.kind == "KeyError" or error.message.endswith("is not in list")):
         yield "not a member"
@@ -233,9 +233,9 @@ def observe(case: Case, run: Run) -> Iterator[str]:
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
-    driver=continue_training,
+    driver=run_training,
     reported=("times", "wrong steps"),
     sizes=(2, 2, 3, 3, 3, 5),
     count=15,
-    observe=observe,
+    observe=observe_failure,
 )

@@ -14,17 +14,21 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb21_little_communication.in_ranks import Rules, Training, train
+from helpers.exercises.nb21_little_communication.in_ranks import (
+    DilocoSettings,
+    Training,
+    run_training,
+)
 from helpers.exercises.shared.gradients import (
-    GUARDED,
-    PARITY,
-    SAME_CALLS,
-    UNEQUAL,
-    batches_of,
+    NO_GRAD_ADVICE,
+    PARITY_MARGIN,
+    SAME_CALLS_ADVICE,
+    UNEQUAL_ADVICE,
+    cut_batches,
     draw_samples,
     draw_weights,
 )
-from helpers.exercises.shared.in_ranks.classifier import classifier, flat
+from helpers.exercises.shared.in_ranks.classifier import build_classifier, flat
 
 
 def case(draw: Draw) -> Case:
@@ -34,8 +38,8 @@ def case(draw: Draw) -> Case:
     rest, pixels, classes = draw.whole(0, size - 1), draw.whole(1, 3), draw.whole(2, 3)
     start, count = draw_weights(draw, pixels, classes), steps * size + rest
     own = [draw_samples(draw, count, pixels, classes) for _ in range(n)]
-    parts = trained(start, rules, [batches_of(x, y, size, steps) for x, y in own], every)
-    room = PARITY * max(largest(*(value for one in parts for value in one.values())), 1.0)
+    parts = train_alone(start, rules, [cut_batches(x, y, size, steps) for x, y in own], every)
+    room = PARITY_MARGIN * max(largest(*(value for one in parts for value in one.values())), 1.0)
     right = [{"steps": "", **one} for one in parts]
     return Case(
         f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, synchronized every {every}",
@@ -54,15 +58,15 @@ def case(draw: Draw) -> Case:
     )
 
 
-def trained(
+def train_alone(
     start: list[torch.Tensor],
-    rules: Rules,
+    rules: DilocoSettings,
     batches: list[list[tuple[torch.Tensor, torch.Tensor]]],
     every: int,
 ) -> list[dict[str, torch.Tensor]]:
-    """Train all ranks' models in one process; return each rank's weights as `train` does."""
+    """Train all ranks' models in one process; return each rank's weights as `run_training` does."""
     lr, outer_lr, momentum = rules
-    models = [classifier(start) for _ in batches]
+    models = [build_classifier(start) for _ in batches]
     inners = [torch.optim.AdamW(model.parameters(), lr) for model in models]
     found: list[dict[str, torch.Tensor]] = [{} for _ in models]
     kept = [p.detach().clone() for p in models[0].parameters()]
@@ -96,9 +100,13 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=(GUARDED, HangAdvice(SAME_CALLS), CrashAdvice("", UNEQUAL, died=True)),
+    failed=(
+        NO_GRAD_ADVICE,
+        HangAdvice(SAME_CALLS_ADVICE),
+        CrashAdvice("", UNEQUAL_ADVICE, died=True),
+    ),
     kind=Kind.MODULE,
-    driver=train,
+    driver=run_training,
     reported=("steps",),
     sizes=(1, 2, 3, 4),
     count=16,

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import equal
 
-from helpers.exercises.shared.in_ranks.classifier import Weights, classifier
-from helpers.exercises.shared.in_ranks.lend import lend
-from helpers.exercises.shared.in_ranks.steps import watch_steps
+from helpers.exercises.shared.in_ranks.classifier import Weights, build_classifier
+from helpers.exercises.shared.in_ranks.lend import define_if_missing
+from helpers.exercises.shared.in_ranks.steps import record_steps
 
 
 def quantize_blocks(x: torch.Tensor, block: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -27,7 +27,7 @@ def run_sum(
     answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, block: int
 ) -> dict[str, Any]:
     """Call the answer to sum the ranks' tensors."""
-    lend(quantize_blocks)
+    define_if_missing(quantize_blocks)
     given = x.clone()
     total = answer(rank, world_size, given, block)
     return {"x": "" if equal(given, x) else "`x` has changed", "sum": total}
@@ -37,7 +37,7 @@ def run_memory(
     answer: Callable[..., Any], rank: int, world_size: int, xs: Sequence[torch.Tensor], block: int
 ) -> list[Any]:
     """Call the answer with one tensor after the other, and with the same memory each time."""
-    lend(quantize_blocks)
+    define_if_missing(quantize_blocks)
     memory, found = torch.zeros_like(xs[0]), []
     for x in xs:
         given = x.clone()
@@ -50,7 +50,7 @@ def run_memory(
     return found
 
 
-Rules = tuple[float, float, float]
+DilocoSettings = tuple[float, float, float]
 """Learning rate within a rank; learning rate and momentum between ranks."""
 
 
@@ -58,7 +58,7 @@ class Training(NamedTuple):
     """A rank's own samples and training settings. steps: how often its own optimizer steps."""
 
     weights: Weights
-    rules: Rules
+    rules: DilocoSettings
     x: torch.Tensor
     y: torch.Tensor
     batch_size: int
@@ -66,14 +66,14 @@ class Training(NamedTuple):
     steps: int
 
 
-def train(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
+def run_training(
+    answer: Callable[..., Any], rank: int, world_size: int, training: Training
 ) -> dict[str, Any]:
     """Call the answer to train a model."""
-    model = classifier(drawn.weights)
-    lr, *outer = drawn.rules
+    model = build_classifier(training.weights)
+    lr, *outer = training.rules
     inner = torch.optim.AdamW(model.parameters(), lr)
-    noted = watch_steps(model, inner, "inner.step()", drawn.steps)
-    task = drawn.x, drawn.y, drawn.batch_size, drawn.every
+    recorded = record_steps(model, inner, "inner.step()", training.steps)
+    task = training.x, training.y, training.batch_size, training.every
     answer(rank, world_size, model, inner, *task, *outer)
-    return noted()
+    return recorded()

@@ -13,9 +13,9 @@ import torch
 
 from helpers.checks.author import *
 
-ROUNDING = 1.0 + 1e-4
+ROUNDING_FACTOR = 1.0 + 1e-4
 """Tolerance for the rounding of float32, as a factor of half a step."""
-CODES = (
+SHAPE_ADVICE = (
     "codes is torch.int8 of shape (blocks, {block}); scales is torch.float32, one for each block."
 )
 
@@ -38,13 +38,13 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{count} blocks of {block}, {way}",
         [(x.flatten(), block)],
-        right=judge_of(x),
+        right=make_judge(x),
         like=(x, x),
         facts={"block": block},
     )
 
 
-def judge_of(x: torch.Tensor) -> Any:
+def make_judge(x: torch.Tensor) -> Any:
     """Return the judge of codes and scales. It compares their products with x, which is (blocks, block)."""
 
     def judge(got: Any, rank: int) -> Finding | None:
@@ -55,8 +55,8 @@ def judge_of(x: torch.Tensor) -> Any:
                 f"codes is {codes.dtype} of shape {tuple(codes.shape)}, scales is {scales.dtype} of shape "
                 f"{tuple(scales.shape)}"
             )
-            return Finding(what, CODES)
-        read, room = codes * scales[:, None], x.abs().amax(1, keepdim=True) / 254 * ROUNDING
+            return Finding(what, SHAPE_ADVICE)
+        read, room = codes * scales[:, None], x.abs().amax(1, keepdim=True) / 254 * ROUNDING_FACTOR
         wrong = ~((read - x).abs() <= room)
         if not wrong.any():
             return None

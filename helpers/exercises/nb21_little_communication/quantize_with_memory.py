@@ -14,7 +14,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb21_little_communication.in_ranks import run_memory
 
-ROUNDING = 1e-5
+ROUNDING_ERROR = 1e-5
 
 
 def case(draw: Draw) -> Case:
@@ -27,13 +27,13 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{steps} calls, {count * block} numbers in blocks of {block}",
         [(xs, block)],
-        right=judge_of(xs, block),
+        right=make_judge(xs, block),
         like=None,
         facts={"block": block},
     )
 
 
-def judge_of(xs: list[torch.Tensor], block: int) -> Any:
+def make_judge(xs: list[torch.Tensor], block: int) -> Any:
     """Return the judge of all calls. It judges each call by the memory that the call received."""
 
     def judge(got: Any, rank: int) -> Finding | None:
@@ -53,7 +53,7 @@ def judge_of(xs: list[torch.Tensor], block: int) -> Any:
             if memory.shape != x.shape:
                 return Finding(f"call {call}: memory has shape {tuple(memory.shape)}")
             read = (codes * scales[:, None]).flatten()
-            found = _of_call(call, x, read, before, memory, block)
+            found = _judge_call(call, x, read, before, memory, block)
             if found is not None:
                 return found
             before = memory
@@ -62,7 +62,7 @@ def judge_of(xs: list[torch.Tensor], block: int) -> Any:
     return judge
 
 
-def _of_call(
+def _judge_call(
     call: int,
     x: torch.Tensor,
     read: torch.Tensor,
@@ -70,7 +70,7 @@ def _of_call(
     memory: torch.Tensor,
     block: int,
 ) -> Finding | None:
-    room = ROUNDING * float(max(x.abs().max(), before.abs().max()))
+    room = ROUNDING_ERROR * float(max(x.abs().max(), before.abs().max()))
     wanted = x + before
     lost = wanted - read
     step = wanted.view(-1, block).abs().amax(1).repeat_interleave(block) / 254

@@ -17,8 +17,8 @@ from helpers.checks.author import *
 from helpers.exercises.nb21_little_communication.in_ranks import quantize_blocks, run_sum
 from helpers.trace.volume import bytes_sent
 
-ROUNDING = 1.0 + 1e-4
-SHARP = (
+ROUNDING_FACTOR = 1.0 + 1e-4
+OWN_CHUNK_ADVICE = (
     "A rank's own chunk is more exact than the other ranks' copies of it, so replicas drift apart. The "
     "owner, too, must use the values that its codes represent."
 )
@@ -33,20 +33,20 @@ def case(draw: Draw) -> Case:
     steps = [quantize_blocks(x, block)[1] for x in xs]
     lost = sum(s.double() / 2 for s in steps)
     most = total.view(-1, block).abs().amax(1).double() + lost
-    room = (lost + most / 254).repeat_interleave(block) * ROUNDING
+    room = (lost + most / 254).repeat_interleave(block) * ROUNDING_FACTOR
     return Case(
         f"{n * chunk} numbers in blocks of {block}",
         [(x, block) for x in xs],
-        right=AllRanks(own_of(total, room), together),
+        right=AllRanks(make_rank_judge(total, room), judge_all_ranks),
         like={"x": "", "sum": total},
         facts={"most": 2 * (n - 1) * (chunk + chunk // block * 4)},
     )
 
 
-def own_of(total: torch.Tensor, room: torch.Tensor) -> Any:
+def make_rank_judge(total: torch.Tensor, tolerance: torch.Tensor) -> Any:
     """Return the judge of one rank's sum, which allows the error of both quantizations."""
 
-    def own(got: Any) -> Finding | None:
+    def judge_rank(got: Any) -> Finding | None:
         if got["x"]:
             return Finding(got["x"], "Work on copies: the caller still needs `x`.")
         found = got["sum"]
@@ -55,18 +55,18 @@ def own_of(total: torch.Tensor, room: torch.Tensor) -> Any:
                 f"the sum is {found.dtype} of shape {tuple(found.shape)}, not {total.dtype} of shape "
                 f"{tuple(total.shape)}"
             )
-        wrong = ~((found.double() - total).abs() <= room)
+        wrong = ~((found.double() - total).abs() <= tolerance)
         if not wrong.any():
             return None
         i = int(wrong.nonzero()[0])
         return Finding(
-            f"element {i} is {found[i]:.4g}, not {total[i]:.4g}; the codes may cost {room[i]:.2g}"
+            f"element {i} is {found[i]:.4g}, not {total[i]:.4g}; the codes may cost {tolerance[i]:.2g}"
         )
 
-    return own
+    return judge_rank
 
 
-def together(got: list[Any]) -> Finding | None:
+def judge_all_ranks(got: list[Any]) -> Finding | None:
     """Judge whether all ranks have the same bits."""
     for rank, each in enumerate(got):
         differ = (each["sum"] != got[0]["sum"]).nonzero()
@@ -74,12 +74,12 @@ def together(got: list[Any]) -> Finding | None:
             i = int(differ[0])
             return Finding(
                 f"element {i} is {got[0]['sum'][i]:.9g} on rank 0 and {each['sum'][i]:.9g} on rank {rank}",
-                SHARP,
+                OWN_CHUNK_ADVICE,
             )
     return None
 
 
-def few_bytes(trace: Trace, case: Case) -> str:
+def find_excess_traffic(trace: Trace, case: Case) -> str:
     """Return which rank sends more than the codes and scales of one chunk to each rank, twice."""
     for rank in range(case.world_size):
         calls = trace.of(rank)
@@ -98,7 +98,9 @@ EXERCISE = Exercise(
     case,
     (
         WaitsForAll(),
-        Predicate(few_bytes, "codes and scales of one chunk are sent to each rank, twice"),
+        Predicate(
+            find_excess_traffic, "codes and scales of one chunk are sent to each rank, twice"
+        ),
     ),
     failed=(HangAdvice("Every rank must make the same calls, in the same order."),),
     kind=Kind.MODULE,

@@ -13,8 +13,8 @@ from typing import Any
 
 from helpers.checks.author import *
 
-STARTS = ("mp.spawn", "torchrun", "srun torchrun", "mpiexec", "srun")
-TALKS = ("process group", "rpc", "mpi")
+LAUNCHERS = ("mp.spawn", "torchrun", "srun torchrun", "mpiexec", "srun")
+COMMUNICATIONS = ("process group", "rpc", "mpi")
 JOBS = (
     ("a unit test that needs two ranks", "one_machine function"),
     ("a training on one machine", "one_machine"),
@@ -43,24 +43,28 @@ def case(draw: Draw) -> Case:
         "from_a_function": "function" in facts,
         "restart": "restart" in facts,
     }
-    return Case(label, [(job,)], right=lambda got, rank: wrong(job, got), shown="")
+    return Case(label, [(job,)], right=lambda got, rank: find_problem(job, got), shown="")
 
 
-def wrong(job: Mapping[str, Any], got: Any) -> str:
+def find_problem(job: Mapping[str, Any], got: Any) -> str:
     """Return which line of the notebook's table decides about this job, or "" if the answer is right."""
-    start, talk = road_of(job)
+    start, talk = expected_tools(job)
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         return "Return two strings: how to start the ranks, and how they talk."
-    if got[0] in TALKS and got[1] in STARTS:
+    if got[0] in COMMUNICATIONS and got[1] in LAUNCHERS:
         return "The two strings are swapped: first how the ranks start, then how they talk."
-    if got[0] not in STARTS or got[1] not in TALKS:
-        return f"The first is one of {', '.join(STARTS)}, the second one of {', '.join(TALKS)}."
+    if got[0] not in LAUNCHERS or got[1] not in COMMUNICATIONS:
+        return f"The first is one of {', '.join(LAUNCHERS)}, the second one of {', '.join(COMMUNICATIONS)}."
     if got[1] != talk:
-        return f"They do not talk by {got[1]}. {WHY_TALK[talk]} {shown(job)}"
-    return f"Not {got[0]}. {why_start(job, start)} {shown(job)}" if got[0] != start else ""
+        return f"They do not talk by {got[1]}. {COMMUNICATION_REASONS[talk]} {describe_job(job)}"
+    return (
+        f"Not {got[0]}. {explain_launcher(job, start)} {describe_job(job)}"
+        if got[0] != start
+        else ""
+    )
 
 
-def road_of(job: Mapping[str, Any]) -> tuple[str, str]:
+def expected_tools(job: Mapping[str, Any]) -> tuple[str, str]:
     """Return how to start a job and how its ranks communicate, by the table of the notebook."""
     if job["speaks_mpi"]:
         return ("srun" if job["slurm"] else "mpiexec"), "mpi"
@@ -72,12 +76,12 @@ def road_of(job: Mapping[str, Any]) -> tuple[str, str]:
     return "torchrun", talk
 
 
-WHY_TALK = {
+COMMUNICATION_REASONS = {
     "mpi": "This program uses MPI already, so its ranks talk by MPI.",
     "rpc": "Its ranks are not alike: some ask, others answer, and they share no step.",
     "process group": "Here all ranks make the same calls in the same order: collectives.",
 }
-WHY_START = {
+LAUNCHER_REASONS = {
     "mpiexec": "MPI's own launcher starts MPI ranks where there is no Slurm.",
     "srun": "Under Slurm `srun` starts MPI ranks itself, without mpiexec and without an agent.",
     "srun torchrun": "Slurm has given the machines: srun starts one torchrun agent on each of them.",
@@ -85,16 +89,16 @@ WHY_START = {
 }
 
 
-def why_start(job: Mapping[str, Any], start: str) -> str:
+def explain_launcher(job: Mapping[str, Any], start: str) -> str:
     if start != "torchrun":
-        return WHY_START[start]
+        return LAUNCHER_REASONS[start]
     if not job["from_a_function"]:
         return "No Slurm, no MPI, and a script: torchrun starts that."
     why = "restarts nothing" if job["machines"] == 1 else "reaches one machine only"
     return f"`mp.spawn` {why}: this job needs torchrun."
 
 
-def shown(job: Mapping[str, Any]) -> str:
+def describe_job(job: Mapping[str, Any]) -> str:
     true = [name for name, value in job.items() if value is True]
     what = f"{', '.join(true)} true" if true else "nothing else true"
     return f"(This job: {plural(job['machines'], 'machine')}, {what}.)"

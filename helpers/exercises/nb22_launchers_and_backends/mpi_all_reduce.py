@@ -15,11 +15,11 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb22_launchers_and_backends.in_ranks.mpi import on_mpi_ranks
+from helpers.exercises.nb22_launchers_and_backends.in_ranks.mpi import run_on_mpi_ranks
 from helpers.views.values import short_value
 
-N, ROWS = 3, 12
-WORLDS = ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1))
+RANKS, ROWS = 3, 12
+WORLD_COLORS = ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1))
 """The color of each rank. Ranks of one color reduce among themselves."""
 
 
@@ -32,19 +32,19 @@ class Row:
     stride: int
     color: tuple[int, ...]
 
-    def reduced(self, ranks: Sequence[int], op: str = "") -> torch.Tensor:
+    def expected(self, ranks: Sequence[int], op: str = "") -> torch.Tensor:
         stacked = torch.stack([self.given[r] for r in ranks])
         if (op or self.op) == "max":
             return stacked.amax(0)
         return stacked.sum(0) if (op or self.op) == "sum" else stacked.mean(0)
 
     def members(self, rank: int) -> list[int]:
-        return [r for r in range(N) if self.color[r] == self.color[rank]]
+        return [r for r in range(RANKS) if self.color[r] == self.color[rank]]
 
     def name(self, rank: int) -> str:
         many = len(self.members(rank))
         kind = "every second element of a longer tensor, " if self.stride > 1 else ""
-        where = f" over {plural(many, 'rank')}" if many < N else ""
+        where = f" over {plural(many, 'rank')}" if many < RANKS else ""
         return f"{self.op}{where} of {kind}{str(self.given[0].dtype).removeprefix('torch.')}"
 
 
@@ -55,7 +55,7 @@ def case(draw: Draw) -> Case:
         dtype = draw.dtype(torch.float32, torch.float64, torch.int64)
         ops = ("sum", "max", "mean") if dtype.is_floating_point else ("sum", "max")
         given = draw.tensors(draw.shape((1, 2, 3), least=1), dtype)
-        rows.append(Row(given, draw.of(*ops), draw.of(1, 2), draw.of(*WORLDS)))
+        rows.append(Row(given, draw.of(*ops), draw.of(1, 2), draw.of(*WORLD_COLORS)))
     asked = (
         [r.given for r in rows],
         [r.op for r in rows],
@@ -64,12 +64,12 @@ def case(draw: Draw) -> Case:
     )
 
     def problem(got: list[Any], rank: int) -> Finding | None:
-        found = (of_one(row, rank, told) for row, told in zip(rows, got, strict=True))
+        found = (judge_tensor(row, rank, told) for row, told in zip(rows, got, strict=True))
         return next(filter(None, found), None)
 
     return Case(
-        f"{N} MPI ranks, {ROWS} tensors, some of them on a part of the ranks",
-        [(N, *asked)] * N,
+        f"{RANKS} MPI ranks, {ROWS} tensors, some of them on a part of the ranks",
+        [(RANKS, *asked)] * RANKS,
         right=problem,
         like=[{}] * ROWS,
         shown="a communicator, x, op: once for each tensor",
@@ -77,37 +77,39 @@ def case(draw: Draw) -> Case:
     )
 
 
-def of_one(row: Row, rank: int, told: Mapping[str, Any]) -> Finding | None:
+def judge_tensor(row: Row, rank: int, got: Mapping[str, Any]) -> Finding | None:
     """Return what is wrong with one tensor of one rank."""
-    members, x = row.members(rank), told["x"]
-    wanted, calls = row.reduced(members), [str(call) for call in told["calls"]]
+    members, x = row.members(rank), got["x"]
+    wanted, calls = row.expected(members), [str(call) for call in got["calls"]]
     scale = largest(*row.given)
     problem = difference(wanted, x, scale=scale)
     if problem:
         shown = f"x is {short_value(x, 80)} and should be {short_value(wanted, 80)} ({problem})"
-        return Finding(f"{row.name(rank)}: {shown}", tuple(why(row, rank, x, told["returned"])))
-    if not told["kept"]:
+        return Finding(
+            f"{row.name(rank)}: {shown}", tuple(explain_wrong_tensor(row, rank, x, got["returned"]))
+        )
+    if not got["kept"]:
         what = "but the elements between those of `x` have changed, which belong to somebody else"
         advice = "Reduce `x.contiguous()`, then copy the result back into x."
     elif pickled := [call for call in calls if call[0].islower()]:
-        what, advice = f"`{pickled[0]}` in small letters pickles the tensor", MEMORY
+        what, advice = f"`{pickled[0]}` in small letters pickles the tensor", MEMORY_ADVICE
     elif not calls:
         what, advice = "but not by `world`: call its methods, not those of MPI.COMM_WORLD", ""
     elif calls not in (["Allreduce"], ["Iallreduce"]):
         what, advice = f"but by {', '.join(calls)}; one `Allreduce` does it", ""
-    elif told["returned"]:
+    elif got["returned"]:
         what, advice = "but your function returns something: it works in place and returns None", ""
     else:
         return None
     return Finding(f"{row.name(rank)}: right, {what}", advice)
 
 
-MEMORY = "`Allreduce` with a capital letter sends the tensor's memory as it is."
+MEMORY_ADVICE = "`Allreduce` with a capital letter sends the tensor's memory as it is."
 
 
-def why(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
+def explain_wrong_tensor(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
     """Yield each sentence that explains a wrong tensor."""
-    members, own, total = row.members(rank), row.given[rank], row.reduced(row.members(rank), "sum")
+    members, own, total = row.members(rank), row.given[rank], row.expected(row.members(rank), "sum")
     n, scale = len(members), largest(*row.given)
     if same(own, x, 0):
         if returned:
@@ -116,9 +118,13 @@ def why(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
             yield "x is unchanged: `x.contiguous()` is a copy. Copy its result back with `x.copy_(...)`."
         yield "x is unchanged: write the result into x itself, by `copy_` or IN_PLACE."
     usual = (
-        (True, row.reduced(range(N)), "the reduction over all ranks: use `world`, which is given."),
+        (True, row.expected(range(RANKS)), "the reduction over all ranks: use `world`, which is given."),
         (row.op == "mean", total, "the sum: MPI has no op for the mean, so divide by the ranks."),
-        (row.op == "mean", total / N, f"divided by {N}, the number of all ranks: `world` may have fewer."),
+        (
+            row.op == "mean",
+            total / RANKS,
+            f"divided by {RANKS}, the number of all ranks: `world` may have fewer.",
+        ),
         (row.op == "mean", total / n / n, "divided by the number of ranks twice."),
         (row.op == "max", total, "the sum: pass `op=MPI.MAX`."),
         (row.op == "sum" and n > 1, total / n, "the mean: divide only where `op` is 'mean'."),
@@ -128,16 +134,16 @@ def why(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
             yield f"This is {words}"
 
 
-def waiting(run: Run) -> dict[int, str]:
+def waiting_calls(run: Run) -> dict[int, str]:
     """Return the call of `world` in which each blocked rank waits."""
     said = [value.get("waits_in") if isinstance(value, Mapping) else "" for value in run.values]
     return {rank: str(name) for rank, name in enumerate(said) if name}
 
 
-def some_of_them(case: Case, run: Run) -> bool:
+def waits_in_rank_subset(case: Case, run: Run) -> bool:
     """Return whether ranks wait in one call that the others never make."""
-    calls = waiting(run)
-    return 0 < len(calls) < N and len(set(calls.values())) == 1
+    calls = waiting_calls(run)
+    return 0 < len(calls) < RANKS and len(set(calls.values())) == 1
 
 
 EXERCISE = Exercise(
@@ -146,13 +152,13 @@ EXERCISE = Exercise(
         CrashAdvice(
             ".",
             "Some ranks wait in a call of `world` for ranks that never make it: do all reach the line?",
-            when=some_of_them,
+            when=waits_in_rank_subset,
         ),
         CrashAdvice(
             ".",
             "Ranks wait in calls of `world`: all must make the same ones in the same order, with the same "
             "root and op.",
-            when=lambda case, run: bool(waiting(run)),
+            when=lambda case, run: bool(waiting_calls(run)),
         ),
         CrashAdvice(
             "BufferError|contiguous",
@@ -178,7 +184,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.SCRIPT,
-    driver=on_mpi_ranks,
-    sizes=(N,),
+    driver=run_on_mpi_ranks,
+    sizes=(RANKS,),
     count=2,
 )

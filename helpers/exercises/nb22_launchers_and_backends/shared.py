@@ -11,12 +11,12 @@ from typing import Any
 
 from helpers.views.plain import one_line, plural
 
-_LONG = {"J": "job-name", "N": "nodes", "t": "time", "n": "ntasks", "c": "cpus-per-task"}
+_LONG_NAMES = {"J": "job-name", "N": "nodes", "t": "time", "n": "ntasks", "c": "cpus-per-task"}
 CPUS_PER_GPU = 8
-_COUNTS = {"nnodes": "nodes", "nproc-per-node": "gpus_per_node"}
+_COUNT_OPTIONS = {"nnodes": "nodes", "nproc-per-node": "gpus_per_node"}
 
 
-def of_options(text: str, spec: Mapping[str, Any]) -> str:
+def find_wrong_sbatch_option(text: str, spec: Mapping[str, Any]) -> str:
     """Return what is wrong with the lines that Slurm itself reads."""
     lines = text.splitlines()
     if not lines or not lines[0].startswith("#!"):
@@ -31,7 +31,7 @@ def of_options(text: str, spec: Mapping[str, Any]) -> str:
     wanted = {"job-name": spec["name"], "nodes": spec["nodes"]}
     for option, value in wanted.items():
         if options.get(option) != str(value):
-            return _option(option, options.get(option), value)
+            return _describe_option(option, options.get(option), value)
     tasks = options.get("ntasks-per-node")
     if tasks != "1" and not (tasks is None and options.get("ntasks") == str(spec["nodes"])):
         if tasks == str(spec["gpus_per_node"]):
@@ -39,10 +39,10 @@ def of_options(text: str, spec: Mapping[str, Any]) -> str:
                 f"--ntasks-per-node={tasks}: srun would start {tasks} torchrun agents on a node. One "
                 "is right, since the agent starts the workers"
             )
-        return _option("ntasks-per-node", tasks, 1)
+        return _describe_option("ntasks-per-node", tasks, 1)
     gpus = options.get("gpus-per-node") or options.get("gres", "").removeprefix("gpu:") or None
     if (gpus or "").rpartition(":")[2] != str(spec["gpus_per_node"]):
-        return _option("gpus-per-node", gpus, spec["gpus_per_node"])
+        return _describe_option("gpus-per-node", gpus, spec["gpus_per_node"])
     if options.get("cpus-per-gpu") != str(CPUS_PER_GPU):
         wanted_cpus, cpus = CPUS_PER_GPU * spec["gpus_per_node"], options.get("cpus-per-task")
         if cpus is None:
@@ -51,10 +51,10 @@ def of_options(text: str, spec: Mapping[str, Any]) -> str:
                 "agent and all its workers would run"
             )
         if cpus != str(wanted_cpus):
-            return _option("cpus-per-task", cpus, wanted_cpus)
+            return _describe_option("cpus-per-task", cpus, wanted_cpus)
     seconds = seconds_of(options.get("time", ""))
     if seconds != 60 * spec["minutes"]:
-        return _time(options.get("time"), seconds, spec["minutes"])
+        return _describe_time(options.get("time"), seconds, spec["minutes"])
     return ""
 
 
@@ -86,7 +86,7 @@ def _by_long_name(words: Sequence[str]) -> dict[str, str]:
             name, value = name[:1], name[1:]
         if not value and not equals and left and not left[0].startswith("-"):
             value = left.pop(0)
-        options[_LONG.get(name, name)] = value
+        options[_LONG_NAMES.get(name, name)] = value
     return options
 
 
@@ -105,13 +105,13 @@ def seconds_of(text: str) -> int | None:
     return (24 * int(days or 0) + hours) * 3600 + 60 * minutes + seconds
 
 
-def _option(name: str, got: str | None, wanted: object) -> str:
+def _describe_option(name: str, got: str | None, wanted: object) -> str:
     if got is None:
         return f"no `#SBATCH --{name}={wanted}`"
     return f"--{name} is {got!r}; {wanted} was asked for"
 
 
-def _time(got: str | None, seconds: int | None, minutes: int) -> str:
+def _describe_time(got: str | None, seconds: int | None, minutes: int) -> str:
     if got is None:
         return "no `#SBATCH --time=...`: without a limit the cluster's default ends the job"
     if seconds is None:
@@ -124,13 +124,15 @@ def _time(got: str | None, seconds: int | None, minutes: int) -> str:
     )
 
 
-def of_the_start(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str) -> str:
+def find_wrong_command(
+    found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str
+) -> str:
     """Return what is wrong with the command passed to srun."""
     said_calls = found.get("calls")
     calls = said_calls if isinstance(said_calls, list) else []
     calls = [[str(word) for word in c] for c in calls if isinstance(c, list)]
     steps = [c for c in calls if c[0] == "step"]
-    calls = [_by_its_name(c) for c in calls if c[0] != "step"]
+    calls = [_replace_module(c) for c in calls if c[0] != "step"]
     calls = [c for c in calls if "torchrun" in c]
     said = one_line(str(found.get("said")).strip(), 200)
     said = f" bash says: {said}" if said else ""
@@ -144,11 +146,11 @@ def of_the_start(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int,
     once = [c for c in calls if c[0] in {"srun", "srun0"}]
     if len(once) > 1:
         return f"srun torchrun was called {len(once)} times; once starts it on every node"
-    problems = (_words(words, said, spec, job_id, head) for words in calls)
-    return next(filter(None, problems), "") or _cpus_of(steps, str(found["text"]), spec)
+    problems = (_find_wrong_word(words, said, spec, job_id, head) for words in calls)
+    return next(filter(None, problems), "") or _find_wrong_cpus(steps, str(found["text"]), spec)
 
 
-def _cpus_of(steps: Sequence[Sequence[str]], text: str, spec: Mapping[str, Any]) -> str:
+def _find_wrong_cpus(steps: Sequence[Sequence[str]], text: str, spec: Mapping[str, Any]) -> str:
     """Return what is wrong with the CPUs of the processes that srun starts.
 
     A step is a variable's value and srun's options.
@@ -171,19 +173,24 @@ def _cpus_of(steps: Sequence[Sequence[str]], text: str, spec: Mapping[str, Any])
     return ""
 
 
-def _words(words: Sequence[str], said: str, spec: Mapping[str, Any], job_id: int, head: str) -> str:
+def _find_wrong_word(
+    words: Sequence[str], subject: str, spec: Mapping[str, Any], job_id: int, head: str
+) -> str:
     told = words[words.index("torchrun") + 1 :]
-    asked = _read(told)
+    asked = _parse_words(told)
     if "problem" in asked:
-        return f"torchrun cannot read its words: {asked['problem']}.{said}"
+        return f"torchrun cannot read its words: {asked['problem']}.{subject}"
     for option in ("nnodes", "nproc-per-node"):
         alike = (f"--{option}", f"--{option.replace('-', '_')}")
-        if not any(word.split("=")[0] in alike for word in told) and spec[_COUNTS[option]] > 1:
+        if (
+            not any(word.split("=")[0] in alike for word in told)
+            and spec[_COUNT_OPTIONS[option]] > 1
+        ):
             return f"torchrun was not told --{option}, and takes 1"
-    return _command(asked, spec, job_id, head, words[0])
+    return _find_wrong_torchrun_option(asked, spec, job_id, head, words[0])
 
 
-def _by_its_name(words: list[str]) -> list[str]:
+def _replace_module(words: list[str]) -> list[str]:
     """Replace `python -m torch.distributed.run` by torchrun, which is the same."""
     for at in range(len(words) - 2):
         if words[at + 1 : at + 3] == ["-m", "torch.distributed.run"]:
@@ -192,7 +199,7 @@ def _by_its_name(words: list[str]) -> list[str]:
     return words
 
 
-def _read(words: Sequence[str]) -> dict[str, Any]:
+def _parse_words(words: Sequence[str]) -> dict[str, Any]:
     from torch.distributed.run import get_args_parser
 
     said = StringIO()
@@ -204,42 +211,42 @@ def _read(words: Sequence[str]) -> dict[str, Any]:
         return {"problem": one_line(last.partition("error: ")[2] or last, 200)}
 
 
-def _command(
-    asked: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str, step: str
+def _find_wrong_torchrun_option(
+    options: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str, step: str
 ) -> str:
     """Return what is wrong with torchrun's options. step: srun, or srun and the node of a bash."""
     nodes, gpus = str(spec["nodes"]), str(spec["gpus_per_node"])
-    if str(asked["nnodes"]) not in {nodes, f"{nodes}:{nodes}"}:
-        return f"torchrun gets --nnodes={asked['nnodes']}; there are {nodes}"
+    if str(options["nnodes"]) not in {nodes, f"{nodes}:{nodes}"}:
+        return f"torchrun gets --nnodes={options['nnodes']}; there are {nodes}"
     # "gpu" stands for the number of GPUs
-    if str(asked["nproc_per_node"]) not in {gpus, "gpu", "auto"}:
+    if str(options["nproc_per_node"]) not in {gpus, "gpu", "auto"}:
         return (
-            f"torchrun gets --nproc-per-node={asked['nproc_per_node']}; a node has "
+            f"torchrun gets --nproc-per-node={options['nproc_per_node']}; a node has "
             f"{plural(int(gpus), 'GPU')}"
         )
-    if asked["rdzv_backend"] != "c10d":
+    if options["rdzv_backend"] != "c10d":
         if step != "srun":
             return "rendezvous is not by c10d: --rdzv-backend=c10d, as the task asks"
         return (
             "rendezvous is not by c10d (--rdzv-backend=c10d): static rendezvous needs another "
             "--node-rank on each node, and this script is read by one bash, on the first of them"
         )
-    if str(asked["rdzv_id"]) != str(job_id):
-        got = asked["rdzv_id"]
+    if str(options["rdzv_id"]) != str(job_id):
+        got = options["rdzv_id"]
         return f"--rdzv-id came to {got!r}; $SLURM_JOB_ID, which is {job_id} here, tells jobs apart"
-    host, _, port = str(asked["rdzv_endpoint"]).partition(":")
+    host, _, port = str(options["rdzv_endpoint"]).partition(":")
     if host != head:
-        return _host(host, head, step)
+        return _find_wrong_host(host, head, step)
     if port and not port.isdigit():
         return f"the port of --rdzv-endpoint came to {port!r}, not to a number"
-    if asked["training_script"] != spec["script"]:
+    if options["training_script"] != spec["script"]:
         return (
-            f"torchrun runs {one_line(str(asked['training_script']), 60)!r}, not {spec['script']}"
+            f"torchrun runs {one_line(str(options['training_script']), 60)!r}, not {spec['script']}"
         )
     return ""
 
 
-def _host(host: str, head: str, step: str) -> str:
+def _find_wrong_host(host: str, head: str, step: str) -> str:
     where = "" if step in {"srun", "srun0"} else ", on the last node,"
     words = f"the host of --rdzv-endpoint{where} came to {host!r}; all agents must go to {head}"
     if host in {"localhost", "127.0.0.1", "0.0.0.0"}:

@@ -14,7 +14,10 @@ from typing import Any
 
 from helpers.checks.author import *
 from helpers.exercises.nb22_launchers_and_backends.in_ranks.slurm import run_batch_script
-from helpers.exercises.nb22_launchers_and_backends.shared import of_options, of_the_start
+from helpers.exercises.nb22_launchers_and_backends.shared import (
+    find_wrong_command,
+    find_wrong_sbatch_option,
+)
 from helpers.views.plain import one_line
 
 
@@ -42,7 +45,9 @@ def case(draw: Draw) -> Case:
     def problem(got: dict[str, Any], rank: int) -> str:
         if not isinstance(got["text"], str):
             return f"wanted: the script's text, a string; got {one_line(str(got.get('got')), 80)}"
-        return of_options(got["text"], spec) or of_the_start(got, spec, job_id, f"gpu{first}")
+        return find_wrong_sbatch_option(got["text"], spec) or find_wrong_command(
+            got, spec, job_id, f"gpu{first}"
+        )
 
     return Case(
         f"{nodes} nodes with {plural(gpus, 'GPU')}, {minutes} minutes",

@@ -18,16 +18,16 @@ from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.nb22_launchers_and_backends.in_ranks.roles import Role, run_role
 from helpers.ranks.failures import Deadlock
 
-ROOM = 64
+SLACK_BYTES = 64
 """Bytes in which a message may say of which step its weights are."""
-ORDER = (
+AGES_ADVICE = (
     "If a trainer's ages differ, begin with them: `learn` is given the step minus the version that made the "
     "samples, and a generator keeps its weights as long as its next batch is at most `most` steps old. "
     "Otherwise compare the weights that are sent with W after that many steps, and the order of the samples."
 )
 ADVICE = {
-    "ages": ORDER,
-    "part": ORDER,
+    "ages": AGES_ADVICE,
+    "part": AGES_ADVICE,
     "batches": "These are the batches for which `generate` was called. Call it once for each batch, and send "
     "the result to every trainer.",
 }
@@ -74,24 +74,24 @@ def case(draw: Draw) -> Case:
     )
 
 
-def others(case: Case, rank: int) -> tuple[int, ...]:
+def ranks_of_other_role(case: Case, rank: int) -> tuple[int, ...]:
     """Return the ranks of the other role."""
     trainers = int(case.facts["trainers"])
     return tuple(range(trainers, case.world_size)) if rank < trainers else tuple(range(trainers))
 
 
-def too_many_bytes(trace: Trace, case: Case) -> str:
+def find_wrong_traffic(trace: Trace, case: Case) -> str:
     """Return which rank sends more to another than the blocks or the samples that this one needs."""
     facts = case.facts
     for src in range(case.world_size):
-        for dst in others(case, src):
+        for dst in ranks_of_other_role(case, src):
             sends = [event for event in trace.of(src) if event.op == "send" and event.peer == dst]
             sent = sum(event.nbytes for event in sends)
             if src < facts["trainers"]:
                 most = facts["times"] * facts["blocks"][src][dst - facts["trainers"]]
                 what = f"its rows of that generator's columns, {facts['times']} times"
             else:
-                most = facts["samples"] + facts["steps"] * ROOM
+                most = facts["samples"] + facts["steps"] * SLACK_BYTES
                 what = f"{facts['steps']} batches, each with its version"
             if sent > most:
                 return (
@@ -105,7 +105,7 @@ def too_many_bytes(trace: Trace, case: Case) -> str:
     return ""
 
 
-def all_receive(case: Case, run: Run) -> bool:
+def all_waits_are_receives(case: Case, run: Run) -> bool:
     """Return whether every rank that waits is waiting to receive a message."""
     waits = run.failure.diagnosis.waits if isinstance(run.failure, Deadlock) else ()
     return all(wait.event is not None and wait.event.op == "recv" for wait in waits)
@@ -115,9 +115,11 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Peers(others, "trainers send only to generators, and generators only to trainers"),
+        Peers(
+            ranks_of_other_role, "trainers send only to generators, and generators only to trainers"
+        ),
         Predicate(
-            too_many_bytes,
+            find_wrong_traffic,
             "blocks go directly to where they are needed, and samples carry their version",
         ),
         EachIsWaitedFor(),
@@ -140,7 +142,7 @@ EXERCISE = Exercise(
         HangAdvice(
             "A trainer receives the samples of every generator before a step, so these must go to every "
             "trainer. A generator must not wait for new weights while its old ones may make the next batch.",
-            when=all_receive,
+            when=all_waits_are_receives,
         ),
         HangAdvice(
             "A send ends only when its receiver has begun to receive. A trainer must not wait until a "

@@ -24,15 +24,15 @@ from helpers.exercises.nb23_capstone.in_ranks import (
     PIXELS,
     Samples,
     classifier_with_dropout,
+    copy_weights,
     run_script,
-    weights,
 )
 
-LR, MOMENTUM, PARITY = 0.1, 0.9, 1e-6
+LR, MOMENTUM, TOLERANCE = 0.1, 0.9, 1e-6
 NO_CLIP = 1e6
 Batches = list[list[list[int]]]
 """The samples of each microbatch of each rank in an epoch."""
-ONE_STEP = (
+ONE_STEP_ADVICE = (
     "A step must do what one process does with the whole batch: take the mean of the losses of all "
     "microbatches of all ranks (notebook 08), clip the gradient once, after the last backward, and clear it "
     "after the step."
@@ -67,65 +67,74 @@ class Script:
         return next(self.problems(values), None)
 
     def problems(self, values: list[Any]) -> Iterator[Finding]:
-        after, accuracies = trained(self)
+        after, accuracies = train_alone(self)
         for rank, value in enumerate(values):
             if len(value["weights"]) != len(after):
                 made = plural(len(value["weights"]), "step")
-                yield Finding(f"rank {rank} makes {made}; expected: {len(after)}", STEPS)
+                yield Finding(f"rank {rank} makes {made}; expected: {len(after)}", STEPS_ADVICE)
         mine = values[0]["weights"]
         for step, copies in enumerate(zip(*(v["weights"] for v in values), strict=False), 1):
-            if any(apart(copies[0], other) for other in copies[1:]):
-                yield Finding(f"after step {step} the ranks have different weights", AVERAGED)
-        if far := apart(after[0], mine[0]):
+            if any(describe_distance(copies[0], other) for other in copies[1:]):
+                yield Finding(f"after step {step} the ranks have different weights", AVERAGE_ADVICE)
+        if far := describe_distance(after[0], mine[0]):
             what = f"after step 1 the ranks have the same weights, but they {far}"
-            yield Finding(what, ONE_STEP)
+            yield Finding(what, ONE_STEP_ADVICE)
         yield from self.samples(values)
         for value in values:
             if value["without dropout"] != []:
                 epoch = value["without dropout"][0] // len(self.batches(0)[0]) + 1
                 what = f"in epoch {epoch} the model learns in evaluation mode: without dropout"
-                yield Finding(what, MODE)
+                yield Finding(what, MODE_ADVICE)
         for step, (wanted, got) in enumerate(zip(after, mine, strict=False), 1):
-            if far := apart(wanted, got):
-                yield Finding(f"after step {step} the weights {far}", ONE_STEP)
+            if far := describe_distance(wanted, got):
+                yield Finding(f"after step {step} the weights {far}", ONE_STEP_ADVICE)
         seen, tests = sum(value["evaluated"] for value in values), len(self.test[0])
         if seen != tests * self.epochs:
             each = f"{seen / self.epochs:.3g}"
             yield Finding(
-                f"an evaluation goes through {each} samples, and the test set has {tests}", ONCE
+                f"an evaluation goes through {each} samples, and the test set has {tests}",
+                TEST_ONCE_ADVICE,
             )
         for rank, value in enumerate(values):
             if value["history"] is None:
-                yield Finding(f"rank {rank} returns nothing", EVERY)
-            elif problem := difference(accuracies, value["history"], PARITY):
-                yield Finding(f"the accuracies that rank {rank} returns: {problem}", EVERY)
+                yield Finding(f"rank {rank} returns nothing", ACCURACY_ADVICE)
+            elif problem := difference(accuracies, value["history"], TOLERANCE):
+                yield Finding(
+                    f"the accuracies that rank {rank} returns: {problem}", ACCURACY_ADVICE
+                )
         writers = [rank for rank, value in enumerate(values) if value["saves"]]
         loaded = values[0]["checkpoint"]
         if len(writers) > 1:
             listed = ", ".join(map(str, writers))
-            yield Finding(f"ranks {listed} all write the same file", WRITER)
+            yield Finding(f"ranks {listed} all write the same file", WRITER_ADVICE)
         elif writers != [0]:
-            yield Finding("rank 0 writes no checkpoint", SAVES)
+            yield Finding("rank 0 writes no checkpoint", SAVE_ADVICE)
         elif not isinstance(loaded, torch.Tensor):
-            yield Finding(f"the checkpoint does not load into a plain model: {loaded}", PLAIN)
-        elif far := apart(after[-1], loaded):
-            yield Finding(f"the weights in the checkpoint {far}", SAVES)
+            yield Finding(
+                f"the checkpoint does not load into a plain model: {loaded}", PLAIN_MODEL_ADVICE
+            )
+        elif far := describe_distance(after[-1], loaded):
+            yield Finding(f"the weights in the checkpoint {far}", SAVE_ADVICE)
 
     def samples(self, values: list[Any]) -> Iterator[Finding]:
         """Yield a message for each rank whose microbatches are not those of its sampler."""
         for epoch in range(self.epochs):
             for rank, share in enumerate(self.batches(epoch)):
                 count, learned = len(share), values[rank]["batches"]
-                mine = in_order(learned[epoch * count : (epoch + 1) * count])
-                if mine == in_order(share):
+                mine = sort_samples(learned[epoch * count : (epoch + 1) * count])
+                if mine == sort_samples(share):
                     continue
                 where = f"in epoch {epoch + 1} rank {rank}"
-                if epoch and mine == in_order(learned[:count]):
-                    yield Finding(f"{where} goes through the microbatches of epoch 1 again", ORDER)
-                yield Finding(f"{where} learns from other samples than its sampler's", SAMPLER)
+                if epoch and mine == sort_samples(learned[:count]):
+                    yield Finding(
+                        f"{where} goes through the microbatches of epoch 1 again", ORDER_ADVICE
+                    )
+                yield Finding(
+                    f"{where} learns from other samples than its sampler's", SAMPLER_ADVICE
+                )
 
 
-def trained(script: Script) -> tuple[list[torch.Tensor], list[float]]:
+def train_alone(script: Script) -> tuple[list[torch.Tensor], list[float]]:
     """Train in one process: the weights after every step, the accuracy after every epoch."""
     model = classifier_with_dropout(script.seed)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
@@ -141,7 +150,7 @@ def trained(script: Script) -> tuple[list[torch.Tensor], list[float]]:
                 nn.utils.clip_grad_norm_(model.parameters(), script.clip)
                 optimizer.step()
                 optimizer.zero_grad()
-                after.append(weights(model))
+                after.append(copy_weights(model))
         model.eval()
         with torch.no_grad():
             right = model(script.test[0]).argmax(1) == script.test[1]
@@ -149,39 +158,47 @@ def trained(script: Script) -> tuple[list[torch.Tensor], list[float]]:
     return after, accuracies
 
 
-STEPS = "Make one optimizer step for each `accumulate` microbatches."
-AVERAGED = (
+STEPS_ADVICE = "Make one optimizer step for each `accumulate` microbatches."
+AVERAGE_ADVICE = (
     "The ranks have different weights: their gradients were not averaged, or not all of them. With DDP "
     "the backward of the last microbatch must average them (notebook 09)."
 )
-ORDER = "Every epoch has the same order. A sampler that shuffles needs the epoch's number (notebook 07)."
-SAMPLER = "A rank must learn from the samples that its sampler gives it, batch_size of them in a microbatch."
-MODE = (
+ORDER_ADVICE = (
+    "Every epoch has the same order. A sampler that shuffles needs the epoch's number (notebook "
+    "07)."
+)
+SAMPLER_ADVICE = (
+    "A rank must learn from the samples that its sampler gives it, batch_size of them in a "
+    "microbatch."
+)
+MODE_ADVICE = (
     "The model learns in evaluation mode. `model.eval()` stays in force until `model.train()` is called, "
     "which each epoch needs."
 )
-ONCE = (
+TEST_ONCE_ADVICE = (
     "Each test sample must count once, over all ranks together. A DistributedSampler pads the shares to "
     "equal lengths, or drops what is left over (notebook 07)."
 )
-EVERY = (
+ACCURACY_ADVICE = (
     "Every rank must return the accuracy over all ranks: right answers of all ranks divided by test "
     "samples of all ranks."
 )
-WRITER = "Several ranks write the same file. All have the same weights: let rank 0 write it."
-PLAIN = "The checkpoint has DDP's names. Save `model.state_dict()`: `model` is the plain model."
-SAVES = "Rank 0 saves `model.state_dict()` to `path` after every epoch."
+WRITER_ADVICE = "Several ranks write the same file. All have the same weights: let rank 0 write it."
+PLAIN_MODEL_ADVICE = (
+    "The checkpoint has DDP's names. Save `model.state_dict()`: `model` is the plain model."
+)
+SAVE_ADVICE = "Rank 0 saves `model.state_dict()` to `path` after every epoch."
 
 
-def apart(wanted: torch.Tensor, got: Any) -> str:
+def describe_distance(wanted: torch.Tensor, got: Any) -> str:
     """Return how far weights are from those of one process, or "" if they are within the tolerance."""
     if not isinstance(got, torch.Tensor) or got.shape != wanted.shape:
         return "are not those of the model"
     far = float((got.double() - wanted).abs().max())
-    return "" if far <= PARITY else f"are {far:.1g} from one process's; {PARITY:g} is allowed"
+    return "" if far <= TOLERANCE else f"are {far:.1g} from one process's; {TOLERANCE:g} is allowed"
 
 
-def in_order(batches: Any) -> list[list[int]]:
+def sort_samples(batches: Any) -> list[list[int]]:
     """Sort the samples of each microbatch, because their order within it makes no difference."""
     return [sorted(batch) for batch in batches]
 
@@ -196,7 +213,7 @@ def case(draw: Draw) -> Case:
     script = Script(seed, train, test, n, batch_size, accumulate, clip, epochs)
     settings = (batch_size, accumulate, clip, epochs)
     said = "no clipping" if clip == NO_CLIP else f"clipped to {clip:g}"
-    gradients = weights(classifier_with_dropout(0)).nbytes
+    gradients = copy_weights(classifier_with_dropout(0)).nbytes
     given = (seed, train, test, f"checkpoint-{draw.whole(0, 1 << 30)}.pt", settings)
     return Case(
         f"{epochs} epoch{'s' * (epochs > 1)}, {plural(accumulate, 'microbatch')} of {batch_size} a "

@@ -22,7 +22,7 @@ from helpers.ranks.rank_context import launch_folder
 PARTS = ("coordinate", "ranks", "hosts", "sum")
 
 
-def lay_out(
+def run_mesh_layout(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -63,11 +63,11 @@ class Training(NamedTuple):
     lr: float
 
 
-def train_on_a_mesh(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
+def run_training(
+    answer: Callable[..., Any], rank: int, world_size: int, training: Training
 ) -> dict[str, Any] | None:
     """Call the answer to train two layers with this rank's own initial weights; return its parts by step."""
-    tp, up, down, x, y, batch_size, steps, lr = drawn
+    tp, up, down, x, y, batch_size, steps, lr = training
     layers = [_linear(weight) for weight in (up, down)]
     with watch_new_group(rank, world_size):
         got = answer(rank, world_size, tp, *layers, x.clone(), y.clone(), batch_size, steps, lr)
@@ -119,7 +119,7 @@ def classifier_with_dropout(seed: int) -> nn.Module:
         return nn.Sequential(*hidden, nn.Linear(HIDDEN, CLASSES)).double()
 
 
-def weights(model: nn.Module) -> torch.Tensor:
+def copy_weights(model: nn.Module) -> torch.Tensor:
     """Copy all parameters into one vector, in the model's order."""
     return torch.cat([p.detach().flatten().clone() for p in model.parameters()])
 
@@ -137,26 +137,26 @@ def run_script(
     """Call the answer to train a model that begins differently on each rank, and record what it does."""
     model = classifier_with_dropout(seed + rank)
     path = launch_folder() / name
-    seen = _Onlooker(model, train[0])
-    with seen.watches(rank):
+    recorder = _TrainingRecorder(model, train[0])
+    with recorder.record(rank):
         data = (TensorDataset(*train), TensorDataset(*test))
         history = answer(rank, world_size, model, *data, str(path), *settings)
     found = {
         "history": history,
-        "weights": seen.after,
-        "batches": seen.batches,
-        "without dropout": seen.without_dropout,
-        "evaluated": seen.evaluated,
-        "saves": seen.saves,
+        "weights": recorder.weights_after_step,
+        "batches": recorder.batches,
+        "without dropout": recorder.without_dropout,
+        "evaluated": recorder.evaluated,
+        "saves": recorder.saves,
     }
-    return {**found, "checkpoint": _loaded(path, seed)} if rank == 0 else found
+    return {**found, "checkpoint": _load_checkpoint(path, seed)} if rank == 0 else found
 
 
-class _Onlooker:
+class _TrainingRecorder:
     """Records which samples are trained on, in which mode, how many are evaluated, and every step."""
 
     def __init__(self, model: nn.Module, samples: torch.Tensor) -> None:
-        self.after: list[torch.Tensor] = []
+        self.weights_after_step: list[torch.Tensor] = []
         self.batches: list[list[int]] = []
         self.without_dropout: list[int] = []
         self.evaluated = self.saves = 0
@@ -174,7 +174,7 @@ class _Onlooker:
         self.batches.append(numbers)
 
     @contextmanager
-    def watches(self, rank: int) -> Iterator[None]:
+    def record(self, rank: int) -> Iterator[None]:
         """Watch steps and files. Each rank writes its own file, so that no two ranks write to one."""
         real = torch.save
 
@@ -184,7 +184,7 @@ class _Onlooker:
             real(obj, own, *args, **kwargs)
 
         steps = register_optimizer_step_post_hook(
-            lambda *_: self.after.append(weights(self._model))
+            lambda *_: self.weights_after_step.append(copy_weights(self._model))
         )
         torch.save = watched
         try:
@@ -194,7 +194,7 @@ class _Onlooker:
             steps.remove()
 
 
-def _loaded(path: Path, seed: int) -> torch.Tensor | str:
+def _load_checkpoint(path: Path, seed: int) -> torch.Tensor | str:
     """Load a checkpoint into a fresh model, as a process without a process group would."""
     if not path.exists():
         return "there is no file"
@@ -205,4 +205,4 @@ def _loaded(path: Path, seed: int) -> torch.Tensor | str:
         # Torch lists the names that do not match on separate lines
         said = " ".join(str(error).split())
         return f"{type(error).__name__}: {said[:240]}"
-    return weights(model)
+    return copy_weights(model)

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb23_capstone.in_ranks import lay_out
-from helpers.exercises.nb23_capstone.shared import line_of
+from helpers.exercises.nb23_capstone.in_ranks import run_mesh_layout
+from helpers.exercises.nb23_capstone.shared import mesh_line
 
 SHAPES = {
     4: ((2, 2), (2, 1, 2), (4, 1)),
@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
     outermost = draw.rng.sample(names, len(names))
     per_host = draw.of(2, 2, 3, 4)
     xs = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
-    places = parts_of(outermost, sizes, per_host, xs)
+    places = expected_parts(outermost, sizes, per_host, xs)
     right = NamedParts([{"dict": "", **own} for own in places], scale=sum(map(largest, xs)))
 
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
@@ -48,14 +48,14 @@ def case(draw: Draw) -> Case:
     )
 
 
-def parts_of(
+def expected_parts(
     outermost: Sequence[str], sizes: Mapping[str, int], per_host: int, xs: Sequence[torch.Tensor]
 ) -> list[dict[str, Any]]:
     """Return each rank's parts by name, if the dimensions are in this order."""
     shape = [sizes[name] for name in outermost]
     found = []
     for rank in range(len(xs)):
-        lines = {name: line_of(shape, outermost.index(name), rank) for name in sizes}
+        lines = {name: mesh_line(shape, outermost.index(name), rank) for name in sizes}
         groups = {name: ranks for name, (_, ranks) in lines.items()}
         found.append(
             {
@@ -68,7 +68,7 @@ def parts_of(
     return found
 
 
-def summed_in_each_group(trace: Trace, case: Case) -> str:
+def find_wrong_sums(trace: Trace, case: Case) -> str:
     """Return which rank did not sum once in each of its groups. A group of one rank is optional."""
     for rank in range(case.world_size):
         lines = case.facts["lines"][rank]
@@ -88,7 +88,7 @@ EXERCISE = Exercise(
     (
         WaitsForAll(),
         OnlyCalls(("all_reduce",)),
-        Predicate(summed_in_each_group, "one all_reduce in each group of more than one rank"),
+        Predicate(find_wrong_sums, "one all_reduce in each group of more than one rank"),
     ),
     failed=(
         CrashAdvice(
@@ -100,7 +100,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=lay_out,
+    driver=run_mesh_layout,
     reported=("dict",),
     sizes=(4, 5, 6, 8, 8),
     count=16,

@@ -17,7 +17,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.shared import Mesh, Task
 from helpers.views.plain import short_bytes
 
-RUNS = (
+RECORDED_RUNS = (
     ("many GPUs", 4_982_398_976, 24, 4096, 8192, 4096, 8, 2_470_164_336, 221, 369, 171, 128),
     ("many GPUs", 4_867_723_264, 24, 4096, 8192, 4096, 8, 2_180_677_410, 350, 373, 122, 128),
     ("many samples", 7_591_116_800, 24, 5120, 8192, 256, 8, 20_218_101_802, 356, 382, 174, 1040),
@@ -53,15 +53,15 @@ GPUs").
 
 def case(draw: Draw) -> Case:
     # a common factor of all speeds changes all seconds, but not the order of the layouts
-    label, task = task_of(draw.of(*RUNS), draw.whole(70, 140))
+    label, task = scale_recorded_run(draw.of(*RECORDED_RUNS), draw.whole(70, 140))
     return Case(
         f"{label}: {plural(task.cluster['gpus'], 'GPU')}, {task.batch:,} samples",
         [(dict(task.model), dict(task.cluster), task.batch)],
-        right=lambda got, rank: problem(task, got),
+        right=lambda got, rank: find_problem(task, got),
     )
 
 
-def task_of(run: tuple[Any, ...], percent: int) -> tuple[str, Task]:
+def scale_recorded_run(run: tuple[Any, ...], percent: int) -> tuple[str, Task]:
     """Return the name of a recorded run, and the run with its cluster at a drawn percentage of its speed."""
     label, parameters, layers, hidden, sequence, gpus, per_host, memory, flops, *speeds, batch = run
     model = {"parameters": parameters, "layers": layers, "hidden": hidden, "sequence": sequence}
@@ -76,54 +76,57 @@ def task_of(run: tuple[Any, ...], percent: int) -> tuple[str, Task]:
     return label, Task(model, cluster, batch)
 
 
-def best_of(task: Task) -> Mesh | None:
+def fastest_layout(task: Task) -> Mesh | None:
     """Return the fastest layout that fits."""
     fitting = [mesh for mesh in task.meshes() if task.nbytes(mesh) <= task.cluster["memory"]]
     return min(fitting, key=task.seconds, default=None)
 
 
-def problem(task: Task, got: Any) -> Finding | None:
+def find_problem(task: Task, got: Any) -> Finding | None:
     """Return the first problem, in the order form, conditions, bytes, seconds, choice."""
-    best, room = best_of(task), task.cluster["memory"]
+    best, room = fastest_layout(task), task.cluster["memory"]
     if got is None:
         if best is None:
             return None
-        need = f"{said(best)} fits, with {short_bytes(task.nbytes(best))} of {short_bytes(room)}"
+        need = f"{format_mesh(best)} fits, with {short_bytes(task.nbytes(best))} of {short_bytes(room)}"
         return Finding(
             f"None came back, but {need}. Either a path of the function has no `return`, or no layout "
             "passed your conditions and your bytes"
         )
-    if not_so := form(got):
+    if not_so := find_wrong_form(got):
         wanted = "Return ((dp, tp, pp), seconds, nbytes), or None where nothing fits."
         return Finding(not_so, wanted)
     mesh: Mesh = (int(got[0][0]), int(got[0][1]), int(got[0][2]))
     seconds, nbytes = float(got[1]), float(got[2])
-    if not_so := forbidden(task, mesh):
+    if not_so := find_broken_condition(task, mesh):
         return Finding(not_so)
-    if not close(nbytes, right := task.nbytes(mesh)):
+    if not is_close(nbytes, right := task.nbytes(mesh)):
         terms = ", ".join(f"{name} {n:,.0f}" for name, n in task.byte_terms(mesh).items())
-        what = f"for {said(mesh)}, nbytes is {nbytes:,.0f}; {right:,.0f} is right ({terms})"
+        what = f"for {format_mesh(mesh)}, nbytes is {nbytes:,.0f}; {right:,.0f} is right ({terms})"
         return Finding(what)
-    if not close(seconds, right := task.seconds(mesh)):
+    if not is_close(seconds, right := task.seconds(mesh)):
         terms = ", ".join(f"{name} {s:.4g} s" for name, s in task.slot_terms(mesh).items())
         what = (
-            f"for {said(mesh)}, nbytes is right, but seconds is {seconds:.6g}; {right:.6g} is right (a slot: "
+            f"for {format_mesh(mesh)}, nbytes is right, but seconds is {seconds:.6g}; "
+            f"{right:.6g} is right (a slot: "
             f"{terms}; {task.slots(mesh):,.0f} slots; DP traffic {task.traffic(mesh):.4g} s)"
         )
         return Finding(what)
     if task.nbytes(mesh) > room:
         need = short_bytes(task.nbytes(mesh))
-        what = f"{said(mesh)} needs {need} and a GPU has {short_bytes(room)}: it does not fit"
+        what = (
+            f"{format_mesh(mesh)} needs {need} and a GPU has {short_bytes(room)}: it does not fit"
+        )
         return Finding(what, "" if best else "Where no layout fits, return None.")
     if mesh == best or best is None:
         return None
     return Finding(
-        f"{said(mesh)} fits, and its numbers are right, but {said(best)} fits too and takes "
+        f"{format_mesh(mesh)} fits, and its numbers are right, but {format_mesh(best)} fits too and takes "
         f"{task.seconds(best):.4g} s, not {task.seconds(mesh):.4g} s"
     )
 
 
-def form(got: Any) -> str:
+def find_wrong_form(got: Any) -> str:
     """Return how a value differs from the form ((dp, tp, pp), seconds, nbytes), or ""."""
     if not isinstance(got, (tuple, list)) or len(got) != 3:
         return "what comes back is not three things"
@@ -140,13 +143,11 @@ def form(got: Any) -> str:
     return "" if finite else "seconds or nbytes is not finite"
 
 
-def forbidden(task: Task, mesh: Mesh) -> str:
+def find_broken_condition(task: Task, mesh: Mesh) -> str:
     """Return which condition a layout does not meet, or ""."""
     (dp, tp, pp), hosts_of, layers = mesh, task.cluster["gpus_per_host"], task.model["layers"]
     if dp * tp * pp != (gpus := task.cluster["gpus"]):
-        return (
-            f"{said(mesh)} is {dp * tp * pp:,} GPUs; there are {gpus:,}, and all of them are used"
-        )
+        return f"{format_mesh(mesh)} is {dp * tp * pp:,} GPUs; there are {gpus:,}, and all of them are used"
     if hosts_of % tp:
         leaves = f"TP {tp} {'leaves' if tp > hosts_of else 'does not divide'} the host of {hosts_of} GPUs"
         return f"{leaves}: `tp` must divide `gpus_per_host`, or groups wait for the network"
@@ -158,11 +159,11 @@ def forbidden(task: Task, mesh: Mesh) -> str:
     return ""
 
 
-def close(got: float, right: float) -> bool:
+def is_close(got: float, right: float) -> bool:
     return math.isclose(got, right, rel_tol=1e-6)
 
 
-def said(mesh: Mesh) -> str:
+def format_mesh(mesh: Mesh) -> str:
     return f"(dp, tp, pp) = {mesh}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
-def line_of(shape: Sequence[int], dim: int, rank: int) -> tuple[int, list[int]]:
+def mesh_line(shape: Sequence[int], dim: int, rank: int) -> tuple[int, list[int]]:
     """Return a rank's coordinate along a dimension, and the ranks whose coordinates differ only there.
 
     The last dimension is the innermost, as in torch.

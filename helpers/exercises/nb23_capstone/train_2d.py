@@ -16,17 +16,17 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb23_capstone.in_ranks import Training, train_on_a_mesh
-from helpers.exercises.nb23_capstone.shared import line_of
+from helpers.exercises.nb23_capstone.in_ranks import Training, run_training
+from helpers.exercises.nb23_capstone.shared import mesh_line
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 """The weights of `up` and `down`, either whole or one rank's parts."""
-TP = {1: (1,), 2: (1, 2), 4: (2, 2, 2, 1, 4), 6: (2, 3), 8: (2, 4)}
+TP_CHOICES = {1: (1,), 2: (1, 2), 4: (2, 2, 2, 1, 4), 6: (2, 3), 8: (2, 4)}
 
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
-    tp = draw.of(*TP[n])
+    tp = draw.of(*TP_CHOICES[n])
     dp, share, steps, lr = n // tp, draw.whole(1, 4), draw.whole(2, 4), draw.of(0.5, 0.25, 0.1)
     hidden = tp * draw.whole(1, 3)
     pixels, classes, size = draw.whole(2, 5), draw.whole(2, 4), dp * share
@@ -38,8 +38,11 @@ def case(draw: Draw) -> Case:
     starts = [(normal(hidden, pixels), normal(classes, hidden)) for _ in range(n)]
     count = steps * size + draw.of(0, 3)
     x, y = normal(count, pixels), torch.randint(classes, (count,), generator=generator)
-    after = trained(starts[0], x, y, size, steps, lr)
-    scale, parts = max(1.0, *(largest(*pair) for pair in after)), [cut(pair, tp) for pair in after]
+    after = train_alone(starts[0], x, y, size, steps, lr)
+    scale, parts = (
+        max(1.0, *(largest(*pair) for pair in after)),
+        [cut_weights(pair, tp) for pair in after],
+    )
     right = [
         {"list": ""}
         | {
@@ -49,8 +52,8 @@ def case(draw: Draw) -> Case:
         }
         for r in range(n)
     ]
-    begin = cut(starts[0], tp)
-    in_dp, in_tp = ([line_of((dp, tp), dim, r)[1] for r in range(n)] for dim in (0, 1))
+    begin = cut_weights(starts[0], tp)
+    in_dp, in_tp = ([mesh_line((dp, tp), dim, r)[1] for r in range(n)] for dim in (0, 1))
     return Case(
         f"dp {dp}, tp {tp}, {hidden} hidden, {plural(steps, 'step')} of {plural(size, 'sample')}, {dtype}",
         [(Training(tp, *start, x, y, size, steps, lr),) for start in starts],
@@ -65,13 +68,13 @@ def case(draw: Draw) -> Case:
     )
 
 
-def cut(whole: Pair, tp: int) -> list[Pair]:
+def cut_weights(whole: Pair, tp: int) -> list[Pair]:
     """Cut both weights for each tp coordinate."""
     pairs = zip(whole[0].chunk(tp), whole[1].chunk(tp, dim=1), strict=True)
     return [(rows.clone(), columns.clone()) for rows, columns in pairs]
 
 
-def trained(
+def train_alone(
     start: Pair, x: torch.Tensor, y: torch.Tensor, size: int, steps: int, lr: float
 ) -> list[Pair]:
     """Train in one process; return both weights after every step."""
@@ -85,30 +88,31 @@ def trained(
     return after
 
 
-def each_in_its_dimension(trace: Trace, case: Case) -> str:
+def find_misplaced_data(trace: Trace, case: Case) -> str:
     """Return which call carries data that does not belong in its group."""
     facts, steps = case.facts, case.facts["steps"]
     for rank in range(case.world_size):
         dp_group, tp_group = (lines[rank] for lines in facts["groups"])
         calls = [e for e in trace.of(rank) if e.op not in {"span", "barrier"}]
-        sent = sum(e.nbytes for e in calls if e.op in BEGINS)
+        sent = sum(e.nbytes for e in calls if e.op in INITIAL_CALLS)
         if sent > 2 * facts["weights"]:
             return (
                 f"rank {rank} passes {sent:,} bytes to broadcasts; the weights have {facts['weights']:,} and "
                 "are broadcast once, before the first step."
             )
-        calls = [e for e in calls if e.op not in BEGINS and len(e.group_ranks) > 1]
+        calls = [e for e in calls if e.op not in INITIAL_CALLS and len(e.group_ranks) > 1]
         outputs, gradients = facts["outputs"], facts["gradients"][rank]
         for e in calls:
             group = list(e.group_ranks)
             if group not in (dp_group, tp_group):
                 return (
-                    f"{call_of(e)} in a group of ranks {listed(group)}; its dp group is "
-                    f"{listed(dp_group)}, its tp group {listed(tp_group)}."
+                    f"{describe_call(e)} in a group of ranks {join_ranks(group)}; its dp group is "
+                    f"{join_ranks(dp_group)}, its tp group {join_ranks(tp_group)}."
                 )
             if group == tp_group and e.nbytes > outputs:
                 return (
-                    f"{call_of(e)} with {e.nbytes:,} bytes in the group of ranks {listed(tp_group)}. That is "
+                    f"{describe_call(e)} with {e.nbytes:,} bytes in the group of ranks "
+                    f"{join_ranks(tp_group)}. That is "
                     f"its tp group; the output for its samples has {outputs:,} bytes, and weights and "
                     "gradients of its parts do not belong there."
                 )
@@ -130,20 +134,20 @@ def each_in_its_dimension(trace: Trace, case: Case) -> str:
     return ""
 
 
-BEGINS = {"broadcast", "scatter"}
+INITIAL_CALLS = {"broadcast", "scatter"}
 
 
-def call_of(event: Event) -> str:
+def describe_call(event: Event) -> str:
     return f"rank {event.rank} calls {event.call}{at(event)}"
 
 
-def listed(ranks: Sequence[int]) -> str:
+def join_ranks(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks))
 
 
 EXERCISE = Exercise(
     case,
-    (Predicate(each_in_its_dimension, "each group sums only what belongs there"), WaitsForAll()),
+    (Predicate(find_misplaced_data, "each group sums only what belongs there"), WaitsForAll()),
     failed=(
         CrashAdvice(
             "GroupsDiffer",
@@ -161,7 +165,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    driver=train_on_a_mesh,
+    driver=run_training,
     reported=("list",),
     sizes=(1, 2, 4, 4, 6, 8),
     count=12,

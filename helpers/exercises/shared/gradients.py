@@ -7,16 +7,16 @@ import torch
 from helpers.checks.author import CrashAdvice, Draw
 
 Samples = tuple[torch.Tensor, torch.Tensor]
-PARITY = 1e3
+PARITY_MARGIN = 1e3
 """The exercises' tolerance, 1e-6, as a multiple of float64's usual one."""
-UNEQUAL = (
+UNEQUAL_ADVICE = (
     "Tensors of different sizes met in one call. Does every rank go through the same parameters in the same "
     "order, with `torch.zeros_like(p)`, which has the parameter's shape and dtype, where it has nothing?"
 )
-SAME_CALLS = (
+SAME_CALLS_ADVICE = (
     "A collective waits for all ranks: every rank must make the same calls, in the same order."
 )
-GUARDED = CrashAdvice(
+NO_GRAD_ADVICE = CrashAdvice(
     "requires grad",
     "Autograd guards the weights: write into `p.data`, or under `with torch.no_grad():`, or into "
     "`p.grad`, whatever the task asks for.",
@@ -39,7 +39,7 @@ def draw_samples(draw: Draw, count: int, pixels: int, classes: int) -> Samples:
     return (x[:, None, None] if draw.of(True, False) else x), y
 
 
-def batches_of(x: torch.Tensor, y: torch.Tensor, size: int, steps: int) -> list[Samples]:
+def cut_batches(x: torch.Tensor, y: torch.Tensor, size: int, steps: int) -> list[Samples]:
     """Cut the samples of each step out of x and y."""
     cuts = [slice(k * size, (k + 1) * size) for k in range(steps)]
     return [(x[cut], y[cut]) for cut in cuts]

@@ -18,41 +18,41 @@ from torch import nn
 from helpers.checks.live_tensors import PATIENCE_S, LiveTensorCounter, storage_bytes, tensors_held
 from helpers.exercises.shared.in_ranks.probe import with_grads
 
-_FEW = 4
+_MAX_UNCOUNTED = 4
 """A list of at most this many numbers is not counted."""
-_SHOWN = 5
-_ROOM = 64
+_MAX_LISTED = 5
+_SLACK_BYTES = 64
 """Bytes allowed for a few counters."""
-_BRIEF_S = 0.03
-_found_too_much: list[bool] = []
+_SHORT_WAIT_S = 0.03
+_excess_found: list[bool] = []
 """Not empty if a count was too large even after waiting.
 
 Later waits are then short, because the case is run again alone.
 """
 
 
-class Steps(NamedTuple):
+class OptimizerSteps(NamedTuple):
     """Weights, the gradients of each step, and an optimizer of torch.optim with its options.
 
-    in_place: zero and refill gradients instead of setting them to None. most: the bytes that suffice for
-    the state, and in all. known, here and below: the names of tensors, such as a whole weight, by their
-    bytes.
+    keeps_grads: zero and refill gradients instead of setting them to None. max_bytes: the bytes that
+    suffice for the state, and in all. known, here and below: the names of tensors, such as a whole
+    weight, by their bytes.
     """
 
     weights: Sequence[torch.Tensor]
     grads: Sequence[Sequence[torch.Tensor]]
     optimizer: str
     options: Mapping[str, Any]
-    in_place: bool
-    most: tuple[int, int]
-    known: Mapping[int, str]
+    keeps_grads: bool
+    max_bytes: tuple[int, int]
+    known_sizes: Mapping[int, str]
 
 
-def step_sharded(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Steps
+def run_optimizer(
+    answer: Callable[..., Any], rank: int, world_size: int, inputs: OptimizerSteps
 ) -> dict[str, Any]:
     """Take steps with the answer's optimizer and the same gradients on all ranks; count what it retains."""
-    weights, grads, name, options, in_place, most, known = drawn
+    weights, grads, name, options, in_place, max_bytes, known_sizes = inputs
     found: dict[str, Any] = {}
     with tensors_held() as held:
         params = [nn.Parameter(w.clone()) for w in weights]
@@ -74,15 +74,15 @@ def step_sharded(
             found[f"weights after step {step}"] = own = [p.detach().clone() for p in params]
             after += own
             state = storage_bytes(_states())
-            if state > most[0]:
+            if state > max_bytes[0]:
                 size = weights[0].element_size()
                 notes["state"] = notes["state"] or (
                     f"the optimizer keeps {state // size:,} elements of state; this rank's share is "
-                    f"{(most[0] - _ROOM) // size:,}"
+                    f"{(max_bytes[0] - _SLACK_BYTES) // size:,}"
                 )
             if not notes["memory"]:
                 others = [*params, *after, *(p.grad for p in params)]
-                excess = _excess(held, others, most[1], known, sharded)
+                excess = _describe_excess(held, others, max_bytes[1], known_sizes, sharded)
                 notes["memory"] = excess and f"after step() {excess}"
         del sharded
     return found | notes
@@ -95,16 +95,16 @@ def _states() -> list[torch.Tensor]:
     return [v for v in entries if isinstance(v, torch.Tensor) and v.dim()]
 
 
-def scatter_gradients(
+def run_scatter(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
     weights: Sequence[torch.Tensor],
     grads: Sequence[torch.Tensor],
-    most: int,
-    known: Mapping[int, str],
+    max_bytes: int,
+    known_sizes: Mapping[int, str],
 ) -> dict[str, Any] | None:
-    """Call the answer to scatter gradients, and count what is retained. most: the bytes of a shard."""
+    """Call the answer to scatter gradients, and count what is retained. max_bytes: the bytes of a shard."""
     with tensors_held() as held:
         params = with_grads(weights, grads)
         shard = answer(list(params))
@@ -113,56 +113,58 @@ def scatter_gradients(
         left = [i for i, p in enumerate(params) if p.grad is not None]
         is_tensor = isinstance(shard, torch.Tensor)
         whole = storage_bytes([shard]) if is_tensor else 0
-        excess = _excess(held, params, most + _ROOM, known, answer)
+        excess = _describe_excess(held, params, max_bytes + _SLACK_BYTES, known_sizes, answer)
     return {
         "shard": shard.detach().clone() if is_tensor else f"a {type(shard).__name__}, no tensor",
         "weights": [p.detach().clone() for p in params],
         "gradients": f"`params[{left[0]}]` still has its gradient" if left else "",
-        "view": f"its shard is a view of {whole:,} bytes; {most:,} of its own are enough"
-        if whole > most
+        "view": f"its shard is a view of {whole:,} bytes; {max_bytes:,} of its own are enough"
+        if whole > max_bytes
         else "",
         "memory": excess,
     }
 
 
-class Layers(NamedTuple):
+class LayerTraining(NamedTuple):
     """The weights of a stack of layers. steps: this rank's inputs, and the gradients of the outputs.
 
-    most: the bytes that suffice after the layers are built, in forward, and in backward.
+    max_bytes: the bytes that suffice after the layers are built, in forward, and in backward.
     """
 
     weights: Sequence[torch.Tensor]
     steps: Sequence[tuple[torch.Tensor, torch.Tensor]]
     lr: float
     trains_x: bool
-    in_place: bool
-    most: tuple[int, int, int]
-    known: Mapping[int, str]
+    keeps_grads: bool
+    max_bytes: tuple[int, int, int]
+    known_sizes: Mapping[int, str]
 
 
-def train_layers(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Layers
+def run_layers(
+    answer: Callable[..., Any], rank: int, world_size: int, inputs: LayerTraining
 ) -> dict[str, Any]:
     """Train a stack of the answer's layers, with tanh and a count of bytes between them."""
-    weights, steps, lr, trains_x, in_place, most, known = drawn
+    weights, steps, lr, trains_x, in_place, max_bytes, known_sizes = inputs
     found: dict[str, Any] = {"parameters": ""}
     seen = {"built": "", "forward": "", "backward": ""}
     with tensors_held() as held:
         layers = [answer(w.clone()) for w in weights]
         own = [p for layer in layers for p in layer.parameters()]
-        found["parameters"] = _registered(layers)
+        found["parameters"] = _check_parameters(layers)
         views = [p for p in own if storage_bytes([p]) > p.numel() * p.element_size()]
-        seen["built"] = _excess(held, [], most[0], known, answer)
+        seen["built"] = _describe_excess(held, [], max_bytes[0], known_sizes, answer)
         if views and seen["built"]:
             seen["built"] += "; a parameter is a view"
 
-        def note(where: str, number: int) -> Callable[..., None]:
+        def record_excess_in(phase: str, number: int) -> Callable[..., None]:
             def count(*_: object) -> None:
                 if seen["forward"] or seen["backward"]:
                     return  # the earliest excess explains most
-                if excess := _excess(held, [], most[1 + (where == "backward")], known, answer):
-                    side = "above" if where == "forward" else "below"
-                    seen[where] = f"{where}, {side} layer {number}: {excess}"
+                if excess := _describe_excess(
+                    held, [], max_bytes[1 + (phase == "backward")], known_sizes, answer
+                ):
+                    side = "above" if phase == "forward" else "below"
+                    seen[phase] = f"{phase}, {side} layer {number}: {excess}"
 
             return count
 
@@ -170,16 +172,16 @@ def train_layers(
             start = h = x.clone().requires_grad_(trains_x)
             for number, layer in enumerate(layers):
                 if h.requires_grad:
-                    h.register_hook(note("backward", number))
+                    h.register_hook(record_excess_in("backward", number))
                 h = torch.tanh(layer(h))
-                note("forward", number)()
+                record_excess_in("forward", number)()
             found[f"output of step {step}"] = h.detach().clone()
             h.backward(grad)
             found[f"gradient of x in step {step}"] = (
                 None if start.grad is None else start.grad.clone()
             )
             del h, start
-            note("backward", 0)()
+            record_excess_in("backward", 0)()
             for p in own:
                 if p.grad is not None:
                     p.data.sub_(lr * p.grad)
@@ -188,7 +190,7 @@ def train_layers(
     return found | seen
 
 
-def _registered(layers: Sequence[nn.Module]) -> str:
+def _check_parameters(layers: Sequence[nn.Module]) -> str:
     for layer in layers:
         own = list(layer.parameters())
         if not own:
@@ -198,32 +200,42 @@ def _registered(layers: Sequence[nn.Module]) -> str:
     return ""
 
 
-def _excess(
-    held: LiveTensorCounter, others: Sequence[Any], most: int, known: Mapping[int, str], answer: Any
+def _describe_excess(
+    counter: LiveTensorCounter,
+    others: Sequence[Any],
+    max_bytes: int,
+    known_sizes: Mapping[int, str],
+    answer: Any,
 ) -> str:
-    """Return what is retained beyond `most` bytes, not counting `others`, or ""."""
+    """Return what is retained beyond `max_bytes` bytes, not counting `others`, or ""."""
     states = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each layer
-    smallest_whole = min(known, default=None)
+    smallest_whole = min(known_sizes, default=None)
 
-    def is_little(found: list[int]) -> bool:
-        own = [size for size in found if size != states]
+    def is_within_limit(sizes: list[int]) -> bool:
+        own = [size for size in sizes if size != states]
         whole = smallest_whole is not None and any(size >= smallest_whole for size in own)
-        return not whole and sum(own) + _beside_tensors(answer) <= most
+        return not whole and sum(own) + _bytes_outside_tensors(answer) <= max_bytes
 
-    patience_s = _BRIEF_S if _found_too_much else PATIENCE_S
-    sizes = [s for s in held.until(is_little, *others, patience_s=patience_s) if s != states]
-    if is_little(sizes):
+    patience_s = _SHORT_WAIT_S if _excess_found else PATIENCE_S
+    sizes = [
+        s for s in counter.until(is_within_limit, *others, patience_s=patience_s) if s != states
+    ]
+    if is_within_limit(sizes):
         return ""
-    hidden = _beside_tensors(answer)
-    _found_too_much.append(True)
-    shown = ", ".join(f"{size:,}" for size in sizes[:_SHOWN]) + ", ..." * (len(sizes) > _SHOWN)
+    hidden = _bytes_outside_tensors(answer)
+    _excess_found.append(True)
+    shown = ", ".join(f"{size:,}" for size in sizes[:_MAX_LISTED]) + ", ..." * (
+        len(sizes) > _MAX_LISTED
+    )
     said = [f"tensors of {shown} bytes"] * bool(sizes)
     said += [f"{hidden:,} bytes of numbers in arrays, lists or bytes"] * bool(hidden)
-    odd = next((f". {size:,} bytes has {known[size]}" for size in sizes if size in known), "")
-    return f"{' and '.join(said)} are held; {most:,} bytes are enough in all{odd}"
+    odd = next(
+        (f". {size:,} bytes has {known_sizes[size]}" for size in sizes if size in known_sizes), ""
+    )
+    return f"{' and '.join(said)} are held; {max_bytes:,} bytes are enough in all{odd}"
 
 
-def _beside_tensors(answer: Any) -> int:
+def _bytes_outside_tensors(answer: Any) -> int:
     """Count the bytes of numbers that objects made in this block keep outside of tensors."""
     found: dict[int, int] = {}
     names = vars(sys.modules["__main__"])
@@ -231,8 +243,8 @@ def _beside_tensors(answer: Any) -> int:
         for part in gc.get_referents(one):
             if isinstance(part, np.ndarray):
                 found[id(part)] = part.nbytes
-            elif isinstance(part, (bytes, bytearray, array)) and len(part) > _ROOM:
+            elif isinstance(part, (bytes, bytearray, array)) and len(part) > _SLACK_BYTES:
                 found[id(part)] = len(part) * getattr(part, "itemsize", 1)
             elif type(part) in {list, tuple} and all(type(v) is float for v in part):
-                found[id(part)] = 8 * len(part) * (len(part) > _FEW)
+                found[id(part)] = 8 * len(part) * (len(part) > _MAX_UNCOUNTED)
     return sum(found.values())

@@ -11,7 +11,7 @@ from torch import nn
 from helpers.checks.live_tensors import storage_bytes
 
 
-def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
+def build_sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
     """Build the model with these layers and these parameters."""
     layers: list[nn.Module] = []
     for i, kind in enumerate(kinds):
@@ -28,7 +28,7 @@ def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Se
 
 
 class Training(NamedTuple):
-    """A model and this rank's samples. most: the bytes of its shards, cut by rows."""
+    """A model and this rank's samples. max_bytes: the bytes of its shards, cut by rows."""
 
     kinds: Sequence[str]
     state: Mapping[str, torch.Tensor]
@@ -36,18 +36,18 @@ class Training(NamedTuple):
     y: torch.Tensor
     steps: int
     lr: float
-    most: int
+    max_bytes: int
 
 
-def train_with_fsdp2(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
+def run_fsdp2(
+    answer: Callable[..., Any], rank: int, world_size: int, inputs: Training
 ) -> dict[str, Any] | None:
     """Call the answer to shard and train a model."""
     from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 
-    kinds, state, x, y, steps, lr, most = drawn
-    model = sequential(kinds, state)
+    kinds, state, x, y, steps, lr, max_bytes = inputs
+    model = build_sequential(kinds, state)
     returned = answer(rank, world_size, model, x, y, steps, lr)
     if returned is None:
         return None
@@ -66,8 +66,8 @@ def train_with_fsdp2(
         found["sharded"] = f"{len(own)} of {len(state)} parameters of `model` are sharded"
     elif not isinstance(model, FSDPModule):
         found["root"] = "the layers are under fully_shard, `model` itself is not"
-    elif (held := storage_bytes(p.to_local() for p in own)) > most:
-        found["share"] = f"its shards have {held:,} bytes; {most:,} are its share"
+    elif (held := storage_bytes(p.to_local() for p in own)) > max_bytes:
+        found["share"] = f"its shards have {held:,} bytes; {max_bytes:,} are its share"
     kept = {n: v.detach().clone() for n, v in returned.items() if isinstance(v, torch.Tensor)}
     first = {name: found.pop(name) for name in ("kind", "names", "DTensor")}
     return first | {f"`{n}`": kept.get(n) for n in state} | found

@@ -11,7 +11,7 @@ from torch import nn
 from helpers.ranks.rank_context import span
 
 
-class Matrices(NamedTuple):
+class MuonInputs(NamedTuple):
     """This rank's rows of some matrices, and of their gradients in each step."""
 
     weights: Sequence[torch.Tensor]
@@ -31,20 +31,20 @@ def newton_schulz(matrix: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def step_muon(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Matrices
+def run_muon(
+    answer: Callable[..., Any], rank: int, world_size: int, inputs: MuonInputs
 ) -> dict[str, Any]:
     """Take steps with the answer, each with new gradients; return the shards, and what was orthogonalized."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard
 
-    weights, grads, lr, momentum = drawn
+    weights, grads, lr, momentum = inputs
     mesh = init_device_mesh("cpu", (world_size,))
 
-    def sharded(rows: torch.Tensor) -> torch.Tensor:
+    def as_sharded(rows: torch.Tensor) -> torch.Tensor:
         return DTensor.from_local(rows.clone(), mesh, [Shard(0)], run_check=False)
 
-    params = [nn.Parameter(sharded(w)) for w in weights]
+    params = [nn.Parameter(as_sharded(w)) for w in weights]
     momenta = [torch.zeros_like(w) for w in weights]
     shapes: list[list[int]] = []
 
@@ -55,7 +55,7 @@ def step_muon(
 
     for step, each in enumerate(grads, 1):
         for p, g in zip(params, each, strict=True):
-            p.grad = sharded(g)
+            p.grad = as_sharded(g)
         with span(f"step {step}"):
             answer(list(params), list(momenta), lr, momentum, orthogonalize)
     found: dict[str, Any] = {f"momenta[{i}]": m.clone() for i, m in enumerate(momenta)}

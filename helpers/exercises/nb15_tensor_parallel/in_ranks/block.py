@@ -82,7 +82,7 @@ def _mesh(sizes: tuple[int, ...]) -> Any:
     return init_device_mesh("cpu", sizes, mesh_dim_names=("a", "b")[: len(sizes)])
 
 
-class Parallelized(NamedTuple):
+class BlockInputs(NamedTuple):
     """A mesh's sizes, the dimension to cut over, the block's parameters, its input, and its gradient."""
 
     sizes: tuple[int, ...]
@@ -93,11 +93,11 @@ class Parallelized(NamedTuple):
     grad: torch.Tensor
 
 
-def run_parallelized(
-    answer: Callable[..., Any], rank: int, world_size: int, drawn: Parallelized
+def run_parallel_block(
+    answer: Callable[..., Any], rank: int, world_size: int, inputs: BlockInputs
 ) -> dict[str, Any] | None:
     """Call the answer to cut a block over a mesh; return what each rank holds and computes."""
-    sizes, dimension, state, heads, x, grad = drawn
+    sizes, dimension, state, heads, x, grad = inputs
     block = Block.of(state, heads)
     model = answer(block, _mesh(sizes)[dimension])
     if not isinstance(model, nn.Module):
@@ -107,11 +107,11 @@ def run_parallelized(
         f"shape of {name}": str(tuple(getattr(p, "_local_tensor", p).shape))
         for name, p in model.named_parameters()
     }
-    found = forward_and_backward(lambda: _whole(model(x)), grad)
+    found = forward_and_backward(lambda: _full_tensor(model(x)), grad)
     if found is None:
         return None
     grads = {
-        f"gradient of {name}": None if p.grad is None else _whole(p.grad).detach().clone()
+        f"gradient of {name}": None if p.grad is None else _full_tensor(p.grad).detach().clone()
         for name, p in model.named_parameters()
     }
     same = "" if model is block else "the model that was returned is not the one that was given"
@@ -125,7 +125,7 @@ def run_parallelized(
     }
 
 
-def _whole(value: Any) -> Any:
+def _full_tensor(value: Any) -> Any:
     """Return a DTensor as a whole tensor, waiting for it if it is still in flight."""
     if hasattr(value, "full_tensor"):
         return value.full_tensor()

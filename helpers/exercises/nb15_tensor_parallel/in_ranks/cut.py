@@ -14,15 +14,18 @@ import torch
 from torch import equal, nn
 
 from helpers.checks.live_tensors import storage_bytes
-from helpers.exercises.nb03_nonblocking_p2p.in_ranks import kept_flights
-from helpers.exercises.nb15_tensor_parallel.in_ranks.pair import lend, wrong_pair
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import keep_transfers
+from helpers.exercises.nb15_tensor_parallel.in_ranks.pair import (
+    define_missing_pair,
+    find_wrong_function,
+)
 from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import forward_and_backward
 from helpers.exercises.shared.in_ranks.probe import copy_of, grad_of
 from helpers.ranks.rank_context import span
 
-MULTIPLY = "multiply"
+MULTIPLY_SPAN = "multiply"
 """The name of a product's span."""
-_SMALL = 64
+_SLACK_BYTES = 64
 """Bytes that a layer may retain in addition to its parts: a number or two."""
 
 
@@ -34,26 +37,26 @@ def run_layer(
     bias: torch.Tensor | None,
     x: torch.Tensor,
     grad: torch.Tensor,
-    trained: bool,
+    x_requires_grad: bool,
 ) -> dict[str, Any] | None:
     """Call the answer to cut a dense layer, and run this rank's part forward and backward."""
-    x = x.clone().requires_grad_(trained)
+    x = x.clone().requires_grad_(x_requires_grad)
     gc.collect()
-    # exclude everything that exists now, so that `_retained` sees only objects made later
+    # exclude everything that exists now, so that `_describe_excess` sees only objects made later
     gc.freeze()
-    dense = _dense(weight, bias)
+    dense = _build_dense(weight, bias)
     storages = {p.untyped_storage().data_ptr() for p in dense.parameters()}
     layer = answer(dense)
     del dense
     if not isinstance(layer, nn.Module):
         raise TypeError(f"{type(layer).__name__} is not a torch.nn.Module")
-    memory = _retained(layer, storages)
+    memory = _describe_excess(layer, storages)
     found = forward_and_backward(lambda: layer(x), grad)
     if found is None:
         return None
     names, in_place = ("weight", "bias"), found.pop("in place")
     return {
-        **{name: _parameter(layer, name) for name in names},
+        **{name: _copy_parameter(layer, name) for name in names},
         "memory": memory,
         **found,
         "gradient of x": copy_of(x.grad),
@@ -62,7 +65,7 @@ def run_layer(
     }
 
 
-def _dense(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
+def _build_dense(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
     dense = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype)
     with torch.no_grad():
         dense.weight.copy_(weight)
@@ -71,7 +74,7 @@ def _dense(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
     return dense
 
 
-def _retained(layer: nn.Module, storages: set[int]) -> str:
+def _describe_excess(layer: nn.Module, storages: set[int]) -> str:
     """Return what is retained of the dense layer in addition to a copy of this rank's parts, or ""."""
     own = {n: p for n, p in layer.named_parameters() if n in {"weight", "bias"}}
     for name, parameter in own.items():
@@ -80,12 +83,12 @@ def _retained(layer: nn.Module, storages: set[int]) -> str:
     gc.collect()
     held = storage_bytes(t for t in gc.get_objects() if issubclass(type(t), torch.Tensor))
     parts = sum(p.numel() * p.element_size() for p in own.values())
-    if held - parts > _SMALL:
+    if held - parts > _SLACK_BYTES:
         return f"tensors of {held:,} bytes are retained; its own parts have {parts:,}"
     return ""
 
 
-def _parameter(layer: nn.Module, name: str) -> Any:
+def _copy_parameter(layer: nn.Module, name: str) -> Any:
     """Return a copy of a parameter, None for None, or a description of what is in its place."""
     named = dict(layer.named_parameters())
     if name in named:
@@ -108,14 +111,14 @@ def run_block(
     world_size: int,
     grad: torch.Tensor | None,
     tensors: Mapping[str, torch.Tensor],
-    *more: Any,
+    *args: Any,
     calls_without_gradient: int = 0,
 ) -> dict[str, Any] | None:
     """Call the answer with the input and this rank's parts of the weights, forward and backward."""
-    lend()
+    define_missing_pair()
     given = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items()}
     found = forward_and_backward(
-        lambda: answer(*given.values(), *more), grad, calls_without_gradient
+        lambda: answer(*given.values(), *args), grad, calls_without_gradient
     )
     if found is None:
         return None
@@ -124,7 +127,7 @@ def run_block(
         **found,
         **{f"gradient of {name}": grad_of(tensor) for name, tensor in given.items()},
         "in place": in_place,
-        "pair": wrong_pair(rank, world_size),
+        "pair": find_wrong_function(rank, world_size),
     }
 
 
@@ -134,18 +137,20 @@ def run_loss(
     world_size: int,
     logits: torch.Tensor,
     target: torch.Tensor,
-    first: int,
+    first_class: int,
 ) -> dict[str, Any] | None:
     """Call the answer to compute a loss from this rank's logits, and run backward."""
     given: list[torch.Tensor] = []
 
-    def watched(own: torch.Tensor, *more: Any) -> Any:
+    def record_logits(own: torch.Tensor, *args: Any) -> Any:
         given.append(own)
-        return answer(own, *more)
+        return answer(own, *args)
 
-    tensors, more = {"logits": logits}, (target.clone(), first)
+    tensors, more = {"logits": logits}, (target.clone(), first_class)
     # the largest logit needs no gradient
-    found = run_block(watched, rank, world_size, None, tensors, *more, calls_without_gradient=1)
+    found = run_block(
+        record_logits, rank, world_size, None, tensors, *more, calls_without_gradient=1
+    )
     if found is None:
         return None
     changed = not equal(given[0].detach(), logits)
@@ -163,18 +168,18 @@ def run_sequence(
     """Call the answer with this rank's tokens; count what autograd saves of all tokens for backward."""
     kept: dict[int, int] = {}
 
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
+    def record_saved(tensor: torch.Tensor) -> torch.Tensor:
         # the result of a functional collective wraps its tensor
         plain = getattr(tensor, "elem", tensor)
         address = plain.untyped_storage().data_ptr()
         kept[address] = max(kept.get(address, 0), plain.nbytes)
         return tensor
 
-    def watched(*given: torch.Tensor) -> Any:
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            return answer(*given)
+    def call_with_hooks(*args: torch.Tensor) -> Any:
+        with torch.autograd.graph.saved_tensors_hooks(record_saved, lambda tensor: tensor):
+            return answer(*args)
 
-    found = run_block(watched, rank, world_size, grad, tensors, mask)
+    found = run_block(call_with_hooks, rank, world_size, grad, tensors, mask)
     if found is None:
         return None
     # `case` makes sure that nothing else has this many bytes
@@ -189,11 +194,11 @@ def run_product(
     """Pass the answer a `multiply` that records a span of this name."""
 
     def multiply(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        with span(MULTIPLY):
+        with span(MULTIPLY_SPAN):
             return a @ b
 
     before = x.clone()
-    with kept_flights():
+    with keep_transfers():
         found = answer(rank, world_size, x, weight, multiply)
     if not equal(x, before):
         raise ValueError("the values of `x` have changed: leave it as it is")

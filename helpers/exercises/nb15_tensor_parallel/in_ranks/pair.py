@@ -40,29 +40,29 @@ class SumOverRanks(torch.autograd.Function):
         return grad
 
 
-PAIR = (CopyToRanks, SumOverRanks)
+FUNCTION_PAIR = (CopyToRanks, SumOverRanks)
 METHODS = ("forward", "backward")
 
 
-def lend() -> None:
+def define_missing_pair() -> None:
     """Define right functions if the learner's CopyToRanks or SumOverRanks is a stub or missing.
 
     A stub is replaced as a whole, even if one of its two methods is already written.
     """
     names = vars(sys.modules["__main__"])
-    for right in PAIR:
+    for right in FUNCTION_PAIR:
         own = names.setdefault(right.__name__, right)
         if own is not right and _is_function(own) and _is_a_stub(own):
             names[right.__name__] = right
 
 
-def wrong_pair(rank: int, world_size: int) -> str:
+def find_wrong_function(rank: int, world_size: int) -> str:
     """Return the name of the first of the learner's two functions that is wrong, or "".
 
     Every rank must call this, because the functions communicate.
     """
     names = vars(sys.modules["__main__"])
-    for right in PAIR:
+    for right in FUNCTION_PAIR:
         own = names.get(right.__name__, right)
         if own is right or not _is_function(own):
             continue
@@ -79,10 +79,10 @@ def _is_function(value: Any) -> bool:
 def _is_a_stub(own: Any) -> bool:
     """Return whether one of a function's methods can only raise, as in the notebook's stub."""
     written = [vars(own)[name].__func__.__code__ for name in METHODS if name in vars(own)]
-    return any("NotImplementedError" in code.co_names and not _returns(code) for code in written)
+    return any("NotImplementedError" in code.co_names and not _has_return(code) for code in written)
 
 
-def _returns(code: CodeType) -> bool:
+def _has_return(code: CodeType) -> bool:
     return any(each.opname.startswith("RETURN_") for each in dis.get_instructions(code))
 
 

@@ -19,7 +19,7 @@ from helpers.ranks.rank_context import span
 
 _UNKNOWN_TO_AUTOGRAD = "an autograd kernel was not registered"
 
-Running = list[tuple[str, tuple[Any, ...]]]
+RunningFunctions = list[tuple[str, tuple[Any, ...]]]
 """The functions of autograd that are running, the innermost last, each as its name and its arguments."""
 
 
@@ -33,8 +33,8 @@ def forward_and_backward(
     an autograd function.
     """
     with (
-        _watched_functions() as running,
-        _watched_sums(running, calls_without_gradient) as seen,
+        _watch_functions() as running,
+        _watch_sums(running, calls_without_gradient) as seen,
         warnings.catch_warnings(record=True) as said,
     ):
         warnings.simplefilter("always")
@@ -55,7 +55,7 @@ def forward_and_backward(
 
 
 @contextmanager
-def _watched_sums(running: Running, allowed: int) -> Iterator[dict[str, str]]:
+def _watch_sums(running: RunningFunctions, max_outside: int) -> Iterator[dict[str, str]]:
     group: Any = dist.ProcessGroup
     real, seen, outside = group.allreduce, {"in place": "", "outside": ""}, [0]
 
@@ -64,9 +64,9 @@ def _watched_sums(running: Running, allowed: int) -> Iterator[dict[str, str]]:
         mine = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         if not running:
             outside[0] += 1
-            if outside[0] > allowed:
+            if outside[0] > max_outside:
                 seen["outside"] = "a call in forward is not inside of an autograd function"
-        elif _storages(mine) & _storages(running[-1][1]):
+        elif _storage_addresses(mine) & _storage_addresses(running[-1][1]):
             seen["in place"] = f"{running[-1][0]} sums into the tensor that it was given"
         return real(own, tensors, *args, **kwargs)
 
@@ -78,25 +78,25 @@ def _watched_sums(running: Running, allowed: int) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def _watched_functions() -> Iterator[Running]:
+def _watch_functions() -> Iterator[RunningFunctions]:
     """Note which functions of autograd run. No frame of torch shows it: from 2.14 on `apply` is in C++."""
     top: Any = torch.autograd.Function
-    running: Running = []
+    running: RunningFunctions = []
     plain: list[tuple[type, str, Any]] = []
 
     def watch(owner: Any) -> None:
         for name in {"forward", "backward"} & vars(owner).keys():
             own = vars(owner)[name]
             plain.append((owner, name, own))
-            watched = _noted(getattr(owner, name), f"{owner.__name__}.{name}", running)
+            watched = _record_running(getattr(owner, name), f"{owner.__name__}.{name}", running)
             setattr(
                 owner, name, staticmethod(watched) if isinstance(own, staticmethod) else watched
             )
         for each in owner.__subclasses__():
             watch(each)
 
-    def init_subclass(owner: type[Any], /, **given: Any) -> None:
-        super(top, owner).__init_subclass__(**given)
+    def init_subclass(owner: type[Any], /, **kwargs: Any) -> None:
+        super(top, owner).__init_subclass__(**kwargs)
         watch(owner)
 
     for each in top.__subclasses__():
@@ -110,17 +110,19 @@ def _watched_functions() -> Iterator[Running]:
             setattr(owner, name, own)
 
 
-def _noted(function: Callable[..., Any], name: str, running: Running) -> Callable[..., Any]:
+def _record_running(
+    function: Callable[..., Any], name: str, running: RunningFunctions
+) -> Callable[..., Any]:
     @functools.wraps(function)
-    def noted(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         running.append((name, args))
         try:
             return function(*args, **kwargs)
         finally:
             running.pop()
 
-    return noted
+    return wrapper
 
 
-def _storages(values: Any) -> set[int]:
+def _storage_addresses(values: Any) -> set[int]:
     return {v.untyped_storage().data_ptr() for v in values if isinstance(v, torch.Tensor)}

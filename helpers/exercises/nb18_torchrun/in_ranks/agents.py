@@ -26,32 +26,32 @@ from helpers.checks.scripts import (
     run_under_torchrun,
     under_fork,
 )
-from helpers.jobs.owned import Owned
+from helpers.jobs.owned import OwnedPrograms
 from helpers.jobs.ports import held_port
-from helpers.jobs.torchrun import environment_of
+from helpers.jobs.torchrun import agent_environment
 
 AGENTS_S = 40.0
 """Time limit for real agents. They usually need 2 to 5 s, but thirty learners may share the machine."""
 PATIENCE_S = 5.0
 
 
-def two_nodes(
+def run_two_nodes(
     answer: Source, rank: int, world_size: int, script: str, nproc: int, address: str, port: int
 ) -> dict[str, Any]:
     """Get the two commands and parse them as torchrun does. If `port` is 0, run them with real agents."""
     if not port:
-        return _two_real_nodes(answer, nproc)
+        return _run_real_agents(answer, nproc)
     commands = answer.build()(script, nproc, address, port)
-    read = [_as_torchrun_reads(words) for words in _list(commands)]
-    return {"values": [{"commands": _plain(commands), "read": read}]}
+    read = [_parse_command(words) for words in _as_list(commands)]
+    return {"values": [{"commands": _as_sendable(commands), "read": read}]}
 
 
-def _two_real_nodes(answer: Source, nproc: int) -> dict[str, Any]:
+def _run_real_agents(answer: Source, nproc: int) -> dict[str, Any]:
     """Run the answer's two commands as two agents on this machine."""
-    script = compose(answer, where_am_i, ())
-    with held_port() as port, Owned() as owned:
+    script = compose(answer, report_place, ())
+    with held_port() as port, OwnedPrograms() as owned:
         commands = answer.build()(str(script), nproc, "127.0.0.1", port)
-        env = environment_of({"PYTHONPATH": ROOT}, owned.folder)
+        env = agent_environment({"PYTHONPATH": ROOT}, owned.folder)
         for node, words in enumerate(commands):
             argv = [sys.executable, "-m", "torch.distributed.run", *words[1:]]
             owned.start(f"node{node}", argv, env=env, cwd=script.parent)
@@ -61,7 +61,7 @@ def _two_real_nodes(answer: Source, nproc: int) -> dict[str, Any]:
         return report(script.parent, 2 * nproc, endings, [""] * (2 * nproc))
 
 
-def _as_torchrun_reads(words: Any) -> dict[str, Any]:
+def _parse_command(words: Any) -> dict[str, Any]:
     """Parse one command with torchrun's own parser; `problem` says why it cannot be parsed."""
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
         return {"problem": "not a list of strings"}
@@ -75,10 +75,10 @@ def _as_torchrun_reads(words: Any) -> dict[str, Any]:
             found = get_args_parser().parse_args(list(words[1:]))
     except SystemExit:
         return {"problem": f"torchrun says: {' '.join(said.getvalue().strip().splitlines()[-1:])}"}
-    return {name: _plain(value) for name, value in vars(found).items()}
+    return {name: _as_sendable(value) for name, value in vars(found).items()}
 
 
-def where_am_i(answer: object) -> dict[str, Any]:
+def report_place(answer: object) -> dict[str, Any]:
     """Join the group in a worker; return the worker's place, and the sum of all ranks."""
     dist.init_process_group("gloo")
     total = torch.tensor(dist.get_rank())
@@ -94,39 +94,43 @@ ERRORS: dict[str, Callable[[str], Exception]] = {
 """The exceptions that main may raise."""
 
 
-def failing(
+def run_failing_main(
     answer: Source,
     rank: int,
     world_size: int,
-    nproc: int,
-    bad: Sequence[int],
+    worker_count: int,
+    failing_ranks: Sequence[int],
     kind: str,
     text: str,
-    real: bool,
+    use_torchrun: bool,
 ) -> dict[str, Any]:
-    """Call the answer in workers with a main function that raises on the ranks in `bad`."""
-    script = compose(answer, run_main, (list(bad), kind, text))
-    if real:
+    """Call the answer in workers with a main function that raises on the ranks in `failing_ranks`."""
+    script = compose(answer, run_main, (list(failing_ranks), kind, text))
+    if use_torchrun:
         # the agent itself reads the error file, so its report is what counts
-        run = run_under_torchrun(script, nproc, timeout_s=AGENTS_S)
-        found = report_of(run, script, nproc)
+        run = run_under_torchrun(script, worker_count, timeout_s=AGENTS_S)
+        found = report_of(run, script, worker_count)
         told = {worker.rank: worker.error for worker in run.workers}
     else:
-        found = under_fork(script, nproc, grace_s=5.0)
-        told = {r: _read_error(error_file(script, r)) for r in range(nproc)}
+        found = under_fork(script, worker_count, grace_s=5.0)
+        told = {r: _read_error(error_file(script, r)) for r in range(worker_count)}
     planted = str(ERRORS[kind](text))
     for r, error in enumerate(found["errors"]):
-        if error is not None and r in bad and (error["kind"], error["message"]) == (kind, planted):
+        if (
+            error is not None
+            and r in failing_ranks
+            and (error["kind"], error["message"]) == (kind, planted)
+        ):
             found["errors"][r] = None  # the check itself raised this error
     values = [
         {
             "calls of main": len(list(script.parent.glob(f"called-{r}-*"))),
             "exit code": int(found["exits"].get(r, 0) != 0),
-            "exception": _went_on(script.parent, r) if r in bad else "",
+            "exception": _check_exception_left(script.parent, r) if r in failing_ranks else "",
             "error file": told.get(r, ""),
-            "other files": _elsewhere(script.parent / f"{r}"),
+            "other files": _describe_other_files(script.parent / f"{r}"),
         }
-        for r in range(nproc)
+        for r in range(worker_count)
     ]
     if not any(found["errors"]):
         found["exits"] = {}
@@ -134,9 +138,9 @@ def failing(
 
 
 def run_main(
-    answer: Callable[[Callable[[], None]], Any], bad: Sequence[int], kind: str, text: str
+    answer: Callable[[Callable[[], None]], Any], failing_ranks: Sequence[int], kind: str, text: str
 ) -> None:
-    """Pass the answer a main function that raises on the ranks in `bad`."""
+    """Pass the answer a main function that raises on the ranks in `failing_ranks`."""
     rank, folder = int(os.environ["RANK"]), Path(sys.argv[0]).parent
     # Relative paths of other files that the answer writes lead to this folder
     own = folder / str(rank)
@@ -146,8 +150,8 @@ def run_main(
 
     def main() -> None:
         tempfile.mkstemp(prefix=f"called-{rank}-", dir=folder)
-        if rank in bad:
-            _wait_for_the_others(folder)  # an agent terminates the others as soon as one has failed
+        if rank in failing_ranks:
+            _wait_for_all_ranks(folder)  # an agent terminates the others as soon as one has failed
             raise ERRORS[kind](text)
 
     try:
@@ -157,7 +161,7 @@ def run_main(
         raise
 
 
-def _went_on(folder: Path, rank: int) -> str:
+def _check_exception_left(folder: Path, rank: int) -> str:
     """Return "", or say that main's exception never left the answer.
 
     After `os._exit` only a file shows this.
@@ -165,12 +169,12 @@ def _went_on(folder: Path, rank: int) -> str:
     return "" if (folder / f"raised-{rank}").exists() else "it never left your function"
 
 
-def _elsewhere(folder: Path) -> str:
+def _describe_other_files(folder: Path) -> str:
     names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     return f"writes other files: {', '.join(names)}" if names else ""
 
 
-def _wait_for_the_others(folder: Path) -> None:
+def _wait_for_all_ranks(folder: Path) -> None:
     deadline = time.monotonic() + PATIENCE_S
     names = [f"called-{rank}-*" for rank in range(int(os.environ["WORLD_SIZE"]))]
     while not all(any(folder.glob(name)) for name in names) and time.monotonic() < deadline:
@@ -185,12 +189,12 @@ def _read_error(path: Path) -> str:
         return ""
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-def _plain(value: Any) -> Any:
+def _as_sendable(value: Any) -> Any:
     """Return a value as types that can be sent."""
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [_as_sendable(part) for part in value]
     return value if isinstance(value, (str, int, float, type(None))) else repr(value)[:200]

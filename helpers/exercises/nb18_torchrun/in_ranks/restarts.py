@@ -14,18 +14,18 @@ import torch.distributed as dist
 from helpers.checks.script_worker import ask
 from helpers.checks.scripts import ROOT, Source, compose, report_of
 from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
-    backward,
-    optimizer_of,
-    small_model,
+    build_optimizer,
+    build_small_model,
+    run_backward,
 )
 from helpers.exercises.shared.in_ranks.attempts import (
     Plan,
     ask_for_step,
-    attempt,
     attempt_number,
-    checkpoints,
+    checkpoint_folder,
+    folder_of_script,
+    join_attempt,
     run_attempts,
-    script_folder,
     wait_until,
 )
 from helpers.exercises.shared.in_ranks.classifier import grad_of
@@ -38,29 +38,37 @@ if "TORCHELASTIC_RUN_ID" in os.environ:
 
 AGENTS_S = 40.0
 """Time limit for a real agent, which usually needs 5 s."""
-PREEMPTED = 75
+PREEMPTED_EXITCODE = 75
 """Exit code of a worker that returned early, so that the next attempt starts."""
 
 
-def survive(
-    answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
+def run_attempts_of_answer(
+    answer: Source,
+    rank: int,
+    world_size: int,
+    sizes: list[int],
+    plans: Sequence[Plan],
+    *train_args: Any,
 ) -> dict[str, Any]:
-    """Run a training in attempts. `drawn` is what `train` gets; with numbers, run it under a real agent."""
-    script = compose(answer, train, drawn)
-    if drawn[-1]:
+    """Run a training in attempts.
+
+    `train_args` is what `train_in_worker` gets; with numbers, run it under a real agent.
+    """
+    script = compose(answer, train_in_worker, train_args)
+    if train_args[-1]:
         # with the agent's own store, workers of a second attempt would meet addresses of the first
         env = {"PYTHONPATH": ROOT, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         asked = JobOptions(script, sizes[0], env=env, max_restarts=1, timeout=AGENTS_S)
         with start_job(asked) as job:
             return report_of(job.wait(), script, sizes[0])
-    found = run_attempts(script, sizes, plans, alone=True)
+    found = run_attempts(script, sizes, plans, only_rank0_writes=True)
     left = {path.name: path.read_text(encoding="utf-8") for path in script.parent.glob("*-*-*")}
-    kept = (checkpoints(script.parent) / "state.pt").is_file()
+    kept = (checkpoint_folder(script.parent) / "state.pt").is_file()
     found["values"] = [value and {**value, "left": left, "kept": kept} for value in found["values"]]
     return found
 
 
-def train(
+def train_in_worker(
     answer: Callable[..., Any],
     seed: int,
     steps: int,
@@ -75,24 +83,24 @@ def train(
     rank kills itself in the n-th step.
     """
     number, done, calls = attempt_number(), 0, 0
-    with attempt(lambda: done) as disk:
+    with join_attempt(lambda: done) as disk:
         rank, size = dist.get_rank(), dist.get_world_size()
-        model = small_model(seed, "plain")
-        optimizer = optimizer_of(model, "momentum")
+        model = build_small_model(seed, "plain")
+        optimizer = build_optimizer(model, "momentum")
 
         def train_step(step: int) -> None:
             nonlocal done, calls
-            (shift,) = numbers[step:][:1] if numbers else ask_for_step(step, len(disk.read))
-            learn(model, optimizer, rank, size, step, shift)
+            (shift,) = numbers[step:][:1] if numbers else ask_for_step(step, len(disk.read_files))
+            train_one_step(model, optimizer, rank, size, step, shift)
             done, calls = step + 1, calls + 1
             if number == term[0] and calls == term[1] and rank in term[2]:
                 os.kill(os.getpid(), signal.SIGKILL if numbers else signal.SIGTERM)
-                (script_folder() / f"noted-{number}-{rank}").touch()
+                (folder_of_script() / f"noted-{number}-{rank}").touch()
             if not numbers:
                 ask("done", step)
 
         if not numbers:
-            disk.watch()
+            disk.start()
         how = "returns"
         if 0 <= term[0] < number and not numbers:  # a scheduler has started a new job
             os.environ["TORCHELASTIC_RESTART_COUNT"] = "0"
@@ -107,31 +115,33 @@ def train(
             raise
         finally:
             os.environ["TORCHELASTIC_RESTART_COUNT"] = str(number)
-            (script_folder() / f"left-{number}-{rank}").write_text(how, encoding="utf-8")
+            (folder_of_script() / f"left-{number}-{rank}").write_text(how, encoding="utf-8")
     if number == term[0] and done < steps:
         # ranks that still wait for this one have failed by now, because it has left the group
-        wait_until(lambda: len(list(script_folder().glob(f"left-{number}-*"))) == size)
-        sys.exit(PREEMPTED)
-    return {"calls": calls, "state": state_of(model, optimizer)}
+        wait_until(lambda: len(list(folder_of_script().glob(f"left-{number}-*"))) == size)
+        sys.exit(PREEMPTED_EXITCODE)
+    return {"calls": calls, "state": flatten_state(model, optimizer)}
 
 
-def learn(
+def train_one_step(
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     rank: int,
-    size: int,
+    world_size: int,
     step: int,
-    shift: float,
+    grad_shift: float,
 ) -> None:
     """Make one step with the mean of all ranks' gradients."""
-    backward(model, rank, step)
+    run_backward(model, rank, step)
     for p in model.parameters():
         dist.all_reduce(grad_of(p))
-        grad_of(p).div_(size).add_(shift)
+        grad_of(p).div_(world_size).add_(grad_shift)
     optimizer.step()
 
 
-def state_of(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def flatten_state(
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer
+) -> dict[str, torch.Tensor]:
     """Return all parameters as one vector, and all momentum as another."""
     none = torch.zeros(0)
     momentum = [optimizer.state[p].get("momentum_buffer", none) for p in model.parameters()]

@@ -14,8 +14,8 @@ from helpers.checks.scripts import Source, compose
 from helpers.exercises.shared.in_ranks.attempts import (
     Plan,
     ask_for_step,
-    attempt,
     attempt_number,
+    join_attempt,
     run_attempts,
 )
 from helpers.exercises.shared.in_ranks.classifier import grad_of
@@ -41,36 +41,41 @@ class Job:
         }
         self.generator = torch.Generator().manual_seed(seed + 1)
 
-    def learn(
-        self, rows: torch.Tensor, targets: torch.Tensor, add_up: Callable[[torch.Tensor], Any]
+    def train_one_step(
+        self, rows: torch.Tensor, targets: torch.Tensor, all_reduce: Callable[[torch.Tensor], Any]
     ) -> float:
-        """Train one step on these rows and those of the other ranks; `add_up` sums over the ranks."""
+        """Train one step on these rows and those of the other ranks; `all_reduce` sums over the ranks."""
         noise = torch.randn(self.x.shape, generator=self.generator, dtype=torch.float64)
         seen = self.x[rows] + 0.2 * noise[rows]
         loss = (self.model(seen) - targets[:, None]).square().sum()
         self.optimizer.zero_grad()
         loss.backward()
         total = torch.stack([loss.detach(), torch.tensor(float(len(rows)), dtype=torch.float64)])
-        add_up(total)
+        all_reduce(total)
         for p in self.model.parameters():
-            add_up(grad_of(p))
+            all_reduce(grad_of(p))
             grad_of(p).div_(total[1])
         self.optimizer.step()
         self.scheduler.step()
         return float(total[0] / total[1])
 
 
-def continue_training(
-    answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
+def run_jobs(
+    answer: Source,
+    rank: int,
+    world_size: int,
+    sizes: list[int],
+    plans: Sequence[Plan],
+    *job_args: Any,
 ) -> dict[str, Any]:
     """Run jobs of these sizes one after the other, all with the same folder."""
-    script = compose(answer, one_job, ([plan[0] for plan in plans], *drawn))
-    return run_attempts(script, sizes, plans, alone=True)
+    script = compose(answer, train_in_worker, ([plan[0] for plan in plans], *job_args))
+    return run_attempts(script, sizes, plans, only_rank0_writes=True)
 
 
-def one_job(
+def train_in_worker(
     answer: Callable[..., Any],
-    deaths: list[int],
+    kill_steps: list[int],
     seed: int,
     samples: int,
     batch: int,
@@ -79,25 +84,27 @@ def one_job(
 ) -> dict[str, Any]:
     """Call the answer in a worker of one of the jobs. This process does not know the targets of its rows.
 
-    deaths: for each job, the step after which it is killed.
+    kill_steps: for each job, the step after which it is killed.
     """
     number, calls = attempt_number(), 0
-    done = (deaths[number - 1] + 1) // every * every if number else 0
-    with attempt(lambda: done + calls) as disk:
+    done = (kill_steps[number - 1] + 1) // every * every if number else 0
+    with join_attempt(lambda: done + calls) as disk:
         job = Job(seed, samples)
 
         def train_step(rows: Any) -> float:
             nonlocal calls
             if not calls:
-                _same_everywhere(job.scheduler.last_epoch)
+                _check_same_count(job.scheduler.last_epoch)
             rows = torch.as_tensor(rows, dtype=torch.int64).flatten()
-            numbers = ask_for_step(done + calls, len(disk.read), rows.tolist())
-            loss = job.learn(rows, torch.tensor(numbers, dtype=torch.float64), dist.all_reduce)
+            numbers = ask_for_step(done + calls, len(disk.read_files), rows.tolist())
+            loss = job.train_one_step(
+                rows, torch.tensor(numbers, dtype=torch.float64), dist.all_reduce
+            )
             calls += 1
             ask("done", done + calls - 1)
             return loss
 
-        disk.watch()
+        disk.start()
         given = job.parts, job.generator, train_step, samples, batch, steps, every
         return {"losses": answer(*given, str(disk.folder))}
 
@@ -106,7 +113,7 @@ class StepsDiffer(RuntimeError):
     """The ranks of a job do not resume from the same checkpoint."""
 
 
-def _same_everywhere(count: int) -> None:
+def _check_same_count(count: int) -> None:
     counts = [torch.empty(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
     dist.all_gather(counts, torch.tensor([count]))
     if len(set(map(int, counts))) > 1:

@@ -12,25 +12,25 @@ from helpers.exercises.shared.in_ranks.attempts import join
 from helpers.ranks.rank_context import launch_folder
 
 
-def reshard(
+def run_reshard(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
     saved: Mapping[str, torch.Tensor],
     shapes: dict[str, tuple[int, ...]],
-    before: int,
-    after: int,
+    save_ranks: int,
+    load_ranks: int,
 ) -> dict[str, Any] | None:
-    """Save as a job of `before` ranks, and call the answer to load as a job of `after` ranks."""
+    """Save as a job of `save_ranks` ranks, and call the answer to load as a job of `load_ranks` ranks."""
     from torch.distributed.checkpoint.state_dict_saver import save
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
     shared = launch_folder()
     folder = str(shared / "checkpoint")
-    if rank < before:
-        join(shared / "first job", rank, before)
-        mesh = init_device_mesh("cpu", (before,))
+    if rank < save_ranks:
+        join(shared / "first job", rank, save_ranks)
+        mesh = init_device_mesh("cpu", (save_ranks,))
         save(
             {name: distribute_tensor(x, mesh, [Shard(0)]) for name, x in saved.items()},
             checkpoint_id=folder,
@@ -39,10 +39,10 @@ def reshard(
     join(shared / "between", rank, world_size)
     dist.barrier()
     dist.destroy_process_group()
-    if rank >= after:
+    if rank >= load_ranks:
         return None
-    join(shared / "second job", rank, after)
-    read, mesh = _note_what_is_read(), init_device_mesh("cpu", (after,))
+    join(shared / "second job", rank, load_ranks)
+    read, mesh = _record_reads(), init_device_mesh("cpu", (load_ranks,))
     found = answer(folder, shapes, mesh)
     if not isinstance(found, dict):
         return {"returned": "nothing" if found is None else f"a {type(found).__name__}"}
@@ -60,7 +60,7 @@ def reshard(
     return told
 
 
-def _note_what_is_read() -> list[int]:
+def _record_reads() -> list[int]:
     """Return a list to which every read of a checkpoint appends its number of elements."""
     from torch.distributed.checkpoint.filesystem import FileSystemReader
 

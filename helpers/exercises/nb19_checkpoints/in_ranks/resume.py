@@ -11,7 +11,12 @@ from torch import nn
 
 from helpers.checks.script_worker import ask
 from helpers.checks.scripts import Source, compose
-from helpers.exercises.shared.in_ranks.attempts import Plan, ask_for_step, attempt, run_attempts
+from helpers.exercises.shared.in_ranks.attempts import (
+    Plan,
+    ask_for_step,
+    join_attempt,
+    run_attempts,
+)
 
 
 class Training:
@@ -39,19 +44,26 @@ class Training:
         return list(self.model.parameters())
 
 
-def resume(
-    answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
+def run_training(
+    answer: Source,
+    rank: int,
+    world_size: int,
+    sizes: list[int],
+    plans: Sequence[Plan],
+    *train_args: Any,
 ) -> dict[str, Any]:
     """Run a training in as many attempts as its kills require."""
-    return run_attempts(compose(answer, train, drawn), sizes, plans, alone=True)
+    return run_attempts(
+        compose(answer, train_in_worker, train_args), sizes, plans, only_rank0_writes=True
+    )
 
 
-def train(
+def train_in_worker(
     answer: Callable[..., Any], seed: int, epochs: int, steps: int, every: int
 ) -> dict[str, Any]:
     """Call the answer in a worker, which may be killed after any step or at any event of its files."""
     done = 0
-    with attempt(lambda: done) as disk:
+    with join_attempt(lambda: done) as disk:
         rank, size = dist.get_rank(), dist.get_world_size()
         training = Training(seed, size)
         torch.manual_seed(seed + rank)
@@ -59,7 +71,7 @@ def train(
         def train_step(epoch: int, step: int) -> float:
             nonlocal done
             number = epoch * steps + step
-            (shift,) = ask_for_step(number, len(disk.read))
+            (shift,) = ask_for_step(number, len(disk.read_files))
             mean = torch.tensor(training.backward(epoch, step, rank, shift))
             grads = [p.grad for p in training.parameters() if p.grad is not None]
             for tensor in (mean, *grads):
@@ -70,6 +82,6 @@ def train(
             ask("done", number)
             return float(mean)
 
-        disk.watch()
+        disk.start()
         model, optimizer, folder = training.model, training.optimizer, str(disk.folder)
         return {"losses": answer(model, optimizer, train_step, epochs, steps, every, folder)}

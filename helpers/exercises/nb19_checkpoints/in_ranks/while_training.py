@@ -24,29 +24,36 @@ from helpers.checks.scripts import Source, compose
 from helpers.exercises.shared.in_ranks.attempts import (
     Plan,
     ask_for_step,
-    attempt,
     attempt_number,
+    join_attempt,
     run_attempts,
 )
 
-HOLD_S = 0.5
+MAX_HOLD_S = 0.5
 """How long a write waits to see what the training does meanwhile. With a right answer, it ends at once."""
-FULL = "no space left on this disk"
+DISK_FULL_MESSAGE = "no space left on this disk"
 
 
-def train_and_save(
-    answer: Source, rank: int, world_size: int, sizes: list[int], plans: Sequence[Plan], *drawn: Any
+def run_training(
+    answer: Source,
+    rank: int,
+    world_size: int,
+    sizes: list[int],
+    plans: Sequence[Plan],
+    *train_args: Any,
 ) -> dict[str, Any]:
     """Run the training in several attempts, each of which ends in a save."""
-    return run_attempts(compose(answer, train_beside, drawn), sizes, plans, alone=False)
+    return run_attempts(
+        compose(answer, train_in_worker, train_args), sizes, plans, only_rank0_writes=False
+    )
 
 
-def learn(local: torch.Tensor, step: int, number: float) -> None:
+def train_one_step(local: torch.Tensor, step: int, number: float) -> None:
     """Change a part of the weight. The result depends on the number of steps done, and on their order."""
     local.mul_(0.75).add_(step + 1 + number)
 
 
-def train_beside(
+def train_in_worker(
     answer: Callable[..., Any],
     weight: torch.Tensor,
     steps: int,
@@ -62,32 +69,34 @@ def train_beside(
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
 
-    writes = Writes(steps)
-    with attempt(writes.steps_done(every), lambda: writes.begun) as disk:
+    writes = WriteRecorder(steps)
+    with join_attempt(writes.steps_done(every), lambda: writes.writes_begun) as disk:
         rank, group = dist.get_rank(), dist.new_group()
-        writes.group, writes.fails = group, fails[0] if rank == fails[1] else 0
+        writes.group, writes.failing_write = group, fails[0] if rank == fails[1] else 0
         mesh = init_device_mesh("cpu", (dist.get_world_size(),))
         state = {"weight": distribute_tensor(weight, mesh, [Shard(0)])}
         local = state["weight"].to_local()
         if rank == 0:
-            ask("found", find_whole(disk.folder, cleans and attempt_number() > 0))
+            ask("found", find_whole_checkpoints(disk.folder, cleans and attempt_number() > 0))
         dist.barrier()
-        disk.watch()
+        disk.start()
         writes.watch()
         found: dict[str, Any] = {"began with": local.clone(), "raised": False}
 
         def train_step(step: int) -> None:
             if not writes.calls:
                 found["began with"] = local.clone()
-            (number,) = ask_for_step(step, len(disk.read))
+            (number,) = ask_for_step(step, len(disk.read_files))
             writes.calls.append(step)
-            learn(local, step, number)
+            train_one_step(local, step, number)
             dist.all_reduce(torch.ones(1))
 
         try:
             answer(state, train_step, steps, every, str(disk.folder), group)
         except BaseException as error:
-            if not any(FULL in str(e) for e in (error, error.__cause__, error.__context__)):
+            if not any(
+                DISK_FULL_MESSAGE in str(e) for e in (error, error.__cause__, error.__context__)
+            ):
                 raise
             found["raised"] = True
         writes.end()
@@ -95,22 +104,22 @@ def train_beside(
     return {
         **found,
         "steps": writes.calls,
-        "writes": writes.begun,
+        "writes": writes.writes_begun,
         "ends with": local,
-        "noted": sorted(writes.noted),
+        "noted": sorted(writes.observations),
     }
 
 
-def find_whole(folder: Path, cleans: bool) -> list[str]:
+def find_whole_checkpoints(folder: Path, cleans: bool) -> list[str]:
     """Return the names of the whole checkpoints that an attempt finds, the oldest first.
 
     Modification times are set as if the folder had been copied between two attempts: the second newest
     checkpoint has the latest. cleans: remove the oldest, if it is not the only one. If a name has no
     number, nothing is changed, because the order is unknown.
     """
-    made = sorted({path.parent for path in folder.rglob("*") if path.is_file()}, key=_in_order)
+    made = sorted({path.parent for path in folder.rglob("*") if path.is_file()}, key=_sort_key)
     whole = [path for path in made if _is_whole(path)]
-    if all(_in_order(path)[0] >= 0 for path in whole):
+    if all(_sort_key(path)[0] >= 0 for path in whole):
         if cleans and len(whole) > 1:
             shutil.rmtree(whole.pop(0))
         late = [*whole[:-2], *whole[:-3:-1]]
@@ -121,7 +130,7 @@ def find_whole(folder: Path, cleans: bool) -> list[str]:
     return [path.name for path in whole]
 
 
-def _in_order(path: Path) -> tuple[int, str]:
+def _sort_key(path: Path) -> tuple[int, str]:
     numbers = re.findall(r"\d+", path.name)
     return int(numbers[-1]) if numbers else -1, path.name
 
@@ -138,23 +147,23 @@ def _is_whole(folder: Path) -> bool:
 
 
 @dataclass
-class Writes:
+class WriteRecorder:
     """Records what the main thread does during a write of a checkpoint.
 
     The write is delayed until this is known.
 
-    noted: "main thread" if it writes itself; "waits" if it waits before it has begun another step; "two"
-    if it begins a second write; "group" if the write uses a different group; "at the end" if the answer
-    has returned; "own thread" if a thread other than async_save's writes. fails: the number of the write
-    that fails, from 1 on.
+    observations: "main thread" if it writes itself; "waits" if it waits before it has begun another
+    step; "two" if it begins a second write; "group" if the write uses a different group; "at the end"
+    if the answer has returned; "own thread" if a thread other than async_save's writes. failing_write:
+    the number of the write that fails, from 1 on.
     """
 
     steps: int
     group: Any = None
-    fails: int = 0
+    failing_write: int = 0
     calls: list[int] = field(default_factory=list)
-    begun: int = 0
-    noted: set[str] = field(default_factory=set)
+    writes_begun: int = 0
+    observations: set[str] = field(default_factory=set)
     _futures: list[Any] = field(default_factory=list)
     _saves: int = 0
     _calls_at_start: int = 0
@@ -162,7 +171,7 @@ class Writes:
 
     def steps_done(self, every: int) -> Callable[[], int]:
         """Return a function that counts the steps up to the last save that this attempt began."""
-        return lambda: self.calls[0] + self.begun * every if self.calls else 0
+        return lambda: self.calls[0] + self.writes_begun * every if self.calls else 0
 
     def watch(self) -> None:
         """Watch every write of DCP, whichever code starts it."""
@@ -171,23 +180,23 @@ class Writes:
         from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
         kind: Any = executor._ThreadBasedAsyncCheckpointExecutor
-        kind.execute_save = self._beginning(kind.execute_save)
+        kind.execute_save = self._wrap_execute_save(kind.execute_save)
         wrapper: Any = utils._DistWrapper
-        wrapper.__init__ = self._talking(wrapper.__init__)
+        wrapper.__init__ = self._wrap_group_init(wrapper.__init__)
         writer: Any = FileSystemWriter
-        writer.write_data = self._holding(writer.write_data)
+        writer.write_data = self._wrap_write_data(writer.write_data)
         thread: Any = threading.Thread
-        thread.start = self._starting(thread.start)
+        thread.start = self._wrap_thread_start(thread.start)
 
     def end(self) -> None:
         """Record that the answer has returned, and wait for the writes that it left."""
         self._returned = True
         for future in self._futures:
             if not future.done():
-                self.noted.add("at the end")
+                self.observations.add("at the end")
             future.exception()
 
-    def _starting(self, real: Callable[..., None]) -> Callable[..., None]:
+    def _wrap_thread_start(self, real: Callable[..., None]) -> Callable[..., None]:
         def start(thread: threading.Thread) -> None:
             if _is_main_thread():
                 self._calls_at_start = len(self.calls)
@@ -195,12 +204,12 @@ class Writes:
 
         return start
 
-    def _beginning(self, real: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_execute_save(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def execute_save(*args: Any, **kwargs: Any) -> Any:
             self._saves += 1
             for future in self._futures:
                 if not future.done():
-                    self.noted.add("two")
+                    self.observations.add("two")
                     # if both ran in parallel, they could call collectives in different orders
                     future.exception()
             self._futures.append(real(*args, **kwargs))
@@ -208,40 +217,40 @@ class Writes:
 
         return execute_save
 
-    def _talking(self, real: Callable[..., None]) -> Callable[..., None]:
+    def _wrap_group_init(self, real: Callable[..., None]) -> Callable[..., None]:
         def init(wrapper: Any, group: Any, *args: Any, **kwargs: Any) -> None:
             if _is_main_thread() or dist.get_world_size() == 1:
                 return real(wrapper, group, *args, **kwargs)
             if group is not self.group:
                 # and use it, so that the calls of two threads cannot mix
-                self.noted.add("group")
+                self.observations.add("group")
             return real(wrapper, self.group, *args, **kwargs)
 
         return init
 
-    def _holding(self, real: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_write_data(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def write_data(*args: Any, **kwargs: Any) -> Any:
-            self.begun += 1
+            self.writes_begun += 1
             if _is_main_thread():
-                self.noted.add("main thread")
+                self.observations.add("main thread")
             else:
                 if not threading.current_thread().name.startswith("AsyncCheckpoint"):
-                    self.noted.add("own thread")
+                    self.observations.add("own thread")
                 self._hold(self._calls_at_start, self._saves)
-            if self.begun == self.fails:
-                raise OSError(errno.ENOSPC, FULL)
+            if self.writes_begun == self.failing_write:
+                raise OSError(errno.ENOSPC, DISK_FULL_MESSAGE)
             return real(*args, **kwargs)
 
         return write_data
 
     def _hold(self, calls: int, saves: int) -> None:
         """Wait until the main thread waits for a future or a thread, saves again, or has returned."""
-        give_up, waited = time.monotonic() + HOLD_S, 0
+        give_up, waited = time.monotonic() + MAX_HOLD_S, 0
         while time.monotonic() < give_up and self._saves == saves and not self._returned:
             waited = waited + 1 if _main_thread_waits() else 0
             if waited == 4:
                 if len(self.calls) == calls and self.calls[-1] + 1 < self.steps:
-                    self.noted.add("waits")
+                    self.observations.add("waits")
                 return
             time.sleep(0.003)
 

@@ -18,25 +18,25 @@ from torch._C._distributed_c10d import PrefixStore
 from helpers.checks.script_worker import ask
 from helpers.checks.scripts import Intervention, Monitor, Source, compose
 from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
-    backward,
-    optimizer_of,
-    small_model,
+    build_optimizer,
+    build_small_model,
+    run_backward,
 )
 from helpers.exercises.nb20_without_a_restart.in_ranks.lent import join, quorum, rejoin
 from helpers.exercises.nb20_without_a_restart.in_ranks.store import (
-    OWN,
+    CHECK_PREFIX,
     connect,
-    have_come,
-    store_of_its_own,
+    has_arrived,
+    serve_store,
 )
 from helpers.exercises.shared.in_ranks.attempts import run_replicas, wait_until
-from helpers.exercises.shared.in_ranks.lend import lend
+from helpers.exercises.shared.in_ranks.lend import define_if_missing
 
-NOTHING = {"replica": -1, "step": -1, "new": -1, "stall": 0.0, "hold": 0.0}
+NO_EVENT = {"replica": -1, "step": -1, "new": -1, "stall": 0.0, "hold": 0.0}
 """An event that disturbs no replica."""
 
 
-def continue_training(
+def run_training(
     answer: Source,
     rank: int,
     world_size: int,
@@ -46,34 +46,34 @@ def continue_training(
     event: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Train. `event` says which replica is disturbed in which step, and whether a new one joins."""
-    event = {**NOTHING, **event}
+    event = {**NO_EVENT, **event}
     dies = event["replica"] if event["what"].startswith("killed") else -1
-    with store_of_its_own() as port:
-        script = compose(answer, replica, (port, replicas, steps, patience, event))
+    with serve_store() as port:
+        script = compose(answer, train_replica, (port, replicas, steps, patience, event))
         return run_replicas(script, replicas, MomentMonitor(event, script.parent / "gone"), dies)
 
 
 class MomentMonitor(Monitor):
     """Kills a replica at the moment that the event names, if the others have begun the step before."""
 
-    def __init__(self, event: Mapping[str, Any], gone: Path) -> None:
-        self.event, self.gone = event, gone
-        self.begun: dict[int, int] = {}
+    def __init__(self, event: Mapping[str, Any], killed_file: Path) -> None:
+        self.event, self.killed_file = event, killed_file
+        self.begun_steps: dict[int, int] = {}
 
     def answer(self, rank: int, question: list[Any]) -> Any:
         kind, what, step = question
         if kind == "begins":
-            self.begun[rank] = max(self.begun.get(rank, -1), int(step))
+            self.begun_steps[rank] = max(self.begun_steps.get(rank, -1), int(step))
             return None
-        others = max((k for r, k in self.begun.items() if r != rank), default=-1)
+        others = max((k for r, k in self.begun_steps.items() if r != rank), default=-1)
         planned = (self.event["replica"], self.event["what"], self.event["step"])
         if (rank, what, step) != planned or others < step - 1:
             return None
-        self.gone.touch()
+        self.killed_file.touch()
         return Intervention.KILL
 
 
-def replica(
+def train_replica(
     answer: Callable[..., Any],
     port: int,
     replicas: int,
@@ -83,24 +83,24 @@ def replica(
 ) -> dict[str, Any]:
     """Call the answer in a replica, and disturb it as the event says."""
     for right in (quorum, rejoin, join):
-        lend(right)
+        define_if_missing(right)
     me, store = int(os.environ["RANK"]), connect(port)
     new = event["new"] == me
-    model = small_model(8 if new else 7, "plain")
-    optimizer = optimizer_of(model, "momentum")
-    scene = Scene(me, event, patience, Path(sys.argv[0]).parent)
-    scene.watch(optimizer)
+    model = build_small_model(8 if new else 7, "plain")
+    optimizer = build_optimizer(model, "momentum")
+    disturbance = Disturbance(me, event, patience, Path(sys.argv[0]).parent)
+    disturbance.watch(optimizer)
     if new:
-        wait_until(scene.gone.exists)
-        scene.came.touch()
+        wait_until(disturbance.killed_file.exists)
+        disturbance.joined_file.touch()
     else:  # start all at once, so that no replica's patience has to cover another's start
-        own = PrefixStore(OWN, store)
+        own = PrefixStore(CHECK_PREFIX, store)
         own.add("here", 1)
-        wait_until(partial(have_come, own, "here", replicas - (event["new"] >= 0)))
+        wait_until(partial(has_arrived, own, "here", replicas - (event["new"] >= 0)))
 
     def one_backward(step: int) -> None:
-        scene.before(step)
-        backward(model, me, step)
+        disturbance.begin_step(step)
+        run_backward(model, me, step)
 
     log = answer(store, me, replicas, model, optimizer, one_backward, steps, patience)
     found = {
@@ -109,16 +109,16 @@ def replica(
         and all(isinstance(v, (list, tuple, dict, set)) for v in log.values())
         else type(log).__name__,
         "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
-        "times": scene.times,
-        "wrong steps": sorted(scene.wrong_steps),
+        "times": disturbance.times,
+        "wrong steps": sorted(disturbance.wrong_steps),
     }
-    scene.leave()
+    disturbance.leave()
     if dist.is_initialized():
         dist.destroy_process_group()
     return found
 
 
-class Scene:
+class Disturbance:
     """Disturbs one replica once, in one step, as the event says.
 
     killed before, killed in, killed after: it is killed before its gradients, in its optimizer's step,
@@ -133,59 +133,60 @@ class Scene:
 
     def __init__(self, me: int, event: dict[str, Any], patience: float, folder: Path) -> None:
         self.me, self.event, self.patience = me, event, patience
-        self.gone, self.came, self.joined = folder / "gone", folder / "came", folder / "joined"
-        self.step, self.calls, self.usual, self.happened = -1, 0, 0, False
+        self.killed_file, self.joined_file = folder / "gone", folder / "came"
+        self.ahead_joined_file = folder / "ahead joined"
+        self.step, self.calls, self.usual_calls, self.has_happened = -1, 0, 0, False
         self.failed, self.wrong_steps = False, set[str]()
-        self.stepped: list[int] = []
+        self.done_steps: list[int] = []
         self.times: list[float] = []
-        self.begun: Counter[int] = Counter()
+        self.begun_steps: Counter[int] = Counter()
         self.real: tuple[Any, Any] = dist.init_process_group, dist.all_reduce
 
     def watch(self, optimizer: torch.optim.Optimizer) -> None:
         """Watch the optimizer and the calls of torch.distributed."""
 
-        def steps(*_: Any) -> None:
-            self.moment("killed in")
+        def before_step(*_: Any) -> None:
+            self.is_moment("killed in")
 
-        optimizer.register_step_pre_hook(steps)
-        optimizer.register_step_post_hook(lambda *_: self.after())
+        optimizer.register_step_pre_hook(before_step)
+        optimizer.register_step_post_hook(lambda *_: self.end_step())
         init: Any = dist.init_process_group
         reduce: Any = dist.all_reduce
 
-        def joining(*args: Any, **kwargs: Any) -> Any:
+        def init_process_group(*args: Any, **kwargs: Any) -> Any:
             if self.step >= self.event["step"] - 1:
-                self.moment("killed joining", at_once=True)
+                self.is_moment("killed joining", at_once=True)
             if self.is_ahead:
-                self.joined.touch()
+                self.ahead_joined_file.touch()
             try:
                 return init(*args, **kwargs)
             except RuntimeError:
                 # a replica that is ahead and never joins meets the others in the next round only by luck
-                if self.is_behind and self.happened and not self.joined.exists():
+                if self.is_behind and self.has_happened and not self.ahead_joined_file.exists():
                     time.sleep(self.patience / 2)
                 raise
 
-        def reducing(*args: Any, **kwargs: Any) -> Any:
+        def all_reduce(*args: Any, **kwargs: Any) -> Any:
             try:
                 found = reduce(*args, **kwargs)
             except RuntimeError:
                 self.failed = True
                 raise
             self.calls += 1
-            last = self.calls == self.usual and self.step == self.event["step"]
-            if self.is_behind and last and not self.happened:
-                self.happened = self.failed = True
+            last = self.calls == self.usual_calls and self.step == self.event["step"]
+            if self.is_behind and last and not self.has_happened:
+                self.has_happened = self.failed = True
                 raise RuntimeError("Connection closed by peer")
             return found
 
-        dist.init_process_group, dist.all_reduce = joining, reducing
+        dist.init_process_group, dist.all_reduce = init_process_group, all_reduce
         self.real = init, reduce
 
     @property
     def is_ahead(self) -> bool:
         """Whether this replica has made a step that failed on all others."""
         mine = self.event["what"] == "steps alone" and self.me == self.event["replica"]
-        return bool(mine) and self.event["step"] in self.stepped
+        return bool(mine) and self.event["step"] in self.done_steps
 
     @property
     def is_behind(self) -> bool:
@@ -196,43 +197,43 @@ class Scene:
         """Restore the functions that `watch` replaced."""
         dist.init_process_group, dist.all_reduce = self.real
 
-    def before(self, step: int) -> None:
+    def begin_step(self, step: int) -> None:
         """Record that a step begins, and disturb the replica if its moment has come."""
         if self.calls:
-            self.usual = self.calls  # the number of all_reduces in the previous step
+            self.usual_calls = self.calls  # the number of all_reduces in the previous step
         self.step, self.calls, self.failed = step, 0, False
         self.times.append(time.monotonic())
-        self.begun[step] += 1
+        self.begun_steps[step] += 1
         ask("begins", "", step)
-        if step == self.event["step"] and self.begun[step] == 2:
+        if step == self.event["step"] and self.begun_steps[step] == 2:
             time.sleep(self.event["hold"] * self.patience)
-        self.moment("killed before")
-        if self.moment("stalls"):
+        self.is_moment("killed before")
+        if self.is_moment("stalls"):
             time.sleep(self.event["stall"] * self.patience)
-            self.came.touch()
+            self.joined_file.touch()
         comes = self.event["new"] >= 0 or (self.event["stall"] and self.me != self.event["replica"])
         if comes and step == self.event["step"] + 2:
-            wait_until(self.came.exists)
+            wait_until(self.joined_file.exists)
             time.sleep(0.15)  # in this time the other replica asks for the round
 
-    def after(self) -> None:
+    def end_step(self) -> None:
         """Record that the optimizer has stepped, and disturb the replica if its moment has come."""
         if self.failed:
             self.wrong_steps.add("stepped after a failure")
-        if self.step in self.stepped and self.me != self.event["replica"]:
+        if self.step in self.done_steps and self.me != self.event["replica"]:
             self.wrong_steps.add("stepped twice")
-        self.stepped.append(self.step)
-        self.moment("killed after")
-        if self.event["stall"] and self.moment("steps alone"):
+        self.done_steps.append(self.step)
+        self.is_moment("killed after")
+        if self.event["stall"] and self.is_moment("steps alone"):
             time.sleep(self.event["stall"] * self.patience)
-            self.came.touch()
+            self.joined_file.touch()
 
-    def moment(self, what: str, at_once: bool = False) -> bool:
+    def is_moment(self, what: str, at_once: bool = False) -> bool:
         """Return whether this is the moment of the event. If it is a kill, ask the monitor for it."""
         mine = self.me == self.event["replica"] and self.event["what"] == what
-        if self.happened or not mine or not (at_once or self.step == self.event["step"]):
+        if self.has_happened or not mine or not (at_once or self.step == self.event["step"]):
             return False
-        self.happened = True
+        self.has_happened = True
         if what.startswith("killed"):
             ask("moment", what, self.event["step"])
         return True

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 
-def small_model(seed: int, kind: str) -> nn.Module:
+def build_small_model(seed: int, kind: str) -> nn.Module:
     """Build a model; with "norm" it has buffers, too."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -18,13 +18,13 @@ def small_model(seed: int, kind: str) -> nn.Module:
         return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 
 
-def optimizer_of(model: nn.Module, kind: str) -> torch.optim.Optimizer:
+def build_optimizer(model: nn.Module, kind: str) -> torch.optim.Optimizer:
     if kind == "AdamW":
         return torch.optim.AdamW(model.parameters(), lr=0.05)
     return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9 if kind == "momentum" else 0.0)
 
 
-def backward(model: nn.Module, replica: int, step: int) -> None:
+def run_backward(model: nn.Module, replica: int, step: int) -> None:
     """Compute the gradients of one replica's batch in one step. All batches differ."""
     made = torch.Generator().manual_seed(1000 * replica + step)
     x = torch.randn(8, 3, generator=made)
@@ -32,12 +32,12 @@ def backward(model: nn.Module, replica: int, step: int) -> None:
     nn.functional.mse_loss(model(x), x.sum(1, keepdim=True).sin()).backward()
 
 
-def trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any]:
+def build_trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any]:
     """Return the model and the optimizer of a replica that has trained this many steps on its own."""
-    model = small_model(7 if steps > 0 else 100 + rank, model_kind)
-    optimizer = optimizer_of(model, kind)
+    model = build_small_model(7 if steps > 0 else 100 + rank, model_kind)
+    optimizer = build_optimizer(model, kind)
     for step in range(steps):
-        backward(model, 0, step)
+        run_backward(model, 0, step)
         optimizer.step()
     model.zero_grad()
     for group in optimizer.param_groups:  # change the rate as a scheduler does
@@ -45,7 +45,7 @@ def trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any
     return model, optimizer
 
 
-def states(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+def copy_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Return everything that a step depends on, as plain tensors by name."""
     found: dict[str, Any] = {name: t.detach().clone() for name, t in model.state_dict().items()}
     found["the learning rate"] = torch.tensor(optimizer.param_groups[0]["lr"])
@@ -56,7 +56,7 @@ def states(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]
     return found
 
 
-def fail_over(
+def run_rejoin(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -65,12 +65,12 @@ def fail_over(
     kind: str,
 ) -> dict[str, Any]:
     """Call the answer to bring this rank to the most advanced state, then train one step from there."""
-    model, optimizer = trained(rank, steps[rank], model_kind, kind)
+    model, optimizer = build_trained(rank, steps[rank], model_kind, kind)
     kept = list(model.parameters())
     step = answer(rank, world_size, list(steps), model, optimizer)
-    found = states(model, optimizer)
+    found = copy_state(model, optimizer)
     same = all(a is b for a, b in zip(kept, model.parameters(), strict=True))
-    backward(model, 0, 99)
+    run_backward(model, 0, 99)
     optimizer.step()
     after = torch.cat([p.detach().flatten() for p in model.parameters()])
     return {

@@ -14,60 +14,65 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from helpers.checks.script_worker import ask
 from helpers.checks.scripts import Intervention, Monitor, Source, compose
 from helpers.exercises.nb20_without_a_restart.in_ranks.store import (
-    OWN,
+    CHECK_PREFIX,
     connect,
-    have_come,
-    store_of_its_own,
+    has_arrived,
+    serve_store,
 )
 from helpers.exercises.shared.in_ranks.attempts import run_replicas, wait_until
 
-IMPATIENT_S = 0.15
-HELD_S = 0.4
+IMPATIENT_PATIENCE_S = 0.15
+MAX_HOLD_S = 0.4
 LATE_PATIENCE_S = 3.0
 """Patience of a replica that asks after the decision. A wait for it would be noticed."""
-DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
+ROLE_DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
 """How many times `patience` a replica comes after the first one."""
-WAITS_FOR = {"late": "returned", "meanwhile": "deciding"}
-WRITING = ("set", "add", "compare_set", "append")
-FORWARDED = (*WRITING, "get", "check", "wait", "delete_key", "num_keys")
+ROLE_SIGNALS = {"late": "returned", "meanwhile": "deciding"}
+WRITE_CALLS = ("set", "add", "compare_set", "append")
+FORWARDED_CALLS = (*WRITE_CALLS, "get", "check", "wait", "delete_key", "num_keys")
 
 
-class FarStore(Store):
+class SlowStore(Store):
     """A store whose calls each take a while, up to `slow` seconds.
 
     number: of the round. The process that started this one makes the writes, and may kill it before one of
-    them. written: called before each write except the first.
+    them. before_write: called before each write except the first.
     """
 
     def __init__(
-        self, real: Store, seed: int, number: int, slow: float, written: Callable[[], None] | None
+        self,
+        real: Store,
+        seed: int,
+        number: int,
+        slow: float,
+        before_write: Callable[[], None] | None,
     ) -> None:
         super().__init__()
-        self.real, self.rng, self.written = real, random.Random(seed), written
+        self.real, self.rng, self.before_write = real, random.Random(seed), before_write
         self.number, self.slow = number, slow
         self.writes = 0
 
-    def call(self, name: str, *given: Any, **named: Any) -> Any:
-        self.writes += name in WRITING
-        if self.written is not None and name in WRITING and self.writes > 1:
-            self.written()
+    def forward_call(self, name: str, *given: Any, **named: Any) -> Any:
+        self.writes += name in WRITE_CALLS
+        if self.before_write is not None and name in WRITE_CALLS and self.writes > 1:
+            self.before_write()
         time.sleep(self.rng.random() * self.slow)
-        texts = [_text(value) for value in given]
-        if name in WRITING:
+        texts = [_as_text(value) for value in given]
+        if name in WRITE_CALLS:
             kind, found = ask(self.number, name, texts, named)
             return found.encode() if kind == "bytes" else found
         return getattr(self.real, name)(*texts, **named)
 
 
 def _forward(name: str) -> Callable[..., Any]:
-    return lambda store, *given, **named: store.call(name, *given, **named)
+    return lambda store, *given, **named: store.forward_call(name, *given, **named)
 
 
-for _name in FORWARDED:
-    setattr(FarStore, _name, _forward(_name))
+for _name in FORWARDED_CALLS:
+    setattr(SlowStore, _name, _forward(_name))
 
 
-def _text(value: Any) -> Any:
+def _as_text(value: Any) -> Any:
     """Return bytes as str: a PrefixStore passes values as bytes, which a store in Python does not accept."""
     return value.decode() if isinstance(value, bytes) else value
 
@@ -88,7 +93,7 @@ class WriteMonitor(Monitor):
 
     def answer(self, rank: int, question: list[Any]) -> Any:
         number, name, texts, named = question
-        if name not in WRITING:
+        if name not in WRITE_CALLS:
             return None
         if rank == self.replica and number == self.last_round:
             self.count += 1
@@ -100,77 +105,83 @@ class WriteMonitor(Monitor):
 
     def unknown_keys(self) -> list[str]:
         """Return the keys in the store that were set neither through this monitor nor by the check."""
-        there = {key for key in self.store.list_keys() if not key.startswith(f"{OWN}/")}
+        there = {key for key in self.store.list_keys() if not key.startswith(f"{CHECK_PREFIX}/")}
         return sorted(there - self.keys)
 
 
-def hold_rounds(
+def run_rounds(
     answer: Source,
     rank: int,
     world_size: int,
     rounds: Sequence[Mapping[str, Any]],
     replicas: int,
-    dies: tuple[int, int],
+    kill: tuple[int, int],
 ) -> dict[str, Any]:
     """Run rounds of a quorum. In the last one, replica dies[0] is killed before its write number dies[1]."""
-    with store_of_its_own() as port:
-        script = compose(answer, take_part, (port, list(rounds), replicas, dies[0]))
-        monitor = WriteMonitor(connect(port), dies, len(rounds) - 1)
-        found = run_replicas(script, replicas, monitor, dies[0])
+    with serve_store() as port:
+        script = compose(answer, run_replica_rounds, (port, list(rounds), replicas, kill[0]))
+        monitor = WriteMonitor(connect(port), kill, len(rounds) - 1)
+        found = run_replicas(script, replicas, monitor, kill[0])
         unknown = monitor.unknown_keys()
     values = [{**v, "unknown": unknown} if isinstance(v, dict) else v for v in found["values"]]
     return {**found, "values": values}
 
 
-def take_part(
-    answer: Callable[..., Any], port: int, rounds: list[dict[str, Any]], replicas: int, dies: int
+def run_replica_rounds(
+    answer: Callable[..., Any],
+    port: int,
+    rounds: list[dict[str, Any]],
+    replicas: int,
+    killed_replica: int,
 ) -> dict[str, Any]:
     """Take part in each round in this replica's role. All processes measure times by the same clock."""
     me = int(os.environ["RANK"])
     decided: list[Any] = []
     times: list[list[float]] = []
-    store, own = connect(port), PrefixStore(OWN, connect(port))
+    store, own = connect(port), PrefixStore(CHECK_PREFIX, connect(port))
     for number, now in enumerate(rounds):
         role, last = now["roles"][me], number == len(rounds) - 1
         own.add(f"ready {number}", 1)
-        wait_until(partial(have_come, own, f"ready {number}", replicas))
+        wait_until(partial(has_arrived, own, f"ready {number}", replicas))
         if role == "absent":
             decided.append(None)
             times.append([])
             continue
-        if role in WAITS_FOR:
-            wait_until(partial(own.check, [f"{WAITS_FOR[role]} {number}"]))
+        if role in ROLE_SIGNALS:
+            wait_until(partial(own.check, [f"{ROLE_SIGNALS[role]} {number}"]))
         elif role == "on time" and "early" in now["roles"]:
             wait_until(partial(own.check, [f"early {number}"]))
             time.sleep(0.1)
         elif role == "early":
             own.set(f"early {number}", "")
-        elif role in DELAYS:
-            time.sleep(DELAYS[role] * now["patience"])
-        deciding = partial(_others_decide, own, number) if role == "impatient" else None
+        elif role in ROLE_DELAYS:
+            time.sleep(ROLE_DELAYS[role] * now["patience"])
+        deciding = partial(_let_others_decide, own, number) if role == "impatient" else None
         # the replica to be killed is faster than the others, so that they still wait for it when it dies
-        is_ahead = last and me == dies
-        slow = 0.001 if is_ahead else 0.02 if last and dies >= 0 else 0.008
-        far = FarStore(store, 10 * number + me, number, slow, deciding)
-        patience = {"impatient": IMPATIENT_S, "late": LATE_PATIENCE_S}.get(role, now["patience"])
+        is_ahead = last and me == killed_replica
+        slow = 0.001 if is_ahead else 0.02 if last and killed_replica >= 0 else 0.008
+        far = SlowStore(store, 10 * number + me, number, slow, deciding)
+        patience = {"impatient": IMPATIENT_PATIENCE_S, "late": LATE_PATIENCE_S}.get(
+            role, now["patience"]
+        )
         began = time.monotonic()
         got = answer(far, number, me, now["steps"][me], list(now["expected"]), replicas, patience)
         ended = time.monotonic()
         own.set(f"returned {number}", "")
-        decided.append(_plain(got))
+        decided.append(_as_plain(got))
         times.append([began, ended])
     return {"decided": decided, "times": times}
 
 
-def _others_decide(own: Store, number: int) -> None:
+def _let_others_decide(check_store: Store, number: int) -> None:
     """Before this replica writes its decision, let the missing replica ask, and let the others decide."""
-    own.set(f"deciding {number}", "")
-    give_up = time.monotonic() + HELD_S
-    while not own.check([f"returned {number}"]) and time.monotonic() < give_up:
+    check_store.set(f"deciding {number}", "")
+    give_up = time.monotonic() + MAX_HOLD_S
+    while not check_store.check([f"returned {number}"]) and time.monotonic() < give_up:
         time.sleep(0.002)
 
 
-def _plain(got: Any) -> Any:
+def _as_plain(got: Any) -> Any:
     """Return a dict of ints as it is, and a few words for anything else."""
     if isinstance(got, dict) and all(type(n) is int for pair in got.items() for n in pair):
         return got

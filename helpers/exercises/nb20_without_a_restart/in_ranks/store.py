@@ -16,12 +16,12 @@ from helpers.ranks.processes import end_with_parent
 
 STORE_S = 2.0
 """How long a store waits for a key that no rank sets."""
-OWN = "check"
+CHECK_PREFIX = "check"
 """Prefix of the keys that the check itself sets."""
 
 
 @contextmanager
-def store_of_its_own() -> Iterator[int]:
+def serve_store() -> Iterator[int]:
     """Serve a TCPStore in a process that outlives the replicas; yield its port."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
@@ -47,5 +47,5 @@ def connect(port: int) -> TCPStore:
     return TCPStore("127.0.0.1", port, timeout=timedelta(seconds=STORE_S))
 
 
-def have_come(own: Store, key: str, count: int) -> bool:
-    return int(own.add(key, 0)) >= count
+def has_arrived(check_store: Store, key: str, count: int) -> bool:
+    return int(check_store.add(key, 0)) >= count

@@ -18,8 +18,8 @@ class Role(NamedTuple):
     trainers: int
     part: torch.Tensor
     steps: int
-    every: int
-    most: int
+    interval: int
+    max_age: int
     size: int
     mixes: Sequence[torch.Tensor]
 

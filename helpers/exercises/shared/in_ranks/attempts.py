@@ -29,13 +29,13 @@ from helpers.checks.script_worker import ask
 from helpers.checks.scripts import Intervention, Monitor, under_fork
 from helpers.exercises.shared.in_ranks.disk import (
     EVENTS,
-    HALF,
+    HALF_WRITTEN,
     NEW_NAME,
     OPENED,
     REMOVED,
-    Disk,
+    DiskReporter,
 )
-from helpers.exercises.shared.in_ranks.folder_watch import FolderWatch, watching
+from helpers.exercises.shared.in_ranks.folder_watch import FolderWatch, watch_folder
 
 ATTEMPTS_S = 6.0
 """Time limit for all attempts of a job together; a right answer needs half a second."""
@@ -72,7 +72,7 @@ class _Attempt:
     read: int = 0
     changed: dict[str, Any] = field(default_factory=dict)
 
-    def plain(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return it in the judge's form. first: the step at which it resumed, if steps have numbers."""
         by_rows = any(rows for steps in self.rows.values() for rows in steps)
         firsts = [steps[0] for _, steps in sorted(self.asked.items()) if steps and not by_rows]
@@ -82,7 +82,7 @@ class _Attempt:
         return told | ({"died": list(self.died)} if self.died is not None else {})
 
 
-class Unforeseen:
+class RandomNumbers:
     """Numbers that are drawn when they are first asked for, so that no worker can know them before.
 
     They are stored by the kernel, in an unlinked file, because workers are forked from this process and
@@ -101,7 +101,7 @@ class Unforeseen:
             os.pwrite(self._fd, struct.pack("d", found), 8 * index)
         return float(found)
 
-    def drawn(self) -> list[float]:
+    def all_drawn(self) -> list[float]:
         """Return all numbers, 0 for one that no worker asked for."""
         size = os.fstat(self._fd).st_size
         return [number for (number,) in struct.iter_unpack("d", os.pread(self._fd, size, 0))]
@@ -116,7 +116,8 @@ class FolderMonitor(Monitor):
 
     It runs no code of the answer, and verifies the workers' reports where it can.
 
-    alone: terminate the job as soon as a rank other than 0 changes a file, because that alone is wrong.
+    only_rank0_writes: terminate the job as soon as a rank other than 0 changes a file, because that
+    alone is wrong.
     numbers: the number of each step, or of each row if a step trains rows; without them no rank can
     train.
     """
@@ -124,8 +125,8 @@ class FolderMonitor(Monitor):
     folder: Path
     watch: FolderWatch
     plans: Sequence[Plan]
-    alone: bool
-    numbers: Unforeseen = field(default_factory=Unforeseen)
+    only_rank0_writes: bool
+    numbers: RandomNumbers = field(default_factory=RandomNumbers)
     attempts: list[_Attempt] = field(default_factory=list)
     intruder: int | None = None
 
@@ -133,17 +134,22 @@ class FolderMonitor(Monitor):
         self.attempts.append(_Attempt(size, _whole_files(self.folder)))
 
     def end(self) -> None:
-        self.attempts[-1].changed = self.watch.taken().plain()
+        self.attempts[-1].changed = self.watch.take_changes().as_plain()
 
     def leave_worker(self) -> None:
         self.numbers.close()
 
     def answer(self, rank: int, question: list[Any]) -> Any:
         kind, *said = question
-        answers = {f.__name__: f for f in (self._step, self._done, self._event, self._found)}
-        return answers[f"_{kind}"](rank, *said)
+        answers: dict[str, Callable[..., Any]] = {
+            "step": self._answer_step,
+            "done": self._answer_done,
+            "event": self._answer_event,
+            "found": self._answer_found,
+        }
+        return answers[kind](rank, *said)
 
-    def _step(self, rank: int, step: int, read: int, rows: Sequence[int] | None) -> Any:
+    def _answer_step(self, rank: int, step: int, read: int, rows: Sequence[int] | None) -> Any:
         """Return the numbers that a step needs: its own, or those of its rows."""
         now = self.attempts[-1]
         if not now.asked[rank] and rank == 0:
@@ -153,70 +159,75 @@ class FolderMonitor(Monitor):
         now.rows[rank].append([int(row) for row in rows or ()])
         return numbers
 
-    def _done(self, rank: int, step: int) -> Any:
+    def _answer_done(self, rank: int, step: int) -> Any:
         """Kill the last rank after its step if the plan says so. Every rank must have begun the step."""
         now = self.attempts[-1]
         all_there = all(step in now.asked[other] for other in range(now.size))
-        dies = step == self._plan().step and rank == now.size - 1 and all_there and now.died is None
+        dies = (
+            step == self._current_plan().step
+            and rank == now.size - 1
+            and all_there
+            and now.died is None
+        )
         return Intervention.KILL if dies else None
 
-    def _event(self, rank: int, what: str, path: str, done: int, save: int) -> Any:
+    def _answer_event(self, rank: int, what: str, path: str, done: int, save: int) -> Any:
         """Count an event of a rank's file, and kill the rank if this is the moment."""
-        now, plan, where = self.attempts[-1], self._plan(), Path(path)
+        now, plan, where = self.attempts[-1], self._current_plan(), Path(path)
         inside = where.parent == self.folder or self.folder in where.parents
         if what not in EVENTS or not inside:
             return None
         if what in (OPENED, NEW_NAME):
             now.named.add(where.name)
         now.opened += what == OPENED
-        if self.alone and rank:
+        if self.only_rank0_writes and rank:
             self.intruder = rank
             return Intervention.STOP
-        if rank != plan.rank or save < plan.save or not self._took_place(what, where):
+        if rank != plan.rank or save < plan.save or not self._is_confirmed(what, where):
             return None
         now.events += 1
         if now.events != plan.event:
             return None
-        if what == HALF:  # truncate by name: the kernel does not report that as a close
+        if what == HALF_WRITTEN:  # truncate by name: the kernel does not report that as a close
             os.truncate(where, where.stat().st_size // 2)
         now.died = min(int(done), 1 + max(now.asked[rank], default=-1)), what
         return Intervention.KILL
 
-    def _took_place(self, what: str, where: Path) -> bool:
+    def _is_confirmed(self, what: str, where: Path) -> bool:
         """Return whether the disk and the kernel's events confirm what a rank reports."""
         if what == REMOVED:
             return not where.exists()
-        seen = where.name in self.watch.so_far().names
-        if what == HALF and where.is_symlink():
+        seen = where.name in self.watch.peek_changes().names
+        if what == HALF_WRITTEN and where.is_symlink():
             return False
         return where.exists() and (seen or what == OPENED)
 
-    def _found(self, rank: int, whole: list[str]) -> None:
+    def _answer_found(self, rank: int, whole: list[str]) -> None:
         """Trust a rank's report of whole checkpoints. Reading DCP's metadata here would unpickle it."""
         self.attempts[-1].found["whole"] = [str(name) for name in whole]
 
-    def _plan(self) -> Plan:
+    def _current_plan(self) -> Plan:
         number = len(self.attempts)
         return self.plans[number - 1] if number <= len(self.plans) else Plan()
 
 
 def run_attempts(
-    script: Path, sizes: Sequence[int], plans: Sequence[Sequence[int]], alone: bool
+    script: Path, sizes: Sequence[int], plans: Sequence[Sequence[int]], only_rank0_writes: bool
 ) -> dict[str, Any]:
     """Run a job of these sizes, one attempt after the other; return its report.
 
     Each rank's value contains what is known of the attempts, even if the rank returned none.
     """
-    folder = checkpoints(script.parent)
-    with watching(folder) as watch:
-        monitor = FolderMonitor(folder, watch, [Plan(*plan) for plan in plans], alone)
+    folder = checkpoint_folder(script.parent)
+    with watch_folder(folder) as watch:
+        monitor = FolderMonitor(folder, watch, [Plan(*plan) for plan in plans], only_rank0_writes)
         found = under_fork(script, sizes, timeout_s=ATTEMPTS_S, monitor=monitor)
     told = {
-        "attempts": [attempt.plain() for attempt in monitor.attempts],
+        "attempts": [attempt.as_plain() for attempt in monitor.attempts],
         "changed": [attempt.changed for attempt in monitor.attempts],
         "killed": found["killed"],
         "intruder": monitor.intruder,
-        "numbers": monitor.numbers.drawn(),
+        "numbers": monitor.numbers.all_drawn(),
     }
     monitor.numbers.close()
     values = found["values"]
@@ -227,17 +238,19 @@ def run_attempts(
     return found
 
 
-def run_replicas(script: Path, replicas: int, monitor: Monitor, dies: int) -> dict[str, Any]:
-    """Run a job in which replicas continue after another's death; the monitor may kill replica `dies`.
+def run_replicas(
+    script: Path, replicas: int, monitor: Monitor, killed_replica: int
+) -> dict[str, Any]:
+    """Run a job in which replicas continue after another's death. The monitor may kill `killed_replica`.
 
     Whether it was killed is reported by the process that starts the replicas, not by files of the replica.
     """
     found = under_fork(
         script, replicas, timeout_s=REPLICAS_S, keep_others_running=True, monitor=monitor
     )
-    if dies in found["killed"][0]:
-        found["exits"][dies] = 0
-        found["values"][dies] = {"killed": True}
+    if killed_replica in found["killed"][0]:
+        found["exits"][killed_replica] = 0
+        found["values"][killed_replica] = {"killed": True}
     return found
 
 
@@ -245,17 +258,17 @@ def run_replicas(script: Path, replicas: int, monitor: Monitor, dies: int) -> di
 
 
 @contextmanager
-def attempt(done: Callable[[], int], save: Callable[[], int] = int) -> Iterator[Disk]:
+def join_attempt(done: Callable[[], int], save: Callable[[], int] = int) -> Iterator[DiskReporter]:
     """Join this attempt's group, and report what happens to the files in its `folder` meanwhile.
 
     done, save: return the number of steps done so far, and of saves begun.
     """
     # through a file, ranks meet at once; a store over TCP may take 0.3 s
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    join(script_folder() / f"rendezvous {attempt_number()}", rank, size)
-    disk = Disk(checkpoints(script_folder()), done, save)
+    join(folder_of_script() / f"rendezvous {attempt_number()}", rank, size)
+    disk = DiskReporter(checkpoint_folder(folder_of_script()), done, save)
     yield disk
-    disk.leave()
+    disk.stop()
     dist.destroy_process_group()
 
 
@@ -264,11 +277,11 @@ def attempt_number() -> int:
     return int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 
-def script_folder() -> Path:
+def folder_of_script() -> Path:
     return Path(sys.argv[0]).resolve().parent
 
 
-def checkpoints(script_folder: Path) -> Path:
+def checkpoint_folder(script_folder: Path) -> Path:
     """Return the folder for checkpoints, which all attempts share."""
     folder = script_folder.resolve() / "checkpoints"
     folder.mkdir(exist_ok=True)
@@ -287,10 +300,10 @@ def join(file: Path, rank: int, size: int) -> None:
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     """Return as soon as a condition holds, or after several seconds if it does not."""
     give_up = time.monotonic() + WAIT_S
-    while not holds() and time.monotonic() < give_up:
+    while not condition() and time.monotonic() < give_up:
         time.sleep(0.002)
 
 

@@ -13,7 +13,7 @@ Rule = tuple[float, float, float]
 """Learning rate, momentum and weight decay of torch.optim.SGD."""
 
 
-def classifier(weights: Weights) -> nn.Module:
+def build_classifier(weights: Weights) -> nn.Module:
     """Build a small classifier in float64 from its two layers' weights and biases."""
     (hidden, pixels), classes = weights[0].shape, len(weights[3])
     layers = nn.Linear(pixels, hidden), nn.Tanh(), nn.Linear(hidden, classes)
@@ -40,7 +40,7 @@ def grads_of(model: nn.Module) -> dict[str, Any]:
     return {n: None if p.grad is None else p.grad.detach().clone() for n, p in named}
 
 
-def laid_out(tensor: torch.Tensor) -> torch.Tensor:
+def copy_laid_out(tensor: torch.Tensor) -> torch.Tensor:
     """Copy a tensor; with four dimensions as channels_last, as models for images have it."""
     order = torch.channels_last if tensor.dim() == 4 else torch.contiguous_format
     return tensor.clone(memory_format=order)

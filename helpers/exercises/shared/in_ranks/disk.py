@@ -19,45 +19,46 @@ import torch
 
 from helpers.checks.script_worker import ask
 
-OPENED, HALF, SYNCED = "a file opened", "half a file", "a file synced"
+OPENED, HALF_WRITTEN, SYNCED = "a file opened", "half a file", "a file synced"
 OLD_NAME, NEW_NAME, REMOVED = "the old name", "a new name", "a file removed"
-EVENTS = (OPENED, HALF, SYNCED, OLD_NAME, NEW_NAME, REMOVED)
+EVENTS = (OPENED, HALF_WRITTEN, SYNCED, OLD_NAME, NEW_NAME, REMOVED)
 _WATCHED = (builtins, io, mmap, os, shutil, torch)
 
 
 @dataclass
-class Disk:
+class DiskReporter:
     """Reports each event, such as a half-written file, to the monitor, which may kill this process.
 
-    done: returns the steps done so far; save: the saves begun so far. read: the files that were opened for
-    reading. Files outside the folder are treated as on a different disk, as in a cluster.
+    count_steps: returns the steps done so far; count_saves: the saves begun so far. read_files: the
+    files that were opened for reading. Files outside the folder are treated as on a different disk, as
+    in a cluster.
 
     The reports allow kills at the moments that matter. They prove nothing, because an answer can bypass
     this class. So the monitor compares them with what the kernel saw in the folder.
     """
 
     folder: Path
-    done: Callable[[], int]
-    save: Callable[[], int]
-    read: list[str] = field(default_factory=list)
+    count_steps: Callable[[], int]
+    count_saves: Callable[[], int]
+    read_files: list[str] = field(default_factory=list)
     _real: list[tuple[ModuleType, dict[str, Any]]] = field(default_factory=list)
 
-    def watch(self) -> None:
-        """Watch every function that writes, syncs, renames or removes files, until `leave`."""
+    def start(self) -> None:
+        """Watch every function that writes, syncs, renames or removes files, until `stop`."""
         self._real = [(owner, vars(owner).copy()) for owner in _WATCHED]
-        torch.save = self._saving(torch.save, io.open)
+        torch.save = self._wrap_save(torch.save, io.open)
         # os.fdopen and tempfile call this function, too
-        builtins.open = io.open = self._opening(io.open)
-        os.fsync = self._syncing(os.fsync)
+        builtins.open = io.open = self._wrap_open(io.open)
+        os.fsync = self._wrap_sync(os.fsync)
         self._watch_descriptors()
         for name in ("rename", "replace", "link", "symlink"):
-            setattr(os, name, self._moving(getattr(os, name)))
+            setattr(os, name, self._wrap_move(getattr(os, name)))
         for name in ("remove", "unlink"):
             setattr(os, name, self._report_after(getattr(os, name), 0, REMOVED))
-        shutil.copyfile = self._report_after(shutil.copyfile, 1, OPENED, HALF)
+        shutil.copyfile = self._report_after(shutil.copyfile, 1, OPENED, HALF_WRITTEN)
 
-    def leave(self) -> None:
-        """Restore the functions that `watch` replaced, except those that the answer has replaced since."""
+    def stop(self) -> None:
+        """Restore the functions that `start` replaced, except those that the answer has replaced since."""
         for owner, real in self._real:
             for name, value in vars(owner).copy().items():
                 if value is not real.get(name, value):
@@ -67,73 +68,75 @@ class Disk:
         """Watch files that are written without a file object: by their descriptor, or mapped into memory."""
         real_open, real_map = os.open, mmap.mmap
 
-        def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        def open_descriptor(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
             fd = real_open(path, flags, *args, **kwargs)
-            if flags & (os.O_WRONLY | os.O_RDWR) and self._is_inside(where := _path_of(fd)):
-                self._happens(OPENED, where)
+            if flags & (os.O_WRONLY | os.O_RDWR) and self._is_inside(
+                where := _path_of_descriptor(fd)
+            ):
+                self._report_event(OPENED, where)
             return fd
 
-        def writing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def wrap_write(real: Callable[..., Any]) -> Callable[..., Any]:
             def write(fd: int, *args: Any, **kwargs: Any) -> Any:
                 done = real(fd, *args, **kwargs)
-                if self._is_inside(where := _path_of(fd)):
-                    self._happens(HALF, where)
+                if self._is_inside(where := _path_of_descriptor(fd)):
+                    self._report_event(HALF_WRITTEN, where)
                 return done
 
             return write
 
         for name in ("write", "pwrite", "writev", "pwritev", "sendfile", "ftruncate"):
-            setattr(os, name, writing(getattr(os, name)))
+            setattr(os, name, wrap_write(getattr(os, name)))
 
         class Map(real_map):  # type: ignore[misc, valid-type]
             def __new__(cls, fd: int, *args: Any, **kwargs: Any) -> Any:
-                if fd >= 0 and self._is_inside(where := _path_of(fd)):
-                    self._happens(HALF, where)
+                if fd >= 0 and self._is_inside(where := _path_of_descriptor(fd)):
+                    self._report_event(HALF_WRITTEN, where)
                 return real_map(fd, *args, **kwargs)
 
-        os.open, mmap.mmap = opened, Map  # type: ignore[misc, assignment]
+        os.open, mmap.mmap = open_descriptor, Map  # type: ignore[misc, assignment]
 
     def _is_inside(self, path: Any) -> bool:
         return isinstance(path, (str, os.PathLike)) and Path(path).resolve().is_relative_to(
             self.folder
         )
 
-    def _happens(self, what: str, path: Any) -> None:
+    def _report_event(self, what: str, path: Any) -> None:
         """Report an event. The monitor may kill this process because of it, which leaves half of the file."""
         where = Path(path)
         # if an event concerns the name of a link, it is about the link itself, not the file that it
         # leads to
         named = what in (OLD_NAME, NEW_NAME, REMOVED)
         where = where.parent.resolve() / where.name if named else where.resolve()
-        ask("event", what, str(where), self.done(), self.save())
+        ask("event", what, str(where), self.count_steps(), self.count_saves())
 
-    def _saving(
+    def _wrap_save(
         self, real: Callable[..., None], real_open: Callable[..., Any]
     ) -> Callable[..., None]:
         def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
             if not self._is_inside(f):
                 return real(obj, f, *args, **kwargs)
             real_open(f, "wb").close()  # torch's C++ code opens files in the same way
-            self._happens(OPENED, f)
+            self._report_event(OPENED, f)
             real(obj, f, *args, **kwargs)
-            self._happens(HALF, f)
+            self._report_event(HALF_WRITTEN, f)
 
         return save
 
-    def _opening(self, real: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_open(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
             found = real(file, mode, *args, **kwargs)
             path = os.readlink(f"/proc/self/fd/{found.fileno()}")
             if self._is_inside(path) and not set(mode) & set("wax+"):
-                self.read.append(path)
+                self.read_files.append(path)
             elif self._is_inside(path):
-                self._happens(OPENED, path)
-                self._follow(found, path)
+                self._report_event(OPENED, path)
+                self._watch_flushes(found, path)
             return found
 
         return opened
 
-    def _follow(self, file: Any, path: str) -> None:
+    def _watch_flushes(self, file: Any, path: str) -> None:
         """Allow a kill half-way through each flush of a file that is open for writing."""
         write, flush, close, new = file.write, file.flush, file.close, False
 
@@ -147,7 +150,7 @@ class Disk:
             flush()
             if new:
                 new = False
-                self._happens(HALF, path)
+                self._report_event(HALF_WRITTEN, path)
 
         def closing() -> None:
             if not file.closed:
@@ -157,25 +160,25 @@ class Disk:
         # A `with` block calls close, too
         file.write, file.flush, file.close = writing, flushing, closing
 
-    def _syncing(self, real: Callable[..., None]) -> Callable[..., None]:
+    def _wrap_sync(self, real: Callable[..., None]) -> Callable[..., None]:
         def sync(fd: Any) -> None:
             real(fd)
             number = fd if isinstance(fd, int) else fd.fileno()
-            if self._is_inside(where := _path_of(number)) and not os.path.isdir(where):
-                self._happens(SYNCED, where)
+            if self._is_inside(where := _path_of_descriptor(number)) and not os.path.isdir(where):
+                self._report_event(SYNCED, where)
 
         return sync
 
-    def _moving(self, real: Callable[..., None]) -> Callable[..., None]:
+    def _wrap_move(self, real: Callable[..., None]) -> Callable[..., None]:
         def move(old: Any, new: Any, *args: Any, **kwargs: Any) -> None:
             if not self._is_inside(new):
                 return real(old, new, *args, **kwargs)
             if real.__name__ != "symlink" and not self._is_inside(old):
                 raise OSError(errno.EXDEV, "Invalid cross-device link", str(old), None, str(new))
             if real.__name__ != "symlink":
-                self._happens(OLD_NAME, old)
+                self._report_event(OLD_NAME, old)
             real(old, new, *args, **kwargs)
-            self._happens(NEW_NAME, new)
+            self._report_event(NEW_NAME, new)
 
         return move
 
@@ -186,13 +189,13 @@ class Disk:
             found = real(*args, **kwargs)
             path = [*args, *kwargs.values()][at]
             for what in events if self._is_inside(path) else ():
-                self._happens(what, path)
+                self._report_event(what, path)
             return found
 
         return call
 
 
-def _path_of(fd: int) -> str:
+def _path_of_descriptor(fd: int) -> str:
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/self/fd/{fd}")
     return ""

@@ -20,11 +20,11 @@ from typing import Any
 _MODIFY, _CLOSE_WRITE = 0x2, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
 _OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
-_EVERYTHING = _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
-_HEAD = struct.Struct("iIII")
-_READ, _MOST_READS = 1 << 16, 64
+_ALL_EVENTS = _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_EVENT_HEADER = struct.Struct("iIII")
+_READ_BYTES, _MAX_READS = 1 << 16, 64
 # Limits that no right answer reaches: a hostile one must not keep this process busy.
-_MOST_FOLDERS = 1000
+_MAX_FOLDERS = 1000
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Changes:
     deleted: int = 0
     overflowed: bool = False
 
-    def plain(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {**asdict(self), "names": sorted(self.names)}
 
@@ -59,11 +59,14 @@ class FolderWatch:
         self._changes = Changes()
         self._add(folder)
 
-    def so_far(self) -> Changes:
-        """Return the changes since the last call of `taken`. Later events are added to the same object."""
-        for _ in range(_MOST_READS):
+    def peek_changes(self) -> Changes:
+        """Return the changes since the last call of `take_changes`.
+
+        Later events are added to the same object.
+        """
+        for _ in range(_MAX_READS):
             try:
-                data = os.read(self.fd, _READ)
+                data = os.read(self.fd, _READ_BYTES)
             except BlockingIOError:
                 break
             self._read(data)
@@ -71,16 +74,16 @@ class FolderWatch:
             self._changes.overflowed = True
         return self._changes
 
-    def taken(self) -> Changes:
-        """Return the changes since the last call of `taken`, and start over."""
-        changes, self._changes = self.so_far(), Changes()
+    def take_changes(self) -> Changes:
+        """Return the changes since the last call of `take_changes`, and start over."""
+        changes, self._changes = self.peek_changes(), Changes()
         return changes
 
     def close(self) -> None:
         os.close(self.fd)
 
     def _add(self, folder: Path) -> None:
-        watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVERYTHING)
+        watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _ALL_EVENTS)
         if watch < 0:
             # All processes of a user share a limited number of watches, so another program may have taken
             # them all. In that case raise an error, because an empty result would mean that nothing had
@@ -89,7 +92,7 @@ class FolderWatch:
                 raise OSError(code, "no more folders can be watched (inotify)")
             return  # the folder is already gone
         self._folders[watch] = folder
-        if len(self._folders) > _MOST_FOLDERS:
+        if len(self._folders) > _MAX_FOLDERS:
             self._changes.overflowed = True
             return
         # No event reports what was made in a new folder before it was watched.
@@ -103,8 +106,8 @@ class FolderWatch:
     def _read(self, data: bytes) -> None:
         start = 0
         while start < len(data):
-            watch, what, _, length = _HEAD.unpack_from(data, start)
-            start += _HEAD.size
+            watch, what, _, length = _EVENT_HEADER.unpack_from(data, start)
+            start += _EVENT_HEADER.size
             name = data[start : start + length].rstrip(b"\0").decode("utf-8", "replace")
             start += length
             lost = what & _IGNORED and self._folders.get(watch) is self._root
@@ -112,9 +115,9 @@ class FolderWatch:
             if what & _OVERFLOW or lost:
                 self._changes.overflowed = True
             elif watch in self._folders:
-                self._happened(self._folders[watch] / name, what)
+                self._apply_event(self._folders[watch] / name, what)
 
-    def _happened(self, path: Path, what: int) -> None:
+    def _apply_event(self, path: Path, what: int) -> None:
         if what & _IS_FOLDER:
             if what & (_CREATE | _MOVED_TO):
                 self._add(path)
@@ -127,7 +130,7 @@ class FolderWatch:
 
 
 @contextmanager
-def watching(folder: Path) -> Iterator[FolderWatch]:
+def watch_folder(folder: Path) -> Iterator[FolderWatch]:
     """Watch a folder, which is created if it does not exist."""
     folder.mkdir(exist_ok=True)
     watch = FolderWatch(folder)

@@ -15,8 +15,8 @@ from helpers.ranks.rank_context import launch_folder, span
 
 DEADLINE = timedelta(seconds=20)
 """Timeout of every wait here: longer than any case may take."""
-_LEFT = "nothing"
-_GRIDS = count()
+_NO_MORE_GROUPS = "nothing"
+_next_store = count()
 
 
 class GroupsDiffer(RuntimeError):
@@ -31,40 +31,40 @@ def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
     ranks read each other's addresses, so some ranks hang and some get a wrong sum.
     """
     real, made = distributed_c10d._new_group_with_tag, 0
-    store = own_store(f"groups {next(_GRIDS)}", world_size)
+    store = open_check_store(f"groups {next(_next_store)}", world_size)
 
-    def watched(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> Any:
+    def compare_group(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> Any:
         nonlocal made
         asked = sorted(range(world_size) if ranks is None else ranks)
         with span(f"new_group {' '.join(map(str, asked))}"):
             if not kwargs.get("use_local_synchronization"):
                 made += 1
-                _compare(store, made, str(asked), rank, world_size)
+                _compare_with_peers(store, made, str(asked), rank, world_size)
             return real(ranks, *args, **kwargs)
 
-    distributed_c10d._new_group_with_tag = watched
+    distributed_c10d._new_group_with_tag = compare_group
     try:
         yield
         # releases a rank that waits for this rank's next call
-        store.set(f"{made + 1}/{rank}", _LEFT)
+        store.set(f"{made + 1}/{rank}", _NO_MORE_GROUPS)
     finally:
         distributed_c10d._new_group_with_tag = real
 
 
-def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) -> None:
-    store.set(f"{call}/{rank}", asked)
+def _compare_with_peers(store: Store, call: int, ranks: str, rank: int, world_size: int) -> None:
+    store.set(f"{call}/{rank}", ranks)
     for other in range(world_size):
         theirs = store.get(f"{call}/{other}").decode()
-        if theirs != asked:
-            what = "has returned without it" if theirs == _LEFT else f"asks for {theirs}"
+        if theirs != ranks:
+            what = "has returned without it" if theirs == _NO_MORE_GROUPS else f"asks for {theirs}"
             raise GroupsDiffer(
-                f"in call number {call} of new_group rank {rank} asks for {asked}, but rank {other} "
+                f"in call number {call} of new_group rank {rank} asks for {ranks}, but rank {other} "
                 f"{what}. Every rank must call new_group for every group, in the same order, also "
                 "for groups that it is not in."
             )
 
 
-def own_store(name: str, world_size: int) -> Store:
+def open_check_store(name: str, world_size: int) -> Store:
     # A FileStore deletes its file when the last of `world_size` clients closes it. A store that is
     # opened and closed in turns must therefore expect more clients than will ever open it.
     store = FileStore(str(launch_folder() / f"program {name}"), 1000 * world_size)

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 
-def lend(right: Callable[..., Any]) -> None:
+def define_if_missing(right: Callable[..., Any]) -> None:
     """Define a right function if the learner's own is missing or still a stub."""
     names = vars(sys.modules["__main__"])
     own = names.setdefault(right.__name__, right)
 
-    def lent(*args: Any, **kwargs: Any) -> Any:
+    def call_own_or_right(*args: Any, **kwargs: Any) -> Any:
         try:
             return own(*args, **kwargs)
         except NotImplementedError:
             return right(*args, **kwargs)
 
-    if own is not right and getattr(own, "__name__", "") != "lent":
-        names[right.__name__] = lent
+    if own is not right and getattr(own, "__name__", "") != "call_own_or_right":
+        names[right.__name__] = call_own_or_right

@@ -11,7 +11,7 @@ from torch import equal, nn
 from helpers.ranks.rank_context import span
 
 
-def run_both_ways(
+def run_forward_and_backward(
     call: Callable[..., Any],
     leaves: Mapping[str, torch.Tensor],
     grads: Mapping[str, torch.Tensor | None],

@@ -11,7 +11,7 @@ from torch import nn
 from helpers.exercises.shared.in_ranks.classifier import flat
 
 
-def watch_steps(
+def record_steps(
     model: nn.Module, optimizer: torch.optim.Optimizer, call: str, right: int
 ) -> Callable[[], dict[str, Any]]:
     """Record the weights around each step of the optimizer; return a function that returns them by name.
@@ -22,22 +22,22 @@ def watch_steps(
     seen: dict[str, Any] = {}
     made = 0
 
-    def note(moment: str) -> None:
+    def record_weights(moment: str) -> None:
         if made <= right:
             seen[f"weights {moment} step {made}"] = flat(model)
 
-    def before(*_: Any) -> None:
+    def before_step(*_: Any) -> None:
         nonlocal made
         made += 1
-        note("before")
+        record_weights("before")
 
-    optimizer.register_step_pre_hook(before)
-    optimizer.register_step_post_hook(lambda *_: note("after"))
+    optimizer.register_step_pre_hook(before_step)
+    optimizer.register_step_post_hook(lambda *_: record_weights("after"))
 
-    def noted() -> dict[str, Any]:
+    def result() -> dict[str, Any]:
         times = {0: "never", 1: "once"}
         called, wanted = (times.get(k, f"{k} times") for k in (made, right))
         wrong = f"this rank calls {call} {called}; {wanted} is right"
         return {"steps": "" if made == right else wrong, **seen, "weights at the end": flat(model)}
 
-    return noted
+    return result
