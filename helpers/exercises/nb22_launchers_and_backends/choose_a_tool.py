@@ -5,7 +5,7 @@
 - Go through the table from top to bottom, with `if` and `return`: MPI decides about both. After it comes
   Slurm, then `mp.spawn` with its three conditions; torchrun is the rest.
 - if job['speaks_mpi']: return ('srun' if job['slurm'] else 'mpiexec', 'mpi'); talk = 'process group' if
-  job['all_alike'] else 'rpc'; then the three ways to start.
+  job['all_alike'] else 'actors'; then the three ways to start.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from typing import Any
 from helpers.checks.author import *
 
 LAUNCHERS = ("mp.spawn", "torchrun", "srun torchrun", "mpiexec", "srun")
-COMMUNICATIONS = ("process group", "rpc", "mpi")
+COMMUNICATIONS = ("process group", "actors", "mpi")
 JOBS = (
     ("a unit test that needs two ranks", "one_machine function"),
     ("a training on one machine", "one_machine"),
@@ -68,7 +68,7 @@ def expected_tools(job: Mapping[str, Any]) -> tuple[str, str]:
     """Return how to start a job and how its ranks communicate, by the table of the notebook."""
     if job["speaks_mpi"]:
         return ("srun" if job["slurm"] else "mpiexec"), "mpi"
-    talk = "process group" if job["all_alike"] else "rpc"
+    talk = "process group" if job["all_alike"] else "actors"
     if job["slurm"]:
         return "srun torchrun", talk
     if job["from_a_function"] and job["machines"] == 1 and not job["restart"]:
@@ -78,7 +78,7 @@ def expected_tools(job: Mapping[str, Any]) -> tuple[str, str]:
 
 COMMUNICATION_REASONS = {
     "mpi": "This program uses MPI already, so its ranks talk by MPI.",
-    "rpc": "Its ranks are not alike: some ask, others answer, and they share no step.",
+    "actors": "Its ranks are not alike: some ask, others answer, and they share no step.",
     "process group": "Here all ranks make the same calls in the same order: collectives.",
 }
 LAUNCHER_REASONS = {
