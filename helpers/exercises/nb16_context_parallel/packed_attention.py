@@ -30,7 +30,7 @@ def case(draw: Draw) -> Case:
     n = draw.ranks
     chunks = [draw.of(1, 1, 2, 3) for _ in range(draw.of(2, 3, 4, 3, 1))]
     lengths = [2 * n * chunk for chunk in chunks]
-    whole = draw_sequence(draw, draw.whole(1, 2), sum(lengths))
+    whole = draw_sequence(draw, draw.whole(1, 2), sum(lengths), may_share=True)
     document = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
     position = torch.cat([torch.arange(length) for length in lengths])
     causal = position[:, None] >= position
@@ -48,7 +48,7 @@ def case(draw: Draw) -> Case:
         parts.append({"result": "", **values})
     return Case(
         f"{'a document' if len(lengths) == 1 else 'documents'} of {', '.join(map(str, lengths))} tokens, "
-        f"{tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
+        f"{whole.describe()}",
         given,
         right=NamedParts(
             parts, {name: ERROR_MARGIN * size for name, size in whole.error_scales().items()}

@@ -23,7 +23,7 @@ from helpers.exercises.nb16_context_parallel.shared import (
 def case(draw: Draw) -> Case:
     n, each = draw.ranks, draw.whole(1, 3)
     length = n * each
-    whole = draw_sequence(draw, draw.whole(1, 2), length)
+    whole = draw_sequence(draw, draw.whole(1, 2), length, may_share=True)
     order = draw.of("stretches", "stripes", "any order", "any order")
     places = torch.arange(length)
     if order == "stripes":
@@ -34,7 +34,7 @@ def case(draw: Draw) -> Case:
     given = [(*whole.part_at(p), p) for p in own]
 
     return Case(
-        f"{length} tokens in {order}, {tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
+        f"{length} tokens in {order}, {whole.describe()}",
         given,
         right=whole.make_judge(),
         facts=ring_byte_limits(n, whole.k.nbytes // n, 8 * each),

@@ -11,7 +11,10 @@ from helpers.views.traffic_ledger import calls_by_phase
 
 
 class Sequence(NamedTuple):
-    """A whole sequence's q, k and v, (batch, heads, time, head_size), and the gradient of the output."""
+    """A whole sequence's q, k and v, (batch, heads, time, head_size), and the gradient of the output.
+
+    k and v may have one head, which all heads of q share.
+    """
 
     q: torch.Tensor
     k: torch.Tensor
@@ -21,6 +24,12 @@ class Sequence(NamedTuple):
     def part_at(self, positions: torch.Tensor) -> tuple[Any, ...]:
         """Return the part of a rank that has the tokens at these positions."""
         return tuple(x[:, :, positions].contiguous() for x in self)
+
+    def describe(self) -> str:
+        """Return the sizes and the dtype in words."""
+        batch, heads, _, size = self.q.shape
+        shared = ", one head of keys" * (self.k.shape[1] < heads)
+        return f"{(batch, heads)} x {size} of {self.q.dtype}{shared}"
 
     def make_judge(self) -> Reference:
         """Return the judge of a rank's part."""
@@ -70,9 +79,14 @@ def find_excess_in_forward(trace: Trace, case: Case) -> str:
     return ""
 
 
-def draw_sequence(draw: Draw, heads: int, length: int) -> Sequence:
-    """Draw a sequence with logits of all sizes; in some, exp of a logit overflows."""
+def draw_sequence(draw: Draw, heads: int, length: int, *, may_share: bool = False) -> Sequence:
+    """Draw a sequence with logits of all sizes; in some, exp of a logit overflows.
+
+    may_share: in most sequences, k and v have one head.
+    """
     dtype, size = draw.dtype(torch.float32, torch.float64), draw.whole(1, 4)
     shape, generator = (draw.whole(1, 2), heads, length, size), draw.generator()
     q, k, v, grad = (torch.randn(shape, generator=generator, dtype=dtype) for _ in range(4))
+    if may_share and torch.rand((), generator=generator) < 0.7:
+        k, v = (x[:, :1].contiguous() for x in (k, v))
     return Sequence(draw.of(1, 1, 40) * q, k, v, grad)
