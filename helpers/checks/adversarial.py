@@ -24,8 +24,8 @@ import torch
 import torch.distributed as dist
 from torch import equal
 
-from helpers.trace.frames import API, LEARNER, OTHER, kind_of
-from helpers.trace.kernels import waited
+from helpers.trace.frames import API, LEARNER, OTHER, code_kind
+from helpers.trace.kernels import record_finished_work
 
 # Method of ProcessGroup -> the arguments that gloo writes, and those that it reads.
 _METHODS = {
@@ -84,11 +84,11 @@ def _asked_by_the_answer() -> bool:
     """Return whether the answer's own lines made the current call, perhaps through torch.distributed."""
     frame = sys._getframe(2)
     # torch's own layers, such as DDP's hooks, also call methods of the group, and wait correctly
-    while frame is not None and kind_of(frame.f_code) in {API, OTHER}:
+    while frame is not None and code_kind(frame.f_code) in {API, OTHER}:
         if frame.f_code.co_filename.endswith(_DRIVER):
             return False
         frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None and kind_of(frame.f_code) is LEARNER
+    return frame is not None and code_kind(frame.f_code) is LEARNER
 
 
 # The check's own calls come from its driver. They are not the answer's, and are not changed.
@@ -98,7 +98,7 @@ _LONGEST_SLEEP_S = 0.003
 
 def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def sleep(seconds: float) -> None:
-        if kind_of(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
+        if code_kind(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
             # Sleep for a random time on each rank, so that sleeping orders nothing. It is not 0, because
             # a rank that polls would then occupy a core. The kernel's random numbers leave the learner's
             # own as they are.
@@ -112,7 +112,7 @@ def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
 def _full_of_poison(second: bool, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def empty(*args: Any, **kwargs: Any) -> Any:
         made = real(*args, **kwargs)
-        if kind_of(sys._getframe(1).f_code) is LEARNER and type(made) is torch.Tensor:
+        if code_kind(sys._getframe(1).f_code) is LEARNER and type(made) is torch.Tensor:
             _spoil(made, second)
         return made
 
@@ -250,14 +250,14 @@ class _DeferredWork(dist.Work):
         done = self._work.is_completed()
         if done:
             # gloo has written its result, so the recorder may count this as a wait
-            waited(self._work)
+            record_finished_work(self._work)
             self._in_flight.end()
         return done
 
     def get_future(self) -> torch.futures.Future[Any]:
         def arrived(future: torch.futures.Future[Any]) -> Any:
             value = future.value()
-            waited(self._work)
+            record_finished_work(self._work)
             self._in_flight.end()
             # the future holds gloo's copies: return the answer's own tensors in their place
             homes = [own for own, _ in self._in_flight.home]

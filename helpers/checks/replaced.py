@@ -64,7 +64,7 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     A name that was added is reported only if it hides a built-in function or a function of a base class.
     report: called with the names, one per line. Like the comparison, it must not look up anything.
     """
-    most, can_be_called, kind_of, module_type = _MOST, callable, type, ModuleType
+    most, can_be_called, type_of, module_type = _MOST, callable, type, ModuleType
     held = list(_holders())
     kept = [(name, vars(holder), vars(holder).copy()) for name, holder in held]
     modules = {name: holder for name, holder in held if isinstance(holder, ModuleType)}
@@ -86,11 +86,11 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
         for name, namespace, values in kept:
             for key, was in values.items():
                 if namespace.get(key) is not was and (
-                    can_be_called(was) or kind_of(was) is module_type
+                    can_be_called(was) or type_of(was) is module_type
                 ):
                     found.append(name + "." + key)
         for name, holder, kind in kinds:
-            if kind_of(holder) is not kind:
+            if type_of(holder) is not kind:
                 found.append(name)
         for name, namespace, keys in hidden:
             for key in keys.intersection(namespace):

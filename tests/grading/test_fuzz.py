@@ -246,7 +246,7 @@ def records_are_judged(name: str, said: list[list[bytes]]) -> None:
     collector = Collector(ranks, lambda file, line, function: Place(file, line, function))
     for rank in range(ranks):
         collector.feed(rank, said[rank % len(said)])
-        collector.blocked_in(rank), collector.unfinished(rank)
+        collector.blocking_call(rank), collector.unfinished_calls(rank)
     trace = collector.trace()
     assert sum(message.recv is not None for message in trace.messages()) <= len(trace)
     assert all(collective.calls for collective in trace.collectives())
