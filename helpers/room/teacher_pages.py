@@ -15,7 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from helpers.checks.headings import Heading
-from helpers.checks.mistakes import KnownMistake, program_of
+from helpers.checks.mistakes import KnownMistake, readable_program
 from helpers.course.build import BEGIN, END
 from helpers.room.common_mistakes import common_mistakes
 from helpers.room.lesson import Lesson, Part
@@ -79,7 +79,7 @@ def _page(part: Part) -> TeacherPage:
 
 
 def _wrong(mistake: KnownMistake) -> Wrong:
-    words, program = Markup(to_html(mistake.words)), Markup(code_html(program_of(mistake)))
+    words, program = Markup(to_html(mistake.words)), Markup(code_html(readable_program(mistake)))
     return Wrong(mistake.title, mistake.outcome.value, words, program)
 
 

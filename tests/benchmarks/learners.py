@@ -48,9 +48,9 @@ def train(rank, n):
 _RETIRE = """
 import time
 from helpers.ranks import launcher
-from helpers.ranks.site import Beside
+from helpers.ranks.site import LocalSite
 launcher.disconnect()
-Beside.idle_s = 1.0  # not the minutes that a learner's server stays
+LocalSite.idle_s = 1.0  # not the minutes that a learner's server stays
 launcher.connect().wait_until_ready()
 end = time.monotonic() + 60
 while launcher.current_connection().alive() and time.monotonic() < end:

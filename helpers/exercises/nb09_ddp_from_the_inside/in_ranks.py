@@ -189,11 +189,11 @@ def _in_flight(seen: list[str]) -> Iterator[None]:
 
     def begins(self: Any, *args: Any) -> None:
         begin(self, *args)
-        self.versions = [own._version for own, _ in self.home]
+        self.versions = [own._version for own, _ in self.written_pairs]
 
     def ends(self: Any) -> None:
-        now = [own._version for own, _ in self.home]
-        if not self._over and getattr(self, "versions", now) != now:
+        now = [own._version for own, _ in self.written_pairs]
+        if not self._is_finished and getattr(self, "versions", now) != now:
             seen.append("a tensor is written to between its all_reduce and the wait() for it")
         end(self)
 

@@ -134,7 +134,7 @@ def _too_much(held: LiveTensorCounter, others: Sequence[torch.Tensor], most: int
         return sum(size for size in sizes if size != state)
 
     found = count(
-        held.until(lambda sizes: count(sizes) <= most, *others, patience_s=PATIENCE_S / 2)
+        held.count_until(lambda sizes: count(sizes) <= most, *others, patience_s=PATIENCE_S / 2)
     )
     if found <= most:
         return ""

@@ -116,7 +116,7 @@ class WatchedStage:
         size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
         owned += [t for saved in self._saved.values() for t in saved]
         owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
-        sizes = self._held.until(
+        sizes = self._held.count_until(
             lambda sizes: sizes.count(size) <= FEW,
             *(*owned, grad, self._blank),
             patience_s=0 if self._extra > FEW else PATIENCE_S,

@@ -211,7 +211,7 @@ def _excess(
         return not whole and sum(own) + _beside_tensors(answer) <= most
 
     patience_s = _BRIEF_S if _found_too_much else PATIENCE_S
-    sizes = [s for s in held.until(is_little, *others, patience_s=patience_s) if s != states]
+    sizes = [s for s in held.count_until(is_little, *others, patience_s=patience_s) if s != states]
     if is_little(sizes):
         return ""
     hidden = _beside_tensors(answer)
