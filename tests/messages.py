@@ -23,7 +23,7 @@ from helpers.answers.notebook import UnreadableNotebook, read_notebook
 from helpers.checks.answer_file import AnswerKind
 from helpers.checks.grade import grade
 from helpers.checks.mistakes import known_answers
-from helpers.checks.registry import find
+from helpers.checks.registry import find_exercise
 from helpers.course.doctor import PROBES, Finding, examine, report
 from helpers.course.hints import hint
 from helpers.course.home import home
@@ -109,10 +109,10 @@ def refused() -> Iterator[Shown]:
 
 def verdicts(names: list[str]) -> Iterator[Shown]:
     for name in names:
-        for known in known_answers(find(name)):
+        for known in known_answers(find_exercise(name)):
             if known.source and known.kind is not AnswerKind.RIGHT:
                 lines = (Origin(1, known.source.count("\n") + 1, 0, 1),)
-                result = grade(find(name), Answer(name, known.source, lines), cell_number)
+                result = grade(find_exercise(name), Answer(name, known.source, lines), cell_number)
                 yield f"{name}: {known.title}", verdict_text(result), verdict_html(result)
 
 

@@ -24,11 +24,11 @@ import torch
 import torch.distributed as dist
 from torch import equal
 
-from helpers.trace.frames import API, LEARNER, OTHER, kind_of
-from helpers.trace.kernels import waited
+from helpers.trace.frames import API, LEARNER, OTHER, code_kind
+from helpers.trace.kernels import record_finished_work
 
 # Method of ProcessGroup -> the arguments that gloo writes, and those that it reads.
-_METHODS = {
+_BUFFER_ARGUMENTS = {
     "send": (None, 0),
     "recv": (0, None),
     "recv_anysource": (0, None),
@@ -50,7 +50,7 @@ _METHODS = {
     "all_to_all_single": (0, 1),
 }
 # A number that float16 and bfloat16 can represent about equally well.
-_SECOND = -1234.0
+_OTHER_POISON = -1234.0
 _POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 
 
@@ -59,90 +59,100 @@ class BufferInUse(RuntimeError):
 
 
 @contextmanager
-def adversarial_world(second: bool = False) -> Iterator[None]:
-    """Run the answer's calls in the block under adversarial timing. second: see `poison_of`."""
-    group, undo = dist.ProcessGroup, []
-    for name in filter(functools.partial(hasattr, group), _METHODS):
-        undo.append(_replace(group, name, functools.partial(_held_back, second)))
+def adversarial_world(other_poison: bool = False) -> Iterator[None]:
+    """Run the answer's calls in the block under adversarial timing. other_poison: see `poison_value`."""
+    group_class, replaced = dist.ProcessGroup, []
+    for name in filter(functools.partial(hasattr, group_class), _BUFFER_ARGUMENTS):
+        replaced.append(
+            _replace_function(group_class, name, functools.partial(_defer_result, other_poison))
+        )
     for owner, name in ((torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")):
-        undo.append(_replace(owner, name, functools.partial(_full_of_poison, second)))
-    undo.append(_replace(time, "sleep", _at_once))
+        replaced.append(
+            _replace_function(owner, name, functools.partial(_fill_with_poison, other_poison))
+        )
+    replaced.append(_replace_function(time, "sleep", _random_sleep))
     try:
         yield
     finally:
-        for owner, name, real in undo:
-            setattr(owner, name, real)
+        for owner, name, original in replaced:
+            setattr(owner, name, original)
 
 
-def _replace(owner: Any, name: str, by: Callable[[str, Any], Any]) -> tuple[Any, str, Any]:
-    real = getattr(owner, name)
-    setattr(owner, name, functools.wraps(real)(by(name, real)))
-    return owner, name, real
+def _replace_function(
+    owner: Any, name: str, wrapper: Callable[[str, Any], Any]
+) -> tuple[Any, str, Any]:
+    original = getattr(owner, name)
+    setattr(owner, name, functools.wraps(original)(wrapper(name, original)))
+    return owner, name, original
 
 
-def _asked_by_the_answer() -> bool:
+def _is_called_by_answer() -> bool:
     """Return whether the answer's own lines made the current call, perhaps through torch.distributed."""
     frame = sys._getframe(2)
     # torch's own layers, such as DDP's hooks, also call methods of the group, and wait correctly
-    while frame is not None and kind_of(frame.f_code) in {API, OTHER}:
+    while frame is not None and code_kind(frame.f_code) in {API, OTHER}:
         if frame.f_code.co_filename.endswith(_DRIVER):
             return False
         frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None and kind_of(frame.f_code) is LEARNER
+    return frame is not None and code_kind(frame.f_code) is LEARNER
 
 
 # The check's own calls come from its driver. They are not the answer's, and are not changed.
 _DRIVER = os.path.join("checks", "drive.py")
-_LONGEST_SLEEP_S = 0.003
+_MAX_SLEEP_S = 0.003
 
 
-def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+def _random_sleep(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def sleep(seconds: float) -> None:
-        if kind_of(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
+        if code_kind(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
             # Sleep for a random time on each rank, so that sleeping orders nothing. It is not 0, because
             # a rank that polls would then occupy a core. The kernel's random numbers leave the learner's
             # own as they are.
-            real(os.urandom(1)[0] * _LONGEST_SLEEP_S / 255)
+            original(os.urandom(1)[0] * _MAX_SLEEP_S / 255)
         else:
-            real(seconds)
+            original(seconds)
 
     return sleep
 
 
-def _full_of_poison(second: bool, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+def _fill_with_poison(
+    other_poison: bool, name: str, original: Callable[..., Any]
+) -> Callable[..., Any]:
     def empty(*args: Any, **kwargs: Any) -> Any:
-        made = real(*args, **kwargs)
-        if kind_of(sys._getframe(1).f_code) is LEARNER and type(made) is torch.Tensor:
-            _spoil(made, second)
-        return made
+        tensor = original(*args, **kwargs)
+        if code_kind(sys._getframe(1).f_code) is LEARNER and type(tensor) is torch.Tensor:
+            _poison(tensor, other_poison)
+        return tensor
 
     return empty
 
 
-def poison_of(dtype: torch.dtype, second: bool = False) -> float | int:
-    """Return NaN, or the largest whole number. second: a different value, to find what depends on it."""
+def poison_value(dtype: torch.dtype, other_poison: bool = False) -> float | int:
+    """Return NaN, or the largest whole number. other_poison: a different one, to find what depends on it."""
     if dtype.is_floating_point or dtype.is_complex:
-        return _SECOND if second else math.nan
-    return torch.iinfo(dtype).max - second
+        return _OTHER_POISON if other_poison else math.nan
+    return torch.iinfo(dtype).max - other_poison
 
 
-def _spoil(tensor: torch.Tensor, second: bool) -> None:
+def _poison(tensor: torch.Tensor, other_poison: bool) -> None:
     with torch.no_grad():
         if tensor.dtype is not torch.bool:  # either value of a bool would look normal
-            tensor.fill_(poison_of(tensor.dtype, second))
+            tensor.fill_(poison_value(tensor.dtype, other_poison))
 
 
 # --- calls in flight ------------------------------------------------------------------------------
 
 
-def _held_back(second: bool, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    writes, reads = _METHODS[name]
+def _defer_result(
+    other_poison: bool, name: str, original: Callable[..., Any]
+) -> Callable[..., Any]:
+    written_index, read_index = _BUFFER_ARGUMENTS[name]
 
     def call(group: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or not _is_asynchronous(name, args) or not _asked_by_the_answer():
-            return real(group, *args, **kwargs)
-        in_flight = _InFlightCall(args, writes, reads, second)
-        return _DeferredWork(real(group, *in_flight.args), in_flight)
+        if kwargs or not _is_asynchronous(name, args) or not _is_called_by_answer():
+            return original(group, *args, **kwargs)
+        in_flight = _InFlightCall(args, written_index, read_index, other_poison)
+        return _DeferredWork(original(group, *in_flight.args), in_flight)
 
     return call
 
@@ -151,7 +161,7 @@ def _is_asynchronous(name: str, args: tuple[Any, ...]) -> bool:
     return name in _POINT_TO_POINT or bool(getattr(args[-1], "asyncOp", False) if args else False)
 
 
-_Pairs = list[tuple[torch.Tensor, torch.Tensor]]
+_TensorPairs = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class _InFlightCall:
@@ -161,70 +171,76 @@ class _InFlightCall:
     """
 
     def __init__(
-        self, args: tuple[Any, ...], writes: int | None, reads: int | None, second: bool
+        self,
+        args: tuple[Any, ...],
+        written_index: int | None,
+        read_index: int | None,
+        other_poison: bool,
     ) -> None:
         self.args: tuple[Any, ...] = args
-        self.home: _Pairs = []
-        self._sent: _Pairs = []
-        self._versions: list[int] = []
-        self._over = False
-        places = {place for place in (writes, reads) if place is not None}
-        if not all(_may_be_copied(t) for place in places for t in _tensors(args[place])):
+        self.written_pairs: _TensorPairs = []
+        self.read_pairs: _TensorPairs = []
+        self._write_counts: list[int] = []
+        self._is_finished = False
+        indices = {index for index in (written_index, read_index) if index is not None}
+        if not all(
+            _is_copyable(tensor) for index in indices for tensor in _tensors_in(args[index])
+        ):
             return  # pass this argument to gloo as it is: gloo takes it, or raises its own error
-        given = {place: _shadow_copies(args[place]) for place in places}
-        self.args = tuple(given.get(place, each) for place, each in enumerate(args))
-        pairs: dict[int | None, _Pairs] = {
-            place: list(zip(_tensors(args[place]), _tensors(copies), strict=True))
-            for place, copies in given.items()
+        copied_args = {index: _copy_tensors(args[index]) for index in indices}
+        self.args = tuple(copied_args.get(index, arg) for index, arg in enumerate(args))
+        pairs: dict[int | None, _TensorPairs] = {
+            index: list(zip(_tensors_in(args[index]), _tensors_in(copies), strict=True))
+            for index, copies in copied_args.items()
         }
-        self.home = pairs.get(writes, [])
-        written = [own for own, _ in self.home]
+        self.written_pairs = pairs.get(written_index, [])
+        written = [own for own, _ in self.written_pairs]
         for own in written:
-            _spoil(own, second)
+            _poison(own, other_poison)
         # read the versions after the poison was written, so that later changes are the answer's own
-        self._versions = [_version(own) for own in written]
+        self._write_counts = [_write_count(own) for own in written]
         # gloo may reduce within the buffer that it reads, so what was passed is kept in a separate copy.
         # A tensor that is only sent needs no such copy, which would count as memory of the answer.
-        self._sent = [
-            (own, copy if writes is None else copy.clone())
-            for own, copy in pairs.get(reads, [])
-            if not any(_share(own, other) for other in written)
+        self.read_pairs = [
+            (own, copy if written_index is None else copy.clone())
+            for own, copy in pairs.get(read_index, [])
+            if not any(_shares_memory(own, other) for other in written)
         ]
 
     def end(self) -> None:
         """Copy the results back; raise BufferInUse if the call's tensors were changed meanwhile."""
-        if self._over:
+        if self._is_finished:
             return
-        self._over = True
-        for own, copy in self._sent:
-            if not _same_bits(own, copy):
+        self._is_finished = True
+        for own, copy in self.read_pairs:
+            if not _has_same_bits(own, copy):
                 raise BufferInUse(
                     "a tensor that was passed to a call was changed before wait(): the receiver may "
                     "get old values, new values or a mixture. Wait before you write, or write into a "
                     "different tensor."
                 )
-        if self._versions != [_version(own) for own, _ in self.home]:
+        if self._write_counts != [_write_count(own) for own, _ in self.written_pairs]:
             raise BufferInUse(
                 "a tensor that a call writes its result to was changed before wait(): your write "
                 "races with the result. Wait before you write."
             )
         with torch.no_grad():
-            for own, copy in self.home:
+            for own, copy in self.written_pairs:
                 own.copy_(copy)
 
 
-def _shadow_copies(given: Any) -> Any:
+def _copy_tensors(argument: Any) -> Any:
     """Copy the tensors of one argument, with their lists and strides."""
-    if isinstance(given, (list, tuple)):
-        return [_shadow_copies(part) for part in given]
-    if not isinstance(given, torch.Tensor):
-        return given
+    if isinstance(argument, (list, tuple)):
+        return [_copy_tensors(part) for part in argument]
+    if not isinstance(argument, torch.Tensor):
+        return argument
     with torch.no_grad():
-        copy = torch.empty_strided(given.shape, given.stride(), dtype=given.dtype)
-        return copy.copy_(given)
+        copy = torch.empty_strided(argument.shape, argument.stride(), dtype=argument.dtype)
+        return copy.copy_(argument)
 
 
-def _version(tensor: torch.Tensor) -> int:
+def _write_count(tensor: torch.Tensor) -> int:
     """Return how often a tensor was written to, even NaN over NaN; 0 for a view, which shares its base's
     count."""
     return 0 if tensor._is_view() or tensor.is_inference() else tensor._version
@@ -250,20 +266,20 @@ class _DeferredWork(dist.Work):
         done = self._work.is_completed()
         if done:
             # gloo has written its result, so the recorder may count this as a wait
-            waited(self._work)
+            record_finished_work(self._work)
             self._in_flight.end()
         return done
 
     def get_future(self) -> torch.futures.Future[Any]:
-        def arrived(future: torch.futures.Future[Any]) -> Any:
+        def finish_call(future: torch.futures.Future[Any]) -> Any:
             value = future.value()
-            waited(self._work)
+            record_finished_work(self._work)
             self._in_flight.end()
             # the future holds gloo's copies: return the answer's own tensors in their place
-            homes = [own for own, _ in self._in_flight.home]
-            return homes if isinstance(value, list) and len(value) == len(homes) else value
+            results = [own for own, _ in self._in_flight.written_pairs]
+            return results if isinstance(value, list) and len(value) == len(results) else value
 
-        return self._work.get_future().then(arrived)
+        return self._work.get_future().then(finish_call)
 
     def is_success(self) -> bool:
         return self._work.is_success()
@@ -279,18 +295,18 @@ class _DeferredWork(dist.Work):
 
     def result(self) -> list[torch.Tensor]:
         self._in_flight.end()
-        return [own for own, _ in self._in_flight.home]
+        return [own for own, _ in self._in_flight.written_pairs]
 
 
-def _tensors(given: Any) -> list[torch.Tensor]:
-    if isinstance(given, torch.Tensor):
-        return [given]
-    if isinstance(given, (list, tuple)):
-        return [tensor for part in given for tensor in _tensors(part)]
+def _tensors_in(argument: Any) -> list[torch.Tensor]:
+    if isinstance(argument, torch.Tensor):
+        return [argument]
+    if isinstance(argument, (list, tuple)):
+        return [tensor for part in argument for tensor in _tensors_in(part)]
     return []
 
 
-def _may_be_copied(tensor: torch.Tensor) -> bool:
+def _is_copyable(tensor: torch.Tensor) -> bool:
     """Return whether a copy can have the same strides: no shared elements, and no gaps."""
     return (
         type(tensor) in {torch.Tensor, torch.nn.Parameter}
@@ -300,16 +316,20 @@ def _may_be_copied(tensor: torch.Tensor) -> bool:
     )
 
 
-def _share(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Return whether two dense tensors share bytes."""
-    (a, b), (c, d) = (
-        (t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in (one, other)
+    (start, end), (other_start, other_end) = (
+        (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size())
+        for tensor in (one, other)
     )
-    return a < d and c < b
+    return start < other_end and other_start < end
 
 
-def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _has_same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Compare bit by bit, so that NaN equals itself."""
-    plain = torch.contiguous_format
-    bits = [t.detach().flatten().clone(memory_format=plain).view(torch.uint8) for t in (one, other)]
+    contiguous = torch.contiguous_format
+    bits = [
+        tensor.detach().flatten().clone(memory_format=contiguous).view(torch.uint8)
+        for tensor in (one, other)
+    ]
     return equal(*bits)

@@ -37,13 +37,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from helpers.checks.edits import is_edit
-from helpers.checks.reference import MissingSolution, Program, program_of_source
+from helpers.checks.reference import MissingSolution, Program, whole_program
 from helpers.checks.result import Outcome
 
 IMPORTS = "import torch\nimport torch.distributed as dist\n"
-_NEVER = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)
-_MARK = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
-_FIELDS = ("breaks", "shows", "from", "seen", "is")
+_UNWRITTEN_OUTCOMES = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)
+_MARKER = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
+_FIELD_NAMES = ("breaks", "shows", "from", "seen", "is")
 
 
 class AnswerKind(Enum):
@@ -88,60 +88,64 @@ def read_answers_file(
     # written
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # find markers in the text without parsing Python, because all programs of a file define the same name
-    marks = list(_MARK.finditer(text))
-    common = common_of(text)
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    found: list[KnownAnswer] = []
+    markers = list(_MARKER.finditer(text))
+    common = common_code(text)
+    ends = [*(marker.start() for marker in markers[1:]), len(text)]
+    answers: list[KnownAnswer] = []
     edits: list[tuple[int, str]] = []
-    for mark, end in zip(marks, ends, strict=False):  # without markers, there is still one end
-        place = f"{file} line {text[: mark.start()].count(chr(10)) + 1}, `# %% {mark[1]}`"
-        body = text[mark.end() : end].rstrip("\n") + "\n"
+    for marker, end in zip(markers, ends, strict=False):  # without markers, there is still one end
+        place = f"{file} line {text[: marker.start()].count(chr(10)) + 1}, `# %% {marker[1]}`"
+        body = text[marker.end() : end].rstrip("\n") + "\n"
         try:
-            answer = _entry(mark[1], mark[2], body, common)
+            answer = _parse_entry(marker[1], marker[2], body, common)
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
         if answer.edit:
-            edits.append((len(found), place))
-        found.append(answer)
-    whole = {a.title: a for a in found if a.kind is AnswerKind.RIGHT and not a.edit}
-    for k, place in edits:
+            edits.append((len(answers), place))
+        answers.append(answer)
+    right_answers = {
+        answer.title: answer
+        for answer in answers
+        if answer.kind is AnswerKind.RIGHT and not answer.edit
+    }
+    for index, place in edits:
         try:
-            found[k] = _edited(found[k], whole, reference)
+            answers[index] = _apply_edit(answers[index], right_answers, reference)
         except MissingSolution:
             raise
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
-    return tuple(found)
+    return tuple(answers)
 
 
-def common_of(text: str) -> str:
+def common_code(text: str) -> str:
     """Return what belongs to every whole program: the imports, and the code before the first marker."""
-    first = _MARK.search(text)
-    return IMPORTS + (text[: first.start()] if first else "")
+    first_marker = _MARKER.search(text)
+    return IMPORTS + (text[: first_marker.start()] if first_marker else "")
 
 
-def end_of_mistakes(text: str) -> tuple[int, int]:
+def find_end_of_mistakes(text: str) -> tuple[int, int]:
     """Return where the mistakes at the start of a file end, and how many there are."""
-    others = (AnswerKind.WRONG.value, AnswerKind.RIGHT.value)
-    marks = list(_MARK.finditer(text))
-    for count, mark in enumerate(marks):
-        if mark[1].startswith(others):
-            return mark.start(), count
-    return len(text), len(marks)
+    other_kinds = (AnswerKind.WRONG.value, AnswerKind.RIGHT.value)
+    markers = list(_MARKER.finditer(text))
+    for count, marker in enumerate(markers):
+        if marker[1].startswith(other_kinds):
+            return marker.start(), count
+    return len(text), len(markers)
 
 
-def _entry(marker: str, comment: str, body: str, common: str) -> KnownAnswer:
+def _parse_entry(marker: str, comment: str, body: str, common: str) -> KnownAnswer:
     kind = next(kind for kind in reversed(AnswerKind) if marker.startswith(kind.value))
-    title, *more = (part.strip() for part in marker.removeprefix(kind.value).split(" | "))
+    title, *fields_text = (part.strip() for part in marker.removeprefix(kind.value).split(" | "))
     words = " ".join(line.removeprefix("#").strip() for line in comment.splitlines())
-    fields = dict.fromkeys(_FIELDS, "")
+    fields = dict.fromkeys(_FIELD_NAMES, "")
     outcome = Outcome.PASSED if kind is AnswerKind.RIGHT else Outcome.WRONG
-    for part in more:
+    for part in fields_text:
         name, colon, value = part.partition(": ")
-        if colon and name in _FIELDS:
+        if colon and name in _FIELD_NAMES:
             fields[name] = value
         elif kind is not AnswerKind.RIGHT:
-            outcome = _outcome(part)
+            outcome = _parse_outcome(part)
     if kind is AnswerKind.MISTAKE and not words:
         raise ValueError("the sentence is missing, as comment lines under the marker")
     if kind is AnswerKind.RIGHT:
@@ -164,28 +168,33 @@ def _entry(marker: str, comment: str, body: str, common: str) -> KnownAnswer:
     )
 
 
-def _outcome(text: str) -> Outcome:
-    outcomes = [each.value for each in Outcome if each not in _NEVER]
+def _parse_outcome(text: str) -> Outcome:
+    outcomes = [outcome.value for outcome in Outcome if outcome not in _UNWRITTEN_OUTCOMES]
     if text not in outcomes:
         raise ValueError(
             f"{text!r} is not one of {', '.join(outcomes)}, and none of the fields "
-            f"{', '.join(_FIELDS)}"
+            f"{', '.join(_FIELD_NAMES)}"
         )
     return Outcome(text)
 
 
-def _edited(
-    answer: KnownAnswer, whole: dict[str, KnownAnswer], reference: Callable[[], Program] | None
+def _apply_edit(
+    answer: KnownAnswer,
+    right_answers: dict[str, KnownAnswer],
+    reference: Callable[[], Program] | None,
 ) -> KnownAnswer:
     if answer.base:
-        if answer.base not in whole:
+        if answer.base not in right_answers:
             raise ValueError(f"no right answer of this file is called {answer.base!r}")
         return replace(
-            answer, source=program_of_source(whole[answer.base].source).edited(answer.edit)
+            answer,
+            source=whole_program(right_answers[answer.base].source).apply_edit_to_source(
+                answer.edit
+            ),
         )
     if reference is None:
         raise ValueError("it is an edit, and there is no solution to apply it to")
-    return replace(answer, source=IMPORTS + reference().edited(answer.edit))
+    return replace(answer, source=IMPORTS + reference().apply_edit_to_source(answer.edit))
 
 
 def write_entry(answer: KnownAnswer) -> str:
@@ -194,7 +203,7 @@ def write_entry(answer: KnownAnswer) -> str:
     if answer.outcome not in (Outcome.WRONG, Outcome.PASSED):
         marker.append(answer.outcome.value)
     values = (answer.rule, answer.shows, answer.base, answer.seen, answer.mistake)
-    fields = zip(_FIELDS, values, strict=True)
+    fields = zip(_FIELD_NAMES, values, strict=True)
     marker += [f"{name}: {value}" for name, value in fields if value]
     # break at spaces only, so that paths and names stay whole
     lines = textwrap.wrap(answer.words, 106, break_long_words=False, break_on_hyphens=False)

@@ -6,15 +6,20 @@ import linecache
 import sys
 from typing import Any
 
-FILE = "<answer>"
+ANSWER_FILE = "<answer>"
 """Python's file name for an answer's source. `grade.py` maps its lines to the learner's notebook."""
 
 
 def build(source: str, name: str) -> Any:
     """Execute an answer's source in `__main__` and return the object called `name`."""
     # code that reads a function's source, such as torch.jit.script, finds it as in a notebook
-    linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
+    linecache.cache[ANSWER_FILE] = (
+        len(source),
+        None,
+        source.splitlines(keepends=True),
+        ANSWER_FILE,
+    )
     # in `__main__`, because pickle looks there for objects that an answer sends to other ranks
     namespace = sys.modules["__main__"].__dict__
-    exec(compile(source, FILE, "exec"), namespace)
+    exec(compile(source, ANSWER_FILE, "exec"), namespace)
     return namespace[name]

@@ -96,53 +96,55 @@ class Case:
         """Return the case's size for a reader: ranks, then elements. A single rank counts as the largest."""
         # with one rank nothing is sent, so a case of two ranks that also fails shows more of what is wrong
         ranks = self.world_size if self.world_size > 1 else 1 << 20
-        return ranks, sum(_elements(value) for part in self.given for value in part)
+        return ranks, sum(_count_elements(value) for part in self.given for value in part)
 
     @property
-    def reading(self) -> tuple[bool, tuple[int, int]]:
+    def reading_order(self) -> tuple[bool, tuple[int, int]]:
         """Return how hard a case is to read, as a sort key. Small cases come first, degenerate ones last."""
         return not self.telling or self._is_degenerate, self.size
 
     @property
     def _is_degenerate(self) -> bool:
         """Return whether a tensor is empty, no tensor has two elements, or ranks get equal data or zeros."""
-        ranks = [list(_tensors(part)) for part in self.given]
-        every = [x for part in ranks for x in part]
-        if not every:
+        tensors_by_rank = [list(_tensors_in(part)) for part in self.given]
+        tensors = [tensor for part in tensors_by_rank for tensor in part]
+        if not tensors:
             return False
-        sizes = [x.numel() for x in every]
-        if min(sizes) == 0 or max(sizes) == 1 or not any(bool(x.any()) for x in every):
+        sizes = [tensor.numel() for tensor in tensors]
+        if min(sizes) == 0 or max(sizes) == 1 or not any(bool(tensor.any()) for tensor in tensors):
             return True
-        return len(ranks) > 1 and all(_equal(ranks[0], part) for part in ranks[1:])
+        return len(tensors_by_rank) > 1 and all(
+            _are_equal(tensors_by_rank[0], part) for part in tensors_by_rank[1:]
+        )
 
-    def say(self, words: str) -> str:
+    def fill_facts(self, sentence: str) -> str:
         """Insert the facts of this case into words."""
         known = {"n": self.world_size, **self.facts}
         # not str.format: words may contain code with braces, and an unknown name must not raise an error
-        return re.sub(r"\{(\w+)\}", lambda m: str(known.get(m[1], m[0])), words)
+        return re.sub(r"\{(\w+)\}", lambda m: str(known.get(m[1], m[0])), sentence)
 
 
-def for_rank(value: Any, rank: int) -> Any:
+def value_for_rank(value: Any, rank: int) -> Any:
     """Return the part of a value that belongs to one rank."""
     return value.values[rank] if isinstance(value, PerRank) else value
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors in a value, and in its parts."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple, dict)):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(part)
+            yield from _tensors_in(part)
 
 
-def _equal(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+def _are_equal(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
-def _elements(value: Any) -> int:
+def _count_elements(value: Any) -> int:
     if isinstance(value, torch.Tensor):
         return value.numel()
     if isinstance(value, (list, tuple)):
-        return sum(map(_elements, value))
-    return _elements(list(value.values())) if isinstance(value, dict) else 1
+        return sum(map(_count_elements, value))
+    return _count_elements(list(value.values())) if isinstance(value, dict) else 1

@@ -19,12 +19,12 @@ from itertools import groupby
 from helpers.checks.case import Case
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.judge import Execution, Unjudged, judge, label_of
+from helpers.checks.judge import Execution, JudgeFailed, judge, label_of
 from helpers.checks.result import CaseVerdict, Outcome
-from helpers.checks.worlds import MOST_EVENTS, Flooded, Turn, Worlds, is_clean
+from helpers.checks.worlds import MAX_EVENTS, Flooded, Turn, Worlds, is_clean
 
 # Outcomes after which the other cases would only repeat the message, for a second each.
-_STOP_AFTER = frozenset(
+_FINAL_OUTCOMES = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
 )
 
@@ -46,80 +46,86 @@ class CaseRun:
         return self.verdict.passed
 
     @property
-    def ends_the_check(self) -> bool:
+    def ends_check(self) -> bool:
         """Return whether further cases would fail in the same way, or take minutes."""
-        return self.verdict.outcome in _STOP_AFTER | {Outcome.FLOODED} or took_minutes(self.verdict)
+        return self.verdict.outcome in _FINAL_OUTCOMES | {Outcome.FLOODED} or used_up_wall_time(
+            self.verdict
+        )
 
 
-def in_groups(
+def group_cases(
     exercise: Exercise, cases: Sequence[Case]
 ) -> tuple[list[list[Turn]], list[list[Turn]]]:
     """Return cases in groups of one world size and, separately, `Exercise.last` if it exists."""
-    first, last = (cases[:-1], cases[-1:]) if exercise.last is not None else (cases, ())
-    by_size = groupby(first, key=lambda case: case.world_size)
+    shared_cases, last_case = (cases[:-1], cases[-1:]) if exercise.last is not None else (cases, ())
+    by_size = groupby(shared_cases, key=lambda case: case.world_size)
     groups = [[Turn(case, number) for number, case in enumerate(group)] for _, group in by_size]
-    return groups, [[Turn(case, 0)] for case in last]
+    return groups, [[Turn(case, 0)] for case in last_case]
 
 
-def run_all(
-    worlds: Worlds, groups: Iterable[Sequence[Turn]], every_case: bool, look_ahead: bool
+def run_groups(
+    worlds: Worlds, groups: Iterable[Sequence[Turn]], every_case: bool, run_next_size: bool
 ) -> list[CaseRun]:
     """Run groups of cases until all are judged, or one ends the check. Raise CheckFault, LaunchError.
 
-    every_case: continue after a case that failed. look_ahead: otherwise run one more group, because advice
+    every_case: continue after a case that failed. run_next_size: otherwise run one more group, because advice
     on the failing case must also agree with cases of a different size.
     """
     runs: list[CaseRun] = []
     for group in groups:
         has_failed = not all(run.passed for run in runs)
-        found = _run_group(worlds, group, every_case, only_together=has_failed and not every_case)
-        runs += found
-        if any(run.ends_the_check for run in found):
+        group_runs = _run_group(
+            worlds, group, every_case, skip_isolated=has_failed and not every_case
+        )
+        runs += group_runs
+        if any(run.ends_check for run in group_runs):
             break
-        if not every_case and (has_failed or not (look_ahead or all(r.passed for r in found))):
+        if not every_case and (
+            has_failed or not (run_next_size or all(run.passed for run in group_runs))
+        ):
             break
     return runs
 
 
 def _run_group(
-    worlds: Worlds, group: Sequence[Turn], every_case: bool, only_together: bool
+    worlds: Worlds, group: Sequence[Turn], every_case: bool, skip_isolated: bool
 ) -> list[CaseRun]:
-    """Run cases of one size in order. only_together: leave out those that cannot share a world."""
+    """Run cases of one size in order. skip_isolated: leave out those that cannot share a world."""
     try:
-        known = run_together(worlds, group)
-        if every_case and any(_is_forbidden(run) for run in known.values()):
-            known = _settled(worlds, known)
+        shared_runs = run_in_one_world(worlds, group)
+        if every_case and any(_is_forbidden(run) for run in shared_runs.values()):
+            shared_runs = _rerun_without_forbidden(worlds, shared_runs)
     except Flooded:
-        return [flood(worlds.exercise, group[0])]
+        return [flooded_run(worlds.exercise, group[0])]
     runs: list[CaseRun] = []
     for turn in group:
-        run = known.get(id(turn.case))
+        run = shared_runs.get(id(turn.case))
         if run is None:
-            has_failed = any(not each.passed for each in (*known.values(), *runs))
-            if only_together or (has_failed and not every_case):
+            has_failed = any(not other.passed for other in (*shared_runs.values(), *runs))
+            if skip_isolated or (has_failed and not every_case):
                 continue
             run = run_isolated(worlds, turn)
         runs.append(run)
-        if run.ends_the_check:
+        if run.ends_check:
             break
     return runs
 
 
-def run_together(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
+def run_in_one_world(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
     """Run cases in one world; return the runs by id() of the case. Raise Flooded, CheckFault.
 
     The result is empty if the world failed. Otherwise it lacks the cases that left something behind.
     """
     turns = [turn for turn in group if turn.may_share]
-    if not worlds.exercise.is_together or len(turns) < 2:
+    if not worlds.exercise.may_share_world or len(turns) < 2:
         return {}
-    shared = worlds.together(turns)
+    shared = worlds.run_turns(turns)
     if shared is None:
         return {}
-    parts, world = shared
+    executions, world = shared
     runs = {}
-    for turn, execution in zip(turns, parts, strict=True):
-        verdict = replace(judged(worlds.exercise, execution), world=world)
+    for turn, execution in zip(turns, executions, strict=True):
+        verdict = replace(judge_case(worlds.exercise, execution), world=world)
         # timings are trusted only in the case's own world, and only after two runs
         if is_clean(execution.run.trace) and verdict.outcome is not Outcome.TOO_SLOW:
             runs[id(turn.case)] = CaseRun(turn, verdict, execution)
@@ -130,33 +136,35 @@ def _is_forbidden(run: CaseRun) -> bool:
     return run.verdict.outcome is Outcome.FORBIDDEN
 
 
-def _settled(worlds: Worlds, known: dict[int, CaseRun]) -> dict[int, CaseRun]:
+def _rerun_without_forbidden(worlds: Worlds, first_runs: dict[int, CaseRun]) -> dict[int, CaseRun]:
     """Run the passed cases again without those that made a forbidden call, perhaps on behalf of the others.
 
     If a forbidden call occurs even then, the cases have to run alone.
     """
-    passed = [run.turn for run in known.values() if run.passed]
-    again = run_together(worlds, passed)
-    doubted = any(_is_forbidden(run) for run in again.values())
-    kept = {key: run for key, run in known.items() if not run.passed}
-    return kept | {key: run for key, run in again.items() if not (doubted and run.passed)}
+    passed = [run.turn for run in first_runs.values() if run.passed]
+    second_runs = run_in_one_world(worlds, passed)
+    is_forbidden_again = any(_is_forbidden(run) for run in second_runs.values())
+    failed = {key: run for key, run in first_runs.items() if not run.passed}
+    return failed | {
+        key: run for key, run in second_runs.items() if not (is_forbidden_again and run.passed)
+    }
 
 
 def run_isolated(worlds: Worlds, turn: Turn) -> CaseRun:
     """Run one case in its own world. Raise CheckFault."""
     try:
-        execution = worlds.alone(turn)
-        verdict = judged(worlds.exercise, execution)
-        if verdict.outcome is Outcome.TOO_SLOW and not took_minutes(verdict):
+        execution = worlds.run_alone(turn)
+        verdict = judge_case(worlds.exercise, execution)
+        if verdict.outcome is Outcome.TOO_SLOW and not used_up_wall_time(verdict):
             # Another program may have slowed down the first run.
-            execution = worlds.alone(turn)
-            verdict = judged(worlds.exercise, execution)
+            execution = worlds.run_alone(turn)
+            verdict = judge_case(worlds.exercise, execution)
     except Flooded:
-        return flood(worlds.exercise, turn)
+        return flooded_run(worlds.exercise, turn)
     return CaseRun(turn, verdict, execution, isolated=True)
 
 
-def judged(
+def judge_case(
     exercise: Exercise,
     execution: Execution,
     others: Sequence[Execution] = (),
@@ -166,22 +174,22 @@ def judged(
     """Judge the run of a case. Raise CheckFault if the exercise's own functions fail on it."""
     try:
         return judge(exercise, execution, others, passed, names)
-    except Unjudged as error:
-        said = f"In the case {label_of(exercise, execution.case)}, {error.came}"
-        raise CheckFault(f"{said} ({error})", f"{said}.", error.is_odd) from error
+    except JudgeFailed as error:
+        message = f"In the case {label_of(exercise, execution.case)}, {error.returned_value}"
+        raise CheckFault(f"{message} ({error})", f"{message}.", error.is_odd) from error
     except Exception as error:
-        said = f"{type(error).__name__}: {str(error)[:200]}"
-        raise CheckFault(f"case {execution.case.label}: {said}") from error
+        message = f"{type(error).__name__}: {str(error)[:200]}"
+        raise CheckFault(f"case {execution.case.label}: {message}") from error
 
 
-def took_minutes(verdict: CaseVerdict) -> bool:
+def used_up_wall_time(verdict: CaseVerdict) -> bool:
     """Return whether a run used up its wall time, so that a rerun would take minutes more."""
     run = verdict.run
     return verdict.outcome is Outcome.TOO_SLOW and run is not None and run.failure is not None
 
 
-def flood(exercise: Exercise, turn: Turn) -> CaseRun:
+def flooded_run(exercise: Exercise, turn: Turn) -> CaseRun:
     """Return the run of a case in which a rank made more calls than are read."""
-    message = f"More than {MOST_EVENTS:,} calls of a rank were recorded; no answer needs that many."
+    message = f"More than {MAX_EVENTS:,} calls of a rank were recorded; no answer needs that many."
     label = label_of(exercise, turn.case)
     return CaseRun(turn, CaseVerdict(label, Outcome.FLOODED, message=message), isolated=True)

@@ -19,7 +19,7 @@ from helpers.ranks.clean_settings import hide_own_files, use_fresh_settings
 from helpers.ranks.display import Display
 from helpers.ranks.launcher import HostsContext
 
-_PART = r"^## (?:Exercise \d+\.\d+: )?(.+?)(?: \(\d+ min, .*\))?$"
+_PART_HEADING = r"^## (?:Exercise \d+\.\d+: )?(.+?)(?: \(\d+ min, .*\))?$"
 
 
 def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
@@ -48,7 +48,7 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
             "hosts(...), then where=machines."
         )
         return CheckResult(found.name, "", Outcome.UNREADABLE, message=message)
-    if note := _later_attempt(found, inputs):
+    if note := _note_on_later_attempt(found, inputs):
         found = replace(found, notes=(*found.notes, note))
     source = found.source if isinstance(found, Answer) else ""
     from helpers.course import after
@@ -65,11 +65,11 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
             record_values=Display().records_values,
         )
     after.remember(result.name, passed=result.passed)
-    following, link = _following(result.name)
-    return replace(_recorded(result), source=source, following=following, link=link)
+    following, link = _next_part(result.name)
+    return replace(_store_outcome(result), source=source, following=following, link=link)
 
 
-def _following(name: str) -> tuple[str, str]:
+def _next_part(name: str) -> tuple[str, str]:
     """Return what comes after an exercise on the path of the home page, and JupyterLab's link to it.
 
     That is the next part of the notebook that is on the path, whether it is an exercise or not. If the path
@@ -79,28 +79,42 @@ def _following(name: str) -> tuple[str, str]:
     from helpers.course.home import home, title_of
     from helpers.course.workspace import cells_with, ids_with
 
-    own, way = headings()[name], home().way
-    notebook, path = own.notebook, way.path if way else None
-    stop = next((s for s in path.stops if s.notebook == notebook), None) if path else None
-    is_on_path = stop is not None and name in [each.name for each in stop.exercises]
-    order = [each for each in headings().values() if each.notebook == notebook]
+    heading, chosen_path = headings()[name], home().way
+    notebook, path = heading.notebook, chosen_path.path if chosen_path else None
+    stop = next((stop for stop in path.stops if stop.notebook == notebook), None) if path else None
+    is_on_path = stop is not None and name in [exercise.name for exercise in stop.exercises]
+    exercises_in_order = [
+        exercise for exercise in headings().values() if exercise.notebook == notebook
+    ]
     if stop is not None and is_on_path:
-        order = list(stop.exercises)
-    left_out = {x.title for x in headings().values() if x.notebook == notebook and x not in order}
-    exercises = {each.title: each for each in order}
-    parts = [(title, cell) for title, cell in ids_with(notebook, _PART) if title not in left_out]
+        exercises_in_order = list(stop.exercises)
+    skipped_titles = {
+        exercise.title
+        for exercise in headings().values()
+        if exercise.notebook == notebook and exercise not in exercises_in_order
+    }
+    exercises = {exercise.title: exercise for exercise in exercises_in_order}
+    parts = [
+        (title, cell)
+        for title, cell in ids_with(notebook, _PART_HEADING)
+        if title not in skipped_titles
+    ]
     places = {title: place for place, (title, _) in enumerate(parts)}
     # A copy of the course may lack the notebook. Then nothing is known about its parts.
-    below = list(enumerate(parts))[places.get(own.title, len(parts)) + 1 :]
-    wanted = [each for each in below if stop is not None and each[1][0] in stop.parts]
-    if not wanted and not (is_on_path and stop is not None and stop.parts):
-        until = max((places.get(title, -1) for title in exercises), default=-1)
-        wanted = [each for each in below if each[0] <= until]
-    for place, (title, cell) in wanted:
+    parts_below = list(enumerate(parts))[places.get(heading.title, len(parts)) + 1 :]
+    candidates = [
+        exercise for exercise in parts_below if stop is not None and exercise[1][0] in stop.parts
+    ]
+    if not candidates and not (is_on_path and stop is not None and stop.parts):
+        last_place = max((places.get(title, -1) for title in exercises), default=-1)
+        candidates = [exercise for exercise in parts_below if exercise[0] <= last_place]
+    for place, (title, cell) in candidates:
         # A section may have the title of the exercise below it.
-        found = exercises.get(title) if place == places[title] else None
-        words = f"Exercise {found.number}, {found.title}" if found else title
-        return words, f"{notebook}.ipynb#cell-id={cell}"
+        next_exercise = exercises.get(title) if place == places[title] else None
+        description = (
+            f"Exercise {next_exercise.number}, {next_exercise.title}" if next_exercise else title
+        )
+        return description, f"{notebook}.ipynb#cell-id={cell}"
     following = path.after(notebook) if path and is_on_path else None
     if following is not None:
         return title_of(following.notebook), following.link
@@ -109,15 +123,15 @@ def _following(name: str) -> tuple[str, str]:
     return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
 
 
-def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:
+def _note_on_later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:
     """Return a note if the last version of the answer never ran because its cell is not valid Python."""
     if isinstance(found, Problem) or not found.origins:
         return ""
     checked = max(origin.cell for origin in found.origins)
     # a cell that does not compile defines nothing, so the kernel still has the version before it
-    starts = re.compile(rf"^(async def|def|class) {re.escape(found.name)}\b", re.MULTILINE)
+    definition = re.compile(rf"^(async def|def|class) {re.escape(found.name)}\b", re.MULTILINE)
     for index in range(len(inputs) - 1, checked, -1):
-        if starts.search(inputs[index]) and not _is_python(inputs[index]):
+        if definition.search(inputs[index]) and not _is_python(inputs[index]):
             return (
                 f"{input_number(index)} also defines {found.name}, but is not valid Python and did not "
                 f"run: the version in {input_number(checked)} was checked"
@@ -133,7 +147,7 @@ def _is_python(source: str) -> bool:
     return True
 
 
-def _recorded(result: CheckResult) -> CheckResult:
+def _store_outcome(result: CheckResult) -> CheckResult:
     """Store the outcome in the learner's progress; add a note, not an error, if that fails."""
     # imported here, in a learner's kernel only, because checks must not depend on the course or the room
     from helpers.course.progress import record

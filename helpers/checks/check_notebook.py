@@ -11,8 +11,8 @@ from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import Found, UnreadableNotebook, read_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.headings import headings, names_of, notebooks
-from helpers.checks.registry import find, get
+from helpers.checks.headings import all_names_of, headings, notebooks
+from helpers.checks.registry import find_exercise, get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.clean_settings import hide_own_files
 from helpers.ranks.launcher import disconnect
@@ -31,7 +31,7 @@ def check_notebook(path: Path, only: str = "") -> int:
     only: the one exercise to check, by its name or number. Raise UnknownExercise if it does not exist.
     """
     try:
-        results = checked(path, only)
+        results = grade_and_disconnect(path, only)
     except UnreadableNotebook as error:
         print(for_log(str(error)))
         return 2
@@ -42,10 +42,10 @@ def check_notebook(path: Path, only: str = "") -> int:
     return 0 if all(result.passed for result in results) else 1
 
 
-def checked(path: Path, only: str = "") -> list[CheckResult]:
-    """Return `results_of`, and end the rank server, which would otherwise run until this process exits."""
+def grade_and_disconnect(path: Path, only: str = "") -> list[CheckResult]:
+    """Call `grade_notebook`, then end the rank server, which would otherwise run as long as this process."""
     try:
-        return results_of(path, only=only)
+        return grade_notebook(path, only=only)
     finally:
         disconnect()
 
@@ -79,18 +79,18 @@ def check_data(results: list[CheckResult]) -> dict[str, Any]:
     }
 
 
-def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list[CheckResult]:
+def grade_notebook(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list[CheckResult]:
     """Grade every exercise of the notebook that `path` is a copy of. Raise UnreadableNotebook."""
     if only:
-        wanted = [find(only)]
-        found = read_answers(path, [wanted[0].name])
+        chosen = [find_exercise(only)]
+        found = read_answers(path, [chosen[0].name])
     else:
-        wanted, found = answers_in(path)
+        chosen, found = find_answers(path)
     with hide_own_files():
-        return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in wanted]
+        return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in chosen]
 
 
-def answers_in(path: Path) -> tuple[list[Exercise], Found]:
+def find_answers(path: Path) -> tuple[list[Exercise], Found]:
     """Return the exercises of each notebook that the file attempts, and the answers found for them.
 
     The content of the file decides which notebooks it contains, and these may be two. The file's name
@@ -98,18 +98,35 @@ def answers_in(path: Path) -> tuple[list[Exercise], Found]:
     UnreadableNotebook.
     """
     # by their headings, so that only the exercises that are looked for are imported
-    known = headings()
-    found = read_answers(path, list(known))
-    attempted = Counter(known[x].notebook for x in known if isinstance(found[x], Answer))
-    defined = Counter(known[x].notebook for x in known if is_defined(found[x]))
-    hint = next((each for each in notebooks() if any(n in path.stem for n in names_of(each))), "")
-    if not defined and not hint:
+    known_headings = headings()
+    found = read_answers(path, list(known_headings))
+    attempted = Counter(
+        known_headings[name].notebook for name in known_headings if isinstance(found[name], Answer)
+    )
+    defined = Counter(
+        known_headings[name].notebook for name in known_headings if is_defined(found[name])
+    )
+    hinted = next(
+        (
+            notebook
+            for notebook in notebooks()
+            if any(n in path.stem for n in all_names_of(notebook))
+        ),
+        "",
+    )
+    if not defined and not hinted:
         raise UnreadableNotebook(f"{path.name}: it contains no exercise of this course.")
-    most = attempted or defined or Counter([hint])
-    first = max(sorted(most), key=lambda each: (most[each], defined[each], each == hint))
+    counts = attempted or defined or Counter([hinted])
+    main_notebook = max(
+        sorted(counts),
+        key=lambda notebook: (counts[notebook], defined[notebook], notebook == hinted),
+    )
     # A single name of a different notebook may be a helper function that has the same name by chance.
-    wanted = {first, *(each for each, count in attempted.items() if count > 1 or defined[each] > 1)}
-    return [get(name) for name in known if known[name].notebook in wanted], found
+    chosen = {
+        main_notebook,
+        *(notebook for notebook, count in attempted.items() if count > 1 or defined[notebook] > 1),
+    }
+    return [get(name) for name in known_headings if known_headings[name].notebook in chosen], found
 
 
 def is_defined(found: Answer | Problem) -> bool:
@@ -121,5 +138,5 @@ def summary(results: list[CheckResult]) -> str:
     """Return the last line: how many exercises passed."""
     passed = sum(result.passed for result in results)
     missing = sum(result.outcome is Outcome.NOT_ATTEMPTED for result in results)
-    rest = f", {missing} not attempted" if missing else ""
-    return f"{passed} of {plural(len(results), 'exercise')} passed{rest}."
+    missing_text = f", {missing} not attempted" if missing else ""
+    return f"{passed} of {plural(len(results), 'exercise')} passed{missing_text}."

@@ -12,9 +12,14 @@ from helpers.views.plain import plural
 from helpers.views.values import short_value
 
 # Relative error, by dtype, that a sum over some ranks may have: ranks may add in any order.
-_LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
-_NUMBER = 1e-6
-_MOST_IN_A_RANGE = 100_000
+_SUM_TOLERANCES = {
+    torch.float16: 4e-3,
+    torch.bfloat16: 3e-2,
+    torch.float32: 1e-5,
+    torch.float64: 1e-9,
+}
+_NUMBER_TOLERANCE = 1e-6
+_MAX_RANGE = 100_000
 
 
 def difference(
@@ -33,20 +38,23 @@ def difference(
         right = torch.as_tensor(right)
     parts: list[_Part] = []
     if isinstance(right, torch.Tensor):
-        problem = _tensors(right, got, tolerance, scale)
+        problem = _compare_tensors(right, got, tolerance, scale)
     elif isinstance(right, dict):
-        problem, parts = _in_dicts(right, got)
+        problem, parts = _pair_dicts(right, got)
     elif isinstance(right, (list, tuple)):
-        problem, parts = _in_sequences(right, got)
+        problem, parts = _pair_sequences(right, got)
     elif isinstance(right, (int, float, complex)) and not isinstance(right, bool):
-        problem = _numbers(right, got, tolerance)
+        problem = _compare_numbers(right, got, tolerance)
     else:
         is_same = type(got) is type(right) and got == right
-        problem = "" if is_same else f"{_short(got)} is not {_short(right)}"
+        problem = "" if is_same else f"{_short_text(got)} is not {_short_text(right)}"
     if problem:
         return f"{path}: {problem}" if path else problem
-    found = (difference(r, g, tolerance, f"{path}[{name}]", scale) for name, r, g in parts)
-    return next(filter(None, found), "")
+    problems = (
+        difference(right_part, got_part, tolerance, f"{path}[{name}]", scale)
+        for name, right_part, got_part in parts
+    )
+    return next(filter(None, problems), "")
 
 
 def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
@@ -54,31 +62,33 @@ def same(right: Any, got: Any, tolerance: float | None = None, scale: float | No
     return not difference(right, got, tolerance, scale=scale)
 
 
-def _tensors(right: torch.Tensor, got: Any, tolerance: float | None, scale: float | None) -> str:
+def _compare_tensors(
+    right: torch.Tensor, got: Any, tolerance: float | None, scale: float | None
+) -> str:
     if isinstance(got, np.ndarray):
         got = torch.tensor(got)  # a copy, because an array that was received may be read-only
     if not isinstance(got, torch.Tensor):
         if right.dim() == 0 and isinstance(got, (int, float, complex)):
-            return _numbers(right.item(), got, tolerance)
-        return f"{_short(got)} is not a tensor"
+            return _compare_numbers(right.item(), got, tolerance)
+        return f"{_short_text(got)} is not a tensor"
     if got.shape != right.shape:
         return f"its shape is {tuple(got.shape)}, not {tuple(right.shape)}"
     if got.dtype != right.dtype:
-        return f"its dtype is {_name(got.dtype)}, not {_name(right.dtype)}"
+        return f"its dtype is {_dtype_name(got.dtype)}, not {_dtype_name(right.dtype)}"
     # shape and dtype are compared first: otherwise elements cannot be compared one by one
-    wrong = ~_close(right, got, tolerance, scale)
+    wrong = ~_is_close(right, got, tolerance, scale)
     if not wrong.any():
         return ""
-    at = tuple(int(i) for i in wrong.nonzero()[0])
-    one, other = _apart(got[at].item(), right[at].item())
+    index = tuple(int(position) for position in wrong.nonzero()[0])
+    got_text, right_text = _distinct_texts(got[index].item(), right[index].item())
     if not right.dim():
-        return f"it is {one}, not {other}"
-    element = f"element [{', '.join(map(str, at))}] is {one}, not {other}"
-    count, of = int(wrong.sum()), right.numel()
-    return element if of == 1 else f"{element} ({count} of {of} elements differ)"
+        return f"it is {got_text}, not {right_text}"
+    element = f"element [{', '.join(map(str, index))}] is {got_text}, not {right_text}"
+    count, total = int(wrong.sum()), right.numel()
+    return element if total == 1 else f"{element} ({count} of {total} elements differ)"
 
 
-def _close(
+def _is_close(
     right: torch.Tensor, got: torch.Tensor, tolerance: float | None, scale: float | None
 ) -> torch.Tensor:
     """Return for each element whether it is close enough."""
@@ -86,54 +96,58 @@ def _close(
     equal = (got == right) | ((got != got) & (right != right))
     if not (right.is_floating_point() or right.is_complex()) or tolerance == 0:
         return equal
-    room = tolerance if tolerance is not None else _LOST.get(right.dtype, 1e-5)
-    wide = torch.complex128 if right.is_complex() else torch.float64
-    sizes = right.to(wide).abs()
+    relative = tolerance if tolerance is not None else _SUM_TOLERANCES.get(right.dtype, 1e-5)
+    wide_dtype = torch.complex128 if right.is_complex() else torch.float64
+    sizes = right.to(wide_dtype).abs()
     # finite elements only, because relative to an infinity everything else would be close enough
     finite = sizes[sizes.isfinite()]
     largest = finite.max().item() if finite.numel() else 0.0
-    near = room * (largest if scale is None else scale)
-    return equal | ((got.to(wide) - right.to(wide)).abs() <= near)
+    allowed = relative * (largest if scale is None else scale)
+    return equal | ((got.to(wide_dtype) - right.to(wide_dtype)).abs() <= allowed)
 
 
-def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
+def _compare_numbers(right: Any, got: Any, tolerance: float | None) -> str:
     if (isinstance(got, torch.Tensor) and got.numel() == 1) or isinstance(got, np.generic):
         got = got.item()
     # True is an int in Python, but no task that asks for a number means it
     if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
-        return f"{_short(got)} is not a number"
+        return f"{_short_text(got)} is not a number"
     if isinstance(right, int) and not tolerance:  # compare exactly: isclose computes in floats
-        close = got == right
+        is_close = got == right
     elif isinstance(right, complex) or isinstance(got, complex):
-        close = abs(right - got) <= (_NUMBER if tolerance is None else tolerance) * abs(right)
+        is_close = abs(right - got) <= (
+            _NUMBER_TOLERANCE if tolerance is None else tolerance
+        ) * abs(right)
     else:
-        near = _NUMBER if tolerance is None else tolerance
-        close = math.isclose(got, right, rel_tol=near, abs_tol=0 if right else near)
-        close = close or (math.isnan(right) and math.isnan(got))
-    if close:
+        allowed = _NUMBER_TOLERANCE if tolerance is None else tolerance
+        is_close = math.isclose(got, right, rel_tol=allowed, abs_tol=0 if right else allowed)
+        is_close = is_close or (math.isnan(right) and math.isnan(got))
+    if is_close:
         return ""
-    one, other = _apart(got, right)
-    return f"{one} is not {other}"
+    got_text, right_text = _distinct_texts(got, right)
+    return f"{got_text} is not {right_text}"
 
 
 # The name of one part of a value, its right value, and its actual value.
 _Part = tuple[str, Any, Any]
 
 
-def _in_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_Part]]:
+def _pair_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_Part]]:
     if not isinstance(got, dict):
-        return f"{_short(got)} is not a dict", []
+        return f"{_short_text(got)} is not a dict", []
     for key in right:
         if key not in got:
             return f"the key {key!r} is missing", []
     for key in got:  # a key may be anything that a rank has sent, so it is shortened
         if key not in right:
-            return f"unexpected key {_short(key)}", []
+            return f"unexpected key {_short_text(key)}", []
     return "", [(repr(key), value, got[key]) for key, value in right.items()]
 
 
-def _in_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
-    if isinstance(got, torch.Tensor) and all(isinstance(v, (int, float)) for v in right):
+def _pair_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
+    if isinstance(got, torch.Tensor) and all(
+        isinstance(element, (int, float)) for element in right
+    ):
         if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be expensive
             return (
                 f"it is a tensor of shape {tuple(got.shape)}; expected {plural(len(right), 'number')}",
@@ -141,40 +155,44 @@ def _in_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
             )
         got = got.tolist()
     if not isinstance(got, (list, tuple, torch.Size)):
-        return f"{_short(got)} is not a list or tuple", []
+        return f"{_short_text(got)} is not a list or tuple", []
     if len(got) != len(right):
         return f"it has {plural(len(got), 'element')}; expected {len(right)}", []
-    return "", [(str(k), one, other) for k, (one, other) in enumerate(zip(right, got, strict=True))]
+    return "", [
+        (str(index), one, other) for index, (one, other) in enumerate(zip(right, got, strict=True))
+    ]
 
 
-def _apart(got: Any, right: Any) -> tuple[str, str]:
+def _distinct_texts(got: Any, right: Any) -> tuple[str, str]:
     """Write two numbers with enough digits to show their difference."""
     if isinstance(got, float) and isinstance(right, float):
         for digits in (5, 7, 9, 12, 17):
-            one, other = f"{got:.{digits}g}", f"{right:.{digits}g}"
-            if one != other:
-                return one, other
-    return _short(got), _short(right)
+            got_text, right_text = f"{got:.{digits}g}", f"{right:.{digits}g}"
+            if got_text != right_text:
+                return got_text, right_text
+    return _short_text(got), _short_text(right)
 
 
-def few_digits(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     """Return a value for readers: floats in its lists, tuples and dicts are rounded to six digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if type(value) in {list, tuple}:
-        return type(value)(few_digits(part) for part in value[:_MOST_IN_A_RANGE])
-    return {key: few_digits(part) for key, part in value.items()} if type(value) is dict else value
+        return type(value)(round_floats(part) for part in value[:_MAX_RANGE])
+    return (
+        {key: round_floats(part) for key, part in value.items()} if type(value) is dict else value
+    )
 
 
-def _name(dtype: Any) -> str:
+def _dtype_name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     return short_value(value, 60)
 
 
-def like(example: Any, got: Any) -> str:
+def kind_problem(example: Any, got: Any) -> str:
     """Return "" if `got` has the types and keys of an example, and otherwise what it is instead.
 
     An empty dict matches any dict, None matches anything.
@@ -184,45 +202,51 @@ def like(example: Any, got: Any) -> str:
     if isinstance(example, dict):
         if not isinstance(got, dict) or (example and set(got) != set(example)):
             return "some of the requested values were not returned"
-        return next(filter(None, (like(v, got[k]) for k, v in example.items())), "")
+        return next(
+            filter(None, (kind_problem(value, got[key]) for key, value in example.items())), ""
+        )
     if isinstance(example, (list, tuple)):
         if not isinstance(got, (list, tuple)) or len(got) != len(example):
-            return f"{_short(got)} is not a list or tuple of {plural(len(example), 'element')}"
-        return next(filter(None, map(like, example, got)), "")
+            return f"{_short_text(got)} is not a list or tuple of {plural(len(example), 'element')}"
+        return next(filter(None, map(kind_problem, example, got)), "")
     if isinstance(example, bool) or not isinstance(example, (int, float)):
-        kinds: Any = type(example)
+        expected_types: Any = type(example)
     else:
-        kinds = (int, float)
-    return "" if isinstance(got, kinds) else f"{_short(got)} is not a {type(example).__name__}"
+        expected_types = (int, float)
+    return (
+        ""
+        if isinstance(got, expected_types)
+        else f"{_short_text(got)} is not a {type(example).__name__}"
+    )
 
 
-def kind_of_value(value: Any) -> str:
+def describe_kind(value: Any) -> str:
     """Describe in a few words a value's kind and size."""
     if isinstance(value, (torch.Tensor, np.ndarray)):
         what = "tensor" if isinstance(value, torch.Tensor) else "array"
-        return f"a {what} of shape {tuple(value.shape)} and dtype {_name(value.dtype)}"
+        return f"a {what} of shape {tuple(value.shape)} and dtype {_dtype_name(value.dtype)}"
     if isinstance(value, range):
-        return f"a range of {_length(value):,} numbers"
+        return f"a range of {_range_length(value):,} numbers"
     if isinstance(value, (list, tuple, dict, set, frozenset)):
         return f"a {type(value).__name__} of {plural(len(value), 'element')}"
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
-def vast_range(value: Any, depth: int = 8) -> str:
+def find_huge_range(value: Any, depth: int = 8) -> str:
     """Return a description of a range in a value that is longer than anything that can be sent, or "".
 
     A range is the only value that takes almost no bytes to send, but all of a machine's memory to write
     out.
     """
     if isinstance(value, range):
-        return kind_of_value(value) if _length(value) > _MOST_IN_A_RANGE else ""
+        return describe_kind(value) if _range_length(value) > _MAX_RANGE else ""
     if isinstance(value, dict):
         value = list(value.values())
     if not isinstance(value, (list, tuple)) or not depth:
         return ""
-    return next(filter(None, (vast_range(part, depth - 1) for part in value)), "")
+    return next(filter(None, (find_huge_range(part, depth - 1) for part in value)), "")
 
 
-def _length(value: range) -> int:
+def _range_length(value: range) -> int:
     """Return len(), even if it is too large for an index."""
     return max(0, -((value.start - value.stop) // value.step))

@@ -14,31 +14,31 @@ from dataclasses import dataclass, replace
 import torch
 
 from helpers.checks.case import Case
-from helpers.checks.case_runs import CaseRun, judged, run_isolated, run_together
+from helpers.checks.case_runs import CaseRun, judge_case, run_in_one_world, run_isolated
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
-from helpers.checks.match_mistakes import Matches, behave_alike, broken_rules, explain
-from helpers.checks.oracle import fill
+from helpers.checks.match_mistakes import Matches, behave_alike, broken_rules, find_mistake
+from helpers.checks.oracle import fill_case_set
 from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
 
 # _TWINS failing cases are drawn again with small numbers. If these and the other small cases all pass, and
-# are at least _ENOUGH_SMALL, the size of the numbers is the cause.
-_TWINS, _ENOUGH_SMALL = 3, 3
-MOVES = (
+# are at least _MIN_SMALL_PASSES, the size of the numbers is the cause.
+_MAX_TWINS, _MIN_SMALL_PASSES = 3, 3
+POISON_ADVICE = (
     "Your result depends on poison values, so you read a tensor before wait() returned, or never "
     "received into it. The check fills new tensors of torch.empty with these values, and also the "
     "tensors that an irecv or an asynchronous call writes to, until wait() returns."
 )
 # The advice for a case that fails, but passes with small numbers, as others do.
-SMALL_PASSES = (
+SMALL_NUMBERS_ADVICE = (
     "The same case passes with small whole numbers of the same dtype and shape. Look for overflow, "
     "rounding or a dtype conversion."
 )
 
-Twins = Callable[[Case], Case | None]
+TwinFactory = Callable[[Case], Case | None]
 """Called with a case; returns the same case with small whole numbers, or None if its numbers are small."""
 
 
@@ -47,7 +47,7 @@ class Presentation:
     """How a failing case is shown. matches: see `match_mistakes`. is_read: a learner reads it."""
 
     worlds: Worlds
-    twins: Twins
+    make_twin: TwinFactory
     matches: Matches
     is_read: bool
 
@@ -56,55 +56,62 @@ class Presentation:
         return self.worlds.exercise
 
 
-def show(how: Presentation, failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
+def choose_shown_run(
+    presentation: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
+) -> CaseRun:
     """Run the case to show in place of a failing one; return its run with the best advice.
 
     runs: the runs of all cases. If the returned run passed, the failing case fails only when others run
     in its world.
     """
-    best, note = _to_show(how, failing, runs)
-    if best.passed or best.execution is None:
-        return best
-    verdict = _explained(how, best, best.execution, runs)
+    shown, note = _find_shown_run(presentation, failing, runs)
+    if shown.passed or shown.execution is None:
+        return shown
+    verdict = _judge_with_advice(presentation, shown, shown.execution, runs)
     if verdict.outcome is Outcome.WRONG:
         verdict = replace(verdict, message=verdict.message or note)
     if not failing.isolated:  # a smaller case may break fewer rules
         verdict = replace(verdict, partial=failing.verdict.partial)
-    return replace(best, verdict=verdict)
+    return replace(shown, verdict=verdict)
 
 
-def easiest(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
+def easiest_to_read(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
     """Return the run that is easiest to read among those that fail with the same outcome as `failing`."""
     if failing.isolated:
         return failing
 
-    def reading(run: CaseRun) -> tuple[bool, object]:
+    def reading_key(run: CaseRun) -> tuple[bool, object]:
         # a wrong value shows more than a broken rule
-        return not has_wrong_values(run.verdict), run.turn.case.reading
+        return not has_wrong_values(run.verdict), run.turn.case.reading_order
 
     outcome = failing.verdict.outcome
-    return min((r for r in runs if not r.isolated and r.verdict.outcome is outcome), key=reading)
+    return min(
+        (run for run in runs if not run.isolated and run.verdict.outcome is outcome),
+        key=reading_key,
+    )
 
 
-def _to_show(how: Presentation, failing: CaseRun, runs: Sequence[CaseRun]) -> tuple[CaseRun, str]:
+def _find_shown_run(
+    presentation: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
+) -> tuple[CaseRun, str]:
     """Run the case itself or a smaller one that fails alike; return its run, and advice from that."""
     if failing.isolated:
-        twin = how.twins(failing.turn.case)
+        twin = presentation.make_twin(failing.turn.case)
         # a case that timed out would use up its time again, with any numbers
         if twin is None or failing.verdict.outcome is Outcome.TIMED_OUT:
             return failing, ""
-        easier = run_isolated(how.worlds, replace(failing.turn, case=twin))
-        return (failing if easier.passed else easier), ""
-    smaller, note = _smaller(how, failing, runs)
+        twin_run = run_isolated(presentation.worlds, replace(failing.turn, case=twin))
+        return (failing if twin_run.passed else twin_run), ""
+    smaller, note = _find_smaller(presentation, failing, runs)
     if smaller is not None:
-        found = run_isolated(how.worlds, smaller)
-        if not found.passed:
-            return found, ""
-    return run_isolated(how.worlds, failing.turn), note
+        smaller_run = run_isolated(presentation.worlds, smaller)
+        if not smaller_run.passed:
+            return smaller_run, ""
+    return run_isolated(presentation.worlds, failing.turn), note
 
 
-def _smaller(
-    how: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
+def _find_smaller(
+    presentation: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
 ) -> tuple[Turn | None, str]:
     """Return a case that fails in the same way and is easier to read, if one exists, and advice from it.
 
@@ -112,80 +119,95 @@ def _smaller(
     altogether.
     """
     turn, ranks = failing.turn, failing.turn.case.world_size
-    alike = [
+    similar = [
         run.turn
         for run in runs
         if run is not failing
         and run.turn.case.world_size == ranks
         and not run.isolated
-        and fail_alike(how.exercise, failing, run)
+        and fail_alike(presentation.exercise, failing, run)
     ]
-    twin = how.twins(turn.case)
+    twin = presentation.make_twin(turn.case)
     turns = [] if twin is None else [replace(turn, case=twin)]
-    for each in alike:
-        if len(turns) < _TWINS and (other := how.twins(each.case)) is not None:
-            turns.append(replace(each, case=other))
-    came: Mapping[int, CaseRun] = {}
+    for similar_turn in similar:
+        if (
+            len(turns) < _MAX_TWINS
+            and (other_twin := presentation.make_twin(similar_turn.case)) is not None
+        ):
+            turns.append(replace(similar_turn, case=other_twin))
+    runs_by_case: Mapping[int, CaseRun] = {}
     # the drawn cases did not break the check, so ignore a small case that does
     with suppress(CheckFault, Flooded):
-        if how.is_read:
-            turns += _low(how, ranks)
-        came = run_together(how.worlds, turns)
-    if not came:
+        if presentation.is_read:
+            turns += _draw_low(presentation, ranks)
+        runs_by_case = run_in_one_world(presentation.worlds, turns)
+    if not runs_by_case:
         return (turns[0] if twin is not None else None), ""
-    execution = [came[id(each.case)] for each in turns if id(each.case) in came]
+    small_runs = [
+        runs_by_case[id(similar_turn.case)]
+        for similar_turn in turns
+        if id(similar_turn.case) in runs_by_case
+    ]
     if (
         twin is not None
-        and len(execution) >= _ENOUGH_SMALL
-        and all(run.passed for run in execution)
+        and len(small_runs) >= _MIN_SMALL_PASSES
+        and all(run.passed for run in small_runs)
     ):
-        return None, SMALL_PASSES
-    failed = [run.turn for run in execution if fail_alike(how.exercise, failing, run)]
-    best = min(failed, key=lambda each: each.case.reading, default=turn)
-    return (best if best.case.reading <= turn.case.reading else None), ""
+        return None, SMALL_NUMBERS_ADVICE
+    failed = [run.turn for run in small_runs if fail_alike(presentation.exercise, failing, run)]
+    best = min(failed, key=lambda similar_turn: similar_turn.case.reading_order, default=turn)
+    return (best if best.case.reading_order <= turn.case.reading_order else None), ""
 
 
-def _low(how: Presentation, ranks: int) -> list[Turn]:
+def _draw_low(presentation: Presentation, ranks: int) -> list[Turn]:
     """Draw cases that are small altogether."""
-    own_server = how.worlds.connection is None
-    low = fill(how.exercise, (VISIBLE_SECRET, f"low {ranks}"), own_server=own_server)
-    return [Turn(case, number) for number, case in enumerate(low)]
+    own_server = presentation.worlds.connection is None
+    cases = fill_case_set(
+        presentation.exercise, (VISIBLE_SECRET, f"low {ranks}"), own_server=own_server
+    )
+    return [Turn(case, number) for number, case in enumerate(cases)]
 
 
-def _explained(
-    how: Presentation, shown: CaseRun, execution: Execution, runs: Sequence[CaseRun]
+def _judge_with_advice(
+    presentation: Presentation, shown: CaseRun, execution: Execution, runs: Sequence[CaseRun]
 ) -> CaseVerdict:
     """Judge the case that is shown again, with advice that also holds for all other cases."""
-    known = [run for run in runs if not run.isolated and run.turn.case is not shown.turn.case]
-    wrong = [run.execution for run in known if run.execution is not None and not run.passed]
-    passed = [run.execution for run in known if run.execution is not None and run.passed]
-    exercise = how.exercise
-    verdict = judged(exercise, execution, wrong, passed, _argument_names(how.worlds))
+    other_runs = [run for run in runs if not run.isolated and run.turn.case is not shown.turn.case]
+    wrong = [run.execution for run in other_runs if run.execution is not None and not run.passed]
+    passed = [run.execution for run in other_runs if run.execution is not None and run.passed]
+    exercise = presentation.exercise
+    verdict = judge_case(exercise, execution, wrong, passed, _argument_names(presentation.worlds))
     if exercise.kind is Kind.LOCAL:
         verdict = replace(verdict, given=tuple(shown.turn.case.given[0]))
     if not has_wrong_values(verdict):  # a broken rule needs no advice
         return verdict
-    found = explain(how.worlds, execution, verdict.outcome, wrong, passed, how.matches)
-    if found is not None:
-        return replace(verdict, advice=shown.turn.case.say(found.words), mistake=found.title)
+    mistake = find_mistake(
+        presentation.worlds, execution, verdict.outcome, wrong, passed, presentation.matches
+    )
+    if mistake is not None:
+        return replace(
+            verdict, advice=shown.turn.case.fill_facts(mistake.words), mistake=mistake.title
+        )
     if verdict.outcome is Outcome.WRONG and not verdict.advice:
-        return replace(verdict, advice=_poison_advice(how.worlds, execution))
+        return replace(verdict, advice=_poison_advice(presentation.worlds, execution))
     return verdict
 
 
 def _poison_advice(worlds: Worlds, execution: Execution) -> str:
     """Return advice if the wrong values come from poison values, because only they change with those."""
-    if not worlds.exercise.kind.is_hard:
+    if not worlds.exercise.kind.is_adversarial:
         return ""
     turn = Turn(execution.case, execution.number)
-    again = worlds.alone(turn, second=True)
-    if not again.run.ok or behave_alike(worlds.exercise, execution, again):
+    poisoned_again = worlds.run_alone(turn, other_poison=True)
+    if not poisoned_again.run.ok or behave_alike(worlds.exercise, execution, poisoned_again):
         return ""
     # a program that differs from run to run reads something other than poison, such as the clock
-    for seen, second in ((again, True), (execution, False)):
-        if not behave_alike(worlds.exercise, seen, worlds.alone(turn, second=second)):
+    for expected, other_poison in ((poisoned_again, True), (execution, False)):
+        if not behave_alike(
+            worlds.exercise, expected, worlds.run_alone(turn, other_poison=other_poison)
+        ):
             return ""
-    return MOVES
+    return POISON_ADVICE
 
 
 def _argument_names(worlds: Worlds) -> tuple[str, ...]:
@@ -193,19 +215,19 @@ def _argument_names(worlds: Worlds) -> tuple[str, ...]:
     kind = worlds.exercise.kind
     if not (kind.is_alone or kind is Kind.RANKS):
         return ()
-    found: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        found = next(_named(ast.parse(worlds.programs[0]), worlds.exercise.name), ())
-    return found if kind.is_alone else found[2:]
+        names = next(_parameter_names(ast.parse(worlds.programs[0]), worlds.exercise.name), ())
+    return names if kind.is_alone else names[2:]
 
 
-def _named(module: ast.Module, name: str) -> Iterator[tuple[str, ...]]:
+def _parameter_names(module: ast.Module, name: str) -> Iterator[tuple[str, ...]]:
     """Yield a function's parameter names, or nothing if their number is not fixed."""
     for statement in module.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == name:
-            given = statement.args
-            named = [each.arg for each in (*given.posonlyargs, *given.args)]
-            yield () if given.vararg or given.kwonlyargs else tuple(named)
+            arguments = statement.args
+            names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+            yield () if arguments.vararg or arguments.kwonlyargs else tuple(names)
 
 
 def has_wrong_values(verdict: CaseVerdict) -> bool:
@@ -213,18 +235,18 @@ def has_wrong_values(verdict: CaseVerdict) -> bool:
     return any(row.problem for row in verdict.rows) or bool(verdict.message)
 
 
-def fail_alike(exercise: Exercise, one: CaseRun, other: CaseRun) -> bool:
+def fail_alike(exercise: Exercise, run: CaseRun, other: CaseRun) -> bool:
     """Return whether two cases fail in the same way: with wrong values or not, and the same broken rules."""
-    return _way(exercise, one) == _way(exercise, other)
+    return _failure_key(exercise, run) == _failure_key(exercise, other)
 
 
-def _way(exercise: Exercise, run: CaseRun) -> tuple[object, ...]:
+def _failure_key(exercise: Exercise, run: CaseRun) -> tuple[object, ...]:
     broken = broken_rules(exercise, run.execution) if run.execution is not None else []
     return run.verdict.outcome, has_wrong_values(run.verdict), broken
 
 
 def has_hard_numbers(case: Case) -> bool:
     """Return whether a rank gets a tensor with fractions, or with numbers of two or more digits."""
-    tensors = (x for part in case.given for x in part if isinstance(x, torch.Tensor))
-    numbers = (x.detach().to(torch.float64) for x in tensors if not x.is_complex())
-    return any(bool(((x.abs() > 10) | (x != x.round())).any()) for x in numbers)
+    tensors = (tensor for part in case.given for tensor in part if isinstance(tensor, torch.Tensor))
+    numbers = (tensor.detach().to(torch.float64) for tensor in tensors if not tensor.is_complex())
+    return any(bool(((tensor.abs() > 10) | (tensor != tensor.round())).any()) for tensor in numbers)

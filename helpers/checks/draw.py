@@ -41,7 +41,7 @@ class Draw:
 
     def of(self, *options: T) -> T:
         """Deal one of the options. All calls from one place, such as a loop, share a deck."""
-        deck = self.decks.setdefault((_asked_from(), len(options)), [])
+        deck = self.decks.setdefault((_calling_place(), len(options)), [])
         if not deck:
             # deal positions, because the options themselves may be drawn
             deck += range(len(options))
@@ -54,20 +54,20 @@ class Draw:
 
     def whole(self, least: int, most: int) -> int:
         """Draw a whole number from `least` to `most`, both included."""
-        return self.rng.randint(least, min(most, least + _LOW) if self.low else most)
+        return self.rng.randint(least, min(most, least + _MAX_LOW_OFFSET) if self.low else most)
 
     def length(self, least: int = 0) -> int:
         """Deal a length that the ranks can share evenly, unevenly, or so that some ranks get nothing."""
-        n = self.ranks
+        ranks = self.ranks
         kind = self.of("few", "even", "uneven", "last goes empty", "many")
         return max(
             least,
             {
-                "few": self.whole(0, n),
-                "even": n * self.whole(1, 3),
-                "uneven": n * self.whole(1, 3) + self.whole(min(1, n - 1), n - 1),
-                "last goes empty": max(1, 2 * n - 3),
-                "many": self.whole(4 * n, 9 * n),
+                "few": self.whole(0, ranks),
+                "even": ranks * self.whole(1, 3),
+                "uneven": ranks * self.whole(1, 3) + self.whole(min(1, ranks - 1), ranks - 1),
+                "last goes empty": max(1, 2 * ranks - 3),
+                "many": self.whole(4 * ranks, 9 * ranks),
             }[kind],
         )
 
@@ -106,18 +106,18 @@ class Draw:
             count *= size
         numbers = [self.rng.randint(-99, 99) for _ in range(count)]
         # an answer that is off by one element must differ
-        for i in range(1, count):
-            numbers[i] += numbers[i] == numbers[i - 1]
+        for index in range(1, count):
+            numbers[index] += numbers[index] == numbers[index - 1]
         # one zero and no more, because a tensor that was never filled may contain zeros
         if count > 1:
             zero = self.rng.randrange(count)
-            numbers = [n or 7 for n in numbers]
+            numbers = [number or 7 for number in numbers]
             numbers[zero] = 0
         values = torch.tensor(numbers, dtype=torch.float64).reshape(tuple(shape))
         # dealt even if it is not used, so that later draws do not depend on `small`
         scale = self.of(*_SCALES[dtype]) if scale is None else scale
         if self.small:
-            return _small(numbers).reshape(tuple(shape)).to(dtype)
+            return _small_numbers(numbers).reshape(tuple(shape)).to(dtype)
         if dtype.is_floating_point:
             # sevenths, because no binary fraction equals them
             return (values / 7 * scale).to(dtype)
@@ -135,17 +135,17 @@ class Draw:
         scale = self.of(*_SCALES[dtype])
         return [self.tensor(shape, dtype, scale) for _ in range(self.ranks)]
 
-    def laid_out(self, x: torch.Tensor) -> torch.Tensor:
+    def laid_out(self, tensor: torch.Tensor) -> torch.Tensor:
         """Deal the same tensor with a memory layout: as it is, transposed, or every second element."""
-        way = self.of("plain", "transposed", "every second")
-        if way == "transposed" and x.dim() > 1:
-            return x.transpose(0, -1).contiguous().transpose(0, -1)
-        if way == "every second" and x.dim():
-            return torch.stack([x, torch.zeros_like(x)], dim=-1).flatten(-2)[..., ::2]
-        return x
+        layout = self.of("plain", "transposed", "every second")
+        if layout == "transposed" and tensor.dim() > 1:
+            return tensor.transpose(0, -1).contiguous().transpose(0, -1)
+        if layout == "every second" and tensor.dim():
+            return torch.stack([tensor, torch.zeros_like(tensor)], dim=-1).flatten(-2)[..., ::2]
+        return tensor
 
 
-def _small(numbers: Sequence[int]) -> torch.Tensor:
+def _small_numbers(numbers: Sequence[int]) -> torch.Tensor:
     """Return small whole numbers in place of any numbers: from 1 to 10, and neighbors always differ.
 
     0 does not occur, because leaving out a summand of 0 changes nothing.
@@ -157,7 +157,7 @@ def _small(numbers: Sequence[int]) -> torch.Tensor:
     return torch.tensor(small, dtype=torch.float64)
 
 
-def _asked_from() -> tuple[tuple[str, int], ...]:
+def _calling_place() -> tuple[tuple[str, int], ...]:
     """Return the place of a call that deals: its line in an exercise's file, and this file's lines."""
     # Identify a line by its instruction, so that two draws on one line have separate decks.
     frame, places = sys._getframe(2), []
@@ -181,34 +181,38 @@ _SCALES = {
 
 
 # How far above its minimum a number of a low draw may be.
-_LOW = 2
+_MAX_LOW_OFFSET = 2
 
 
-def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
+def draw_world_sizes(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
     """Return the world sizes of `count` cases: the four smallest often, and some larger ones."""
-    few, many = sorted(sizes)[:4], sorted(sizes)[4:]
-    chosen = [*few, rng.choice(many)] if many else few
-    weights = [1 if size == 1 < len(chosen) else 3 if size <= 4 else 2 for size in chosen]
+    small_sizes, large_sizes = sorted(sizes)[:4], sorted(sizes)[4:]
+    chosen_sizes = [*small_sizes, rng.choice(large_sizes)] if large_sizes else small_sizes
+    weights = [
+        1 if size == 1 < len(chosen_sizes) else 3 if size <= 4 else 2 for size in chosen_sizes
+    ]
     total = sum(weights)
     counts = [count * weight // total for weight in weights]
     # the cases that rounding leaves over go to the larger sizes, the last ones first
-    for i in range(count - sum(counts)):
-        counts[-1 - i % len(counts)] += 1
-    return [size for size, times in zip(chosen, counts, strict=True) for _ in range(times)]
+    for index in range(count - sum(counts)):
+        counts[-1 - index % len(counts)] += 1
+    return [
+        size for size, repeats in zip(chosen_sizes, counts, strict=True) for _ in range(repeats)
+    ]
 
 
-def low_plan(ranks: int, count: int, seed: str) -> list[Draw]:
+def plan_low_draws(ranks: int, count: int, seed: str) -> list[Draw]:
     """Return draws of `count` small cases of one world size, which are easy to read."""
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}
     return [Draw(rng, ranks, decks, small=True, low=True) for _ in range(count)]
 
 
-def plan(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
+def plan_draws(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
     """Return the draws of `count` cases, always the same for one seed.
 
     small: keep sizes, shapes, dtypes and roots, but use small whole numbers in tensors.
     """
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}
-    return [Draw(rng, size, decks, small) for size in worlds(sizes, count, rng)]
+    return [Draw(rng, size, decks, small) for size in draw_world_sizes(sizes, count, rng)]

@@ -23,8 +23,8 @@ from helpers.checks.kinds import Kind
 from helpers.ranks.own_modules import is_learner_module
 from helpers.ranks.rank_context import ask_launcher, recorded_call_count, replacement_reporter
 
-_LATE_S = 0.003
-_MOST_RANKS = 1_000
+_DELAY_S = 0.003
+_MAX_RANKS = 1_000
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Turns:
     name: str
     kind: Kind
     driver: Callable[..., Any] | None
-    second: bool = False
+    other_poison: bool = False
     report_replaced: bool = False
 
 
@@ -62,39 +62,45 @@ def drive_cases(
     # the real sleep, taken before the answer runs and before the world is hard, so that a late rank is
     # really late
     sleep, results = time.sleep, []
-    kind, driver, alone = turns.kind, turns.driver, turns.kind.is_alone
-    built: int | None = None
-    known = set(vars(sys.modules["__main__"]))
-    _forget_own_modules()
-    _leave_uncompiled()
-    with adversarial_world(turns.second) if kind.is_hard else contextlib.nullcontext():
+    kind, driver, is_alone = turns.kind, turns.driver, turns.kind.is_alone
+    built_program: int | None = None
+    initial_names = set(vars(sys.modules["__main__"]))
+    _remove_learner_modules()
+    _disable_compile()
+    with adversarial_world(turns.other_poison) if kind.is_adversarial else contextlib.nullcontext():
         # start this inside the hard world, so that functions which the world replaces do not count as
         # the answer's
         compare = watch_functions(replacement_reporter()) if turns.report_replaced else None
-        for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
-            if turns.programs[k] != built:  # build an answer once, because it may count its calls
-                built = turns.programs[k]
-                _forget(known)  # a program must not find what a previous one has defined
-                answer: Any = _built(turns.sources[built], turns.name, kind)
-            before = [_copy(value) for value in inputs]
-            first = recorded_call_count()
+        for turn, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
+            if (
+                turns.programs[turn] != built_program
+            ):  # build an answer once, because it may count its calls
+                built_program = turns.programs[turn]
+                _remove_names(
+                    initial_names
+                )  # a program must not find what a previous one has defined
+                answer: Any = _build_answer(turns.sources[built_program], turns.name, kind)
+            input_copies = [_copy(value) for value in inputs]
+            first_call = recorded_call_count()
             # A different seed on each rank, as in new processes, but the same each time a case is tried.
-            _seed(_MOST_RANKS * number + rank)
+            _seed(_MAX_RANKS * number + rank)
             if number % (world_size + 1) == rank:
-                sleep(_LATE_S)
+                sleep(_DELAY_S)
             if driver is not None:
-                first_ones = (partial(_timing, k),) if kind is Kind.MEASUREMENT else ()
-                returned = driver(answer, rank, world_size, *first_ones, *inputs)
-            elif alone:
+                measuring_arguments = (
+                    (partial(_ask_timing, turn),) if kind is Kind.MEASUREMENT else ()
+                )
+                returned = driver(answer, rank, world_size, *measuring_arguments, *inputs)
+            elif is_alone:
                 returned = answer(*inputs)
             else:
                 returned = answer(rank, world_size, *inputs)
             changed = [
-                _parameter(answer, i + (0 if alone else 2))
-                for i, (old, new) in enumerate(zip(before, inputs, strict=True))
-                if driver is None and not _as_it_was(old, new)
+                _parameter_name(answer, position + (0 if is_alone else 2))
+                for position, (old, new) in enumerate(zip(input_copies, inputs, strict=True))
+                if driver is None and not _is_unchanged(old, new)
             ]
-            results.append([returned, changed, first, recorded_call_count()])
+            results.append([returned, changed, first_call, recorded_call_count()])
         if compare is not None:
             compare()
     return results
@@ -112,7 +118,7 @@ def _seed(number: int) -> None:
     random.seed(number)
 
 
-def _timing(case: int, *arguments: int) -> float:
+def _ask_timing(case: int, *arguments: int) -> float:
     """Ask the launcher for one timing.
 
     This process does not contain the numbers from which timings are made.
@@ -123,7 +129,7 @@ def _timing(case: int, *arguments: int) -> float:
     return float(seconds)
 
 
-def _built(source: str, name: str, kind: Kind) -> Any:
+def _build_answer(source: str, name: str, kind: Kind) -> Any:
     if kind is not Kind.SCRIPT:
         return build(source, name)
     # this import takes a tenth of a second, which other kinds do not need
@@ -132,21 +138,21 @@ def _built(source: str, name: str, kind: Kind) -> Any:
     return Source(source, name)
 
 
-def _forget(known: set[str]) -> None:
+def _remove_names(kept_names: set[str]) -> None:
     """Remove all but the known names from `__main__`."""
     namespace = vars(sys.modules["__main__"])
-    for name in set(namespace) - known:
+    for name in set(namespace) - kept_names:
         del namespace[name]
 
 
-def _forget_own_modules() -> None:
+def _remove_learner_modules() -> None:
     """Forget the learner's own modules that earlier launches imported, so that an answer cannot use them."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and is_learner_module(module):
             del sys.modules[name]
 
 
-def _leave_uncompiled() -> None:
+def _disable_compile() -> None:
     """Replace torch.compile by a function that returns its argument: compiling takes too long for a check.
 
     torch's own switch would still import its compiler, which replaces functions of torch.nn.Module.
@@ -164,19 +170,19 @@ def _copy(value: Any) -> Any:
     return [_copy(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-def _as_it_was(old: Any, new: Any) -> bool:
+def _is_unchanged(old: Any, new: Any) -> bool:
     if isinstance(old, torch.Tensor):
         if old.shape != new.shape or old.dtype != new.dtype:
             return False
         return equal(old, new) or bool(((old == new) | (old.isnan() & new.isnan())).all())
     if isinstance(old, list) and isinstance(new, (list, tuple)):
-        return len(old) == len(new) and all(map(_as_it_was, old, new))
+        return len(old) == len(new) and all(map(_is_unchanged, old, new))
     if isinstance(old, (int, float, str, bytes)):
         return type(old) is type(new) and (old == new or old != old)
     return True
 
 
-def _parameter(answer: Any, position: int) -> str:
+def _parameter_name(answer: Any, position: int) -> str:
     # an answer may be any callable, even one without a signature
     try:
         return list(inspect.signature(answer).parameters)[position]

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from helpers.checks.case import Case
-from helpers.checks.draw import Draw, plan
+from helpers.checks.draw import Draw, plan_draws
 from helpers.checks.failure_advice import CrashAdvice, HangAdvice
 from helpers.checks.headings import Heading
 from helpers.checks.kinds import Kind
@@ -80,20 +80,20 @@ class Exercise:
 
         small: use small whole numbers in tensors, which are easier to read.
         """
-        draws = plan(self.sizes, self.count, f"{secret}/{self.name}", small=small)
+        draws = plan_draws(self.sizes, self.count, f"{secret}/{self.name}", small=small)
         # `map` draws in the order of the plan. The cases are then sorted, so that the smallest failing one
         # comes first.
         cases = sorted(map(self.case, draws), key=lambda case: case.size)
         return (*cases, self.last(draws[0])) if self.last is not None else tuple(cases)
 
     @cached_property
-    def is_together(self) -> bool:
+    def may_share_world(self) -> bool:
         """Return whether many cases may share a world."""
         # Each script starts its own processes in its own folder
         return self.kind is not Kind.SCRIPT
 
 
-def read(module: ModuleType, heading: Heading) -> Exercise:
+def add_heading(module: ModuleType, heading: Heading) -> Exercise:
     """Return the exercise of a content file, with its heading."""
     exercise: Exercise = module.EXERCISE
     return replace(exercise, **vars(heading))

@@ -24,7 +24,7 @@ class CrashAdvice:
     died: bool = False
     when: Callable[[Case, Run], bool] | None = None
 
-    def fits(self, case: Case, run: Run) -> bool:
+    def applies_to(self, case: Case, run: Run) -> bool:
         failure = run.failure
         if failure is None or (self.when is not None and not self.when(case, run)):
             return False
@@ -43,7 +43,7 @@ class HangAdvice:
     kinds: tuple[str, ...] = ()
     when: Callable[[Case, Run], bool] | None = None
 
-    def fits(self, case: Case, run: Run) -> bool:
+    def applies_to(self, case: Case, run: Run) -> bool:
         failure = run.failure
         if not isinstance(failure, Deadlock) or (self.when and not self.when(case, run)):
             return False

@@ -9,6 +9,6 @@ class CheckFault(Exception):
     is_odd: an unexpected kind of value could provoke this failure. Otherwise the check is at fault.
     """
 
-    def __init__(self, said: str, unjudged: str = "", is_odd: bool = False) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, unjudged: str = "", is_odd: bool = False) -> None:
+        super().__init__(message)
         self.unjudged, self.is_odd = unjudged, is_odd

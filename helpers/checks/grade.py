@@ -1,6 +1,6 @@
 """Check one answer on the cases of its exercise, for `check` and for every grader.
 
-    Exercise.draw -> cases -- run_all --> a verdict for each -- show the first that failed --> CheckResult
+    Exercise.draw -> cases -- run_groups --> a verdict for each -- show the first that failed --> CheckResult
 
 `case_runs` runs the answer and judges each case. If some failed, `counterexample` chooses the case that the
 author reads, runs it in a world of its own, and looks for advice. Only that run is shown.
@@ -16,15 +16,20 @@ import torch
 
 from helpers.answers.build import Answer, Problem, defined_in
 from helpers.answers.data import NO_ATTEMPT
-from helpers.checks.answer_source import FILE
+from helpers.checks.answer_source import ANSWER_FILE
 from helpers.checks.case import Case
-from helpers.checks.case_runs import CaseRun, flood, in_groups, run_all, run_isolated
-from helpers.checks.counterexample import Presentation, easiest, has_hard_numbers, show
+from helpers.checks.case_runs import CaseRun, flooded_run, group_cases, run_groups, run_isolated
+from helpers.checks.counterexample import (
+    Presentation,
+    choose_shown_run,
+    easiest_to_read,
+    has_hard_numbers,
+)
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.kinds import Kind
 from helpers.checks.match_mistakes import Matches
-from helpers.checks.oracle import draw, fill
+from helpers.checks.oracle import draw, fill_case_set
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
@@ -39,9 +44,9 @@ NameCell = Callable[[int], str]
 # A case that failed next to others may pass alone. After this many confirmed failures, assume that the
 # remaining ones fail too. An answer that is right only in the first call of a process passes alone, but is
 # still wrong.
-_MOST_ISOLATED = 8
+_MAX_ISOLATED_RUNS = 8
 # If an answer fails, at most this many answers to other exercises that it calls are tried as well.
-_MOST_PARTS = 3
+_MAX_CALLED_ANSWERS = 3
 
 
 def grade(
@@ -63,22 +68,26 @@ def grade(
     """
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind in NO_ATTEMPT else Outcome.UNREADABLE
-        return _result(exercise, found, outcome, message=found.message)
+        return _make_result(exercise, found, outcome, message=found.message)
     visible = secret == VISIBLE_SECRET
-    worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, record_values)
+    worlds = Worlds(
+        exercise, [found.source], _make_place_finder(found, name_cell), connection, record_values
+    )
     # no learner sees the advice on a hidden case
     is_read = matches is None and visible
     advice = {} if is_read else matches
-    with one_thread():
-        check = _Check(worlds, secret, every_case, advice, is_read)
-        result = _checked(check, found)
+    with use_one_thread():
+        check = _CheckOptions(worlds, secret, every_case, advice, is_read)
+        result = _check_answer(check, found)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
-        return replace(result, notes=(*result.notes, *_wrong_parts(worlds, found, result)))
+        return replace(
+            result, notes=(*result.notes, *_notes_on_called_answers(worlds, found, result))
+        )
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def use_one_thread() -> Iterator[None]:
     """Draw and judge in one thread: on a busy machine, torch's threads make small sums ten times slower."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -88,47 +97,50 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Place]:
+def _make_place_finder(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Place]:
     """Return a function that turns a line of an answer's source into a place in the learner's notebook."""
 
     def place(file: str, line: int, function: str) -> Place:
-        at = answer.place(line) if file == FILE else None
-        if at is None:
+        position = answer.place(line) if file == ANSWER_FILE else None
+        if position is None:
             return place_of(file, line, function)
         lines = answer.source.splitlines()
         text = lines[line - 1] if 0 < line <= len(lines) else ""
-        return Place(file, at[1], function, name_cell(at[0]), text)
+        return Place(file, position[1], function, name_cell(position[0]), text)
 
     return place
 
 
-def _wrong_parts(worlds: Worlds, found: Answer, result: CheckResult) -> list[str]:
+def _notes_on_called_answers(worlds: Worlds, found: Answer, result: CheckResult) -> list[str]:
     """Return the names of answers to other exercises that this one calls and that are wrong themselves.
 
     They are tried on cases of the world size that is shown. result: of this answer. If it was attempted,
     the check has replaced stubs that it calls by right answers.
     """
-    said = []
-    own, size = worlds.exercise.name, result.run.world_size if result.run is not None else 0
-    others = [name for name in defined_in(found) if name in exercises() and name != own]
-    for name in others[:_MOST_PARTS]:
-        part = exercises()[name]
-        own_worlds = replace(worlds, exercise=part, record_values=False)
-        check = _Check(own_worlds, VISIBLE_SECRET, every_case=False)
-        left_out = [k for k, case in enumerate(part.draw()) if case.world_size != size]
-        outcome = _checked(check, replace(found, name=name), left_out).outcome
-        is_lent = outcome is Outcome.NOT_ATTEMPTED and result.outcome is not outcome
+    notes = []
+    own_name, size = worlds.exercise.name, result.run.world_size if result.run is not None else 0
+    called_names = [name for name in defined_in(found) if name in exercises() and name != own_name]
+    for name in called_names[:_MAX_CALLED_ANSWERS]:
+        called_exercise = exercises()[name]
+        called_worlds = replace(worlds, exercise=called_exercise, record_values=False)
+        check = _CheckOptions(called_worlds, VISIBLE_SECRET, every_case=False)
+        skipped = [
+            index for index, case in enumerate(called_exercise.draw()) if case.world_size != size
+        ]
+        outcome = _check_answer(check, replace(found, name=name), skipped).outcome
+        is_replaced_stub = outcome is Outcome.NOT_ATTEMPTED and result.outcome is not outcome
         # a fault of the check says nothing about the part, because a grader has not yet run its
         # reference
-        if outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_lent:
-            said.append(
-                f"`{name}` ({part.number}), which this answer calls, fails its own check. Fix it first."
+        if outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_replaced_stub:
+            notes.append(
+                f"`{name}` ({called_exercise.number}), which this answer calls, fails its own check. Fix "
+                "it first."
             )
-    return said
+    return notes
 
 
 @dataclass(frozen=True)
-class _Check:
+class _CheckOptions:
     """How one answer is checked.
 
     matches: of `match_mistakes`, which advises; None if no advice is needed. is_read: a learner reads the
@@ -146,85 +158,102 @@ class _Check:
         return self.worlds.connection is None
 
 
-def _checked(check: _Check, found: Answer, left_out: Collection[int] = ()) -> CheckResult:
-    exercise = check.worlds.exercise
+def _check_answer(
+    options: _CheckOptions, found: Answer, skipped: Collection[int] = ()
+) -> CheckResult:
+    exercise = options.worlds.exercise
     try:
-        cases = draw(exercise, check.secret, own_server=check.own_server)
-        groups, last = in_groups(exercise, cases)
-        if left_out:
-            known = {id(cases[k]) for k in left_out}
-            groups, last = _without(known, groups), _without(known, last)
-        runs = _runs(check, cases, groups)
+        cases = draw(exercise, options.secret, own_server=options.own_server)
+        groups, last_group = group_cases(exercise, cases)
+        if skipped:
+            skipped_ids = {id(cases[index]) for index in skipped}
+            groups, last_group = (
+                _drop_cases(skipped_ids, groups),
+                _drop_cases(skipped_ids, last_group),
+            )
+        runs = _run_and_choose(options, cases, groups)
         if all(run.passed for run in runs):
-            runs += _runs(check, cases, last)
+            runs += _run_and_choose(options, cases, last_group)
     except CheckFault as fault:
-        return _not_judged(exercise, found, fault)
+        return _fault_result(exercise, found, fault)
     except LaunchError as error:
-        return _result(exercise, found, Outcome.CRASHED, message=str(error))
-    return summed(exercise, found, _verdicts(runs, check.every_case), len(cases))
+        return _make_result(exercise, found, Outcome.CRASHED, message=str(error))
+    return combine_verdicts(exercise, found, _keep_verdicts(runs, options.every_case), len(cases))
 
 
-def _runs(check: _Check, cases: Sequence[Case], groups: Sequence[Sequence[Turn]]) -> list[CaseRun]:
+def _run_and_choose(
+    options: _CheckOptions, cases: Sequence[Case], groups: Sequence[Sequence[Turn]]
+) -> list[CaseRun]:
     """Run all groups; put the run that is shown in place of the first that failed."""
-    runs = run_all(check.worlds, groups, check.every_case, look_ahead=check.matches is not None)
-    for _ in range(_MOST_ISOLATED):
-        first = next((k for k, run in enumerate(runs) if not run.passed), None)
-        if first is None:
+    runs = run_groups(
+        options.worlds, groups, options.every_case, run_next_size=options.matches is not None
+    )
+    for _ in range(_MAX_ISOLATED_RUNS):
+        first_failed = next((index for index, run in enumerate(runs) if not run.passed), None)
+        if first_failed is None:
             break
-        if check.matches is not None:  # swap the first that failed with the easiest to read
-            best = runs.index(easiest(runs[first], runs))
-            runs[first], runs[best] = runs[best], runs[first]
-        runs[first] = _shown(check, cases, runs[first], runs)
-        if not runs[first].passed:
+        if options.matches is not None:  # swap the first that failed with the easiest to read
+            easiest_index = runs.index(easiest_to_read(runs[first_failed], runs))
+            runs[first_failed], runs[easiest_index] = runs[easiest_index], runs[first_failed]
+        runs[first_failed] = _run_shown_case(options, cases, runs[first_failed], runs)
+        if not runs[first_failed].passed:
             break
     return runs
 
 
-def _shown(
-    check: _Check, cases: Sequence[Case], failing: CaseRun, runs: Sequence[CaseRun]
+def _run_shown_case(
+    options: _CheckOptions, cases: Sequence[Case], failing: CaseRun, runs: Sequence[CaseRun]
 ) -> CaseRun:
-    if check.matches is None:
-        return failing if failing.isolated else run_isolated(check.worlds, failing.turn)
+    if options.matches is None:
+        return failing if failing.isolated else run_isolated(options.worlds, failing.turn)
 
-    def twin(case: Case) -> Case | None:
+    def make_twin(case: Case) -> Case | None:
         if not has_hard_numbers(case):
             return None
-        size = case.world_size
-        alike = [each for each in cases if each.world_size == size]
-        drawn = (check.secret, f"small {size}")
-        others = fill(check.worlds.exercise, drawn, own_server=check.own_server)
-        small = next(two for one, two in zip(alike, others, strict=True) if one is case)
+        world_size = case.world_size
+        same_size = [other for other in cases if other.world_size == world_size]
+        case_set = (options.secret, f"small {world_size}")
+        small_cases = fill_case_set(
+            options.worlds.exercise, case_set, own_server=options.own_server
+        )
+        small_case = next(
+            small_twin
+            for original, small_twin in zip(same_size, small_cases, strict=True)
+            if original is case
+        )
         # if a size depends on a drawn number, this is a different case
-        return small if small.label == case.label else None
+        return small_case if small_case.label == case.label else None
 
     try:
-        return show(Presentation(check.worlds, twin, check.matches, check.is_read), failing, runs)
+        return choose_shown_run(
+            Presentation(options.worlds, make_twin, options.matches, options.is_read), failing, runs
+        )
     except Flooded:
-        return flood(check.worlds.exercise, failing.turn)
+        return flooded_run(options.worlds.exercise, failing.turn)
 
 
-def _verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
+def _keep_verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
     """Return all verdicts, or those up to the first that failed.
 
     Only the first that failed keeps its advice.
     """
-    found: list[CaseVerdict] = []
+    kept: list[CaseVerdict] = []
     for run in runs:
-        if all(verdict.passed for verdict in found):
-            found.append(run.verdict)
+        if all(verdict.passed for verdict in kept):
+            kept.append(run.verdict)
         elif every_case:
             wrong = run.verdict.outcome is Outcome.WRONG
-            found.append(replace(run.verdict, advice="") if wrong else run.verdict)
-    return found
+            kept.append(replace(run.verdict, advice="") if wrong else run.verdict)
+    return kept
 
 
-def _without(known: Collection[int], groups: Sequence[Sequence[Turn]]) -> list[list[Turn]]:
+def _drop_cases(case_ids: Collection[int], groups: Sequence[Sequence[Turn]]) -> list[list[Turn]]:
     """Return the groups without the cases that have these id() values."""
-    left = [[turn for turn in group if id(turn.case) not in known] for group in groups]
-    return [group for group in left if group]
+    kept_groups = [[turn for turn in group if id(turn.case) not in case_ids] for group in groups]
+    return [group for group in kept_groups if group]
 
 
-def summed(
+def combine_verdicts(
     exercise: Exercise, found: Answer, verdicts: Sequence[CaseVerdict], count: int
 ) -> CheckResult:
     """Combine the verdicts of an answer's cases into a result. count: of all its cases."""
@@ -232,16 +261,18 @@ def summed(
     worst = next(failed, None)
     sizes = {verdict.run.world_size for verdict in verdicts if verdict.run is not None}
     return replace(
-        _result(exercise, found, worst.outcome if worst else Outcome.PASSED),
+        _make_result(exercise, found, worst.outcome if worst else Outcome.PASSED),
         cases=tuple(verdicts),
         sizes=() if exercise.kind.is_alone else tuple(sorted(sizes)),
         given=worst.given if worst else (),
         # rounded as it is displayed, so that no two places differ in the second decimal
-        points=round(exercise.points * _share(exercise, verdicts, count), 1) if count else 0.0,
+        points=round(exercise.points * _earned_share(exercise, verdicts, count), 1)
+        if count
+        else 0.0,
     )
 
 
-def _share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: int) -> float:
+def _earned_share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: int) -> float:
     """Return the share of the exercise's points that an answer gets."""
     share = sum(verdict.credit for verdict in verdicts) / count
     if exercise.kind is Kind.JUDGEMENT:
@@ -250,24 +281,24 @@ def _share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: int) -> f
         return max(0.0, 1 - 4 * (1 - share)) ** 2
     # The values are right, but were computed in a way that the task forbids. Cases in which both ways
     # are the same earn nothing.
-    missed = any(verdict.partial for verdict in verdicts)
-    return min(share, 0.5) if missed else share
+    breaks_rules = any(verdict.partial for verdict in verdicts)
+    return min(share, 0.5) if breaks_rules else share
 
 
-def _not_judged(exercise: Exercise, found: Answer, fault: CheckFault) -> CheckResult:
+def _fault_result(exercise: Exercise, found: Answer, fault: CheckFault) -> CheckResult:
     if fault.is_odd:
         message = (
             f"We could not check your return value. {fault}. If this is what the task asks for, the bug is "
             "ours: please report it."
         )
-        result = _result(exercise, found, Outcome.WRONG, message=message)
+        result = _make_result(exercise, found, Outcome.WRONG, message=message)
     else:
         message = f"This check is at fault, not your answer. Please report it: {fault}"
-        result = _result(exercise, found, Outcome.FAULT, message=message)
+        result = _make_result(exercise, found, Outcome.FAULT, message=message)
     return replace(result, unjudged=fault.unjudged)
 
 
-def _result(
+def _make_result(
     exercise: Exercise, found: Answer | Problem, outcome: Outcome, message: str = ""
 ) -> CheckResult:
     return CheckResult(

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(__file__).parents[1] / "exercises"
-_SHARED = {"__init__", "in_ranks", "pictures", "shared"}
-_HEAD = re.compile(
+_SHARED_MODULES = {"__init__", "in_ranks", "pictures", "shared"}
+_HEADING = re.compile(
     r"(?P<number>\d+\.\d+) (?P<title>.+) \((?P<minutes>\d+) min, (?P<dots>[●○]{5})(?P<further>, further)?\)"
 )
 
 
 # Learners hand in files, and teachers have policies, that still use the name of an earlier release.
-_FORMER = {"22_other_roads": "22_launchers_and_backends"}
+_FORMER_NAMES = {"22_other_roads": "22_launchers_and_backends"}
 
 
 class UnknownExercise(LookupError):
@@ -51,10 +51,10 @@ class Heading:
     hints: tuple[str, ...] = ()
 
 
-def heading_in(text: str, name: str, notebook: str) -> Heading:
+def parse_heading(text: str, name: str, notebook: str) -> Heading:
     """Read the docstring of an exercise's file. Raise ValueError if it does not begin with a heading."""
     head, _, rest = text.strip().partition("\n")
-    match = _HEAD.fullmatch(head.strip())
+    match = _HEADING.fullmatch(head.strip())
     if match is None:
         raise ValueError(
             f"{notebook}/{name}: its docstring must begin like '4.1 Broadcast (5 min, ●○○○○)', not with "
@@ -75,16 +75,16 @@ def heading_in(text: str, name: str, notebook: str) -> Heading:
 @cache
 def headings() -> Mapping[str, Heading]:
     """Return each exercise's heading by the name of its function, in the course's order."""
-    found: dict[str, Heading] = {}
+    by_name: dict[str, Heading] = {}
     for path in _FOLDER.glob("nb*/*.py"):
-        if path.stem in _SHARED:  # not an exercise, but shared by several
+        if path.stem in _SHARED_MODULES:  # not an exercise, but shared by several
             continue
         # learners identify an exercise by its function's name alone
-        if path.stem in found:
+        if path.stem in by_name:
             raise ValueError(f"two exercises are called {path.stem}")
         notebook = path.parent.name.removeprefix("nb")
-        found[path.stem] = heading_in(_docstring_of(path), path.stem, notebook)
-    return dict(sorted(found.items(), key=lambda item: _place(item[1].number)))
+        by_name[path.stem] = parse_heading(_docstring_of(path), path.stem, notebook)
+    return dict(sorted(by_name.items(), key=lambda item: _number_key(item[1].number)))
 
 
 def _docstring_of(path: Path) -> str:
@@ -96,7 +96,7 @@ def _docstring_of(path: Path) -> str:
 
 
 # As numbers, not as text, so that 10.2 comes after 9.1.
-def _place(number: str) -> tuple[int, ...]:
+def _number_key(number: str) -> tuple[int, ...]:
     return tuple(map(int, number.split(".")))
 
 
@@ -105,34 +105,34 @@ def notebooks() -> tuple[str, ...]:
     return tuple(dict.fromkeys(heading.notebook for heading in headings().values()))
 
 
-def names_of(notebook: str) -> tuple[str, ...]:
+def all_names_of(notebook: str) -> tuple[str, ...]:
     """Return the notebook's name, and those that it had in earlier releases."""
-    return (notebook, *(former for former, name in _FORMER.items() if name == notebook))
+    return (notebook, *(former for former, name in _FORMER_NAMES.items() if name == notebook))
 
 
-def notebook_called(name: str) -> str:
+def match_notebook(name: str) -> str:
     """Return the notebook with this name or number ("04", "4", "04_collectives"). Raises UnknownExercise."""
     for notebook in notebooks():
-        if name in {*names_of(notebook), notebook[:2], notebook[:2].removeprefix("0")}:
+        if name in {*all_names_of(notebook), notebook[:2], notebook[:2].removeprefix("0")}:
             return notebook
     raise UnknownExercise(f"there is no notebook {name!r}.")
 
 
-def find_heading(asked: Any) -> Heading:
+def find_heading(query: Any) -> Heading:
     """Return the heading with this exercise name, function, title or number ("2.1")."""
-    name = str(getattr(asked, "__name__", asked))
+    name = str(getattr(query, "__name__", query))
     for heading in headings().values():
         if name in {heading.name, heading.number, heading.title}:
             return heading
-    raise unknown(name, headings())
+    raise unknown_exercise_error(name, headings())
 
 
-def unknown(name: str, known: Iterable[str]) -> UnknownExercise:
+def unknown_exercise_error(name: str, known: Iterable[str]) -> UnknownExercise:
     """Return the error for a name that no exercise has, with the names that are most similar."""
-    near = difflib.get_close_matches(name, list(known), 3)
+    similar = difflib.get_close_matches(name, list(known), 3)
     meant = (
-        f"Did you mean {' or '.join(near)}?"
-        if near
+        f"Did you mean {' or '.join(similar)}?"
+        if similar
         else "Use the name of the function in the exercise's stub."
     )
     return UnknownExercise(f"no exercise is called {name!r}. {meant}")

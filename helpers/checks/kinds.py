@@ -24,7 +24,7 @@ class Kind(Enum):
     JUDGEMENT = "judgement"
 
     @property
-    def is_hard(self) -> bool:
+    def is_adversarial(self) -> bool:
         """Return whether answers run under adversarial timing (`adversarial.py`)."""
         # scripts run as they would anywhere; the other kinds do not communicate
         return self in {Kind.RANKS, Kind.MODULE}

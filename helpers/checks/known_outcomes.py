@@ -25,16 +25,19 @@ if TYPE_CHECKING:  # both modules need torch, but the entries do not
     from helpers.checks.judge import Execution
     from helpers.ranks.run import Run
 
-APART = "ranks wait at different lines"
+DIFFERENT_LINES = "ranks wait at different lines"
 PEER_LEFT = "a peer left"
 TIMED_OUT = "timed out"
 
 
 def known_outcomes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     """Return the entries of an exercise, then those entries of its notebook that it does not replace."""
-    own = [each for each in known_mistakes(exercise) if each.seen]
-    titles = {entry.title for entry in own}
-    return (*own, *(each for each in shared_mistakes(exercise) if each.title not in titles))
+    own_mistakes = [entry for entry in known_mistakes(exercise) if entry.seen]
+    titles = {entry.title for entry in own_mistakes}
+    return (
+        *own_mistakes,
+        *(entry for entry in shared_mistakes(exercise) if entry.title not in titles),
+    )
 
 
 def recognize(exercise: Exercise, execution: Execution) -> KnownMistake | None:
@@ -42,15 +45,19 @@ def recognize(exercise: Exercise, execution: Execution) -> KnownMistake | None:
     run = execution.run
     if run.failure is not None:
         observe = exercise.observe
-        seen = {*(observe(execution.case, run) if observe else ()), *_of_failure(run)}
+        seen = {*(observe(execution.case, run) if observe else ()), *_observe_failure(run)}
     else:
-        found = [each for each in (*execution.findings(), execution.together()) if each is not None]
+        found = [
+            each
+            for each in (*execution.all_findings(), execution.joint_finding())
+            if each is not None
+        ]
         # an entry that explains one wrong rank but not another is at best half of the explanation
         seen = set.intersection(*(set(each.seen) for each in found)) if found else set()
     return next((entry for entry in known_outcomes(exercise) if entry.seen in seen), None)
 
 
-def _of_failure(run: Run) -> Iterator[str]:
+def _observe_failure(run: Run) -> Iterator[str]:
     """Yield the observations that apply to every failed run."""
     failure = run.failure
     if isinstance(failure, RankFailed):
@@ -59,5 +66,5 @@ def _of_failure(run: Run) -> Iterator[str]:
             yield PEER_LEFT
     elif isinstance(failure, RankTimeout):
         if len({wait.state for wait in failure.waits if wait.event is None}) > 1:
-            yield APART
+            yield DIFFERENT_LINES
         yield TIMED_OUT

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 PATIENCE_S, POLL_S = 0.5, 0.002
-SETTLE = 20
+RECOUNTS = 20
 """Polls of a count for which no limit is given."""
 
 
@@ -31,7 +31,7 @@ class LiveTensorCounter:
     """Counts the bytes of tensors that were made in a block of `tensors_held` and still exist."""
 
     def __init__(self) -> None:
-        self._patience_s = PATIENCE_S
+        self._wait_left_s = PATIENCE_S
         self._sizes: list[int] = []
 
     def __call__(self, *others: torch.Tensor | None, most: int | None = None) -> int:
@@ -40,19 +40,19 @@ class LiveTensorCounter:
         gloo's own thread releases tensors a moment after a call has returned, so a count may come too
         early. All counts of one block together wait at most PATIENCE_S.
         """
-        fewest = count = self._count(others)
-        for _ in range(SETTLE if most is None else 0):
+        smallest = count = self._count(others)
+        for _ in range(RECOUNTS if most is None else 0):
             time.sleep(POLL_S)
-            fewest = min(fewest, self._count(others))
+            smallest = min(smallest, self._count(others))
         if most is None:
-            return fewest
-        while count > most and self._patience_s > 0:
+            return smallest
+        while count > most and self._wait_left_s > 0:
             time.sleep(POLL_S)
-            self._patience_s -= POLL_S
+            self._wait_left_s -= POLL_S
             count = self._count(others)
         return count
 
-    def until(
+    def count_until(
         self,
         enough: Callable[[list[int]], bool],
         *others: torch.Tensor | None,
@@ -72,7 +72,7 @@ class LiveTensorCounter:
         return self._sizes
 
     def _count(self, others: Iterable[torch.Tensor | None]) -> int:
-        self._sizes = sorted(_found(others).values(), reverse=True)
+        self._sizes = sorted(_find_storages(others).values(), reverse=True)
         return sum(self._sizes)
 
 
@@ -90,23 +90,27 @@ def tensors_held() -> Iterator[LiveTensorCounter]:
     # torch 2.14 and later warn that selective checkpointing does not use these hooks, which changes no count
     warnings.filterwarnings("ignore", "A saved_tensors_hooks context")
     # keep what only C++ would hold in a Python object as well, so that it can be found
-    with saved_tensors_hooks(_itself, _itself):
+    with saved_tensors_hooks(_identity, _identity):
         yield LiveTensorCounter()
 
 
-def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
+def _find_storages(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
     # garbage must not count as held
     gc.collect()
-    tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    tensors = [obj for obj in gc.get_objects() if issubclass(type(obj), torch.Tensor)]
     # the known value of a fake tensor is the same tensor, which must not count twice
-    known = {id(tensor.constant) for tensor in tensors if isinstance(tensor, FakeTensor)}
-    tensors = [tensor for tensor in tensors if id(tensor) not in known]
+    constants = {id(tensor.constant) for tensor in tensors if isinstance(tensor, FakeTensor)}
+    tensors = [tensor for tensor in tensors if id(tensor) not in constants]
     # a gradient from backward becomes a Python object only when it is accessed
-    tensors += [t.grad for t in tensors if t.requires_grad and t.is_leaf and t.grad is not None]
-    found = _storages(tensors)
+    tensors += [
+        tensor.grad
+        for tensor in tensors
+        if tensor.requires_grad and tensor.is_leaf and tensor.grad is not None
+    ]
+    storages = _storages(tensors)
     for address in _storages(other for other in others if other is not None):
-        found.pop(address, None)
-    return found
+        storages.pop(address, None)
+    return storages
 
 
 def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
@@ -123,5 +127,5 @@ def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
     return storages
 
 
-def _itself(tensor: torch.Tensor) -> torch.Tensor:
+def _identity(tensor: torch.Tensor) -> torch.Tensor:
     return tensor

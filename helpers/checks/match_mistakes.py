@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import Any
 
 from helpers.checks.case import Case, Measured
-from helpers.checks.compare import same, vast_range
+from helpers.checks.compare import find_huge_range, same
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Execution, judge
 from helpers.checks.kinds import Kind
@@ -36,10 +36,10 @@ from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
 # The largest number of further cases of one world size, and of cases drawn to separate two mistakes.
-_MOST_OTHERS = 4
+_MAX_OTHER_CASES = 4
 # Parts of an error's text that differ from run to run: addresses, paths, ports, and the prefix, with a
 # time, of lines that torch logs.
-_PASSING_THINGS = re.compile(
+_VARYING_TEXT = re.compile(
     r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
     # pybind's stack of a callback of a future: how deep it is depends on whether the future was done already
     r"|\n\nAt:\n[\s\S]*"
@@ -50,7 +50,7 @@ Matches = MutableMapping[str, str]
 """Digest of what an answer did -> title of the mistake that explains it, or "" if none does."""
 
 
-def explain(
+def find_mistake(
     answer: Worlds,
     shown: Execution,
     outcome: Outcome,
@@ -67,34 +67,34 @@ def explain(
     exercise = answer.exercise
     if exercise.kind is Kind.SCRIPT:  # a script takes seconds
         return recognize(exercise, shown)
-    known = [m for m in known_mistakes(exercise) if m.outcome is outcome]
+    known = [mistake for mistake in known_mistakes(exercise) if mistake.outcome is outcome]
     if not known:
         return None
-    key = _digest(exercise, outcome, [shown, *wrong, *passed])
+    key = _behavior_digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:
-        matches[key] = _match(answer, shown, known, wrong, passed)
+        matches[key] = _find_title(answer, shown, known, wrong, passed)
     # by title, because it may have been found for another learner's answer
     return next((mistake for mistake in known if mistake.title == matches[key]), None)
 
 
-def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Execution]) -> str:
+def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[Execution]) -> str:
     """Return a digest of an answer's behavior in some cases.
 
     Two digests differ even if only one last digit differs.
     """
-    found = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
-    for each in seen:
-        run = each.run
-        found.update(f"{run.world_size} {each.number} {each.changed}".encode())
-        found.update(f"{broken_rules(exercise, each)} {_reason(run)}".encode())
+    digest = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
+    for execution in executions:
+        run = execution.run
+        digest.update(f"{run.world_size} {execution.number} {execution.changed}".encode())
+        digest.update(f"{broken_rules(exercise, execution)} {_end_reason(run)}".encode())
         for value in run.values:
             value = value.found if isinstance(value, Measured) else value
             for chunk in wire.encode(value):
-                found.update(chunk)
-    return found.hexdigest()
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
-def _match(
+def _find_title(
     answer: Worlds,
     shown: Execution,
     known: Sequence[KnownMistake],
@@ -103,25 +103,33 @@ def _match(
 ) -> str:
     """Return the title of the mistake that behaves like the answer, or ""."""
     size = shown.case.world_size
-    near = [each for each in wrong if each.case.world_size == size]
+    same_size_wrong = [execution for execution in wrong if execution.case.world_size == size]
     # a mistake that is wrong in a case that the answer passes is a different one
-    right = [each for each in passed if each.case.world_size == size]
-    left = _alike(answer, known, [shown, *near[:1], *right[:1], *right[1:][-1:]])
+    same_size_passed = [execution for execution in passed if execution.case.world_size == size]
+    candidates = _similar_mistakes(
+        answer,
+        known,
+        [shown, *same_size_wrong[:1], *same_size_passed[:1], *same_size_passed[1:][-1:]],
+    )
     # Cases of a different size say more than further ones of the same size.
-    others = _other_sizes(size, wrong, passed)
-    for failing, passing in others:
-        more = [*failing[1:], *passing] if _can_share(shown) else passing[:1]
-        left = _alike(answer, left, failing[:1], more)
-    if not others or len({mistake.words for mistake in left}) > 1:
-        more = [*near[_MOST_OTHERS:], *right[1:-1]]
-        left = _alike(answer, left, near[1:_MOST_OTHERS], more)
-    if len({mistake.words for mistake in left}) > 1:
-        left = _alike(answer, left, list(_drawn(answer, shown)))
-    sentences = {mistake.words for mistake in left}
-    return left[0].title if len(sentences) == 1 else ""
+    other_sizes = _cases_of_other_sizes(size, wrong, passed)
+    for failing, passing in other_sizes:
+        weak_cases = [*failing[1:], *passing] if _can_share(shown) else passing[:1]
+        candidates = _similar_mistakes(answer, candidates, failing[:1], weak_cases)
+    if not other_sizes or len({mistake.words for mistake in candidates}) > 1:
+        weak_cases = [*same_size_wrong[_MAX_OTHER_CASES:], *same_size_passed[1:-1]]
+        candidates = _similar_mistakes(
+            answer, candidates, same_size_wrong[1:_MAX_OTHER_CASES], weak_cases
+        )
+    if len({mistake.words for mistake in candidates}) > 1:
+        candidates = _similar_mistakes(
+            answer, candidates, list(_run_on_further_cases(answer, shown))
+        )
+    sentences = {mistake.words for mistake in candidates}
+    return candidates[0].title if len(sentences) == 1 else ""
 
 
-def _other_sizes(
+def _cases_of_other_sizes(
     size: int, wrong: Sequence[Execution], passed: Sequence[Execution]
 ) -> list[tuple[list[Execution], list[Execution]]]:
     """Return the cases of at most two other world sizes: those that failed, and those that passed.
@@ -129,65 +137,72 @@ def _other_sizes(
         The sizes are the smallest at which some cases failed, and the one at which most cases passed. A
     world costs 50 ms.
     """
-    failing = _by_size(size, wrong)
-    passing = _by_size(size, passed)
+    failing = _group_by_size(size, wrong)
+    passing = _group_by_size(size, passed)
     chosen = sorted(failing)[:1]
-    rest = sorted(set(passing) - set(chosen), key=lambda other: -len(passing[other]))
-    return [(failing.get(k, []), passing.get(k, [])) for k in [*chosen, *rest[:1]]]
+    remaining = sorted(set(passing) - set(chosen), key=lambda other: -len(passing[other]))
+    return [
+        (failing.get(world_size, []), passing.get(world_size, []))
+        for world_size in [*chosen, *remaining[:1]]
+    ]
 
 
-def _by_size(but: int, tries: Sequence[Execution]) -> dict[int, list[Execution]]:
-    found: dict[int, list[Execution]] = {}
-    for each in tries:
-        if each.case.world_size != but:
-            found.setdefault(each.case.world_size, []).append(each)
-    return found
+def _group_by_size(
+    excluded_size: int, executions: Sequence[Execution]
+) -> dict[int, list[Execution]]:
+    by_size: dict[int, list[Execution]] = {}
+    for execution in executions:
+        if execution.case.world_size != excluded_size:
+            by_size.setdefault(execution.case.world_size, []).append(execution)
+    return by_size
 
 
-def _drawn(answer: Worlds, shown: Execution) -> Iterable[Execution]:
+def _run_on_further_cases(answer: Worlds, shown: Execution) -> Iterable[Execution]:
     """Draw further cases and run the answer on them."""
     sizes = {shown.case.world_size}
     # a separate secret, because the visible cases have not distinguished the mistakes
-    own = answer.connection is None
-    for case in draw(answer.exercise, ADVICE_SECRET, own_server=own):
-        if case.world_size not in sizes and len(sizes) <= _MOST_OTHERS:
+    own_server = answer.connection is None
+    for case in draw(answer.exercise, ADVICE_SECRET, own_server=own_server):
+        if case.world_size not in sizes and len(sizes) <= _MAX_OTHER_CASES:
             sizes.add(case.world_size)
-            yield answer.alone(Turn(case, 0))
+            yield answer.run_alone(Turn(case, 0))
 
 
-def _alike(
+def _similar_mistakes(
     answer: Worlds,
     mistakes: Sequence[KnownMistake],
     cases: Sequence[Execution],
-    more: Sequence[Execution] = (),
+    weak_cases: Sequence[Execution] = (),
 ) -> list[KnownMistake]:
     """Return the mistakes that behave like the answer in all of these cases. One world runs for each size.
 
-    more: cases of the same size in which the mistakes only have to pass or fail as the answer did.
+    weak_cases: cases of the same size in which the mistakes only have to pass or fail as the answer did.
     """
-    left = list(mistakes)
-    for _, group in groupby([*cases, *more], key=_world):
-        seen = list(group)
-        worlds = replace(answer, programs=[mistake.source for mistake in left], record_values=False)
-        turns = [Turn(each.case, each.number) for each in seen]
-        came = _run_or_recall(worlds, turns, together=_can_share(seen[0]))
-        left = [
+    candidates = list(mistakes)
+    for _, group in groupby([*cases, *weak_cases], key=_world_key):
+        executions = list(group)
+        worlds = replace(
+            answer, programs=[mistake.source for mistake in candidates], record_values=False
+        )
+        turns = [Turn(expected.case, expected.number) for expected in executions]
+        results = _run_or_recall(worlds, turns, in_one_world=_can_share(executions[0]))
+        candidates = [
             mistake
-            for mistake, tries in zip(left, came, strict=True)
-            if len(tries) == len(seen)
+            for mistake, mistake_runs in zip(candidates, results, strict=True)
+            if len(mistake_runs) == len(executions)
             and all(
-                _pass_alike(answer.exercise, each, execution)
-                if any(each is other for other in more)
-                else behave_alike(answer.exercise, each, execution)
-                for each, execution in zip(seen, tries, strict=True)
+                _pass_alike(answer.exercise, expected, execution)
+                if any(expected is weak_case for weak_case in weak_cases)
+                else behave_alike(answer.exercise, expected, execution)
+                for expected, execution in zip(executions, mistake_runs, strict=True)
             )
         ]
-        if not left:
+        if not candidates:
             break
-    return left
+    return candidates
 
 
-def _world(execution: Execution) -> tuple[int, int]:
+def _world_key(execution: Execution) -> tuple[int, int]:
     """Return a key that is equal for cases which may share a world, and unique for a case that may not."""
     return execution.case.world_size, 0 if _can_share(execution) else id(execution.case)
 
@@ -201,123 +216,145 @@ def _pass_alike(exercise: Exercise, one: Execution, other: Execution) -> bool:
     return judge(exercise, one).passed is judge(exercise, other).passed
 
 
-# Maps a program and a case to the run while `keep_runs` is active; otherwise None.
-_kept: dict[bytes, Execution] | None = None
-_MOST_KEPT = 3000
+# Maps a program and a case to the run while `record_runs` is active; otherwise None.
+_recorded_runs: dict[bytes, Execution] | None = None
+_MAX_RECORDED_RUNS = 3000
 
 
 @contextmanager
-def keep_runs(kept: dict[bytes, Execution]) -> Iterator[None]:
+def record_runs(runs: dict[bytes, Execution]) -> Iterator[None]:
     """Keep the runs of known mistakes, so that a proof, which compares all, runs none twice on a case.
 
     A check of a learner's answer keeps nothing, because a run contains all that its ranks sent.
     """
-    global _kept
-    before, _kept = _kept, kept
+    global _recorded_runs
+    previous, _recorded_runs = _recorded_runs, runs
     try:
         yield
     finally:
-        _kept = before
-        if len(kept) > _MOST_KEPT:
-            kept.clear()
+        _recorded_runs = previous
+        if len(runs) > _MAX_RECORDED_RUNS:
+            runs.clear()
 
 
-def _run_or_recall(worlds: Worlds, turns: Sequence[Turn], together: bool) -> list[list[Execution]]:
-    """Run all programs of `worlds` as `_run` does, except those whose runs on these turns are kept."""
-    if _kept is None:
-        return _run(worlds, range(len(worlds.programs)), turns, together)
-    kept = _kept
-    marks = [_mark(worlds.exercise, turn) for turn in turns]
-    keys = [[_digest_of(mark, source.encode()) for mark in marks] for source in worlds.programs]
-    lacking = [k for k, own in enumerate(keys) if not all(key in kept for key in own)]
-    fresh = replace(worlds, programs=[worlds.programs[k] for k in lacking])
-    came = dict(zip(lacking, _run(fresh, range(len(lacking)), turns, together), strict=True))
-    for k, tries in came.items():
-        if len(tries) == len(turns):
-            kept.update(zip(keys[k], tries, strict=True))
+def _run_or_recall(
+    worlds: Worlds, turns: Sequence[Turn], in_one_world: bool
+) -> list[list[Execution]]:
+    """Run all programs of `worlds` as `_run_programs` does, except where runs on these turns are kept."""
+    if _recorded_runs is None:
+        return _run_programs(worlds, range(len(worlds.programs)), turns, in_one_world)
+    recorded = _recorded_runs
+    turn_keys = [_turn_key(worlds.exercise, turn) for turn in turns]
+    keys = [
+        [_digest_of(turn_key, source.encode()) for turn_key in turn_keys]
+        for source in worlds.programs
+    ]
+    missing = [
+        index
+        for index, program_keys in enumerate(keys)
+        if not all(key in recorded for key in program_keys)
+    ]
+    missing_worlds = replace(worlds, programs=[worlds.programs[index] for index in missing])
+    new_runs = dict(
+        zip(
+            missing,
+            _run_programs(missing_worlds, range(len(missing)), turns, in_one_world),
+            strict=True,
+        )
+    )
+    for index, runs in new_runs.items():
+        if len(runs) == len(turns):
+            recorded.update(zip(keys[index], runs, strict=True))
     return [
-        came[k]
-        if k in came
-        else [replace(kept[key], case=turn.case) for key, turn in zip(own, turns, strict=True)]
-        for k, own in enumerate(keys)
+        new_runs[index]
+        if index in new_runs
+        else [
+            replace(recorded[key], case=turn.case)
+            for key, turn in zip(program_keys, turns, strict=True)
+        ]
+        for index, program_keys in enumerate(keys)
     ]
 
 
-def _mark(exercise: Exercise, turn: Turn) -> bytes:
+def _turn_key(exercise: Exercise, turn: Turn) -> bytes:
     """Return a key for a case's content: cases are drawn again for each answer, as new objects."""
     case = turn.case
-    told = f"{exercise.name} {exercise.case} {exercise.driver} {exercise.kind} {turn.number} {case.label}"
-    given = [bytes(chunk) for part in case.given for chunk in wire.encode(list(part))]
-    return _digest_of(told.encode(), str(case.env).encode(), *given)
+    code = f"{exercise.name} {exercise.case} {exercise.driver} {exercise.kind}"
+    description = f"{code} {turn.number} {case.label}"
+    input_bytes = [bytes(chunk) for part in case.given for chunk in wire.encode(list(part))]
+    return _digest_of(description.encode(), str(case.env).encode(), *input_bytes)
 
 
 def _digest_of(*parts: bytes) -> bytes:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        found.update(len(part).to_bytes(8, "big") + part)
-    return found.digest()
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.digest()
 
 
-def _run(
-    worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn], together: bool
+def _run_programs(
+    worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn], in_one_world: bool
 ) -> list[list[Execution]]:
     """Run each program on each turn; return the runs, up to the failure if a program fails.
 
-    together: run them in one world as long as each leaves it clean. If one does not, run half of them in
+    in_one_world: run them in one world as long as each leaves it clean. If one does not, run half of them in
     each of two worlds, and so on. Otherwise each program has its own worlds.
     """
-    if together and len(programs) * len(turns) > 1:
+    if in_one_world and len(programs) * len(turns) > 1:
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]
         with suppress(Flooded):
-            shared = worlds.together(all_turns)
+            shared = worlds.run_turns(all_turns)
             if shared is not None:
-                tries = shared[0]
+                runs = shared[0]
                 # What the last program leaves behind affects no other program.
-                if all(is_clean(execution.run.trace) for execution in tries[: -len(turns)]):
-                    return [tries[k : k + len(turns)] for k in range(0, len(tries), len(turns))]
+                if all(is_clean(execution.run.trace) for execution in runs[: -len(turns)]):
+                    return [
+                        runs[start : start + len(turns)]
+                        for start in range(0, len(runs), len(turns))
+                    ]
         if len(programs) > 1:
             half = len(programs) // 2
             return [
-                *_run(worlds, programs[:half], turns, together),
-                *_run(worlds, programs[half:], turns, together),
+                *_run_programs(worlds, programs[:half], turns, in_one_world),
+                *_run_programs(worlds, programs[half:], turns, in_one_world),
             ]
-    found: list[list[Execution]] = []
+    results: list[list[Execution]] = []
     for program in programs:
-        found.append([])
+        results.append([])
         with suppress(Flooded):
             for turn in turns:
-                found[-1].append(worlds.alone(replace(turn, program=program)))
-    return found
+                results[-1].append(worlds.run_alone(replace(turn, program=program)))
+    return results
 
 
 # --- the same behavior ----------------------------------------------------------------------------
 
 
-def behave_alike(exercise: Exercise, one: Execution, other: Execution) -> bool:
+def behave_alike(exercise: Exercise, execution: Execution, other: Execution) -> bool:
     """Return whether two programs did the same in a case, as far as a check of this exercise can see.
 
     That is: on every rank the same values within the check's tolerance, with the same dtype and shape, the
     same changed inputs, and the same broken rules; or the same failure.
     """
-    if one.run.failure is not None or other.run.failure is not None:
-        alike = type(one.run.failure) is type(other.run.failure)
-        return alike and _reason(one.run) == _reason(other.run)
-    case = one.case
+    if execution.run.failure is not None or other.run.failure is not None:
+        same_type = type(execution.run.failure) is type(other.run.failure)
+        return same_type and _end_reason(execution.run) == _end_reason(other.run)
+    case = execution.case
     try:
         if not all(
-            _same_value(case, rank, one.run.values[rank], other.run.values[rank])
+            _have_same_value(case, rank, execution.run.values[rank], other.run.values[rank])
             for rank in range(case.world_size)
         ):
             return False
     except Exception:
         return False  # a hostile rank may send values that cannot be compared
-    if [*map(list, one.changed)] != [*map(list, other.changed)]:
+    if [*map(list, execution.changed)] != [*map(list, other.changed)]:
         return False
-    return broken_rules(exercise, one) == broken_rules(exercise, other)
+    return broken_rules(exercise, execution) == broken_rules(exercise, other)
 
 
-def _same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
-    if vast_range(one) or vast_range(other):
+def _have_same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
+    if find_huge_range(one) or find_huge_range(other):
         return False
     if isinstance(one, Measured) and isinstance(other, Measured):
         one, other = one.found, other.found
@@ -331,15 +368,18 @@ def broken_rules(exercise: Exercise, execution: Execution) -> list[bool]:
     return [bool(rule.problem(execution.run.trace, execution.case)) for rule in exercise.rules]
 
 
-def _reason(run: Run) -> list[Any]:
+def _end_reason(run: Run) -> list[Any]:
     """Return why a run ended: the error, or which rank waits in which call; empty if it ended well."""
     failure = run.failure
     if isinstance(failure, RankFailed):
-        return [failure.error.kind, _PASSING_THINGS.sub("", failure.error.message)]
+        return [failure.error.kind, _VARYING_TEXT.sub("", failure.error.message)]
     if isinstance(failure, Deadlock):
-        found = failure.diagnosis
-        waits = [(w.rank, w.call, w.event.peer if w.event else None) for w in found.waits]
-        return [found.kind, *waits]
+        diagnosis = failure.diagnosis
+        waits = [
+            (wait.rank, wait.call, wait.event.peer if wait.event else None)
+            for wait in diagnosis.waits
+        ]
+        return [diagnosis.kind, *waits]
     if isinstance(failure, RankDied):
         return [failure.rank, failure.signal]
-    return [w.call for w in failure.waits] if isinstance(failure, RankTimeout) else []
+    return [wait.call for wait in failure.waits] if isinstance(failure, RankTimeout) else []

@@ -26,12 +26,12 @@ from helpers.checks.answer_file import (
     IMPORTS,
     AnswerKind,
     KnownAnswer,
-    common_of,
-    end_of_mistakes,
+    common_code,
+    find_end_of_mistakes,
     read_answers_file,
     write_entry,
 )
-from helpers.checks.reference import MissingSolution, Program, reference_of
+from helpers.checks.reference import MissingSolution, Program, read_reference
 from helpers.checks.result import Outcome
 
 if TYPE_CHECKING:  # the exercise itself needs torch, but its mistakes do not
@@ -66,39 +66,41 @@ def known_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     """Return an exercise's mistakes in the order of their files; none if there is no file."""
     if not exercise.notebook:
         return ()
-    return _mistakes_of(path_of(exercise), own_folder() / f"{exercise.name}.py")
+    return _read_mistakes(answers_path(exercise), instructor_folder() / f"{exercise.name}.py")
 
 
 def shared_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     """Return the mistakes that all script exercises of a notebook share, from its `shared.answers`."""
-    return _mistakes_of(path_of(exercise).with_name(f"shared{ANSWERS}"), Path())
+    return _read_mistakes(answers_path(exercise).with_name(f"shared{ANSWERS}"), Path())
 
 
 @cache
-def _mistakes_of(plain: Path, own: Path) -> tuple[KnownMistake, ...]:
+def _read_mistakes(answers_path: Path, own_path: Path) -> tuple[KnownMistake, ...]:
     # a learner's bundle has only the sealed file
-    sealed = plain.with_suffix(SEALED)
+    sealed_path = answers_path.with_suffix(SEALED)
     found: tuple[KnownMistake, ...] = ()
-    if plain.is_file():
+    if answers_path.is_file():
         # If this copy of the course lacks the solution, edits of it cannot be read, and are left out.
         with suppress(MissingSolution):
-            found = mistakes_in(answers_at(plain))
-    elif sealed.is_file():
-        content = bz2.decompress(sealed.read_bytes())
+            found = select_mistakes(read_answers_at(answers_path))
+    elif sealed_path.is_file():
+        content = bz2.decompress(sealed_path.read_bytes())
         found = msgspec.json.decode(content, type=tuple[KnownMistake, ...])
     return found + (
-        read_mistakes(own.read_text(encoding="utf-8"), str(own)) if own.is_file() else ()
+        read_mistakes(own_path.read_text(encoding="utf-8"), str(own_path))
+        if own_path.is_file()
+        else ()
     )
 
 
 def known_answers(exercise: Exercise | Heading) -> tuple[KnownAnswer, ...]:
     """Return every entry of an exercise's file of answers: mistakes, other wrong answers, and right ones."""
-    path = path_of(exercise)
-    return answers_at(path) if path.is_file() else ()
+    path = answers_path(exercise)
+    return read_answers_at(path) if path.is_file() else ()
 
 
 @cache
-def answers_at(path: Path) -> tuple[KnownAnswer, ...]:
+def read_answers_at(path: Path) -> tuple[KnownAnswer, ...]:
     """Read a file of answers. Raise ValueError if an entry is malformed, or an edit does not fit."""
     return read_answers_file(
         path.read_text(encoding="utf-8"), path.name, partial(solution_of, path)
@@ -108,42 +110,48 @@ def answers_at(path: Path) -> tuple[KnownAnswer, ...]:
 def solution_of(path: Path) -> Program:
     """Return the reference solution for the file of answers at `path`. Raise MissingSolution."""
     notebook = path.parent.name.removeprefix("nb")
-    return reference_of(_EXERCISES.parents[1] / "solutions", notebook, path.stem)
+    return read_reference(_EXERCISES.parents[1] / "solutions", notebook, path.stem)
 
 
-def own_folder() -> Path:
+def instructor_folder() -> Path:
     """Return the folder of the mistakes that an instructor has added to the course's."""
-    named = os.environ.get("REAL_RANKS_MISTAKES")
-    return Path(named).expanduser() if named else _EXERCISES.parents[1] / "work" / "mistakes"
+    folder = os.environ.get("REAL_RANKS_MISTAKES")
+    return Path(folder).expanduser() if folder else _EXERCISES.parents[1] / "work" / "mistakes"
 
 
-def path_of(exercise: Exercise | Heading) -> Path:
+def answers_path(exercise: Exercise | Heading) -> Path:
     """Return the path of an exercise's file of answers."""
     return _EXERCISES / f"nb{exercise.notebook}" / f"{exercise.name}{ANSWERS}"
 
 
-def program_of(mistake: KnownMistake) -> str:
+def readable_program(mistake: KnownMistake) -> str:
     """Return a mistake in the form for readers: its edit of the solution, or its program without imports."""
     if mistake.edit and not mistake.base:
         return mistake.edit
     return mistake.source.removeprefix(IMPORTS).strip("\n")
 
 
-def forget_known() -> None:
+def clear_caches() -> None:
     """Forget the files that were read, so that they are read again when needed."""
-    _mistakes_of.cache_clear()
-    answers_at.cache_clear()
-    reference_of.cache_clear()
+    _read_mistakes.cache_clear()
+    read_answers_at.cache_clear()
+    read_reference.cache_clear()
 
 
-def mistakes_in(answers: Sequence[KnownAnswer]) -> tuple[KnownMistake, ...]:
+def select_mistakes(answers: Sequence[KnownAnswer]) -> tuple[KnownMistake, ...]:
     """Return the known mistakes among the entries of a file."""
     return tuple(
         KnownMistake(
-            each.title, each.words, each.source, each.outcome, each.edit, each.base, each.seen
+            answer.title,
+            answer.words,
+            answer.source,
+            answer.outcome,
+            answer.edit,
+            answer.base,
+            answer.seen,
         )
-        for each in answers
-        if each.kind is AnswerKind.MISTAKE
+        for answer in answers
+        if answer.kind is AnswerKind.MISTAKE
     )
 
 
@@ -153,10 +161,10 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
     Raises:
         ValueError: An entry is malformed. The message names file and line.
     """
-    return mistakes_in(read_answers_file(text, file))
+    return select_mistakes(read_answers_file(text, file))
 
 
-def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
+def insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
     """Return the text of a file of answers with one more mistake, after the last one that it has.
 
     path: the path of the file, by which its solution is found. Raise ValueError if reading the result
@@ -164,7 +172,7 @@ def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> 
     """
     words = " ".join(mistake.words.split())
     source = mistake.source.lstrip("\n").rstrip("\n") + "\n"
-    new = KnownAnswer(
+    entry = KnownAnswer(
         AnswerKind.MISTAKE,
         mistake.title,
         words,
@@ -173,31 +181,35 @@ def with_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> 
         mistake.edit,
         base=mistake.base,
     )
-    end, place = end_of_mistakes(text)
-    above, below = text[:end].rstrip("\n"), text[end:]
-    after = (above + "\n\n" if above else "") + write_entry(new) + ("\n" + below if below else "")
+    end, index = find_end_of_mistakes(text)
+    text_before, text_after = text[:end].rstrip("\n"), text[end:]
+    new_text = (
+        (text_before + "\n\n" if text_before else "")
+        + write_entry(entry)
+        + ("\n" + text_after if text_after else "")
+    )
     # A learner's program is data, but this file contains it as text. A line in one of its strings may look
     # like a marker, and would become a separate mistake with the learner's program and sentence.
     reference = None if path is None else partial(solution_of, path)
-    before = read_answers_file(text, reference=reference)
-    read = read_answers_file(after, reference=reference)
-    others = (*read[:place], *read[place + 1 :])
-    if others != before or not _is_same(read[place : place + 1], new, text):
+    old_answers = read_answers_file(text, reference=reference)
+    new_answers = read_answers_file(new_text, reference=reference)
+    unchanged = (*new_answers[:index], *new_answers[index + 1 :])
+    if unchanged != old_answers or not _is_same_entry(new_answers[index : index + 1], entry, text):
         raise ValueError(
             "it would not read back as one known mistake. Look for a line of the program that begins with "
             "`# %% `, for example in a string, and for ` | ` in the title."
         )
-    return after
+    return new_text
 
 
-def _is_same(read: Sequence[KnownAnswer], new: KnownAnswer, text: str) -> bool:
+def _is_same_entry(entries: Sequence[KnownAnswer], entry: KnownAnswer, text: str) -> bool:
     """Return whether the last entry that was read is the one that was written."""
-    if not read:
+    if not entries:
         return False
-    source = read[0].source if new.edit else common_of(text) + new.source
-    return read[0] == replace(new, source=source)
+    source = entries[0].source if entry.edit else common_code(text) + entry.source
+    return entries[0] == replace(entry, source=source)
 
 
-def seal(mistakes: Sequence[KnownMistake]) -> bytes:
+def seal_mistakes(mistakes: Sequence[KnownMistake]) -> bytes:
     """Return mistakes in the form of a learner's bundle: as data, in which no program can be a marker."""
     return bz2.compress(msgspec.json.encode(mistakes))

@@ -34,34 +34,42 @@ class NamedParts:
 
     def __call__(self, got: Any, rank: int) -> Finding | None:
         """Judge what one rank returned."""
-        name, problem = self.first(got, rank)
+        name, problem = self.first_problem(got, rank)
         if not problem:
             return None
         advice = ""
         if self.advice is not None and name:
-            known = self.advice
-            advice = known(name, got) if callable(known) else known.get(name, "")
-        observed = not name or self.right[rank].get(name) == ""  # an observation is shown as it is
-        return Finding(problem if observed else f"{name}: {problem}", advice)
+            advice_source = self.advice
+            advice = (
+                advice_source(name, got) if callable(advice_source) else advice_source.get(name, "")
+            )
+        is_observation = (
+            not name or self.right[rank].get(name) == ""
+        )  # an observation is shown as it is
+        return Finding(problem if is_observation else f"{name}: {problem}", advice)
 
-    def first(self, got: Any, rank: int) -> tuple[str, str]:
+    def first_problem(self, got: Any, rank: int) -> tuple[str, str]:
         """Return the first part that is wrong: its name, and how it differs."""
         if not isinstance(got, dict):
             return "", "nothing was returned"
-        for name, wanted in self.right[rank].items():
+        for name, expected in self.right[rank].items():
             value = got.get(name)
-            if name in self.unused and (value is None or (wanted is None and _is_zero(value))):
+            if name in self.unused and (value is None or (expected is None and _is_zero(value))):
                 problem = ""
-            elif isinstance(wanted, str):
-                other = f"{_words(value)}; expected: {wanted}" if wanted else _words(value)
-                problem = "" if isinstance(value, str) and value == wanted else other
+            elif isinstance(expected, str):
+                mismatch = (
+                    f"{_text_or_nothing(value)}; expected: {expected}"
+                    if expected
+                    else _text_or_nothing(value)
+                )
+                problem = "" if isinstance(value, str) and value == expected else mismatch
             elif isinstance(value, str):
                 # the driver could not get the value, and says why
                 problem = value
-            elif value is None and wanted is not None:
+            elif value is None and expected is not None:
                 problem = "it is missing"
             else:
-                problem = difference(wanted, value, scale=self._scale(name))
+                problem = difference(expected, value, scale=self._scale_of(name))
             if problem:
                 return name, problem
         return "", ""
@@ -72,11 +80,11 @@ class NamedParts:
         if not (isinstance(one, dict) and isinstance(other, dict)):
             return one is None and other is None
         return all(
-            not difference(other.get(name), one.get(name), scale=self._scale(name))
+            not difference(other.get(name), one.get(name), scale=self._scale_of(name))
             for name in self.right[rank]
         )
 
-    def _scale(self, name: str) -> float | None:
+    def _scale_of(self, name: str) -> float | None:
         return self.scale.get(name) if isinstance(self.scale, Mapping) else self.scale
 
 
@@ -84,12 +92,16 @@ def _is_zero(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not value.any()
 
 
-def _words(value: Any) -> str:
+def _text_or_nothing(value: Any) -> str:
     return "nothing" if value is None or value == "" else str(value)
 
 
 def largest(*values: Any) -> float:
     """Return the size of the largest number in some tensors, or in dicts of them; 0 if there is none."""
-    flat = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
-    tensors = [v for v in flat if isinstance(v, torch.Tensor) and v.numel()]
-    return max((float(v.double().abs().max()) for v in tensors), default=0.0)
+    flat_values = [
+        value
+        for value in values
+        for value in (value.values() if isinstance(value, dict) else [value])
+    ]
+    tensors = [value for value in flat_values if isinstance(value, torch.Tensor) and value.numel()]
+    return max((float(value.double().abs().max()) for value in tensors), default=0.0)

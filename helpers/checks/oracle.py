@@ -17,12 +17,12 @@ from typing import Any
 
 from helpers.checks.case import Case, PerRank
 from helpers.checks.compare import same
-from helpers.checks.draw import low_plan
+from helpers.checks.draw import plan_low_draws
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
-from helpers.checks.mistakes import path_of, solution_of
+from helpers.checks.mistakes import answers_path, solution_of
 from helpers.checks.named_parts import NamedParts, Parts, largest
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
@@ -34,15 +34,15 @@ LOW_CASES = 8
 """How many small cases of one world size a check tries once an answer has failed."""
 LOW_CALLS = 60
 """The same for a pure function, whose calls take almost no time."""
-Set = tuple[str, str]
+CaseSet = tuple[str, str]
 """A set of cases: the secret and a kind.
 
 The kinds are "" for all cases, "small 2" for those of two ranks with small numbers, "low 2" for small cases.
 """
-_IN_ONE_WORLD = 24
+_MAX_CASES_PER_WORLD = 24
 """How many cases run in one world. With many more, a slow case may use up the world's time."""
-_kept: dict[tuple[str, str, Callable[..., Case], Set], list[Any]] = {}
-_needing: dict[tuple[str, Callable[..., Case]], bool] = {}
+_reference_values: dict[tuple[str, str, Callable[..., Case], CaseSet], list[Any]] = {}
+_needs_reference: dict[tuple[str, Callable[..., Case]], bool] = {}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,10 @@ class Reference:
         """Return the judge of an answer, given what the reference returned on each rank."""
         if not all(isinstance(value, dict) for value in values):
             return PerRank(values)
-        parts = [{n: v for n, v in own.items() if n not in self.ignore} for own in values]
+        parts = [
+            {name: value for name, value in rank_values.items() if name not in self.ignore}
+            for rank_values in values
+        ]
         scale = self.margin * (largest(*parts) or 1.0) if self.margin else self.scale
         return NamedParts(parts, scale, self.advice, self.unused)
 
@@ -76,112 +79,132 @@ class Reference:
 def draw(exercise: Exercise, secret: str, *, own_server: bool = True) -> tuple[Case, ...]:
     """Draw the cases of a secret, and fill in what the reference returns. Raise CheckFault.
 
-    own_server: the reference may run on this process's rank server. Otherwise call `prepare` first.
+    own_server: the reference may run on this process's rank server. Otherwise call `run_reference` first.
     """
-    return fill(exercise, (secret, ""), own_server=own_server)
+    return fill_case_set(exercise, (secret, ""), own_server=own_server)
 
 
-def fill(exercise: Exercise, drawn: Set, *, own_server: bool = True) -> tuple[Case, ...]:
+def fill_case_set(
+    exercise: Exercise, case_set: CaseSet, *, own_server: bool = True
+) -> tuple[Case, ...]:
     """Draw the cases of a set, and fill in what the reference returns, as `draw` does."""
-    cases = _cases(exercise, drawn)
+    cases = _draw_cases(exercise, case_set)
     if not any(isinstance(case.right, Reference) for case in cases):
         return tuple(cases)
-    key = _key(exercise, drawn)
-    if key not in _kept:
+    key = _case_set_key(exercise, case_set)
+    if key not in _reference_values:
         if not own_server:
             raise CheckFault("the reference solution was not run on these cases")
-        prepare(exercise, [drawn])
-    return tuple(replace(case, right=right) for case, right in zip(cases, _kept[key], strict=True))
+        run_reference(exercise, [case_set])
+    return tuple(
+        replace(case, right=right)
+        for case, right in zip(cases, _reference_values[key], strict=True)
+    )
 
 
-def sets_of(exercise: Exercise, secret: str) -> list[Set]:
+def case_sets_of(exercise: Exercise, secret: str) -> list[CaseSet]:
     """Return all sets of cases that a check with this secret may draw."""
     # No small cases of hidden ones are drawn, because results do not show which hidden case failed
     if secret != VISIBLE_SECRET:
         return [(secret, "")]
     sizes = sorted({case.world_size for case in exercise.draw()})
-    easier = [(secret, f"{kind} {size}") for kind in ("small", "low") for size in sizes]
-    return [(secret, ""), (ADVICE_SECRET, ""), *easier]
+    easier_sets = [(secret, f"{kind} {size}") for kind in ("small", "low") for size in sizes]
+    return [(secret, ""), (ADVICE_SECRET, ""), *easier_sets]
 
 
-def missing(exercise: Exercise, sets: Iterable[Set]) -> list[Set]:
+def missing_sets(exercise: Exercise, sets: Iterable[CaseSet]) -> list[CaseSet]:
     """Return the sets of cases on which the reference must still run; none if no case needs it."""
     if not needs_reference(exercise):
         return []
-    return [each for each in sets if _key(exercise, each) not in _kept]
+    return [
+        case_set for case_set in sets if _case_set_key(exercise, case_set) not in _reference_values
+    ]
 
 
-def prepare(exercise: Exercise, sets: Iterable[Set], connection: Servers | None = None) -> None:
+def run_reference(
+    exercise: Exercise, sets: Iterable[CaseSet], connection: Servers | None = None
+) -> None:
     """Run the reference on sets of cases, and keep what it returns. Raise CheckFault if it fails."""
-    worlds = Worlds(exercise, [source_of(exercise)], connection=connection)
-    drawn = {each: _cases(exercise, each) for each in sets}
+    worlds = Worlds(exercise, [reference_source(exercise)], connection=connection)
+    drawn_cases = {case_set: _draw_cases(exercise, case_set) for case_set in sets}
     turns: dict[int, list[Turn]] = {}
-    for cases in drawn.values():
+    for cases in drawn_cases.values():
         for size, group in groupby(cases, key=lambda case: case.world_size):
             numbered = (Turn(case, number) for number, case in enumerate(group))
             turns.setdefault(size, []).extend(numbered)
     right: dict[int, Any] = {}
     for (
-        same_size
+        size_turns
     ) in turns.values():  # one world for all sets, as starting a world is what takes time
-        for start in range(0, len(same_size), _IN_ONE_WORLD):
-            some = same_size[start : start + _IN_ONE_WORLD]
-            pairs = zip(some, _right(worlds, some), strict=True)
-            right |= {id(turn.case): each for turn, each in pairs}
-    for each, cases in drawn.items():
-        _kept[_key(exercise, each)] = [right[id(case)] for case in cases]
+        for start in range(0, len(size_turns), _MAX_CASES_PER_WORLD):
+            batch = size_turns[start : start + _MAX_CASES_PER_WORLD]
+            pairs = zip(batch, _run_on_turns(worlds, batch), strict=True)
+            right |= {id(turn.case): case_set for turn, case_set in pairs}
+    for case_set, cases in drawn_cases.items():
+        _reference_values[_case_set_key(exercise, case_set)] = [right[id(case)] for case in cases]
 
 
-def _cases(exercise: Exercise, drawn: Set) -> Sequence[Case]:
-    secret, kind = drawn
+def _draw_cases(exercise: Exercise, case_set: CaseSet) -> Sequence[Case]:
+    secret, kind = case_set
     name, _, size = kind.partition(" ")
     if name == "low":
         count = LOW_CALLS if exercise.kind is Kind.LOCAL else LOW_CASES
-        draws = low_plan(int(size), count, f"low/{exercise.name}")
+        draws = plan_low_draws(int(size), count, f"low/{exercise.name}")
         return [exercise.case(each) for each in draws]
     cases = exercise.draw(secret, small=name == "small")
     return [case for case in cases if not size or case.world_size == int(size)]
 
 
-def _right(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
+def _run_on_turns(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
     """Run the reference on cases of one size, in one world if possible."""
     try:
-        many = len(turns) > 1 and all(turn.may_share for turn in turns)
-        shared = worlds.together(turns) if many else None
-        tries = shared[0] if shared is not None else [worlds.alone(turn) for turn in turns]
+        may_share = len(turns) > 1 and all(turn.may_share for turn in turns)
+        shared = worlds.run_turns(turns) if may_share else None
+        executions = shared[0] if shared is not None else [worlds.run_alone(turn) for turn in turns]
     except Flooded:
         raise CheckFault("the reference solution makes too many calls") from None
     # a failure may be due to a busy machine, so the case is tried again, alone
-    tries = [
-        worlds.alone(turn) if _spoilt(worlds, execution) else execution
-        for turn, execution in zip(turns, tries, strict=True)
+    executions = [
+        worlds.run_alone(turn) if _reference_problem(worlds, execution) else execution
+        for turn, execution in zip(turns, executions, strict=True)
     ]
-    return [_judged_by(worlds, execution) for execution in tries]
+    return [_make_judge(worlds, execution) for execution in executions]
 
 
-def _judged_by(worlds: Worlds, execution: Execution) -> Any:
+def _make_judge(worlds: Worlds, execution: Execution) -> Any:
     """Return the judge of a case, given what the reference did in it."""
-    if why := _spoilt(worlds, execution):
-        raise CheckFault(f"the reference solution fails in the case {execution.case.label}: {why}")
-    mark = execution.case.right
-    return mark.right(execution.run.values) if isinstance(mark, Reference) else mark
+    if problem := _reference_problem(worlds, execution):
+        raise CheckFault(
+            f"the reference solution fails in the case {execution.case.label}: {problem}"
+        )
+    placeholder = execution.case.right
+    return (
+        placeholder.right(execution.run.values)
+        if isinstance(placeholder, Reference)
+        else placeholder
+    )
 
 
-def _spoilt(worlds: Worlds, execution: Execution) -> str:
+def _reference_problem(worlds: Worlds, execution: Execution) -> str:
     """Return what the reference did wrong, according to the report of its ranks."""
-    mark, reported = execution.case.right, worlds.exercise.reported
+    placeholder, reported = execution.case.right, worlds.exercise.reported
     if execution.run.failure is not None:
         return str(execution.run.failure)
-    judged = [name for name in reported if name not in getattr(mark, "ignore", ())]
-    said = (
-        own.get(name) for own in execution.run.values if isinstance(own, dict) for name in judged
+    judged_parts = [name for name in reported if name not in getattr(placeholder, "ignore", ())]
+    reports = (
+        rank_value.get(name)
+        for rank_value in execution.run.values
+        if isinstance(rank_value, dict)
+        for name in judged_parts
     )
-    return next((text for text in said if isinstance(text, str) and text), "")
+    return next((text for text in reports if isinstance(text, str) and text), "")
 
 
-def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case], Set]:
+def _case_set_key(
+    exercise: Exercise, case_set: CaseSet
+) -> tuple[str, str, Callable[..., Case], CaseSet]:
     # include the source in the key, because a changed solution is a different reference
-    return exercise.name, source_of(exercise), exercise.case, cases
+    return exercise.name, reference_source(exercise), exercise.case, case_set
 
 
 # --- finding the reference ------------------------------------------------------------------------
@@ -190,22 +213,22 @@ def _key(exercise: Exercise, cases: Set) -> tuple[str, str, Callable[..., Case],
 def needs_reference(exercise: Exercise) -> bool:
     """Return whether only the reference solution defines what is right in cases of this exercise."""
     key = exercise.name, exercise.case
-    if key not in _needing:
-        _needing[key] = any(isinstance(case.right, Reference) for case in exercise.draw())
-    return _needing[key]
+    if key not in _needs_reference:
+        _needs_reference[key] = any(isinstance(case.right, Reference) for case in exercise.draw())
+    return _needs_reference[key]
 
 
-def source_of(exercise: Exercise) -> str:
+def reference_source(exercise: Exercise) -> str:
     """Return the source of the reference solution, with all that it needs. Raise CheckFault without one."""
-    path = path_of(exercise)
+    path = answers_path(exercise)
     try:
         return solution_of(path).source
     except ValueError as error:
         # a learner's bundle has only the sealed file
-        sealed = path.with_suffix(SEALED_REFERENCE)
-        if not sealed.is_file():
+        sealed_path = path.with_suffix(SEALED_REFERENCE)
+        if not sealed_path.is_file():
             raise CheckFault(str(error)) from None
-        return str(json.loads(bz2.decompress(sealed.read_bytes())))
+        return str(json.loads(bz2.decompress(sealed_path.read_bytes())))
 
 
 def seal_reference(source: str) -> bytes:

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from helpers.answers.build import Answer
-from helpers.checks.case_runs import in_groups, judged, run_together
+from helpers.checks.case_runs import group_cases, judge_case, run_in_one_world
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.grade import one_thread, summed
+from helpers.checks.grade import combine_verdicts, use_one_thread
 from helpers.checks.oracle import draw
 from helpers.checks.result import CaseVerdict, CheckResult
 from helpers.checks.worlds import Flooded, Turn, Worlds
@@ -32,16 +32,16 @@ def pass_all(
 
     If it returns None, nothing is known about the answer, and `grade` must try it.
     """
-    if not exercise.is_together:
+    if not exercise.may_share_world:
         return None
-    with one_thread():
+    with use_one_thread():
         try:
-            return _passed(exercise, found, secrets, connection)
+            return _passing_results(exercise, found, secrets, connection)
         except (CheckFault, Flooded, LaunchError):
             return None
 
 
-def _passed(
+def _passing_results(
     exercise: Exercise, found: Answer, secrets: Sequence[str], connection: Servers
 ) -> list[CheckResult] | None:
     drawn = []
@@ -49,24 +49,27 @@ def _passed(
         drawn.append(draw(exercise, secret, own_server=False))
         if not all(Turn(case, 0).may_share for case in drawn[-1]):
             return None
-    parts = [in_groups(exercise, cases) for cases in drawn]
-    turns = [turn for groups, _ in parts for group in groups for turn in group]
+    grouped = [group_cases(exercise, cases) for cases in drawn]
+    turns = [turn for groups, _ in grouped for group in groups for turn in group]
     turns.sort(key=lambda turn: turn.case.world_size)
     groups = [list(group) for _, group in groupby(turns, key=lambda turn: turn.case.world_size)]
-    groups += [group for _, last in parts for group in last]
+    groups += [group for _, last_groups in grouped for group in last_groups]
     worlds = Worlds(exercise, [found.source], connection=connection)
     passed: dict[int, CaseVerdict] = {}
     for group in groups:
-        came = _verdicts(worlds, group)
-        if not all(id(turn.case) in came and came[id(turn.case)].passed for turn in group):
+        verdicts_by_case = _judge_group(worlds, group)
+        if not all(
+            id(turn.case) in verdicts_by_case and verdicts_by_case[id(turn.case)].passed
+            for turn in group
+        ):
             return None
-        passed |= came
+        passed |= verdicts_by_case
     sets = [[passed[id(case)] for case in cases] for cases in drawn]
-    return [summed(exercise, found, verdicts, len(verdicts)) for verdicts in sets]
+    return [combine_verdicts(exercise, found, verdicts, len(verdicts)) for verdicts in sets]
 
 
-def _verdicts(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseVerdict]:
+def _judge_group(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseVerdict]:
     """Judge cases of one size, by id() of the case; leave out cases that could not be tried together."""
     if len(group) > 1:
-        return {key: run.verdict for key, run in run_together(worlds, group).items()}
-    return {id(turn.case): judged(worlds.exercise, worlds.alone(turn)) for turn in group}
+        return {key: run.verdict for key, run in run_in_one_world(worlds, group).items()}
+    return {id(turn.case): judge_case(worlds.exercise, worlds.run_alone(turn)) for turn in group}

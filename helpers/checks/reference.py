@@ -17,7 +17,7 @@ from helpers.answers.data import Answer
 from helpers.answers.notebook import UnreadableNotebook, read_notebook
 from helpers.checks.edits import apply_edit, make_edit
 
-_MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
+_SOLUTION_MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
 
 
 class MissingSolution(ValueError):
@@ -29,19 +29,19 @@ class Program:
     """A program that others are edits of. own: the range of lines in which edits are looked for first."""
 
     lines: tuple[str, ...]
-    own: tuple[int, int]
+    own_range: tuple[int, int]
 
     @property
     def source(self) -> str:
         return "\n".join([*self.lines, ""])
 
-    def edited(self, edit: str) -> str:
+    def apply_edit_to_source(self, edit: str) -> str:
         """Return the source with an edit applied to the exercise's own cell, or else to all of it.
 
         Raises:
             ValueError: The edit fits nowhere, or in two places.
         """
-        first, end = self.own
+        first, end = self.own_range
         try:
             own = apply_edit(self.lines[first:end], edit)
         except ValueError as error:
@@ -52,20 +52,20 @@ class Program:
                 raise error from None
         return "\n".join([*self.lines[:first], *own, *self.lines[end:], ""])
 
-    def edit_for(self, program: str, most: int) -> str:
-        """Return an edit of at most `most` lines that makes `program`; "" if there is none."""
-        first, end = self.own
-        return make_edit(self.lines[first:end], program, most)
+    def make_edit_for(self, program: str, max_lines: int) -> str:
+        """Return an edit of at most `max_lines` lines that makes `program`; "" if there is none."""
+        first, end = self.own_range
+        return make_edit(self.lines[first:end], program, max_lines)
 
 
-def program_of_source(source: str) -> Program:
+def whole_program(source: str) -> Program:
     """Return a whole program; the lines of an edit may be anywhere in it."""
     lines = tuple(source.splitlines())
     return Program(lines, (0, len(lines)))
 
 
 @cache
-def reference_of(solutions: Path, notebook: str, name: str) -> Program:
+def read_reference(solutions: Path, notebook: str, name: str) -> Program:
     """Return the reference solution of an exercise.
 
     Raises:
@@ -79,29 +79,29 @@ def reference_of(solutions: Path, notebook: str, name: str) -> Program:
     answer = build_answer(cells, name)
     if not isinstance(answer, Answer):
         raise MissingSolution(f"the solution of {name} is needed: {answer.message}")
-    every = answer.source.splitlines()
-    line = max((k for k, text in enumerate(every, 1) if _defines(text, name)), default=1)
+    lines = answer.source.splitlines()
+    line = max((index for index, text in enumerate(lines, 1) if _defines(text, name)), default=1)
     own_cell = (answer.place(line) or (-1, 0))[0]
-    dead = _after_a_return(answer.source)
-    kept = [
+    unreachable_lines = _unreachable_lines(answer.source)
+    kept_lines = [
         (text, (answer.place(number) or (-2, 0))[0] == own_cell)
-        for number, text in enumerate(every, 1)
-        if not text.strip().startswith(_MARKERS) and number not in dead
+        for number, text in enumerate(lines, 1)
+        if not text.strip().startswith(_SOLUTION_MARKERS) and number not in unreachable_lines
     ]
-    own = [k for k, (_, is_own) in enumerate(kept) if is_own]
-    return Program(tuple(text for text, _ in kept), (own[0], own[-1] + 1))
+    own_lines = [index for index, (_, is_own) in enumerate(kept_lines) if is_own]
+    return Program(tuple(text for text, _ in kept_lines), (own_lines[0], own_lines[-1] + 1))
 
 
 def _defines(line: str, name: str) -> bool:
     return re.match(rf"(?:async )?(?:def|class) {name}\b|{name}\s*=", line) is not None
 
 
-def _after_a_return(source: str) -> set[int]:
+def _unreachable_lines(source: str) -> set[int]:
     """Return the lines that are never run, such as the faulty script that a solution replaces."""
     found: set[int] = set()
     for node in ast.parse(source).body:
         body = node.body if isinstance(node, ast.FunctionDef) else []
-        ends = [each for each in body if isinstance(each, ast.Return)]
-        if ends and ends[0] is not body[-1]:
-            found |= set(range((ends[0].end_lineno or 0) + 1, (node.end_lineno or 0) + 1))
+        returns = [statement for statement in body if isinstance(statement, ast.Return)]
+        if returns and returns[0] is not body[-1]:
+            found |= set(range((returns[0].end_lineno or 0) + 1, (node.end_lineno or 0) + 1))
     return found

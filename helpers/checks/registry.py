@@ -7,15 +7,15 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from helpers.checks.exercise import Exercise, read
-from helpers.checks.headings import find_heading, headings, unknown
+from helpers.checks.exercise import Exercise, add_heading
+from helpers.checks.headings import find_heading, headings, unknown_exercise_error
 
 
 class _Exercises(Mapping[str, Exercise]):
     """The exercises of the course. An exercise's file is imported when it is first used."""
 
     def __getitem__(self, name: str) -> Exercise:
-        return _read(name)
+        return _load_exercise(name)
 
     def __contains__(self, name: object) -> bool:
         return name in headings()
@@ -28,10 +28,10 @@ class _Exercises(Mapping[str, Exercise]):
 
 
 @cache
-def _read(name: str) -> Exercise:
+def _load_exercise(name: str) -> Exercise:
     heading = headings()[name]
     # import this file only, so that checking one exercise does not pay for the others
-    return read(import_module(f"helpers.exercises.nb{heading.notebook}.{name}"), heading)
+    return add_heading(import_module(f"helpers.exercises.nb{heading.notebook}.{name}"), heading)
 
 
 def exercises() -> Mapping[str, Exercise]:
@@ -42,10 +42,10 @@ def exercises() -> Mapping[str, Exercise]:
 def get(name: str) -> Exercise:
     """Return the exercise whose function is called `name`. Raise UnknownExercise with similar names."""
     if name in headings():
-        return _read(name)
-    raise unknown(str(name), headings())
+        return _load_exercise(name)
+    raise unknown_exercise_error(str(name), headings())
 
 
-def find(asked: Any) -> Exercise:
+def find_exercise(query: Any) -> Exercise:
     """Return the exercise with this name, function, or number ("2.1")."""
-    return _read(find_heading(asked).name)
+    return _load_exercise(find_heading(query).name)

@@ -21,7 +21,7 @@ from helpers.ranks.rank_context import this_rank
 
 # Modules, besides the course's own, by which values are judged and reports are sent. They are few, because
 # looking at an object copies a page of memory that the rank shares with its server until then.
-_OUTSIDE = (
+_WATCHED_MODULES = (
     "builtins",
     "inspect",
     "json",
@@ -42,7 +42,7 @@ _OUTSIDE = (
     "torch.nn.functional",
     "torch.nn.modules.module",
 )
-_CLASSES_OUTSIDE = (
+_WATCHED_CLASSES = (
     ("torch", "Tensor"),
     ("torch.autograd.function", "Function"),
     ("torch.nn.modules.module", "Module"),
@@ -52,10 +52,10 @@ _CLASSES_OUTSIDE = (
     ("torch._C._distributed_c10d", "Work"),
 )
 # torch itself replaces functions of these modules, when a group is made and when RPC begins.
-_CHANGED_BY_TORCH = ("sys", "torch.distributed.rpc.api")
+_EXCLUDED_MODULES = ("sys", "torch.distributed.rpc.api")
 # Modules in which the code of functions is compared, too.
-_WITH_CODES = ("helpers.", "torch.distributed.distributed_c10d")
-_MOST = 20
+_CODE_PREFIXES = ("helpers.", "torch.distributed.distributed_c10d")
+_MAX_NAMES = 20
 
 
 def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
@@ -64,17 +64,17 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     A name that was added is reported only if it hides a built-in function or a function of a base class.
     report: called with the names, one per line. Like the comparison, it must not look up anything.
     """
-    most, can_be_called, kind_of, module_type = _MOST, callable, type, ModuleType
-    held = list(_holders())
-    kept = [(name, vars(holder), vars(holder).copy()) for name, holder in held]
-    modules = {name: holder for name, holder in held if isinstance(holder, ModuleType)}
-    kept.append(("sys.modules", sys.modules, modules))
-    kinds = [(name, holder, type(holder)) for name, holder in held]
-    hidden = [(name, vars(holder), names) for name, holder, names in _hiding(held)]
+    max_names, is_callable, type_of, module_type = _MAX_NAMES, callable, type, ModuleType
+    holders = list(_holders())
+    contents = [(name, vars(holder), vars(holder).copy()) for name, holder in holders]
+    modules = {name: holder for name, holder in holders if isinstance(holder, ModuleType)}
+    contents.append(("sys.modules", sys.modules, modules))
+    kinds = [(name, holder, type(holder)) for name, holder in holders]
+    hidden = [(name, vars(holder), names) for name, holder, names in _hideable_names(holders)]
     codes = [
         (name, key, value, value.__code__, value.__defaults__, value.__kwdefaults__)
-        for name, _, values in kept
-        if name.startswith(_WITH_CODES)
+        for name, _, values in contents
+        if name.startswith(_CODE_PREFIXES)
         for key, value in values.items()
         if type(value) is FunctionType
     ]
@@ -83,35 +83,35 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     # type, which no answer can replace.
     def compare() -> None:
         found: list[str] = []
-        for name, namespace, values in kept:
-            for key, was in values.items():
-                if namespace.get(key) is not was and (
-                    can_be_called(was) or kind_of(was) is module_type
+        for name, namespace, values in contents:
+            for key, old_value in values.items():
+                if namespace.get(key) is not old_value and (
+                    is_callable(old_value) or type_of(old_value) is module_type
                 ):
                     found.append(name + "." + key)
         for name, holder, kind in kinds:
-            if kind_of(holder) is not kind:
+            if type_of(holder) is not kind:
                 found.append(name)
         for name, namespace, keys in hidden:
             for key in keys.intersection(namespace):
                 found.append(name + "." + key)
-        for name, key, function, code, defaults, by_name in codes:
+        for name, key, function, code, defaults, kw_defaults in codes:
             if (
                 function.__code__ is not code
                 or function.__defaults__ is not defaults
-                or function.__kwdefaults__ is not by_name
+                or function.__kwdefaults__ is not kw_defaults
             ):
                 found.append(name + "." + key)
         if found:
-            report("\n".join(found[:most]))
+            report("\n".join(found[:max_names]))
 
     return compare
 
 
 def _holders() -> Iterator[tuple[str, Any]]:
     """Yield the modules and classes of the course, and those of Python and torch that it calls."""
-    outside = {name: sys.modules[name] for name in _OUTSIDE if name in sys.modules}
-    for name, module in _own_modules():
+    watched = {name: sys.modules[name] for name in _WATCHED_MODULES if name in sys.modules}
+    for name, module in _course_modules():
         yield name, module
         is_driver = name.startswith("helpers.exercises.")
         for key, value in vars(module).items():
@@ -119,17 +119,19 @@ def _holders() -> Iterator[tuple[str, Any]]:
                 if value.__module__ == name:
                     yield f"{name}.{key}", value
             elif is_driver and isinstance(value, ModuleType):
-                outside[value.__name__] = value  # its driver calls it
-    for name, module in outside.items():
-        if not name.startswith("helpers.") and name not in _CHANGED_BY_TORCH:
+                watched[value.__name__] = value  # its driver calls it
+    for name, module in watched.items():
+        if not name.startswith("helpers.") and name not in _EXCLUDED_MODULES:
             yield name, module
-    for name, key in _CLASSES_OUTSIDE:
+    for name, key in _WATCHED_CLASSES:
         if name in sys.modules:
             yield f"{name}.{key}", getattr(sys.modules[name], key)
     yield "helpers.ranks.rank_context._context", this_rank()
 
 
-def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple[str, ModuleType]]:
+def _course_modules(
+    package: ModuleType = sys.modules["helpers"],
+) -> Iterator[tuple[str, ModuleType]]:
     """Yield the imported modules of the course, by way of their packages."""
     # not from sys.modules: going through all its names would copy a thousand pages of memory
     prefix = package.__name__ + "."
@@ -137,13 +139,13 @@ def _own_modules(package: ModuleType = sys.modules["helpers"]) -> Iterator[tuple
         if isinstance(value, ModuleType) and value.__name__.startswith(prefix):
             yield value.__name__, value
             if "__path__" in vars(value):
-                yield from _own_modules(value)
+                yield from _course_modules(value)
 
 
-def _hiding(held: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, frozenset[str]]]:
+def _hideable_names(holders: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, frozenset[str]]]:
     """Yield the names by which a module or class would hide a built-in function, or one of a base class."""
     built_in = frozenset(vars(builtins))
-    for name, holder in held:
+    for name, holder in holders:
         if isinstance(holder, type):
             inherited = frozenset[str]().union(*map(vars, holder.__mro__[1:-1]))
             if inherited:  # inherited from a class other than `object`

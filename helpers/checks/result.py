@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from helpers.ranks.run import Run
 
 
-_MANY, _READABLE = 8, 4
+_MAX_UNFILTERED_RUNS, _MAX_READABLE_RANKS = 8, 4
 
 
 class Outcome(Enum):
@@ -129,6 +129,8 @@ class CheckResult:
             if not case.passed:
                 return case.run
         runs = [case.run for case in self.cases if case.run is not None]
-        if len(runs) > _MANY:  # a picture of four ranks is easier to read than one of eight
-            runs = [run for run in runs if run.world_size <= _READABLE] or runs
+        if (
+            len(runs) > _MAX_UNFILTERED_RUNS
+        ):  # a picture of four ranks is easier to read than one of eight
+            runs = [run for run in runs if run.world_size <= _MAX_READABLE_RANKS] or runs
         return max(runs, key=lambda run: run.world_size) if runs else None

@@ -114,76 +114,83 @@ class Calls(FirstProblem):
         if self.exactly is self.most is self.each is self.total is None:
             object.__setattr__(self, "most", "calls")
             object.__setattr__(self, "total", "bytes")
-        object.__setattr__(self, "text", self.text or self._text())
+        object.__setattr__(self, "text", self.text or self._default_text())
 
     @property
     def on_each_call(self) -> bool:  # type: ignore[override]
         return self.exactly is self.most is self.total is None
 
-    def _text(self) -> str:
-        how, count = ("", self.exactly) if self.most is None else ("at most ", self.most)
+    def _default_text(self) -> str:
+        limit_text, count = ("", self.exactly) if self.most is None else ("at most ", self.most)
         if count is None:
             return "sends no more bytes than needed"
         if self.together:
-            return "no more messages than needed" if how else "the right number of messages"
+            return "no more messages than needed" if limit_text else "the right number of messages"
         if self.phase and count == 0:
             return f"{self.phase} does not communicate"
         if self.op:
             number = count if isinstance(count, int) else "the right number of"
-            return f"{how}{number} {self.op} on each rank"
+            return f"{limit_text}{number} {self.op} on each rank"
         calls = plural(count, "call") if isinstance(count, int) else "only needed calls"
-        return f"{how}{calls} {f'in {self.phase}' if self.phase else 'on each rank'}"
+        return f"{limit_text}{calls} {f'in {self.phase}' if self.phase else 'on each rank'}"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(1 if self.together else case.world_size):
-            calls = self._calls(trace, rank)
+            calls = self._counted_calls(trace, rank)
             if calls is None:
                 continue
             sent = sum(call.nbytes for call in calls)
             # check the bytes first, because too many bytes are the larger mistake
-            if self.total is not None and sent > (enough := amount_of(self.total, case, rank)):
+            if self.total is not None and sent > (limit := resolve_amount(self.total, case, rank)):
                 verb, where = (
                     ("sends", "")
                     if self.op == "send"
                     else ("passes", f" to {self.op or 'calls'} in total")
                 )
-                yield f"rank {rank} {verb} {sent:,} bytes{where}; the limit is {enough:,}.{then(self.why)}"
+                yield (
+                    f"rank {rank} {verb} {sent:,} bytes{where}; the limit is {limit:,}."
+                    f"{with_space(self.why)}"
+                )
             count = self.exactly if self.most is None else self.most
-            wanted = len(calls) if count is None else amount_of(count, case, rank)
-            if is_off(len(calls), wanted, self.most is not None):
+            expected = len(calls) if count is None else resolve_amount(count, case, rank)
+            if is_wrong_count(len(calls), expected, self.most is not None):
                 fewer = self.missing if self.phase else self.why
-                why = then(self.why if len(calls) > wanted else fewer)
-                yield f"{self._miscounted(rank, calls, wanted)}{why}"
+                why = with_space(self.why if len(calls) > expected else fewer)
+                yield f"{self._describe_count(rank, calls, expected)}{why}"
             if not (calls or self.op or self.phase or self.most is None):
                 yield f"rank {rank} makes no call: it cannot know what the other ranks have."
             for call in calls if self.each is not None else ():
-                if call.nbytes > (enough := amount_of(self.each or 0, case, rank)):
+                if call.nbytes > (limit := resolve_amount(self.each or 0, case, rank)):
                     where = f"{call.call}{at(call)}{f' in {self.phase}' if self.phase else ''}"
-                    what = f"passes {call.nbytes:,} bytes to {where}; the limit is {enough:,}."
-                    yield f"rank {rank} {what}{then(self.why_large or self.why)}"
+                    violation = f"passes {call.nbytes:,} bytes to {where}; the limit is {limit:,}."
+                    yield f"rank {rank} {violation}{with_space(self.why_large or self.why)}"
 
-    def _calls(self, trace: Trace, rank: int) -> list[Event] | None:
+    def _counted_calls(self, trace: Trace, rank: int) -> list[Event] | None:
         """Return the calls that count, or None for a rank that stopped before the phase."""
         calls: list[Event] | None = [*(trace if self.together else trace.of(rank))]
         if self.phase:
             calls = calls_by_phase(trace, rank).get(self.phase)
-        return calls and [e for e in calls if (e.op == self.op if self.op else e.op != "span")]
+        return calls and [
+            event for event in calls if (event.op == self.op if self.op else event.op != "span")
+        ]
 
-    def _miscounted(self, rank: int, calls: Sequence[Event], wanted: int) -> str:
-        how = "at most " if self.most is not None and wanted else ""
-        made, right = len(calls), f"expected: {how}{wanted or 'none'}"
+    def _describe_count(self, rank: int, calls: Sequence[Event], expected: int) -> str:
+        limit_text = "at most " if self.most is not None and expected else ""
+        count, expected_text = len(calls), f"expected: {limit_text}{expected or 'none'}"
         if self.together:
-            return f"the ranks send {plural(made, 'message')} in total; {right}."
+            return f"the ranks send {plural(count, 'message')} in total; {expected_text}."
         if self.phase:
-            named = ", ".join(f"{call.call}{at(call)}" for call in calls[:4])
-            many = f"{plural(made, 'call')} in {self.phase}: {named}"
-            return f"rank {rank} makes {many if calls else f'no call in {self.phase}'}; {right}."
+            call_names = ", ".join(f"{call.call}{at(call)}" for call in calls[:4])
+            found_text = f"{plural(count, 'call')} in {self.phase}: {call_names}"
+            found_text = found_text if calls else f"no call in {self.phase}"
+            return f"rank {rank} makes {found_text}; {expected_text}."
         if not self.op:
-            named = ", ".join(call.call for call in calls[:6])
-            return f"rank {rank} makes {plural(made, 'call')} ({named}); {right}."
+            call_names = ", ".join(call.call for call in calls[:6])
+            return f"rank {rank} makes {plural(count, 'call')} ({call_names}); {expected_text}."
         if self.total is not None:
-            return f"rank {rank} makes {plural(made, 'call')} of {self.op}; {right}."
-        return f"rank {rank} calls {self.op} {_times(made)}; expected: {how}{_times(wanted)}."
+            return f"rank {rank} makes {plural(count, 'call')} of {self.op}; {expected_text}."
+        expected_text = f"expected: {limit_text}{_count_text(expected)}"
+        return f"rank {rank} calls {self.op} {_count_text(count)}; {expected_text}."
 
 
 @dataclass(frozen=True)
@@ -199,13 +206,13 @@ class PortRounds(FirstProblem):
     text: str = "takes no more rounds than needed"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
-        rounds, most = port_rounds(trace), self.amount(case)
-        if len(rounds) > most:
+        rounds, max_rounds = port_rounds(trace), self.amount(case)
+        if len(rounds) > max_rounds:
             arrows = [f"{message.src} → {message.dst}" for message in rounds[-1]]
             last = ", ".join([*arrows[:4], *["…"] * (len(arrows) > 4)])
             yield (
-                f"the messages take {plural(len(rounds), 'round')}; expected: at most {most} (the last "
-                f"round: {last}).{then(self.why)}"
+                f"the messages take {plural(len(rounds), 'round')}; expected: at most {max_rounds} (the last "
+                f"round: {last}).{with_space(self.why)}"
             )
 
 
@@ -223,8 +230,8 @@ class Peers(FirstProblem):
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
                 allowed = self.allowed(case, event.rank)
                 ranks = f"only to rank{'s' * (len(allowed) > 1)} {listed([*map(str, allowed)])}"
-                asked = f"it must send {ranks if allowed else 'to no rank'}"
-                yield f"rank {event.rank} sends to rank {event.peer}{at(event)}; here {asked}."
+                requirement = f"it must send {ranks if allowed else 'to no rank'}"
+                yield f"rank {event.rank} sends to rank {event.peer}{at(event)}; here {requirement}."
 
 
 @dataclass(frozen=True)
@@ -237,11 +244,11 @@ class Order(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
             # compare the order in which calls were issued; waits may come in any order
-            made = tuple(event.op for event in trace.calls.of(rank))
+            ops = tuple(event.op for event in trace.calls.of(rank))
             wanted = self.wanted(case, rank)
-            if made != wanted:
-                made_text = f"makes the calls {', '.join(made)}" if made else "makes no calls"
-                yield f"rank {rank} {made_text}; expected: {', '.join(wanted) or 'none'}."
+            if ops != wanted:
+                ops_text = f"makes the calls {', '.join(ops)}" if ops else "makes no calls"
+                yield f"rank {rank} {ops_text}; expected: {', '.join(wanted) or 'none'}."
 
 
 @dataclass(frozen=True)
@@ -260,7 +267,7 @@ class Predicate:
 # --- numbers and words ----------------------------------------------------------------------------
 
 
-def amount_of(amount: Amount, case: Case, rank: int) -> int:
+def resolve_amount(amount: Amount, case: Case, rank: int) -> int:
     """Return the value of an amount on one rank of a case."""
     # rules are written once for all cases, so a name stands for a number that the case has drawn
     if isinstance(amount, str):
@@ -268,15 +275,15 @@ def amount_of(amount: Amount, case: Case, rank: int) -> int:
     return amount if isinstance(amount, int) else amount(case, rank)
 
 
-def is_off(made: int, wanted: int, at_most: bool) -> bool:
+def is_wrong_count(count: int, expected: int, at_most: bool) -> bool:
     """Return whether a number is not the wanted one. With `at_most`, fewer are right, too."""
-    return made > wanted or (made < wanted and not at_most)
+    return count > expected or (count < expected and not at_most)
 
 
-def then(sentence: str) -> str:
+def with_space(sentence: str) -> str:
     """Append a sentence to others; an empty one adds nothing."""
     return f" {sentence}" if sentence else ""
 
 
-def _times(count: int) -> str:
+def _count_text(count: int) -> str:
     return "once" if count == 1 else f"{count} times"

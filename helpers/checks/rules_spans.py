@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from helpers.checks.rules import Case, FirstProblem
-from helpers.checks.rules_transfers import P2P, named
+from helpers.checks.rules_transfers import P2P, transfer_name
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 
@@ -30,7 +30,9 @@ class IssuedInside(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size) if self.applies(case) else ():
             calls = [event for event in trace.of(rank) if event.op == self.op]
-            spans = [e for e in trace.of(rank) if e.op == "span" and e.call == self.span]
+            spans = [
+                event for event in trace.of(rank) if event.op == "span" and event.call == self.span
+            ]
             if not calls:
                 yield f"rank {rank} never calls {self.op}."
             for call in calls:
@@ -43,9 +45,11 @@ class IssuedInside(FirstProblem):
                     )
             # judge each span separately, because waiting between two backward passes is right
             for span in spans:
-                yield from self._held_up([c for c in calls if _is_during(span, c.start_ns)])
+                yield from self._blocking_problems(
+                    [call for call in calls if _is_during(span, call.start_ns)]
+                )
 
-    def _held_up(self, calls: list[Event]) -> Iterator[str]:
+    def _blocking_problems(self, calls: list[Event]) -> Iterator[str]:
         last = max((call.start_ns for call in calls), default=0)
         for call in calls:
             if not call.asynchronous:
@@ -72,26 +76,32 @@ class SpanInFlight(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
-            named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == self.name]
+            same_name_spans = [
+                event for event in trace.of(rank) if event.op == "span" and event.call == self.name
+            ]
             # the learner may have put a span of this name around a call that records the same span
             # itself
-            spans = [e for e in named_so if not any(_is_within(other, e) for other in named_so)]
+            spans = [
+                event
+                for event in same_name_spans
+                if not any(_is_within(other, event) for other in same_name_spans)
+            ]
             if len(spans) != 1:
-                often = f"{len(spans)} times" if spans else "never"
-                yield f"rank {rank} calls {self.name}() {often}; expected: once."
+                count_text = f"{len(spans)} times" if spans else "never"
+                yield f"rank {rank} calls {self.name}() {count_text}; expected: once."
                 continue
             [span] = spans
             for call in (event for event in trace.of(rank) if event.op in P2P):
                 if call.start_ns > span.start_ns:
                     yield (
-                        f"rank {rank} issues its {named(call)}{at(call)} only after "
+                        f"rank {rank} issues its {transfer_name(call)}{at(call)} only after "
                         f"{self.name}() began; issue it before."
                     )
                 # a blocking call waits at once, which is for NothingBlocks to report
-                waits = call.wait_ns if call.asynchronous else None
-                if waits is not None and waits < (span.end_ns or span.start_ns):
+                wait_ns = call.wait_ns if call.asynchronous else None
+                if wait_ns is not None and wait_ns < (span.end_ns or span.start_ns):
                     yield (
-                        f"rank {rank} waits for its {named(call)}{at(call)} before "
+                        f"rank {rank} waits for its {transfer_name(call)}{at(call)} before "
                         f"{self.name}() is done; wait after it."
                     )
 

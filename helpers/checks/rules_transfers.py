@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from helpers.checks.rules import Amount, Case, FirstProblem, amount_of
+from helpers.checks.rules import Amount, Case, FirstProblem, resolve_amount
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 
@@ -44,16 +44,18 @@ class EachIsWaitedFor(FirstProblem):
             # ended
             if event.asynchronous and event.wait_ns is None and event.end_ns is None:
                 # in a loop, all transfers have the same line, so a number identifies the transfer
-                alike = [e for e in trace.of(event.rank) if _alike(e, event)]
-                number = f", number {alike.index(event) + 1} of {len(alike)}"
-                which = number if len(alike) > 1 else ""
+                same_line = [
+                    other for other in trace.of(event.rank) if _is_same_transfer(other, event)
+                ]
+                number = f", number {same_line.index(event) + 1} of {len(same_line)}"
+                number_text = number if len(same_line) > 1 else ""
                 yield (
-                    f"rank {event.rank} never waits for its {named(event)}{at(event)}{which}: the "
-                    "transfer may be incomplete until wait() returns."
+                    f"rank {event.rank} never waits for its {transfer_name(event)}{at(event)}{number_text}: "
+                    "the transfer may be incomplete until wait() returns."
                 )
 
 
-def _alike(one: Event, other: Event) -> bool:
+def _is_same_transfer(one: Event, other: Event) -> bool:
     return (one.op, one.peer, one.where) == (other.op, other.peer, other.where)
 
 
@@ -66,18 +68,18 @@ class InFlightTogether(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
-            events = [e for e in trace.of(rank) if e.op in P2P and e.asynchronous]
-            size = max(amount_of(self.amount, case, rank), 1)
+            events = [event for event in trace.of(rank) if event.op in P2P and event.asynchronous]
+            size = max(resolve_amount(self.amount, case, rank), 1)
             for start in range(0, len(events), size):
                 for early, late in product(events[start : start + size], repeat=2):
                     if early.wait_ns is not None and early.wait_ns < late.start_ns:
                         yield (
-                            f"rank {rank} waits for its {named(early)}{at(early)} before it has "
-                            f"issued its {named(late)}{at(late)}; issue both, then wait."
+                            f"rank {rank} waits for its {transfer_name(early)}{at(early)} before it has "
+                            f"issued its {transfer_name(late)}{at(late)}; issue both, then wait."
                         )
 
 
-def named(event: Event) -> str:
+def transfer_name(event: Event) -> str:
     """Name a transfer by its call and its peer: "isend to rank 1"."""
     # batch_isend_irecv starts several transfers under one name, so the op is more specific
     call = event.call if event.call.startswith("i") or not event.asynchronous else event.op

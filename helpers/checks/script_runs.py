@@ -16,18 +16,18 @@ from helpers.ranks.failures import RankDied, RankError, RankFailed, RankTimeout,
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Place, Wait
 
-_MOST_NAMES = 20
-NamePlace = Callable[[str, int, str], Place]
+_MAX_NAMES = 20
+PlaceFinder = Callable[[str, int, str], Place]
 
 
-def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePlace) -> Run:
+def run_of_script(world_size: int, seconds: float, run: Run, find_place: PlaceFinder) -> Run:
     """Return the Run of a script's ranks, made from the Run of the one rank that launched it.
 
     seconds: the case's limit.
     """
-    said = run.values[0]
+    report = run.values[0]
     # the rank that was to start the script has itself failed, so its failure explains everything
-    if run.failure is not None or not isinstance(said, Mapping):
+    if run.failure is not None or not isinstance(report, Mapping):
         empty: list[Any] = [None] * world_size
         return replace(
             run,
@@ -35,10 +35,14 @@ def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePla
             values=empty,
             output=[*run.output, *[""] * (world_size - 1)],
         )
-    values = _list(said.get("values"), world_size)
-    output = [str(text) if text else "" for text in _list(said.get("output"), world_size)]
-    replaced = [name for name in _list(said.get("replaced"), _MOST_NAMES) if isinstance(name, str)]
-    made = replace(
+    values = _fit_to_length(report.get("values"), world_size)
+    output = [
+        str(text) if text else "" for text in _fit_to_length(report.get("output"), world_size)
+    ]
+    replaced = [
+        name for name in _fit_to_length(report.get("replaced"), _MAX_NAMES) if isinstance(name, str)
+    ]
+    script_run = replace(
         run,
         world_size=world_size,
         values=values,
@@ -47,40 +51,45 @@ def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePla
         backend="gloo",
         replaced=(*run.replaced, *replaced),
     )
-    failure = _failure(world_size, seconds, said, name_place)
+    failure = _find_failure(world_size, seconds, report, find_place)
     if failure is not None:
-        made = replace(made, failure=failure)
-        failure.run = made
-    return made
+        script_run = replace(script_run, failure=failure)
+        failure.run = script_run
+    return script_run
 
 
-def _failure(
-    world_size: int, seconds: float, said: Mapping[Any, Any], name_place: NamePlace
+def _find_failure(
+    world_size: int, seconds: float, report: Mapping[Any, Any], find_place: PlaceFinder
 ) -> RankFailure | None:
     errors = [
-        _error(rank, error, name_place)
-        for rank, error in enumerate(_list(said.get("errors"), world_size))
+        _make_error(rank, error, find_place)
+        for rank, error in enumerate(_fit_to_length(report.get("errors"), world_size))
         if isinstance(error, Mapping)
     ]
     errors.sort(key=lambda error: (is_consequence(error), error.when_ns))
     # If other workers waited for a failed one until the timeout, the failed one is the cause.
     if errors and not is_consequence(errors[0]):
         return RankFailed(errors[0], tuple(errors[1:]))
-    if said.get("late"):
-        limit = said.get("seconds")  # the driver's own limit, which is shorter than the case's
+    if report.get("late"):
+        limit = report.get("seconds")  # the driver's own limit, which is shorter than the case's
         return RankTimeout(
             limit if isinstance(limit, (int, float)) else seconds,
-            _waits(said, name_place),
-            bool(said.get("by_the_clock")),
-            was_computing=bool(said.get("was_computing")),
+            _find_waits(report, find_place),
+            bool(report.get("by_the_clock")),
+            was_computing=bool(report.get("was_computing")),
         )
     # No exception was recorded, so only the way in which the process ended is known. The launcher uses
     # SIGTERM to end processes that wait for a failed rank.
-    exits = said.get("exits")
+    exits = report.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()
-    told = {error.rank for error in errors}  # these have reported why they ended
+    reported_ranks = {error.rank for error in errors}  # these have reported why they ended
     for rank, code in sorted(codes):
-        if isinstance(code, int) and code and -code != signal.SIGTERM and rank not in told:
+        if (
+            isinstance(code, int)
+            and code
+            and -code != signal.SIGTERM
+            and rank not in reported_ranks
+        ):
             name = signal.Signals(-code).name if -code in set(signal.Signals) else ""
             return RankDied(
                 int(rank), name, code, "The worker's process ended without an error message."
@@ -90,21 +99,21 @@ def _failure(
     return None
 
 
-def _waits(said: Mapping[Any, Any], name_place: NamePlace) -> tuple[Wait, ...]:
+def _find_waits(report: Mapping[Any, Any], find_place: PlaceFinder) -> tuple[Wait, ...]:
     """Return for each rank that had not ended the learner's line at which it was blocked."""
-    stands = said.get("stands")
+    frames_by_rank = report.get("stands")
     found = []
-    for rank, frames in stands.items() if isinstance(stands, Mapping) else ():
-        if isinstance(rank, int) and (own := _own(frames, name_place)):
-            source = f": {own[-1].source.strip()}" if own[-1].source else ""
-            found.append(Wait(rank, f"{own[-1]}, in {own[-1].function}{source}"))
+    for rank, frames in frames_by_rank.items() if isinstance(frames_by_rank, Mapping) else ():
+        if isinstance(rank, int) and (own_lines := _learner_lines(frames, find_place)):
+            source = f": {own_lines[-1].source.strip()}" if own_lines[-1].source else ""
+            found.append(Wait(rank, f"{own_lines[-1]}, in {own_lines[-1].function}{source}"))
     return tuple(sorted(found, key=lambda wait: wait.rank))
 
 
-def _own(frames: Any, name_place: NamePlace) -> list[Place]:
+def _learner_lines(frames: Any, find_place: PlaceFinder) -> list[Place]:
     """Return the learner's own lines in what a rank reported."""
     return [
-        name_place(str(frame[0]), int(frame[1]), str(frame[2]))
+        find_place(str(frame[0]), int(frame[1]), str(frame[2]))
         # a hostile report may be endless, and its parts may be anything
         for frame in (frames[-60:] if isinstance(frames, list) else [])
         if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int)
@@ -112,18 +121,18 @@ def _own(frames: Any, name_place: NamePlace) -> list[Place]:
     ]
 
 
-def _error(rank: int, said: Mapping[Any, Any], name_place: NamePlace) -> RankError:
-    own = _own(said.get("frames"), name_place)
-    when = said.get("when_ns")
+def _make_error(rank: int, error_report: Mapping[Any, Any], find_place: PlaceFinder) -> RankError:
+    own_lines = _learner_lines(error_report.get("frames"), find_place)
+    when = error_report.get("when_ns")
     return RankError(
         rank,
-        str(said.get("kind"))[:200],
-        str(said.get("message"))[:20_000],
-        tuple(own[-8:]),
+        str(error_report.get("kind"))[:200],
+        str(error_report.get("message"))[:20_000],
+        tuple(own_lines[-8:]),
         when if isinstance(when, int) else 0,
     )
 
 
-def _list(value: Any, length: int) -> list[Any]:
+def _fit_to_length(value: Any, length: int) -> list[Any]:
     found = list(value) if isinstance(value, (list, tuple)) else []
     return [*found[:length], *[None] * (length - len(found))]

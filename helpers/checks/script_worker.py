@@ -35,41 +35,43 @@ def main(folder: Path) -> None:
     try:
         # Import these first, because the answer may later replace functions with which the driver
         # compares, with which its value is encoded, or with which replaced functions are found.
-        driver, encode = driver_of(job["driver"]), wire.encode
-        compare = watch_functions(_reporter(folder / f"{whoami()}.replaced"))
+        driver, encode = find_driver(job["driver"]), wire.encode
+        compare = watch_functions(_make_reporter(folder / f"{report_name()}.replaced"))
         answer = build((folder / "answer.py").read_text(encoding="utf-8"), job["answer"])
         value = driver(answer, *inputs)
         compare()
         body = b"".join(encode(value))
-        _leave(folder / f"{whoami()}.value", body)
+        _write_report(folder / f"{report_name()}.value", body)
         _finalize_mpi()
     except BaseException as error:
         # report and raise it again, because the launcher must see how the script ends
-        _leave(folder / f"{whoami()}.error", json.dumps(asdict(describe_error(error))).encode())
+        _write_report(
+            folder / f"{report_name()}.error", json.dumps(asdict(describe_error(error))).encode()
+        )
         raise
 
 
-def _reporter(path: Path) -> Callable[[str], None]:
+def _make_reporter(path: Path) -> Callable[[str], None]:
     """Return a function that writes names into a file and looks up nothing that an answer can replace."""
-    place, open_file, write = str(path), os.open, os.write
+    path_text, open_file, write = str(path), os.open, os.write
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
     def report(names: str) -> None:
-        write(open_file(place, flags, 0o600), names.encode())
+        write(open_file(path_text, flags, 0o600), names.encode())
 
     return report
 
 
-_line: socket.socket | None = None
+_connection: socket.socket | None = None
 # DCP's threads write files, and ask as well. Only one may ask at a time, because threads would read each
 # other's answers.
-_asking = threading.Lock()
+_ask_lock = threading.Lock()
 
 
 def connect_to_starter(connection: socket.socket) -> None:
     """Store the connection through which this worker can ask the process that forked it."""
-    global _line
-    _line = connection
+    global _connection
+    _connection = connection
 
 
 def ask(*question: Any) -> Any:
@@ -79,27 +81,27 @@ def ask(*question: Any) -> Any:
     trusted. It may kill this worker instead of answering. The worker does not kill itself, because an
     answer could replace any function that it would call for that.
     """
-    line = _line
-    assert line is not None, "this worker was not forked by `under_fork`"
-    with _asking:
-        line.sendall(json.dumps(question).encode() + b"\n")
-        said = b""
-        while not said.endswith(b"\n"):
-            part = line.recv(1 << 16)
+    connection = _connection
+    assert connection is not None, "this worker was not forked by `under_fork`"
+    with _ask_lock:
+        connection.sendall(json.dumps(question).encode() + b"\n")
+        reply = b""
+        while not reply.endswith(b"\n"):
+            part = connection.recv(1 << 16)
             if not part:
                 signal.pause()  # the starter has exited, and this worker will be terminated with it
-            said += part
-        return json.loads(said)
+            reply += part
+        return json.loads(reply)
 
 
-def driver_of(name: str) -> Callable[..., Any]:
+def find_driver(name: str) -> Callable[..., Any]:
     """Return the function that "module:function" names."""
     module, _, function = name.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)
     return found
 
 
-def whoami() -> str:
+def report_name() -> str:
     """Return this process's name in the reports: its attempt and its rank."""
     # without a group, because none may exist yet, or ever: mpiexec starts processes without torch's names
     rank = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "0")
@@ -113,7 +115,7 @@ def _finalize_mpi() -> None:
         mpi.Finalize()
 
 
-def _leave(path: Path, body: bytes) -> None:
+def _write_report(path: Path, body: bytes) -> None:
     """Write a report so that a reader finds all of it or nothing."""
     # a worker may be killed at any moment, including during this write
     unfinished = path.with_suffix(".unfinished")

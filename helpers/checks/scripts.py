@@ -38,7 +38,7 @@ from helpers.ranks.failures import TIMED_OUT_AFTER
 from helpers.ranks.processes import living_children
 
 ROOT = str(Path(__file__).parents[2])
-_MAIN = """import os
+_MAIN_SOURCE = """import os
 import sys
 from pathlib import Path
 
@@ -50,12 +50,12 @@ sys.stderr.flush()
 os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive Python's state
 """
 _MAX_TEXT = 20_000
-_WHERE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
-_LOOK_S, _SETTLE_S = 0.01, 0.001
+_FRAME_LINE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
+_POLL_INTERVAL_S, _SHORT_INTERVAL_S = 0.01, 0.001
 # How long a worker may take to write down its current frames.
-_DUMP_S = 0.1
+_DUMP_TIMEOUT_S = 0.1
 # Largest size of a question in bytes. A worker that sends more without a newline is ignored from then on.
-_MOST_ASKED = 1 << 20
+_MAX_QUESTION_BYTES = 1 << 20
 
 
 class Intervention(Enum):
@@ -82,7 +82,7 @@ class Monitor:
     def end(self) -> None:
         """Record that all workers of the attempt have ended."""
 
-    def leave_worker(self) -> None:
+    def close_in_worker(self) -> None:
         """Close, in a forked worker, whatever the worker must not inherit from this process."""
 
 
@@ -114,7 +114,7 @@ def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -
         json.dumps({"answer": answer.name, "driver": name}), encoding="utf-8"
     )
     (folder / "inputs").write_bytes(b"".join(wire.encode(list(inputs))))
-    (folder / "main.py").write_text(_MAIN, encoding="utf-8")
+    (folder / "main.py").write_text(_MAIN_SOURCE, encoding="utf-8")
     return folder / "main.py"
 
 
@@ -130,8 +130,8 @@ def run_under_torchrun(
 ) -> TorchrunRun:
     """Run a composed script under a real torchrun agent and return all that it reported."""
     # the workers are new interpreters, which find this package only by its path
-    everywhere = {"PYTHONPATH": ROOT, **(env or {})}
-    with start_job(JobOptions(script, nproc, env=everywhere, timeout=timeout_s)) as job:
+    worker_env = {"PYTHONPATH": ROOT, **(env or {})}
+    with start_job(JobOptions(script, nproc, env=worker_env, timeout=timeout_s)) as job:
         return job.wait()
 
 
@@ -172,7 +172,7 @@ def under_fork(
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     monitor = monitor or Monitor()
     sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
-    size, ended = 0, _Ended()
+    size, endings_of_attempt = 0, _AttemptEnd()
     killed: list[list[int]] = []
     for attempt, size in enumerate(sizes):
         # a new port for each attempt, because the previous store may still hold its own
@@ -181,39 +181,47 @@ def under_fork(
         started: list[_Worker] = []
         for rank in range(size):
             started.append(
-                _fork(script, rank, size, attempt, len(sizes) - 1, port, started, monitor)
+                _fork_worker(script, rank, size, attempt, len(sizes) - 1, port, started, monitor)
             )
-        ended = _wait(started, budget, float("inf") if keep_others_running else grace_s, monitor)
+        endings_of_attempt = _wait_for_workers(
+            started, budget, float("inf") if keep_others_running else grace_s, monitor
+        )
         monitor.end()
-        killed.append(sorted(ended.killed))
-        is_over = ended.stopped or not any(ended.exits.values())
+        killed.append(sorted(endings_of_attempt.killed))
+        is_over = endings_of_attempt.stopped or not any(endings_of_attempt.exits.values())
         if is_over or budget.is_spent(time.monotonic()):
             break
         if attempt + 1 < len(sizes):
             # forget the errors of this attempt, because the next attempt continues after it
-            _forget_errors(script, f"{attempt}-*.error")
-    late = budget.is_spent(time.monotonic()) and not ended.stopped
-    exits = ended.exits
-    if ended.stopped:  # whatever the others report after the stop is only a consequence
+            _remove_errors(script, f"{attempt}-*.error")
+    is_late_job = budget.is_spent(time.monotonic()) and not endings_of_attempt.stopped
+    exits = endings_of_attempt.exits
+    if (
+        endings_of_attempt.stopped
+    ):  # whatever the others report after the stop is only a consequence
         exits = {}
-        _forget_errors(script, "*.error")
+        _remove_errors(script, "*.error")
     endings = {
-        "late": late,
+        "late": is_late_job,
         "exits": exits,
-        "by_the_clock": late and budget.by_the_clock,
-        "was_computing": late and budget.was_computing,
+        "by_the_clock": is_late_job and budget.by_the_clock,
+        "was_computing": is_late_job and budget.was_computing,
     }
     output = [read_head(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
-    stands = {rank: _stands(script, rank) for rank in range(size) if late and rank not in exits}
+    frames_by_rank = {
+        rank: _read_frames(script, rank)
+        for rank in range(size)
+        if is_late_job and rank not in exits
+    }
     return {
         **report(script.parent, size, endings, output),
         "killed": killed,
         "seconds": timeout_s,
-        "stands": {rank: frames for rank, frames in stands.items() if frames},
+        "stands": {rank: frames for rank, frames in frames_by_rank.items() if frames},
     }
 
 
-def _forget_errors(script: Path, pattern: str) -> None:
+def _remove_errors(script: Path, pattern: str) -> None:
     for path in script.parent.glob(pattern):
         path.unlink()
 
@@ -223,10 +231,10 @@ def error_file(script: Path, rank: int) -> Path:
     return script.parent / f"{rank}.error.json"
 
 
-def _stands(script: Path, rank: int) -> list[list[Any]]:
+def _read_frames(script: Path, rank: int) -> list[list[Any]]:
     """Return a worker's frames at its timeout, outermost first."""
-    said = read_head(script.parent / f"{rank}.stands", _MAX_TEXT)
-    return [[file, int(line), name] for file, line, name in _WHERE.findall(said)][::-1]
+    text = read_head(script.parent / f"{rank}.stands", _MAX_TEXT)
+    return [[file, int(line), name] for file, line, name in _FRAME_LINE.findall(text)][::-1]
 
 
 def report(
@@ -270,11 +278,11 @@ class _Worker:
 
     pid: int
     rank: int
-    line: socket.socket | None
-    heard: bytes = b""
+    connection: socket.socket | None
+    received: bytes = b""
 
 
-def _fork(
+def _fork_worker(
     script: Path,
     rank: int,
     nproc: int,
@@ -284,23 +292,23 @@ def _fork(
     others: Sequence[_Worker],
     monitor: Monitor,
 ) -> _Worker:
-    ours, theirs = socket.socketpair()
+    own_socket, worker_socket = socket.socketpair()
     pid = os.fork()
     if pid:
         # if this end stayed open here, the connection would never appear closed
-        theirs.close()
-        ours.setblocking(False)
-        return _Worker(pid, rank, ours)
+        worker_socket.close()
+        own_socket.setblocking(False)
+        return _Worker(pid, rank, own_socket)
     code = 1
     try:
         os.setsid()  # a signal to the process group of one worker must not reach the others
-        ours.close()
-        monitor.leave_worker()
+        own_socket.close()
+        monitor.close_in_worker()
         # an answer must not write to the other workers' connections in the monitor's name
         for other in others:
-            if other.line is not None:
-                other.line.close()
-        script_worker.connect_to_starter(theirs)
+            if other.connection is not None:
+                other.connection.close()
+        script_worker.connect_to_starter(worker_socket)
         output = os.open(
             script.parent / f"{rank}.output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
         )
@@ -336,7 +344,7 @@ def _fork(
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _AttemptEnd:
     """How the workers of an attempt ended: exit codes of those that exited or were killed.
 
     killed: those that the monitor has killed. stopped: the monitor has ended the whole job.
@@ -347,7 +355,9 @@ class _Ended:
     stopped: bool = False
 
 
-def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: Monitor) -> _Ended:
+def _wait_for_workers(
+    workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: Monitor
+) -> _AttemptEnd:
     """Wait for the workers of one attempt, and let the monitor answer their questions.
 
     When one has failed, the others get a short time (none if it was killed) and are then terminated.
@@ -355,15 +365,15 @@ def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: M
     exits: dict[int, int] = {}
     killed: set[int] = set()
     stopped = False
-    give_up = float("inf")
+    deadline = float("inf")
     while len(exits) < len(workers) and not stopped:
         for worker in workers:
             if worker.rank in exits:
                 continue
-            intervention = _listen(worker, monitor)
+            intervention = _answer_question(worker, monitor)
             stopped |= intervention is Intervention.STOP
             if intervention is Intervention.KILL:
-                _kill(worker.pid, signal.SIGKILL)
+                _send_signal(worker.pid, signal.SIGKILL)
                 killed.add(worker.rank)
             # wait until a kill by the monitor is complete, before any other question is answered
             pid, status = os.waitpid(worker.pid, 0 if worker.rank in killed else os.WNOHANG)
@@ -371,55 +381,60 @@ def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, monitor: M
                 code = exits[worker.rank] = os.waitstatus_to_exitcode(status)
                 if code and grace_s < float("inf"):
                     # a killed worker reports nothing, so reports of the others can only be consequences
-                    moment_s = 0.0 if code == -signal.SIGKILL else grace_s
-                    give_up = min(give_up, time.monotonic() + moment_s)
+                    wait_s = 0.0 if code == -signal.SIGKILL else grace_s
+                    deadline = min(deadline, time.monotonic() + wait_s)
         now = time.monotonic()
-        if now >= give_up or budget.is_spent(now):
+        if now >= deadline or budget.is_spent(now):
             break
-        left = [worker for worker in workers if worker.rank not in exits]
-        lines = [worker.line for worker in left if worker.line is not None]
+        running = [worker for worker in workers if worker.rank not in exits]
+        connections = [worker.connection for worker in running if worker.connection is not None]
         # a worker that has closed its connection has ended, or is about to
-        select.select(lines, [], [], _LOOK_S if len(lines) == len(left) else _SETTLE_S)
-    still = [worker for worker in workers if worker.rank not in exits]
-    if still and budget.is_spent(time.monotonic()):
-        for worker in still:  # faulthandler writes the frames, even from inside C++
-            _kill(worker.pid, signal.SIGUSR2)
-        select.select([], [], [], _DUMP_S)
-    for worker in still:
-        _kill(worker.pid, signal.SIGKILL)
+        select.select(
+            connections,
+            [],
+            [],
+            _POLL_INTERVAL_S if len(connections) == len(running) else _SHORT_INTERVAL_S,
+        )
+    remaining = [worker for worker in workers if worker.rank not in exits]
+    if remaining and budget.is_spent(time.monotonic()):
+        for worker in remaining:  # faulthandler writes the frames, even from inside C++
+            _send_signal(worker.pid, signal.SIGUSR2)
+        select.select([], [], [], _DUMP_TIMEOUT_S)
+    for worker in remaining:
+        _send_signal(worker.pid, signal.SIGKILL)
         os.waitpid(worker.pid, 0)
     for worker in workers:
-        if worker.line is not None:
-            worker.line.close()
-    return _Ended(exits, frozenset(killed), stopped)
+        if worker.connection is not None:
+            worker.connection.close()
+    return _AttemptEnd(exits, frozenset(killed), stopped)
 
 
-def _listen(worker: _Worker, monitor: Monitor) -> Intervention | None:
+def _answer_question(worker: _Worker, monitor: Monitor) -> Intervention | None:
     """Answer a worker's next question, if there is one; never wait for it.
 
     Return the monitor's intervention, if it makes one.
     """
-    if worker.line is None:
+    if worker.connection is None:
         return None
     with contextlib.suppress(BlockingIOError, ConnectionError):
-        part = worker.line.recv(1 << 16)
-        worker.heard += part
-        if not part or len(worker.heard) > _MOST_ASKED:
-            worker.line.close()
-            worker.line = None
-        elif worker.heard.endswith(b"\n"):
-            said, worker.heard = worker.heard, b""
+        part = worker.connection.recv(1 << 16)
+        worker.received += part
+        if not part or len(worker.received) > _MAX_QUESTION_BYTES:
+            worker.connection.close()
+            worker.connection = None
+        elif worker.received.endswith(b"\n"):
+            question, worker.received = worker.received, b""
             try:
-                told = monitor.answer(worker.rank, json.loads(said))
+                reply = monitor.answer(worker.rank, json.loads(question))
             except (ValueError, TypeError, LookupError, AttributeError):
                 # The check's own driver only asks questions that the monitor can answer
-                told = None
-            if isinstance(told, Intervention):
-                return told
-            worker.line.send(json.dumps(told).encode() + b"\n")
+                reply = None
+            if isinstance(reply, Intervention):
+                return reply
+            worker.connection.send(json.dumps(reply).encode() + b"\n")
     return None
 
 
-def _kill(pid: int, number: int) -> None:
+def _send_signal(pid: int, signum: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
+        os.kill(pid, signum)

@@ -1,6 +1,6 @@
 """Simulate timings whose true values are known, for checks of kind MEASUREMENT.
 
-    rank: measure(n) --[case, n]--> Replies, in the launching process --Stopwatch--> seconds of one timing
+    rank: measure(n) --[case, n]--> TimingReplies, in the launching process --Stopwatch--> seconds
 
 The true values are never in the process that measures: neither in what `measure` refers to, nor anywhere
 else that an answer could read. The rank asks for each timing over its channel.
@@ -23,7 +23,7 @@ FIRST_OUTLIER = (2, 5)
 """The range in which the first outlier is (0 is the warm-up): timings 1 to 5 contain exactly one."""
 
 BETWEEN_OUTLIERS = (15, 20)
-MOST_TIMINGS, MOST_KINDS = 10_000, 500
+MAX_TIMINGS, MAX_ARGUMENT_TUPLES = 10_000, 500
 """Limits of a case's timings and of their different arguments: far more than any answer needs."""
 
 
@@ -48,7 +48,7 @@ class Stopwatch:
         """Store the script. `truth(*arguments)` returns the true seconds of a timing."""
         self._script = script
         self._truth = truth
-        self._timings: dict[Hashable, int] = {}
+        self._timing_counts: dict[Hashable, int] = {}
         self._next_outlier: dict[Hashable, int] = {}
         self._random: dict[Hashable, random.Random] = {}
 
@@ -57,8 +57,8 @@ class Stopwatch:
         rng = self._random.setdefault(
             arguments, random.Random(f"{self._script.seed}/{arguments!r}")
         )
-        timing = self._timings.get(arguments, 0)
-        self._timings[arguments] = timing + 1
+        timing = self._timing_counts.get(arguments, 0)
+        self._timing_counts[arguments] = timing + 1
         # add the error and never subtract it, because nothing makes a machine faster than it is
         seconds = self._truth(*arguments) + rng.uniform(0, self._script.noise_s)
         # the first outlier comes early, so that a learner who takes few timings meets one
@@ -73,40 +73,42 @@ class Stopwatch:
     @property
     def timings(self) -> dict[Hashable, int]:
         """Return how many timings were made for each tuple of arguments."""
-        return dict(self._timings)
+        return dict(self._timing_counts)
 
 
 @dataclass
-class Replies:
+class TimingReplies:
     """Replies to the ranks of one world, which ask for timings: [case, *arguments] -> seconds.
 
     watches: the stopwatch of each case, or None if it measures nothing. Ranks may be hostile: raise
     ValueError for an invalid question, and reply None beyond the limits.
     """
 
-    watches: Sequence[Callable[..., float] | None]
+    stopwatches: Sequence[Callable[..., float] | None]
     timings: list[dict[tuple[int, ...], list[float]]] = field(init=False)
     """The timings that each case has asked for, by their arguments."""
 
     def __post_init__(self) -> None:
-        self.timings = [{} for _ in self.watches]
-        self._told = [0 for _ in self.watches]
+        self.timings = [{} for _ in self.stopwatches]
+        self._reply_counts = [0 for _ in self.stopwatches]
 
     def __call__(self, question: Any) -> float | None:
         # not isinstance, because True would be taken for 1
-        if not isinstance(question, list) or any(type(n) is not int or n < 0 for n in question):
+        if not isinstance(question, list) or any(
+            type(number) is not int or number < 0 for number in question
+        ):
             raise ValueError("no question")
         case, arguments = question[0], tuple(question[1:])
-        watch, timings = self.watches[case], self.timings[case]
+        watch, timings = self.stopwatches[case], self.timings[case]
         if watch is None:
             raise ValueError("nothing is measured here")
         # arguments are kept for the judge, and a hostile rank must not fill the launcher's memory
-        if len(timings) >= MOST_KINDS and arguments not in timings:
+        if len(timings) >= MAX_ARGUMENT_TUPLES and arguments not in timings:
             return None
-        if self._told[case] >= MOST_TIMINGS:
+        if self._reply_counts[case] >= MAX_TIMINGS:
             return None
         # count a timing before it is made, so that one that fails counts as well
-        self._told[case] += 1
+        self._reply_counts[case] += 1
         seconds = watch(*arguments)
         timings.setdefault(arguments, []).append(seconds)
         return seconds

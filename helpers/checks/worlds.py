@@ -1,7 +1,7 @@
 """Run programs on cases: many turns one after another in one world, or one turn in its own world.
 
 The rank itself reports which case a recorded call belongs to, and an answer could change that report. So a
-shared world counts only if every recorded call of every rank belongs to some turn (`together`).
+shared world counts only if every recorded call of every rank belongs to some turn (`run_turns`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
 from helpers.checks.script_runs import run_of_script
-from helpers.checks.stopwatch import Replies
+from helpers.checks.stopwatch import TimingReplies
 from helpers.ranks.cells import place_of
 from helpers.ranks.connection import Servers
 from helpers.ranks.launcher import run_on_ranks
@@ -25,13 +25,13 @@ from helpers.ranks.options import Caller, Options
 from helpers.ranks.run import Run
 from helpers.trace.events import Place, Trace
 
-MOST_EVENTS = 5_000
+MAX_EVENTS = 5_000
 """Limit of each rank's calls and spans in one world, because reading them takes time.
 
 No answer makes a tenth of this.
 """
 # Processor time of a world with many turns. Beyond it, each case is tried alone, with its own budget.
-_TOGETHER_S = 4.0
+_SHARED_WORLD_CPU_S = 4.0
 
 _Timings = Sequence[Mapping[tuple[int, ...], Sequence[float]]]
 
@@ -72,43 +72,43 @@ class Worlds:
     connection: Servers | None = None
     record_values: bool = False
 
-    def alone(self, turn: Turn, second: bool = False) -> Execution:
-        """Run one turn in its own world. second: see `adversarial_world`. Raise Flooded."""
-        run, timings = self._run([turn], second)
+    def run_alone(self, turn: Turn, other_poison: bool = False) -> Execution:
+        """Run one turn in its own world. other_poison: see `adversarial_world`. Raise Flooded."""
+        run, timings = self._run_world([turn], other_poison)
         if self.exercise.kind is Kind.SCRIPT:
             # the launched process only starts the script, so only what the script's workers returned is
             # judged
-            value = _reported(run.values[0], 0, 1).returned if run.ok else None
+            value = _read_report(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
             script = run_of_script(turn.case.world_size, turn.case.seconds, run, self.place)
             return Execution(turn.case, script, number=turn.number)
         if not run.ok:
             return Execution(turn.case, run, number=turn.number)
-        return self._apart([turn], run, timings)[0]
+        return self._split_run([turn], run, timings)[0]
 
-    def together(self, turns: Sequence[Turn]) -> tuple[list[Execution], Run] | None:
+    def run_turns(self, turns: Sequence[Turn]) -> tuple[list[Execution], Run] | None:
         """Run turns of one world size in one world; return each turn's result, and the run of the world.
 
         Return None if the world did not end well, or if a recorded call belongs to no turn. Raise Flooded.
         """
-        run, timings = self._run(turns)
-        if not run.ok or not _all_belong(run, len(turns)):
+        run, timings = self._run_world(turns)
+        if not run.ok or not _covers_all_calls(run, len(turns)):
             return None
-        return self._apart(turns, run, timings), run
+        return self._split_run(turns, run, timings), run
 
-    def _run(self, turns: Sequence[Turn], second: bool = False) -> tuple[Run, _Timings]:
+    def _run_world(self, turns: Sequence[Turn], other_poison: bool = False) -> tuple[Run, _Timings]:
         """Run turns one after another in one world; return also the timings that each one asked for."""
         exercise, first = self.exercise, turns[0].case
         # a script's ranks are processes that the one rank here starts
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
-        replies = Replies([turn.case.timings and turn.case.timings() for turn in turns])
+        replies = TimingReplies([turn.case.timings and turn.case.timings() for turn in turns])
         run = run_on_ranks(
             drive_cases,
             Options(
                 size,
                 env=first.env,
                 init=first.init and not exercise.kind.is_alone,
-                timeout=_TOGETHER_S if len(turns) > 1 else first.seconds,
+                timeout=_SHARED_WORLD_CPU_S if len(turns) > 1 else first.seconds,
                 record_values=self.record_values and len(turns) == 1,
             ),
             args=(
@@ -119,51 +119,55 @@ class Worlds:
                     exercise.name,
                     exercise.kind,
                     exercise.driver,
-                    second,
+                    other_poison,
                     # graders pass their own servers, and instructors read the recorded values
                     report_replaced=self.connection is not None,
                 ),
             ),
-            per_rank=[(_given(turns, rank),) for rank in range(size)],
+            per_rank=[(_inputs_of_rank(turns, rank),) for rank in range(size)],
             caller=Caller(self.place, replies if exercise.kind is Kind.MEASUREMENT else None),
             connection=self.connection,
         )
         # check this before anything reads the trace, because the time of rules and advice grows with its
         # length
-        if len(run.trace) > MOST_EVENTS * size:
+        if len(run.trace) > MAX_EVENTS * size:
             raise Flooded
         return run, replies.timings
 
-    def _apart(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Execution]:
+    def _split_run(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Execution]:
         """Split the run of a world into its turns. A rank that lies about them harms only its own answer."""
         parts = []
-        alone = len(turns) == 1
-        for k, turn in enumerate(turns):
+        is_alone = len(turns) == 1
+        for index, turn in enumerate(turns):
             # a rank that lies about its turns puts only its own calls into the wrong case
-            reported = [_reported(value, k, len(turns)) for value in run.values]
+            reported = [_read_report(value, index, len(turns)) for value in run.values]
             # if a turn has its own world, all calls are its own, whatever the rank reports
-            spans = [(each.first, each.last) for each in reported]
-            trace = run.trace if alone else run.trace.between(spans)
-            values = [each.returned for each in reported]
+            spans = [(turn_report.first, turn_report.last) for turn_report in reported]
+            trace = run.trace if is_alone else run.trace.between(spans)
+            values = [turn_report.returned for turn_report in reported]
             if turn.case.timings is not None:
-                values = [Measured(found, timings[k]) for found in values]
+                values = [Measured(found, timings[index]) for found in values]
             part = replace(run, values=values, trace=trace)
-            changed = [each.changed for each in reported] if self.exercise.keeps_input else ()
+            changed = (
+                [turn_report.changed for turn_report in reported]
+                if self.exercise.keeps_input
+                else ()
+            )
             parts.append(Execution(turn.case, part, changed, turn.number))
         return parts
 
 
-def _given(turns: Sequence[Turn], rank: int) -> list[tuple[Any, ...]]:
+def _inputs_of_rank(turns: Sequence[Turn], rank: int) -> list[tuple[Any, ...]]:
     """Return a rank's inputs for each turn. If a case has several turns, each program gets a copy.
 
     Otherwise they would share one object on the rank, which a program may change.
     """
-    many = len({id(turn.case) for turn in turns}) < len(turns)
+    has_many_turns = len({id(turn.case) for turn in turns}) < len(turns)
     given = [turn.case.given[rank] for turn in turns]
-    return [copy.deepcopy(inputs) for inputs in given] if many else given
+    return [copy.deepcopy(inputs) for inputs in given] if has_many_turns else given
 
 
-class _Reported(NamedTuple):
+class _TurnReport(NamedTuple):
     """What a rank reports about one turn. first, last: the numbers of its calls, from `drive_cases`."""
 
     returned: Any = None
@@ -172,28 +176,28 @@ class _Reported(NamedTuple):
     last: int = 0
 
 
-def _reported(value: Any, k: int, count: int) -> _Reported:
+def _read_report(value: Any, index: int, count: int) -> _TurnReport:
     """Read what a rank reported about turn k; empty, if it is not in the form of `drive_cases`."""
     # a hostile rank may report anything, so only this form is read
     if isinstance(value, list) and len(value) == count:
-        part = value[k]
+        part = value[index]
         if isinstance(part, list) and len(part) == 4 and isinstance(part[1], list):
             returned, changed, first, last = part
             if type(first) is int and type(last) is int:
-                return _Reported(returned, [str(name)[:80] for name in changed[:20]], first, last)
-    return _Reported()
+                return _TurnReport(returned, [str(name)[:80] for name in changed[:20]], first, last)
+    return _TurnReport()
 
 
-def _all_belong(run: Run, count: int) -> bool:
+def _covers_all_calls(run: Run, count: int) -> bool:
     """Return whether every recorded call of every rank belongs to one of the turns that it reports."""
     ends = []
     for value in run.values:
         end = 0
-        for each in (_reported(value, k, count) for k in range(count)):
+        for report in (_read_report(value, index, count) for index in range(count)):
             # turns must follow each other without a gap, because a call in a gap would belong to no case
-            if each.first != end or each.last < end:
+            if report.first != end or report.last < end:
                 return False
-            end = each.last
+            end = report.last
         ends.append(end)
     return all(event.seq < ends[event.rank] for event in run.trace)
 

@@ -242,14 +242,14 @@ def check(notebook: Path, only: str, as_json: bool) -> None:
         click.echo(for_log(str(error)))
         sys.exit(2)
 
-    from helpers.checks.check_notebook import check_data, check_notebook, checked
+    from helpers.checks.check_notebook import check_data, check_notebook, grade_and_disconnect
 
     try:
         if as_json:
             from helpers.course.as_json import only_json, write
 
             with only_json() as stream:
-                results = checked(notebook, only)
+                results = grade_and_disconnect(notebook, only)
             write(check_data(results), stream)
             sys.exit(not all(result.passed for result in results))
         sys.exit(check_notebook(notebook, only))
@@ -576,36 +576,36 @@ def mistakes(
         sys.exit(of_classes([Path(name) for name in what], only, group, say, sandbox))
     if len(what) > 1 or only or group:
         raise click.UsageError("Name one exercise, or folders that `course grade` wrote.")
-    from helpers.checks.mistakes import known_mistakes, path_of
+    from helpers.checks.mistakes import answers_path, known_mistakes
     from helpers.checks.prove_answers import (
         CannotAdd,
-        added,
-        program_called,
-        prove,
-        table,
-        table_of_others,
+        add_mistake,
+        check_mistake,
+        find_program,
+        proof_table,
+        table_of_other_answers,
     )
-    from helpers.checks.registry import find
+    from helpers.checks.registry import find_exercise
 
     try:
-        found = find(what[0])
+        found = find_exercise(what[0])
         if show is not None:
-            click.echo(program_called(found, show), nl=False)
+            click.echo(find_program(found, show), nl=False)
             return
-        known = added(found, add, say) if add is not None else known_mistakes(found)
+        known = add_mistake(found, add, say) if add is not None else known_mistakes(found)
     except (LookupError, ValueError, CannotAdd) as error:
         raise click.ClickException(str(error.args[0])) from error
     proofs = []
     for mistake in known:
         if mistake.source:
             click.echo(f"  ... {mistake.title}", err=True)
-            proofs.append(prove(found, mistake))
-    click.echo(table(found, proofs))
+            proofs.append(check_mistake(found, mistake))
+    click.echo(proof_table(found, proofs))
     good = all(proof.is_good for proof in proofs)
     if add is not None:
-        click.echo(f"Added to {path_of(found)}." + " Fix the lines marked BAD." * (not good))
+        click.echo(f"Added to {answers_path(found)}." + " Fix the lines marked BAD." * (not good))
         sys.exit(not good)
-    others, all_others = table_of_others(found)
+    others, all_others = table_of_other_answers(found)
     click.echo(others)
     sys.exit(not (good and all_others))
 
@@ -659,13 +659,13 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
 
     For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
-    from helpers.checks.headings import UnknownExercise, notebook_called
+    from helpers.checks.headings import UnknownExercise, match_notebook
     from helpers.grading.reports import write_zip
     from helpers.grading.setting import CannotGrade
 
     archive = BytesIO()
     try:
-        named = [notebook_called(name) for name in notebooks.replace(",", " ").split()]
+        named = [match_notebook(name) for name in notebooks.replace(",", " ").split()]
         write_zip(archive, workspaces.find_workspace().root, secret, named, policy)
         with out.open("xb") as file:  # never overwrite a different file
             file.write(archive.getvalue())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
-from helpers.checks.headings import Heading, headings, notebook_called
+from helpers.checks.headings import Heading, headings, match_notebook
 from helpers.course.home import FILE, PathProgress, Place, QuizState, home
 from helpers.course.paths import is_reference
 from helpers.course.workspace import cells_with
@@ -89,7 +89,7 @@ def next_steps(notebook: str) -> NextSteps:
 
     notebook: its number, such as "05". Raises UnknownExercise if there is no such notebook.
     """
-    name = notebook_called(notebook)
+    name = match_notebook(notebook)
     shown = home()
     place = next(place for place in shown.places if place.notebook == name)
     own = [heading for heading in headings().values() if heading.notebook == name]

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from helpers.checks.headings import Heading, headings, notebook_called, notebooks
+from helpers.checks.headings import Heading, headings, match_notebook, notebooks
 
 _FILE = Path(__file__).with_name("paths.toml")
 EVERYTHING = "everything"
@@ -92,7 +92,7 @@ def _path(
 ) -> LearningPath:
     listed = stops or [{"notebook": each} for each in notebooks()]
     found = (
-        Stop(notebook_called(each["notebook"]), tuple(each.get("parts", ()))) for each in listed
+        Stop(match_notebook(each["notebook"]), tuple(each.get("parts", ()))) for each in listed
     )
     return LearningPath(name, title, goal, end, presupposes, minutes, tuple(found))
 

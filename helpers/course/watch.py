@@ -12,7 +12,7 @@ from pathlib import Path
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.data import NO_ATTEMPT
 from helpers.answers.reader import UnreadableNotebook
-from helpers.checks.check_notebook import answers_in
+from helpers.checks.check_notebook import find_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
@@ -74,7 +74,7 @@ def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
 
 def _answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Problem]]:
     try:
-        return answers_in(path)
+        return find_answers(path)
     except (UnreadableNotebook, OSError):  # not a notebook, or still being written
         return [], {}
 

@@ -24,7 +24,7 @@ import msgspec
 
 from helpers.answers.build import Answer
 from helpers.checks.exercise import Exercise
-from helpers.checks.mistakes import own_folder
+from helpers.checks.mistakes import instructor_folder
 from helpers.grading.record import ExerciseRecord
 from helpers.grading.setting import CannotGrade
 
@@ -117,7 +117,7 @@ def _digest_of_the_course() -> str:
         # these show and count verdicts, but do not change them
         if not {"reports", "points"} & {*path.relative_to(_COURSE).parts}:
             digest.update(str(path.relative_to(_COURSE)).encode() + b"\0" + path.read_bytes())
-    for path in sorted(own_folder().glob("*.py")):  # a new mistake changes verdicts
+    for path in sorted(instructor_folder().glob("*.py")):  # a new mistake changes verdicts
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

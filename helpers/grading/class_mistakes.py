@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from helpers.checks.mistakes import KnownMistake
-from helpers.checks.prove_answers import CannotAdd, add_own
-from helpers.checks.registry import find
+from helpers.checks.prove_answers import CannotAdd, add_instructor_mistake
+from helpers.checks.registry import find_exercise
 from helpers.checks.result import Outcome
 from helpers.grading.groups import Group, group_answers, wrong_answers
 from helpers.grading.record import Record, read_records
@@ -44,7 +44,7 @@ def of_classes(
     if (number is not None or say) and not (only and number):
         raise click.UsageError("A group is named by --only EXERCISE and --group NUMBER.")
     try:
-        exercise = find(only) if only else None
+        exercise = find_exercise(only) if only else None
         answers = wrong_answers([(str(folder), _records(folder)) for folder in results])
         if exercise is not None:
             answers = [answer for answer in answers if answer.exercise == exercise.name]
@@ -83,7 +83,9 @@ def _records(folder: Path) -> list[Record]:
 
 def _table(name: str, groups: Sequence[Group]) -> list[str]:
     learners = len({who for group in groups for who in group.learners})
-    lines = [f"{find(name).heading}: {plural(learners, 'learner')}, {plural(len(groups), 'group')}"]
+    lines = [
+        f"{find_exercise(name).heading}: {plural(learners, 'learner')}, {plural(len(groups), 'group')}"
+    ]
     for number, group in enumerate(groups, 1):
         lines += [
             f"  {number}. {line}" if not k else f"     {line}"
@@ -121,7 +123,7 @@ def _line(text: str) -> str:
 def _whole(number: int, group: Group) -> list[str]:
     first = group.answers[0]
     return [
-        f"Group {number} of {find(first.exercise).heading}",
+        f"Group {number} of {find_exercise(first.exercise).heading}",
         *_short(group),
         "Its shortest program, without comments:",
         "",
@@ -131,12 +133,12 @@ def _whole(number: int, group: Group) -> list[str]:
 
 def _add(group: Group, words: str) -> None:
     first = group.answers[0]
-    exercise = find(first.exercise)
+    exercise = find_exercise(first.exercise)
     # named after the instructor's sentence; `normalized` has removed the learner's own comments
     title = " ".join(re.findall(r"\w+", words)[:_TITLE_WORDS]).lower()
     mistake = KnownMistake(title, words, first.source, Outcome(first.outcome))
     try:
-        path = add_own(exercise, mistake)
+        path = add_instructor_mistake(exercise, mistake)
     except CannotAdd as error:
         raise click.ClickException(str(error)) from error
     click.echo(

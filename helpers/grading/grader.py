@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import bytes_of
 from helpers.answers.reader import UnreadableNotebook
-from helpers.checks.check_notebook import answers_in
+from helpers.checks.check_notebook import find_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
@@ -113,7 +113,7 @@ class Grader:
         )
         try:
             digest = hashlib.sha256(bytes_of(job.path)).hexdigest()
-            wanted, found = answers_in(job.path)
+            wanted, found = find_answers(job.path)
         except UnreadableNotebook as error:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
         base = replace(base, notebook=wanted[0].notebook, sha256=digest)
@@ -204,7 +204,7 @@ class Grader:
     def _attempts(self, job: Job, exercise: Exercise, answer: Answer, budget: _Budget) -> Attempt:
         """Run an answer until it passes, or until its failure is certain."""
         # pictures show what ranks did, and in a shared world the ranks hold inputs of hidden cases
-        if exercise.is_together and self.pictures != "all":
+        if exercise.may_share_world and self.pictures != "all":
             both = self._attempt(exercise, answer, budget, at_once=True)
             if both.record.passed:
                 return both
@@ -236,7 +236,7 @@ class Grader:
         with self.plan.lock.shared():
             # before a judge is forked, because it needs the expected values
             secrets = VISIBLE_SECRET, self.secret
-            self.references.prepare(exercise, secrets, advice=not at_once)
+            self.references.run_reference(exercise, secrets, advice=not at_once)
             for _ in range(_LOST_AGAIN):
                 began = time.monotonic()
                 try:

@@ -217,17 +217,17 @@ def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Seen:
         for size, cases in groupby(exercise.draw(), key=lambda case: case.world_size):
             turns = [Turn(case, number) for number, case in enumerate(cases)]
             with suppress(Flooded):
-                tries = worlds.together(turns) if _share(exercise, turns) else None
+                tries = worlds.run_turns(turns) if _share(exercise, turns) else None
                 if tries is not None:
                     seen.update({(size, tried.number): tried for tried in tries[0]})
                 elif alone < _MOST_ALONE:
                     alone += 1
-                    seen[size, 0] = worlds.alone(turns[0])
+                    seen[size, 0] = worlds.run_alone(turns[0])
     return seen
 
 
 def _share(exercise: Exercise, turns: Sequence[Turn]) -> bool:
-    return exercise.is_together and all(turn.may_share for turn in turns) and len(turns) > 1
+    return exercise.may_share_world and all(turn.may_share for turn in turns) and len(turns) > 1
 
 
 def _alike(exercise: Exercise, one: _Seen, other: _Seen) -> bool:

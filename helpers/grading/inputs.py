@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.checks.headings import notebook_called
-from helpers.checks.mistakes import own_folder, read_mistakes
+from helpers.checks.headings import match_notebook
+from helpers.checks.mistakes import instructor_folder, read_mistakes
 from helpers.course.workspace import WorkspaceError, find_workspace
 from helpers.grading.batch import secret_of
 from helpers.grading.people import People, read_people
@@ -46,7 +46,7 @@ def read_inputs(setting: Setting) -> Inputs:
     try:
         if setting.release is not None:
             notices += differences(setting.release, find_workspace())
-        named = [notebook_called(name) for name in setting.notebooks.replace(",", " ").split()]
+        named = [match_notebook(name) for name in setting.notebooks.replace(",", " ").split()]
     except (WorkspaceError, LookupError) as error:
         raise CannotGrade(str(error.args[0])) from None
     people = read_people(setting, submissions.sources)
@@ -57,7 +57,7 @@ def read_inputs(setting: Setting) -> Inputs:
 
 def _read_own_mistakes() -> None:
     """Read the instructor's own mistakes, so that an error is reported before grading begins."""
-    for path in sorted(own_folder().glob("*.py")):
+    for path in sorted(instructor_folder().glob("*.py")):
         try:
             read_mistakes(path.read_text(encoding="utf-8"), str(path))
         except (OSError, ValueError) as error:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from helpers.checks.headings import names_of, notebooks
+from helpers.checks.headings import all_names_of, notebooks
 
 _MOODLE = re.compile(
     r"(?P<who>.+?)(?:_(?P<number>\d+))?_assign(?:submission|feedback)_[a-z]+(?:_(?P<rest>.*))?",
@@ -251,7 +251,7 @@ def _without_notebook(stem: str, notebook: str) -> str:
 
 
 def _written(notebook: str) -> re.Pattern[str]:
-    names = ("[-_. ]".join(map(re.escape, name.split("_"))) for name in names_of(notebook))
+    names = ("[-_. ]".join(map(re.escape, name.split("_"))) for name in all_names_of(notebook))
     return re.compile(rf"(?<![0-9])(?:{'|'.join(names)})", re.IGNORECASE)
 
 

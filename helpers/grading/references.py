@@ -14,8 +14,14 @@ from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.grade import grade, one_thread
-from helpers.checks.oracle import Set, missing, needs_reference, prepare, sets_of
+from helpers.checks.grade import grade, use_one_thread
+from helpers.checks.oracle import (
+    CaseSet,
+    case_sets_of,
+    missing_sets,
+    needs_reference,
+    run_reference,
+)
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerExited
@@ -65,7 +71,7 @@ class References:
             self._worked.add(exercise.name)
         return result.passed
 
-    def prepare(self, exercise: Exercise, secrets: Sequence[str], advice: bool) -> None:
+    def run_reference(self, exercise: Exercise, secrets: Sequence[str], advice: bool) -> None:
         """Compute the expected values of these secrets' cases, if only the reference can.
 
         The reference runs in its own sandbox. Processes that were forked before do not get the values.
@@ -78,10 +84,10 @@ class References:
         late = exercise.notebook >= "09"
         with (
             suppress(CheckFault, LaunchError, ServerExited),
-            one_thread(),
+            use_one_thread(),
             Sandbox(self.plan, self.slot, preload=late) as sandbox,
         ):
-            prepare(exercise, needed, sandbox.connection)
+            run_reference(exercise, needed, sandbox.connection)
 
     def lacks(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
         """Return whether expected values are missing because the reference has failed."""
@@ -99,15 +105,15 @@ class References:
         return self._found[notebook]
 
 
-def _missing(exercise: Exercise, secrets: Sequence[str], advice: bool) -> list[Set]:
+def _missing(exercise: Exercise, secrets: Sequence[str], advice: bool) -> list[CaseSet]:
     if not needs_reference(exercise):
         return []
     sets = [
         each
         for secret in secrets
-        for each in (sets_of(exercise, secret) if advice else [(secret, "")])
+        for each in (case_sets_of(exercise, secret) if advice else [(secret, "")])
     ]
     try:
-        return missing(exercise, sets)
+        return missing_sets(exercise, sets)
     except CheckFault:  # there is no reference
         return sets

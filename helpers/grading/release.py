@@ -15,15 +15,15 @@ from typing import Any
 from helpers.checks.mistakes import (
     ANSWERS,
     SEALED,
-    answers_at,
-    mistakes_in,
-    own_folder,
-    path_of,
+    answers_path,
+    instructor_folder,
+    read_answers_at,
     read_mistakes,
-    seal,
+    seal_mistakes,
+    select_mistakes,
 )
 from helpers.checks.oracle import SEALED_REFERENCE, needs_reference, seal_reference
-from helpers.checks.reference import reference_of
+from helpers.checks.reference import read_reference
 from helpers.checks.registry import exercises
 from helpers.course.workspace import Workspace
 from helpers.grading.setting import CannotGrade
@@ -134,21 +134,21 @@ def _content(path: Path, with_own: bool = False) -> bytes:
     """Return a file's content in a bundle. with_own: append the instructor's own mistakes."""
     if not _is_answers(path):
         return path.read_bytes()
-    found = list(mistakes_in(answers_at(path)))
-    own = own_folder() / f"{path.stem}.py"
+    found = list(select_mistakes(read_answers_at(path)))
+    own = instructor_folder() / f"{path.stem}.py"
     # each file is read separately, so that the content of one cannot change how the other is read
     if with_own and own.is_file():
         found += read_mistakes(own.read_text(encoding="utf-8"), str(own))
-    return seal(found)
+    return seal_mistakes(found)
 
 
 def _references(workspace: Workspace) -> dict[str, bytes]:
     """Return the sealed reference solutions that checks need for their expected values, by file name."""
     found = {}
     for exercise in exercises().values():
-        path = path_of(exercise).with_suffix(SEALED_REFERENCE)
+        path = answers_path(exercise).with_suffix(SEALED_REFERENCE)
         if needs_reference(exercise) and path.is_relative_to(workspace.root):
-            reference = reference_of(workspace.solutions, exercise.notebook, exercise.name)
+            reference = read_reference(workspace.solutions, exercise.notebook, exercise.name)
             found[path.relative_to(workspace.root).as_posix()] = seal_reference(reference.source)
     return found
 

@@ -4,7 +4,7 @@
 
 Contents decide, names are hints. A file that is not a notebook but may be a learner's work becomes a job,
 too. It is reported as unreadable, with the reason, so that its learner does not vanish. `owners` knows
-whose names mean what, and `checks.check_notebook.answers_in` finds the exercises in a file.
+whose names mean what, and `checks.check_notebook.find_answers` finds the exercises in a file.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from helpers.hosts.versions import boot
 from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.site import LocalSite
 from helpers.ranks.stop import raise_if_stopped
-from helpers.trace.log import put
+from helpers.trace.log import write_new
 
 ANSWER_S = 8.0
 # Clocks drift by about 50 microseconds in a second, so they are compared again after ten seconds.
@@ -185,7 +185,7 @@ class HostLink(Peer):
 
     async def on_records(self, launch: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
         if (known := self._launches.get(launch)) is not None:
-            put(known.log, rank, start, lost, chunk)
+            write_new(known.log, rank, start, lost, chunk)
 
     async def on_data(self, launch: int, rank: int, data: bytes) -> None:
         """Write what came from a rank's channel, and wait until that is done."""

@@ -311,7 +311,7 @@ class Host(Peer):
                 return
 
     def _send_records(self, launch: int, rank: int) -> None:
-        while news := self._launches[launch].logs.news(rank):
+        while news := self._launches[launch].logs.read_new(rank):
             start, lost, chunk = news
             self.post("records", launch=launch, rank=rank, start=start, lost=lost, chunk=chunk)
 

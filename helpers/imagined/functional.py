@@ -17,13 +17,15 @@ from torch._C import _distributed_c10d as c10d
 Tensor = torch.Tensor
 
 
-def _group(named: Any) -> dist.ProcessGroup:
+def _resolve_group(name_or_group: Any) -> dist.ProcessGroup:
     resolve: Any = c10d._resolve_process_group  # takes a name as its own type
-    group: dist.ProcessGroup = resolve(named) if isinstance(named, str) else named
+    group: dist.ProcessGroup = (
+        resolve(name_or_group) if isinstance(name_or_group, str) else name_or_group
+    )
     return group
 
 
-def _asynchronous(options: Any, op: Any = None) -> Any:
+def _set_asynchronous(options: Any, op: Any = None) -> Any:
     """Fill in options; op: "sum" or, from torch 2.15 on, a ReduceOp."""
     options.asyncOp = True
     if isinstance(op, str):
@@ -34,89 +36,93 @@ def _asynchronous(options: Any, op: Any = None) -> Any:
 
 
 def _all_reduce_(tensor: Tensor, op: Any, group: Any) -> Tensor:
-    _group(group).allreduce([tensor], _asynchronous(c10d.AllreduceOptions(), op))
+    _resolve_group(group).allreduce([tensor], _set_asynchronous(c10d.AllreduceOptions(), op))
     return tensor
 
 
 def _all_reduce(tensor: Tensor, op: Any, group: Any) -> Tensor:
-    return _all_reduce_(_copy(tensor), op, group)
+    return _all_reduce_(_contiguous_copy(tensor), op, group)
 
 
 def _all_reduce_coalesced_(tensors: list[Tensor], op: Any, group: Any) -> list[Tensor]:
-    options = _asynchronous(c10d.AllreduceCoalescedOptions(), op)
-    _group(group).allreduce_coalesced(tensors, options)
+    options = _set_asynchronous(c10d.AllreduceCoalescedOptions(), op)
+    _resolve_group(group).allreduce_coalesced(tensors, options)
     return tensors
 
 
 def _all_reduce_coalesced(tensors: Sequence[Tensor], op: Any, group: Any) -> list[Tensor]:
-    return _all_reduce_coalesced_([_copy(tensor) for tensor in tensors], op, group)
+    return _all_reduce_coalesced_([_contiguous_copy(tensor) for tensor in tensors], op, group)
 
 
 def _broadcast_(tensor: Tensor, src: int, group: Any) -> Tensor:
-    options = _asynchronous(c10d.BroadcastOptions())
+    options = _set_asynchronous(c10d.BroadcastOptions())
     options.rootRank = src
-    _group(group).broadcast([tensor], options)
+    _resolve_group(group).broadcast([tensor], options)
     return tensor
 
 
 def _broadcast(tensor: Tensor, src: int, group: Any) -> Tensor:
-    return _broadcast_(_copy(tensor), src, group)
+    return _broadcast_(_contiguous_copy(tensor), src, group)
 
 
 def _all_gather_out(tensor: Tensor, size: int, group: Any, *, out: Tensor) -> Tensor:
-    options = _asynchronous(c10d.AllgatherOptions())
-    _group(group)._allgather_base(out, tensor.contiguous(), options)
+    options = _set_asynchronous(c10d.AllgatherOptions())
+    _resolve_group(group)._allgather_base(out, tensor.contiguous(), options)
     return out
 
 
 def _all_gather(tensor: Tensor, size: int, group: Any) -> Tensor:
-    return _all_gather_out(tensor, size, group, out=_rows(tensor, tensor.shape[0] * size))
+    return _all_gather_out(tensor, size, group, out=_empty_rows(tensor, tensor.shape[0] * size))
 
 
 def _all_gather_coalesced(tensors: Sequence[Tensor], size: int, group: Any) -> list[Tensor]:
-    outs = [_rows(tensor, tensor.shape[0] * size) for tensor in tensors]
-    options = _asynchronous(c10d.AllgatherOptions())
-    _group(group).allgather_into_tensor_coalesced(outs, list(tensors), options)
+    outs = [_empty_rows(tensor, tensor.shape[0] * size) for tensor in tensors]
+    options = _set_asynchronous(c10d.AllgatherOptions())
+    _resolve_group(group).allgather_into_tensor_coalesced(outs, list(tensors), options)
     return outs
 
 
 def _reduce_scatter_out(tensor: Tensor, op: Any, size: int, group: Any, *, out: Tensor) -> Tensor:
-    options = _asynchronous(c10d.ReduceScatterOptions(), op)
-    _group(group)._reduce_scatter_base(out, tensor.contiguous(), options)
+    options = _set_asynchronous(c10d.ReduceScatterOptions(), op)
+    _resolve_group(group)._reduce_scatter_base(out, tensor.contiguous(), options)
     return out
 
 
 def _reduce_scatter(tensor: Tensor, op: Any, size: int, group: Any) -> Tensor:
-    out = _rows(tensor, tensor.shape[0] // size)
+    out = _empty_rows(tensor, tensor.shape[0] // size)
     return _reduce_scatter_out(tensor, op, size, group, out=out)
 
 
 def _reduce_scatter_coalesced(
     tensors: Sequence[Tensor], op: Any, size: int, group: Any
 ) -> list[Tensor]:
-    outs = [_rows(tensor, tensor.shape[0] // size) for tensor in tensors]
-    options = _asynchronous(c10d.ReduceScatterOptions(), op)
-    _group(group).reduce_scatter_tensor_coalesced(outs, list(tensors), options)
+    outs = [_empty_rows(tensor, tensor.shape[0] // size) for tensor in tensors]
+    options = _set_asynchronous(c10d.ReduceScatterOptions(), op)
+    _resolve_group(group).reduce_scatter_tensor_coalesced(outs, list(tensors), options)
     return outs
 
 
-def _all_to_all(tensor: Tensor, received: Sequence[int], sent: Sequence[int], group: Any) -> Tensor:
-    out = _rows(tensor, sum(received))
-    options = _asynchronous(c10d.AllToAllOptions())
-    _group(group).alltoall_base(out, tensor.contiguous(), list(received), list(sent), options)
+def _all_to_all(
+    tensor: Tensor, received_rows: Sequence[int], sent_rows: Sequence[int], group: Any
+) -> Tensor:
+    out = _empty_rows(tensor, sum(received_rows))
+    options = _set_asynchronous(c10d.AllToAllOptions())
+    _resolve_group(group).alltoall_base(
+        out, tensor.contiguous(), list(received_rows), list(sent_rows), options
+    )
     return out
 
 
-def _copy(tensor: Tensor) -> Tensor:
+def _contiguous_copy(tensor: Tensor) -> Tensor:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def _rows(tensor: Tensor, rows: int) -> Tensor:
+def _empty_rows(tensor: Tensor, rows: int) -> Tensor:
     """Return an empty result that has a tensor's shape except for `rows` in its first dimension."""
     return tensor.new_empty((rows, *tensor.shape[1:]))
 
 
-FUNCTIONAL: dict[str, Callable[..., Any]] = {
+FUNCTIONAL_OPS: dict[str, Callable[..., Any]] = {
     "all_reduce": _all_reduce,
     "all_reduce_": _all_reduce_,
     "all_reduce_coalesced": _all_reduce_coalesced,

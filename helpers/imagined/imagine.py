@@ -21,7 +21,7 @@ from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.settings import read_settings
 from helpers.trace.events import Event, Trace
 
-MOST_RANKS, LARGEST_WORLD = 16, 1 << 17
+MAX_RANKS, MAX_WORLD_SIZE = 16, 1 << 17
 
 
 def imagine(
@@ -58,19 +58,21 @@ def imagine(
         RankFailure: As with `launch`.
     """
     # It imports torch, for which a kernel's first cell should not wait.
-    from helpers.imagined.in_rank import World, drive
+    from helpers.imagined.in_rank import ImaginedWorld, run_as_rank
 
-    named = _checked(world_size, ranks, per_host)
+    chosen_ranks = _check_arguments(world_size, ranks, per_host)
     check_call(fn, world_size, args, [()])
     display = Display() if in_kernel() else NoDisplay()
-    options = Options(len(named), None, timeout, init=False, imagined=world_size, own_temp=False)
-    world = World(world_size, named, per_host, real_tensors)
-    with shorten_stop(len(named)):
+    options = Options(
+        len(chosen_ranks), None, timeout, init=False, imagined=world_size, own_temp=False
+    )
+    world = ImaginedWorld(world_size, chosen_ranks, per_host, real_tensors)
+    with shorten_stop(len(chosen_ranks)):
         settings = read_settings(*own_cells())
         run = run_on_ranks(
-            drive, options, args=(world, fn, tuple(args)), settings=settings, display=display
+            run_as_rank, options, args=(world, fn, tuple(args)), settings=settings, display=display
         )
-    run = _renamed(run, world_size, named)
+    run = _rename_ranks(run, world_size, chosen_ranks)
     if run.failure is not None:
         display.show_failed(run)
         raise run.failure
@@ -78,32 +80,32 @@ def imagine(
     return run
 
 
-def _checked(world_size: int, ranks: Sequence[int], per_host: int) -> tuple[int, ...]:
-    if not _whole(world_size, 1, LARGEST_WORLD):
+def _check_arguments(world_size: int, ranks: Sequence[int], per_host: int) -> tuple[int, ...]:
+    if not _is_whole_number(world_size, 1, MAX_WORLD_SIZE):
         raise LaunchError(
-            f"world_size must be a whole number from 1 to {LARGEST_WORLD:,}; got {world_size!r}."
+            f"world_size must be a whole number from 1 to {MAX_WORLD_SIZE:,}; got {world_size!r}."
         )
-    if not _whole(per_host, 1, LARGEST_WORLD):
+    if not _is_whole_number(per_host, 1, MAX_WORLD_SIZE):
         raise LaunchError(f"per_host must be a positive whole number; got {per_host!r}.")
-    named = tuple(ranks) if isinstance(ranks, Sequence) else (ranks,)
-    if not 1 <= len(named) <= MOST_RANKS or len(set(named)) < len(named):
+    chosen_ranks = tuple(ranks) if isinstance(ranks, Sequence) else (ranks,)
+    if not 1 <= len(chosen_ranks) <= MAX_RANKS or len(set(chosen_ranks)) < len(chosen_ranks):
         raise LaunchError(
-            f"ranks must be 1 to {MOST_RANKS} different ranks, such as ranks=[0, {world_size - 1}]; "
-            f"got {len(named)}. The others are only imagined."
+            f"ranks must be 1 to {MAX_RANKS} different ranks, such as ranks=[0, {world_size - 1}]; "
+            f"got {len(chosen_ranks)}. The others are only imagined."
         )
-    for rank in named:
-        if not _whole(rank, 0, world_size - 1):
+    for rank in chosen_ranks:
+        if not _is_whole_number(rank, 0, world_size - 1):
             raise LaunchError(
                 f"rank {rank!r} is not in a world of {world_size:,}: its ranks are 0 to {world_size - 1:,}."
             )
-    return tuple(sorted(named))
+    return tuple(sorted(chosen_ranks))
 
 
-def _whole(number: object, least: int, most: int) -> bool:
-    return type(number) is int and least <= number <= most
+def _is_whole_number(number: object, minimum: int, maximum: int) -> bool:
+    return type(number) is int and minimum <= number <= maximum
 
 
-def _renamed(run: Run, world_size: int, ranks: tuple[int, ...]) -> Run:
+def _rename_ranks(run: Run, world_size: int, ranks: tuple[int, ...]) -> Run:
     """Return the run with its processes renamed to ranks of the imagined world."""
     values: list[Any] = [None] * world_size
     output = [""] * world_size
@@ -111,20 +113,27 @@ def _renamed(run: Run, world_size: int, ranks: tuple[int, ...]) -> Run:
         values[rank], output[rank] = run.values[process], run.output[process]
     events: list[Event] = []
     for process, rank in enumerate(ranks):
-        events += _steps(run.trace.of(process), rank)
+        events += _number_moments(run.trace.of(process), rank)
     trace = Trace(world_size, tuple(events), run.trace.dropped, run.trace.groups, ranks)
-    those = f"rank {ranks[0]:,}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
-    note = f"{those} of {world_size:,}, imagined: no values, no times"
-    failure = _renamed_failure(run.failure, ranks)
-    whole = Run(world_size, values, output, trace, failure, "fake", run.seconds, (note, *run.notes))
+    ranks_text = f"rank {ranks[0]:,}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
+    note = f"{ranks_text} of {world_size:,}, imagined: no values, no times"
+    failure = _rename_ranks_in_failure(run.failure, ranks)
+    renamed_run = Run(
+        world_size, values, output, trace, failure, "fake", run.seconds, (note, *run.notes)
+    )
     if failure is not None:
-        failure.run = whole
-    return whole
+        failure.run = renamed_run
+    return renamed_run
 
 
-def _steps(events: Sequence[Event], rank: int) -> list[Event]:
+def _number_moments(events: Sequence[Event], rank: int) -> list[Event]:
     """Return a rank's events with step numbers in place of times, because nothing was timed."""
-    moments = {m for e in events for m in (e.start_ns, e.wait_ns, e.end_ns) if m is not None}
+    moments = {
+        moment
+        for event in events
+        for moment in (event.start_ns, event.wait_ns, event.end_ns)
+        if moment is not None
+    }
     step = {moment: number for number, moment in enumerate(sorted(moments))}
     return [
         replace(
@@ -138,9 +147,14 @@ def _steps(events: Sequence[Event], rank: int) -> list[Event]:
     ]
 
 
-def _renamed_failure(failure: RankFailure | None, ranks: tuple[int, ...]) -> RankFailure | None:
+def _rename_ranks_in_failure(
+    failure: RankFailure | None, ranks: tuple[int, ...]
+) -> RankFailure | None:
     if isinstance(failure, RankFailed):
-        errors = [replace(e, rank=ranks[e.rank]) for e in (failure.error, *failure.consequences)]
+        errors = [
+            replace(error, rank=ranks[error.rank])
+            for error in (failure.error, *failure.consequences)
+        ]
         return RankFailed(errors[0], tuple(errors[1:]))
     if isinstance(failure, RankDied):
         return RankDied(ranks[failure.rank], failure.signal, failure.exitcode, failure.advice)

@@ -39,7 +39,7 @@ from helpers.ranks.settings import NO_SETTINGS, SentSettings, read_settings, uns
 from helpers.ranks.site import LocalSite, Site
 from helpers.ranks.stop import raise_first_stop
 from helpers.ranks.world import World
-from helpers.trace.clocks import aligned
+from helpers.trace.clocks import align_hosts
 
 
 def launch(
@@ -249,7 +249,7 @@ def make_run(
         world.options.world_size,
         [member.value for member in world.members],
         [member.output for member in world.members],
-        aligned(world.collector.trace(world.hosts)),
+        align_hosts(world.collector.trace(world.hosts)),
         failure,
         world.options.backend if world.options.init else "",
         seconds,

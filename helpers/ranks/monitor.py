@@ -23,7 +23,7 @@ from helpers.ranks.run import RankFailure
 from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, waits_now
 from helpers.ranks.world import Member, World
 from helpers.trace.events import Event
-from helpers.trace.mismatch import mismatch_in
+from helpers.trace.mismatch import describe_mismatch
 
 # How long the other ranks may continue after a failure, to report their own errors.
 GRACE_PERIOD_S = 1.0
@@ -91,7 +91,7 @@ def _blocked_calls(world: World) -> list[Event | None]:
     """Return the call in which each unfinished rank is blocked, or None."""
     world.read_logs()
     return [
-        world.collector.blocked_in(member.rank) for member in world.members if not member.is_done
+        world.collector.blocking_call(member.rank) for member in world.members if not member.is_done
     ]
 
 
@@ -187,7 +187,7 @@ def _host_lost_failure(detector: DeadlockDetector, member: Member) -> HostLost:
 
 
 def _abort_advice(world: World) -> str:
-    mismatch = mismatch_in(world.collector.known())
+    mismatch = describe_mismatch(world.collector.trace_for_diagnosis())
     if not mismatch:
         return ""
     return f"gloo aborts a process that receives a message of an unexpected size: {mismatch}"

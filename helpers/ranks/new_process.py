@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from helpers.trace.frames import LEARNER, kind_of
+from helpers.trace.frames import LEARNER, code_kind
 
 
 def reset_main() -> dict[str, Any]:
@@ -199,6 +199,6 @@ def end_forked_child(error: BaseException | None) -> NoReturn:
 
 def _skip_course_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
     """Remove the frames of the machinery that called the learner's code."""
-    while trace is not None and kind_of(trace.tb_frame.f_code) is not LEARNER:
+    while trace is not None and code_kind(trace.tb_frame.f_code) is not LEARNER:
         trace = trace.tb_next
     return trace

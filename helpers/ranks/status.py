@@ -26,7 +26,15 @@ from msgspec import DecodeError, Meta, json
 
 from helpers.ranks.rank_context import launch_folder
 from helpers.ranks.stores import KeyWait, key_wait_of
-from helpers.trace.frames import LEARNER, At, clipped, kind_of, learner_frame, place, whereabouts
+from helpers.trace.frames import (
+    LEARNER,
+    FrameLine,
+    clip_text,
+    code_kind,
+    frame_line,
+    learner_frame,
+    thread_location,
+)
 
 # Functions of torch that poll a store until other ranks have joined.
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
@@ -99,10 +107,10 @@ class ChildCall:
 
     who: _LimitedName
     call: _LimitedName
-    at: At
+    at: FrameLine
 
 
-def report_child_call(rank_pid: int, call: str, at: At) -> None:
+def report_child_call(rank_pid: int, call: str, at: FrameLine) -> None:
     """Store a call of this process for the rank that forked it. Must run in the child, before the call."""
     data = sys.modules.get("torch.utils.data")
     who = "DataLoader worker" if data and data.get_worker_info() else "child process"
@@ -139,14 +147,16 @@ class Status:
         child: A call that one of its processes is in.
     """
 
-    at: At | None = None
+    at: FrameLine | None = None
     inside: _LimitedName = ""
     meets: _LimitedName = ""
     needs: _LimitedRanks = ()
     named: _LimitedRanks = ()
     keys: KeyWait | None = None
     asleep: bool = False
-    others: Annotated[tuple[tuple[_LimitedName, At], ...], Meta(max_length=_MAX_THREADS)] = ()
+    others: Annotated[
+        tuple[tuple[_LimitedName, FrameLine], ...], Meta(max_length=_MAX_THREADS)
+    ] = ()
     idle: frozenset[int] = frozenset()
     alarm: bool = False
     child: ChildCall | None = None
@@ -154,7 +164,7 @@ class Status:
 
 def status(main: int, listener: int) -> Status:
     """Return the report of this rank. main, listener: the ids of these two threads."""
-    at, inside, frame = whereabouts(main)
+    at, inside, frame = thread_location(main)
     rendezvous, needs, named, ends_by_itself = _current_rendezvous(frame)
     key_wait = key_wait_of(frame)
     if key_wait is not None:
@@ -181,7 +191,7 @@ def _is_in_own_event_loop(frame: FrameType | None) -> bool:
     This is the case if only the loop's own pipe is registered with its selector. (The kernel shows whether a
     timer will expire: the loop does not wait longer than that.)
     """
-    while frame is not None and kind_of(frame.f_code) is not LEARNER:
+    while frame is not None and code_kind(frame.f_code) is not LEARNER:
         if frame.f_code.co_name == "_run_once" and "self" in frame.f_locals:
             loop = frame.f_locals["self"]
             wakeup_fd = getattr(getattr(loop, "_ssock", None), "fileno", lambda: None)()
@@ -191,14 +201,14 @@ def _is_in_own_event_loop(frame: FrameType | None) -> bool:
     return False
 
 
-def _other_threads(main: int) -> tuple[tuple[str, At], ...]:
+def _other_threads(main: int) -> tuple[tuple[str, FrameLine], ...]:
     """Return name and place of the other threads that are in the learner's code, up to a limit."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = []
     for ident, frame in sys._current_frames().items():
         learner_line = learner_frame(frame) if ident != main and ident in names else None
         if learner_line is not None:
-            found.append((clipped(names[ident], _MAX_NAME), place(learner_line)))
+            found.append((clip_text(names[ident], _MAX_NAME), frame_line(learner_line)))
     return tuple(found[:_MAX_THREADS])
 
 
@@ -209,7 +219,7 @@ def _current_rendezvous(
 
     An empty tuple of ranks stands for all ranks of the world.
     """
-    while frame is not None and kind_of(frame.f_code) is not LEARNER:
+    while frame is not None and code_kind(frame.f_code) is not LEARNER:
         name, arguments = frame.f_code.co_name, frame.f_locals
         if name in RENDEZVOUS:
             size, members = arguments.get("world_size"), _rank_numbers(arguments.get("ranks"))
@@ -272,7 +282,7 @@ def _is_harmless_thread(frame: FrameType | None) -> bool:
     learner_frames = 0
     seen: set[int] = set()
     while frame is not None:
-        if kind_of(frame.f_code) is LEARNER:
+        if code_kind(frame.f_code) is LEARNER:
             learner_frames += 1
             if not _are_harmless_values(list(frame.f_locals.values()), frame.f_code, seen):
                 return False
@@ -346,7 +356,7 @@ def _is_harmless_value(value: Any, code: CodeType, seen: set[int]) -> bool:
         return value.__name__ in _HARMLESS_MODULES and all(
             _is_from_harmless_module(attribute) for attribute in attributes
         )
-    if isinstance(value, types.FunctionType) and kind_of(value.__code__) is LEARNER:
+    if isinstance(value, types.FunctionType) and code_kind(value.__code__) is LEARNER:
         if id(value) in seen:
             return True
         seen.add(id(value))

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from helpers.trace.frames import clipped, is_ours
+from helpers.trace.frames import clip_text, is_course_code
 
 # Functions from a call's arguments to the keys that it waits for, and to how long it waits.
 _ArgumentReader = Callable[..., tuple[list[str], timedelta]]
@@ -124,10 +124,10 @@ def key_wait_of(frame: FrameType | None) -> KeyWait | None:
     while frame is not None:
         if frame.f_code is _wait.__code__:
             arguments, caller = frame.f_locals, frame.f_back and frame.f_back.f_back
-            if not arguments["keys"] or caller is None or is_ours(caller.f_code):
+            if not arguments["keys"] or caller is None or is_course_code(caller.f_code):
                 return None  # Keys of the course's own code mean nothing to the learner.
             port = getattr(arguments["base"], "port", 0)
-            keys = tuple(clipped(str(key), _MAX_NAME) for key in arguments["keys"][:_MAX_KEYS])
+            keys = tuple(clip_text(str(key), _MAX_NAME) for key in arguments["keys"][:_MAX_KEYS])
             ends_s = arguments["ends_s"]
             name = f"store.{arguments['name']}"
             return KeyWait(name, keys, port, ends_s - time.monotonic(), int(1e9 * ends_s))

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from helpers.trace.frames import At, clipped
+from helpers.trace.frames import FrameLine, clip_text
 
 _MAX_KIND, _MAX_MESSAGE, _MAX_FRAMES = 200, 20_000, 60
 _MOST_NOTES = 20
@@ -33,7 +33,7 @@ class ErrorReport:
 
     kind: Annotated[str, Meta(max_length=_MAX_KIND)]
     message: Annotated[str, Meta(max_length=_MAX_MESSAGE)]
-    frames: Annotated[list[At], Meta(max_length=_MAX_FRAMES)]
+    frames: Annotated[list[FrameLine], Meta(max_length=_MAX_FRAMES)]
     when_ns: int
     missing: Annotated[str, Meta(max_length=_MAX_KIND)] = ""
 
@@ -49,20 +49,20 @@ def describe_error(error: BaseException) -> ErrorReport:
 
 def _kind_of(error: BaseException) -> str:
     # Not type(error).__name__: a metaclass may return something else, or raise.
-    return clipped(vars(type)["__name__"].__get__(type(error)), _MAX_KIND)
+    return clip_text(vars(type)["__name__"].__get__(type(error)), _MAX_KIND)
 
 
-def _frames_of(error: BaseException) -> list[At]:
-    frames: list[At] = []
+def _frames_of(error: BaseException) -> list[FrameLine]:
+    frames: list[FrameLine] = []
     trace: types.TracebackType | None = _plain_attribute(error, "__traceback__")
     while trace is not None:
         code = trace.tb_frame.f_code
-        frames.append((clipped(code.co_filename), trace.tb_lineno or 0, code.co_name))
+        frames.append((clip_text(code.co_filename), trace.tb_lineno or 0, code.co_name))
         trace = trace.tb_next
     if issubclass(type(error), SyntaxError):  # isinstance would run the object's code.
         file, line = (vars(SyntaxError)[name].__get__(error) for name in ("filename", "lineno"))
         if type(file) is str and file:
-            frames.append((clipped(file), line if type(line) is int else 0, "<module>"))
+            frames.append((clip_text(file), line if type(line) is int else 0, "<module>"))
     return frames[-_MAX_FRAMES:]
 
 
@@ -72,7 +72,7 @@ def _missing_name(error: BaseException) -> str:
     ):  # An UnboundLocalError is about a name that exists in the function.
         return ""
     name = vars(NameError)["name"].__get__(error)
-    return clipped(name, _MAX_KIND) if type(name) is str else ""
+    return clip_text(name, _MAX_KIND) if type(name) is str else ""
 
 
 def _text_of(error: BaseException) -> str:
@@ -102,7 +102,7 @@ def _message_of(error: BaseException) -> str:
 def _safe_str(value: object) -> str:
     """Return the text of an object, even if its own code returns an odd kind of str."""
     try:
-        return clipped(str(value), _MAX_MESSAGE)
+        return clip_text(str(value), _MAX_MESSAGE)
     except BaseException:  # including SystemExit
         return _UNREADABLE
 

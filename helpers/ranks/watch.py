@@ -78,7 +78,7 @@ class _ThreadActivity:
     time_s: float
     switch_counts: dict[tuple[int, int], int]
     polling_counts: dict[tuple[int, int], int]
-    changes: int
+    change_count: int
 
 
 @dataclass
@@ -225,7 +225,8 @@ class DeadlockDetector:
         )
         if not is_still_long_enough and not self._is_proven(running):
             return None
-        states, trace = self.states(), self.world.collector.known()  # slow for a long trace
+        states = self.states()
+        trace = self.world.collector.trace_for_diagnosis()  # slow for a long trace
         if not is_still_long_enough and can_complete(states, trace):
             return None
         # The ranks' reports are older than the last look, so ask again: has a rank answered or continued
@@ -234,7 +235,7 @@ class DeadlockDetector:
         self.world.ask_status_and_wait(_ANSWER_TIMEOUT_S)
         self.world.read_logs()
         reports_now = [_stable_report(member) for member in running]
-        has_changed = self.world.collector.changes != activity.changes or any(
+        has_changed = self.world.collector.change_count != activity.change_count or any(
             member.is_done for member in running
         )
         if has_changed or reports != reports_now:
@@ -296,7 +297,9 @@ class DeadlockDetector:
                     )
                 elif thread.id == member.pid or not self._helps_no_rank(member, thread):
                     switch_counts[key] = thread.switches
-        return _ThreadActivity(now, switch_counts, polling_counts, self.world.collector.changes)
+        return _ThreadActivity(
+            now, switch_counts, polling_counts, self.world.collector.change_count
+        )
 
     def _helps_no_rank(self, member: Member, thread: Thread) -> bool:
         """Return whether a thread may run without helping any rank: it listens to us, polls, or is idle."""
@@ -309,13 +312,13 @@ class DeadlockDetector:
     def _is_proven(self, running: list[Member]) -> bool:
         """Return whether the records show for each rank what it waits for."""
         collector, logs = self.world.collector, self.world.logs
-        if collector.dropped or any(logs.lost(member.rank) for member in running):
+        if collector.dropped or any(logs.lost_count(member.rank) for member in running):
             return False  # A missing record may be the call that answers.
         return all(
-            collector.blocked_in(member.rank) is not None
+            collector.blocking_call(member.rank) is not None
             or (
                 member.status.inside in {"backward", "grad"}
-                and bool(collector.unfinished(member.rank))
+                and bool(collector.unfinished_calls(member.rank))
             )
             or self._lacks_ranks(member, running)
             for member in running
@@ -417,7 +420,7 @@ class DeadlockDetector:
         """Return whether the main thread is in torch's code, by its report or, without one, its record."""
         if member.answer_count >= member.ask_count:
             return bool(member.status.inside)
-        return self.world.collector.blocked_in(member.rank) is not None
+        return self.world.collector.blocking_call(member.rank) is not None
 
     def states(self) -> list[RankState]:
         """Return what is known of each rank, for the diagnosis or for the reader of a live view."""
@@ -432,8 +435,8 @@ class DeadlockDetector:
         return RankState(
             member.rank,
             member.state,
-            collector.blocked_in(member.rank) if not member.is_done else None,
-            collector.unfinished(member.rank),
+            collector.blocking_call(member.rank) if not member.is_done else None,
+            collector.unfinished_calls(member.rank),
             report.inside,
             str(collector.place(report.at)) if report.at else "",
             report.keys.keys if report.keys is not None else (),
@@ -453,7 +456,7 @@ def waits_now(detector: DeadlockDetector) -> Diagnosis:
     detector.world.ask_status()
     detector.world.poll(0.0)
     detector.world.read_logs()
-    return diagnose(detector.states(), detector.world.collector.known())
+    return diagnose(detector.states(), detector.world.collector.trace_for_diagnosis())
 
 
 def _stable_report(member: Member) -> tuple[object, ...]:
@@ -472,7 +475,7 @@ def _stable_report(member: Member) -> tuple[object, ...]:
 def _has_changed(earlier: _ThreadActivity, later: _ThreadActivity) -> bool:
     """Return whether a record arrived, or a thread ran, began or ended, between two looks."""
     is_same = (
-        later.changes == earlier.changes
+        later.change_count == earlier.change_count
         and later.switch_counts == earlier.switch_counts
         and later.polling_counts.keys() == earlier.polling_counts.keys()
     )

@@ -122,7 +122,7 @@ class _Rank:
             if self.is_forked_child:
                 end_forked_child(None)
             if self.recorder is not None:
-                self.recorder.settle()
+                self.recorder.finish_task()
             chunks = encode(value, self.most_result)
             if task.source is None:
                 run_exit_handlers()

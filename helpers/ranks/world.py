@@ -224,7 +224,7 @@ class World:
         """Send each rank its task. The first task also contains the rank's identity."""
         self.read_logs()  # Read what threads of an earlier task have recorded.
         clocks = self.connection.clocks(self.options.world_size)
-        self.collector = self.collector.next(clocks)
+        self.collector = self.collector.next_collector(clocks)
         first = not self._has_identity
         task = replace(task, rewind=not first and self.logs.rewind_if_full())
         if task.rewind:

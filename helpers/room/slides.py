@@ -23,7 +23,7 @@ from struct import unpack
 from markupsafe import Markup
 
 from helpers.checks.headings import Heading
-from helpers.checks.mistakes import KnownMistake, program_of
+from helpers.checks.mistakes import KnownMistake, readable_program
 from helpers.checks.result import Outcome
 from helpers.course.build import BEGIN, END
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
@@ -352,9 +352,13 @@ def _task_slides(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Ce
         )
         notes.append(Note("Usual wrong answers", wrong))
     if live := _stopping_mistake(known):
-        what = "the solution with this change" if program_of(live) == live.edit else "this program"
+        what = (
+            "the solution with this change"
+            if readable_program(live) == live.edit
+            else "this program"
+        )
         words = f"Check {what}: it ends as {live.outcome.value}. Ask first how it ends."
-        body = Markup("<p>{}</p>{}").format(words, Markup(code_html(program_of(live))))
+        body = Markup("<p>{}</p>{}").format(words, Markup(code_html(readable_program(live))))
         notes.append(Note("Break it live", body))
     if exercise.hints:
         notes.append(Note("If they are stuck", _join_html(exercise.hints)))

@@ -15,7 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from helpers.checks.headings import Heading
-from helpers.checks.mistakes import KnownMistake, program_of
+from helpers.checks.mistakes import KnownMistake, readable_program
 from helpers.course.build import BEGIN, END
 from helpers.room.common_mistakes import common_mistakes
 from helpers.room.lesson import Lesson, Part
@@ -82,7 +82,7 @@ def _build_page(part: Part) -> TeacherPage:
 
 
 def _render_wrong(mistake: KnownMistake) -> WrongAnswer:
-    words, program = Markup(to_html(mistake.words)), Markup(code_html(program_of(mistake)))
+    words, program = Markup(to_html(mistake.words)), Markup(code_html(readable_program(mistake)))
     return WrongAnswer(mistake.title, mistake.outcome.value, words, program)
 
 

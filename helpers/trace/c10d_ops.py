@@ -20,9 +20,9 @@ from torch._C import _distributed_c10d as c10d
 
 @dataclass(frozen=True)
 class Op:
-    """One op. records: the event's op. method: the backend's. options: the class of the last argument."""
+    """One op. event_op: the event's op. method: the backend's. options: the class of the last argument."""
 
-    records: str
+    event_op: str
     method: str
     options: type | None = None
 
@@ -56,7 +56,7 @@ _OPS = {
 OPS = {name: op for name, op in _OPS.items() if hasattr(torch.ops.c10d, name)}
 
 # An argument's name in a schema -> the field of the options object that takes it.
-_OPTION = {
+_OPTION_FIELDS = {
     "reduce_op": "reduceOp",
     "root_rank": "rootRank",
     "root_tensor": "rootTensor",
@@ -64,16 +64,16 @@ _OPTION = {
     "device_ids": "device_ids",
 }
 # An argument's name in a schema -> its name in the record of the call.
-_TELLS = {"src": "peer", "dst": "peer", "tag": "tag", "root_rank": "root"}
+_RECORDED_ARGUMENTS = {"src": "peer", "dst": "peer", "tag": "tag", "root_rank": "root"}
 
 # Arguments with the number of rows for and from each rank, and the ops in which these numbers can differ.
-_SPLITS = ("output_split_sizes", "input_split_sizes")
-_SPLIT = frozenset({"all_to_all", "scatter"})
+_SPLIT_ARGUMENTS = ("output_split_sizes", "input_split_sizes")
+_OPS_WITH_SPLITS = frozenset({"all_to_all", "scatter"})
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN_TENSOR_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
-def plain_call(
+def make_argument_reader(
     op: Op,
 ) -> Callable[[tuple[Any, ...], dist.ProcessGroup], tuple[list[Any], bool, dict[str, Any]] | None]:
     """Return a function that reads the arguments of `ProcessGroup.method` if the backend takes the same ones.
@@ -83,128 +83,151 @@ def plain_call(
     tensor that needs a gradient, or a different overload.
     """
     options: Any = op.options
-    fields = [f for f in ("rootRank", "asyncOp") if options and hasattr(options(), f)]
-    splits = op.records in _SPLIT
-    reduces = options is not None and hasattr(options(), "reduceOp")
-    count = {"send": 3, "recv": 3, "recv_anysource": 2}.get(op.method)
+    fields = [field for field in ("rootRank", "asyncOp") if options and hasattr(options(), field)]
+    has_splits = op.event_op in _OPS_WITH_SPLITS
+    has_reduction = options is not None and hasattr(options(), "reduceOp")
+    argument_count = {"send": 3, "recv": 3, "recv_anysource": 2}.get(op.method)
 
     def read(
         args: tuple[Any, ...], pg: dist.ProcessGroup
     ) -> tuple[list[Any], bool, dict[str, Any]] | None:
-        about: dict[str, Any] = {}
+        details: dict[str, Any] = {}
         if options is None:
-            if len(args) != count:
+            if len(args) != argument_count:
                 return None
-            given, about["tag"], asynchronous = args[0], args[-1], True
-            if count == 3:
-                about["peer"] = args[1]
+            tensor_argument, details["tag"], asynchronous = args[0], args[-1], True
+            if argument_count == 3:
+                details["peer"] = args[1]
         else:
-            last: Any = args[-1] if args else None
-            if not isinstance(last, options) or len(args) < 2:
+            call_options: Any = args[-1] if args else None
+            if not isinstance(call_options, options) or len(args) < 2:
                 return None
-            given = args[1] if len(args) > 2 else args[0]
-            asynchronous = last.asyncOp if "asyncOp" in fields else True
+            tensor_argument = args[1] if len(args) > 2 else args[0]
+            asynchronous = call_options.asyncOp if "asyncOp" in fields else True
             if "rootRank" in fields:
-                about["root"] = last.rootRank
-            if reduces:
-                about["reduce_op"] = last.reduceOp.op.name
-        tensors = flat(given)
-        plain = all(type(t) in _PLAIN and t.is_cpu for t in tensors)
-        if not plain or not (tensors or len(args) > 2):
+                details["root"] = call_options.rootRank
+            if has_reduction:
+                details["reduce_op"] = call_options.reduceOp.op.name
+        tensors = flatten_tensors(tensor_argument)
+        are_plain = all(type(tensor) in _PLAIN_TENSOR_TYPES and tensor.is_cpu for tensor in tensors)
+        if not are_plain or not (tensors or len(args) > 2):
             return None
-        if torch.is_grad_enabled() and any(t.requires_grad for t in flat(list(args[:2]))):
+        if torch.is_grad_enabled() and any(
+            tensor.requires_grad for tensor in flatten_tensors(list(args[:2]))
+        ):
             # If the call goes through the dispatcher, autograd notes that it has no derivative.
             return None
-        if splits:
-            about |= _splits(args[0], args[1], args[2:-1], pg.size())
-        return tensors, asynchronous, about
+        if has_splits:
+            details |= _split_sizes(args[0], args[1], args[2:-1], pg.size())
+        return tensors, asynchronous, details
 
     return read
 
 
-# run(process group, tensors, asynchronous, do, about, fills): call do(backend), and record the call.
-Run = Callable[..., Any]
+# run_call(process group, tensors, asynchronous, make_call, details, filled): call make_call(backend), and
+# record the call.
+CallRunner = Callable[..., Any]
 
 
-def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..., Any]:
-    """Return the kernel for the op `c10d::name` on a kind of device. It makes its calls through `run`."""
+def make_kernel(
+    name: str, op: Op, device: torch.device, run_call: CallRunner
+) -> Callable[..., Any]:
+    """Return the kernel for the op `c10d::name` on a kind of device. It calls through `run_call`."""
     schema = getattr(torch.ops.c10d, name).default._schema
     names = [argument.name for argument in schema.arguments]
     defaults = [argument.default_value for argument in schema.arguments]
     kinds = [str(argument.type) for argument in schema.arguments]
     lists = [
-        i for i, kind in enumerate(kinds) if kind.startswith(("Tensor", "List[Tensor", "List[List"))
+        index
+        for index, kind in enumerate(kinds)
+        if kind.startswith(("Tensor", "List[Tensor", "List[List"))
     ]
-    at_pg = names.index("process_group")
-    asks = _METHODS.get(name, _by_method)(op, names, lists, device)
-    returns = len(schema.returns)  # nothing, a Work, or tensors and a Work
-    counts = lists[-1:] if op.records != "barrier" else []
-    tells = [(names.index(given), said) for given, said in _TELLS.items() if given in names]
-    at_op = names.index("reduce_op") if "reduce_op" in names else None
-    at_async = names.index("async_op") if "async_op" in names else None
-    at_splits = [names.index(given) for given in _SPLITS if given in names]
-    splits = op.records in _SPLIT
-    waits = name == "monitored_barrier_"
+    pg_index = names.index("process_group")
+    build_call = _CALL_BUILDERS.get(name, _build_method_call)(op, names, lists, device)
+    return_count = len(schema.returns)  # nothing, a Work, or tensors and a Work
+    recorded_lists = lists[-1:] if op.event_op != "barrier" else []
+    recorded_arguments = [
+        (names.index(values), field)
+        for values, field in _RECORDED_ARGUMENTS.items()
+        if values in names
+    ]
+    reduce_op_index = names.index("reduce_op") if "reduce_op" in names else None
+    async_op_index = names.index("async_op") if "async_op" in names else None
+    split_indices = [names.index(values) for values in _SPLIT_ARGUMENTS if values in names]
+    has_splits = op.event_op in _OPS_WITH_SPLITS
+    is_blocking = name == "monitored_barrier_"
 
     def kernel(*args: Any) -> Any:
-        given = [*args, *defaults[len(args) :]]
-        about = {said: given[at] for at, said in tells}
-        if at_op is not None:
-            given[at_op], about["reduce_op"] = _reduction(given[at_op].op())
-        if splits:
-            size = dist.ProcessGroup.unbox(given[at_pg]).size()
-            rows = [given[at] for at in at_splits]
-            about |= _splits(given[lists[0]], given[lists[1]], rows, size)
-        tensors = flat(given[counts[0]]) if counts else []
-        asynchronous = not waits if at_async is None else given[at_async]
-        work = run(
-            given[at_pg],
+        values = [*args, *defaults[len(args) :]]
+        details = {field: values[index] for index, field in recorded_arguments}
+        if reduce_op_index is not None:
+            values[reduce_op_index], details["reduce_op"] = _find_reduction(
+                values[reduce_op_index].op()
+            )
+        if has_splits:
+            size = dist.ProcessGroup.unbox(values[pg_index]).size()
+            rows = [values[index] for index in split_indices]
+            details |= _split_sizes(values[lists[0]], values[lists[1]], rows, size)
+        tensors = flatten_tensors(values[recorded_lists[0]]) if recorded_lists else []
+        asynchronous = not is_blocking if async_op_index is None else values[async_op_index]
+        work = run_call(
+            values[pg_index],
             tensors,
             asynchronous,
-            asks(given),
-            about,
-            given[lists[0]] if counts else [],
+            build_call(values),
+            details,
+            values[lists[0]] if recorded_lists else [],
         )
-        return (given[lists[0]], work) if returns == 2 else work if returns else None
+        return (values[lists[0]], work) if return_count == 2 else work if return_count else None
 
     return kernel
 
 
 # A function from an op's arguments to a function that calls a backend.
-Asks = Callable[[list[Any]], Callable[[Any], Any]]
+CallBuilder = Callable[[list[Any]], Callable[[Any], Any]]
 
 
-def _by_method(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
+def _build_method_call(
+    op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device
+) -> CallBuilder:
     """Call the method in the table with the tensors in the schema's order, then the options."""
-    make = _options(op, names)
-    plain = [names.index(n) for n in ("src", "dst", "tag", *_SPLITS) if n in names]
+    make_options = _make_options_builder(op, names)
+    argument_indices = [
+        names.index(argument)
+        for argument in ("src", "dst", "tag", *_SPLIT_ARGUMENTS)
+        if argument in names
+    ]
 
-    def asks(given: list[Any]) -> Callable[[Any], Any]:
-        first = [given[at] for at in lists] if op.method != "barrier" else []
-        rest = [given[at] for at in plain]
-        options = [make(given)] if op.options else []
-        return lambda backend: getattr(backend, op.method)(*first, *rest, *options)
+    def build_call(values: list[Any]) -> Callable[[Any], Any]:
+        tensors = [values[index] for index in lists] if op.method != "barrier" else []
+        arguments = [values[index] for index in argument_indices]
+        options = [make_options(values)] if op.options else []
+        return lambda backend: getattr(backend, op.method)(*tensors, *arguments, *options)
 
-    return asks
+    return build_call
 
 
-def _monitored(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
-    at_timeout, at_all = names.index("timeout"), names.index("wait_all_ranks")
-    return lambda given: (
+def _build_monitored_barrier(
+    op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device
+) -> CallBuilder:
+    timeout_index, wait_all_index = names.index("timeout"), names.index("wait_all_ranks")
+    return lambda values: (
         lambda backend: backend.monitored_barrier(
-            timedelta(milliseconds=given[at_timeout]), given[at_all]
+            timedelta(milliseconds=values[timeout_index]), values[wait_all_index]
         )
     )
 
 
-def _gather_into(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
+def _build_gather_into(
+    op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device
+) -> CallBuilder:
     """Make the call by other methods, because Python cannot call the backend's own method for this op."""
-    make = _options(op, names)
+    make_options = _make_options_builder(op, names)
 
-    def asks(given: list[Any]) -> Callable[[Any], Any]:
-        (outs, ins), options = (given[at] for at in lists), make(given)
+    def build_call(values: list[Any]) -> Callable[[Any], Any]:
+        (outs, ins), options = (values[index] for index in lists), make_options(values)
 
-        def do(backend: Any) -> Any:
+        def make_call(backend: Any) -> Any:
             if device.type == "cpu":  # The same as gloo's own code in C++.
                 chunks = zip(*(out.chunk(backend.size()) for out in outs), strict=True)
                 return backend.allgather_coalesced([list(c) for c in chunks], ins, options)
@@ -212,19 +235,21 @@ def _gather_into(op: Op, names: Sequence[str], lists: Sequence[int], device: tor
             works = [backend._allgather_base(out, inp, options) for out, inp in pairs]
             return works[-1]  # NCCL finishes them in order, on one stream.
 
-        return do
+        return make_call
 
-    return asks
+    return build_call
 
 
-def _scatter_into(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
+def _build_scatter_into(
+    op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device
+) -> CallBuilder:
     """Make the call by other methods if the backend is gloo, whose own method Python cannot call."""
-    make = _options(op, names)
+    make_options = _make_options_builder(op, names)
 
-    def asks(given: list[Any]) -> Callable[[Any], Any]:
-        (outs, ins), options = (given[at] for at in lists), make(given)
+    def build_call(values: list[Any]) -> Callable[[Any], Any]:
+        (outs, ins), options = (values[index] for index in lists), make_options(values)
 
-        def do(backend: Any) -> Any:
+        def make_call(backend: Any) -> Any:
             if device.type != "cpu":
                 return backend.reduce_scatter_tensor_coalesced(outs, ins, options)
             pairs = zip(outs, ins, strict=True)
@@ -234,61 +259,66 @@ def _scatter_into(op: Op, names: Sequence[str], lists: Sequence[int], device: to
                 work.wait()
             return works[-1]
 
-        return do
+        return make_call
 
-    return asks
+    return build_call
 
 
-_METHODS: dict[str, Callable[..., Asks]] = {
-    "allgather_into_tensor_coalesced_": _gather_into,
-    "reduce_scatter_tensor_coalesced_": _scatter_into,
-    "monitored_barrier_": _monitored,
+_CALL_BUILDERS: dict[str, Callable[..., CallBuilder]] = {
+    "allgather_into_tensor_coalesced_": _build_gather_into,
+    "reduce_scatter_tensor_coalesced_": _build_scatter_into,
+    "monitored_barrier_": _build_monitored_barrier,
 }
 
 
-def _options(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
+def _make_options_builder(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
     """Return a function that fills the options object from an op's arguments."""
-    fields = [(names.index(name), field) for name, field in _OPTION.items() if name in names]
-    at_timeout = names.index("timeout") if "timeout" in names else None
+    fields = [(names.index(name), field) for name, field in _OPTION_FIELDS.items() if name in names]
+    timeout_index = names.index("timeout") if "timeout" in names else None
 
-    def make(given: list[Any]) -> Any:
+    def make_options(values: list[Any]) -> Any:
         assert op.options is not None
         options = op.options()
-        for at, field in fields:
-            setattr(options, field, given[at])
-        if at_timeout is not None and given[at_timeout] >= 0:
-            options.timeout = timedelta(milliseconds=given[at_timeout])
+        for index, field in fields:
+            setattr(options, field, values[index])
+        if timeout_index is not None and values[timeout_index] >= 0:
+            options.timeout = timedelta(milliseconds=values[timeout_index])
         return options
 
-    return make
+    return make_options
 
 
-def _splits(outs: Any, ins: Any, rows: Sequence[Sequence[int]], size: int) -> dict[str, list[int]]:
+def _split_sizes(
+    outs: Any, ins: Any, row_counts: Sequence[Sequence[int]], size: int
+) -> dict[str, list[int]]:
     """Return how many elements a rank sends to each rank, and receives from each, in a group of `size`."""
-    taken, given = rows or ((), ())
-    return {"gives": _elements(ins, given, size), "takes": _elements(outs, taken, size)}
+    received_rows, sent_rows = row_counts or ((), ())
+    return {
+        "gives": _element_counts(ins, sent_rows, size),
+        "takes": _element_counts(outs, received_rows, size),
+    }
 
 
-def _elements(tensors: Any, rows: Sequence[int], size: int) -> list[int]:
+def _element_counts(tensors: Any, row_counts: Sequence[int], size: int) -> list[int]:
     if not isinstance(tensors, torch.Tensor):
-        return [tensor.numel() for tensor in flat(tensors)]
-    if not rows:  # split evenly
+        return [tensor.numel() for tensor in flatten_tensors(tensors)]
+    if not row_counts:  # split evenly
         return [tensors.numel() // size] * size
-    row = tensors.numel() // (tensors.shape[0] or 1)
-    return [row * count for count in rows]
+    row_elements = tensors.numel() // (tensors.shape[0] or 1)
+    return [row_elements * count for count in row_counts]
 
 
-def flat(lists: Any) -> list[torch.Tensor]:
+def flatten_tensors(lists: Any) -> list[torch.Tensor]:
     """Return the tensors in a tensor, a list of them, or a list of lists."""
     if isinstance(lists, torch.Tensor):
         return [lists]
     if not isinstance(lists, (list, tuple)):
         return []
-    return [tensor for item in lists for tensor in flat(item)]
+    return [tensor for item in lists for tensor in flatten_tensors(item)]
 
 
 @functools.cache
-def _reduction(number: int) -> tuple[dist.ReduceOp, str]:
+def _find_reduction(number: int) -> tuple[dist.ReduceOp, str]:
     """Return the reduction for an op's argument, and its name."""
     # The op contains the reduction only as a number. Anything else that a ReduceOp holds stays in C++.
     kind = dist.ReduceOp.RedOpType(number)

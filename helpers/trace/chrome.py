@@ -15,13 +15,13 @@ from typing import Any
 from helpers.trace.events import COLLECTIVES, Event, Message, Trace
 
 # Nanoseconds per unit of the format, a microsecond.
-_US = 1e3
+_NS_PER_US = 1e3
 
 # Rows of calls are numbered from here, below those of spans.
 _FIRST_CALL_ROW = 1000
 
 # Prefixes of the labels that torch itself adds to a profile.
-_TORCHS_OWN = ("DistributedDataParallel.", "Optimizer.", "ProfilerStep#")
+_TORCH_LABELS = ("DistributedDataParallel.", "Optimizer.", "ProfilerStep#")
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
@@ -31,21 +31,25 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
     flow ("s", "f") from its send to its recv.
     """
     origin = min((event.start_ns for event in trace), default=0)
-    rows = {id(event): row for rank in range(trace.world_size) for event, row in _rows(trace, rank)}
-    slices = [_slice(event, rows[id(event)], origin) for event in trace]
+    rows = {
+        id(event): row
+        for rank in range(trace.world_size)
+        for event, row in _assign_rows(trace, rank)
+    }
+    slices = [_slice_record(event, rows[id(event)], origin) for event in trace]
     flows = [
         flow
         for number, message in enumerate(trace.messages())
-        for flow in _flow(number, message, rows, origin)
+        for flow in _flow_records(number, message, rows, origin)
     ]
     return {
         "displayTimeUnit": "ms",
         "otherData": {"world_size": str(trace.world_size), "not recorded": str(trace.dropped)},
-        "traceEvents": [*_names(trace.world_size, rows, trace), *slices, *flows],
+        "traceEvents": [*_track_names(trace.world_size, rows, trace), *slices, *flows],
     }
 
 
-def _rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
+def _assign_rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
     """Yield each event of a rank with its row, which is the first row that is free when the event begins."""
     # Perfetto draws overlapping slices on one thread wrongly, so they get separate rows.
     for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
@@ -53,36 +57,39 @@ def _rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
         for event in sorted(trace.of(rank), key=lambda e: (e.start_ns, e.seq)):
             if (event.op == "span") is spans:
                 row = next((i for i, end in enumerate(ends) if end <= event.start_ns), len(ends))
-                ends[row : row + 1] = [float("inf") if event.end_ns is None else _end(event)]
+                ends[row : row + 1] = [float("inf") if event.end_ns is None else _end_ns(event)]
                 yield event, first + row
 
 
-def _end(event: Event) -> int:
+def _end_ns(event: Event) -> int:
     return max(event.start_ns, event.start_ns if event.end_ns is None else event.end_ns)
 
 
-def _slice(event: Event, row: int, origin: int) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _slice_record(event: Event, row: int, origin: int) -> dict[str, Any]:
+    record: dict[str, Any] = {
         "ph": "X",
         "name": event.call or event.op,
         "cat": "span" if event.op == "span" else "communication",
         "pid": event.rank,
         "tid": row,
-        "ts": (event.start_ns - origin) / _US,
-        "dur": (_end(event) - event.start_ns) / _US,
+        "ts": (event.start_ns - origin) / _NS_PER_US,
+        "dur": (_end_ns(event) - event.start_ns) / _NS_PER_US,
         "args": _arguments(event),
     }
     if event.end_ns is None:
-        del made["dur"]
-        made["ph"] = "B"
-    return made
+        del record["dur"]
+        record["ph"] = "B"
+    return record
 
 
 def _arguments(event: Event) -> dict[str, Any]:
     """Return details of a call, which Perfetto shows after a click."""
-    told: dict[str, Any] = {"line": str(event.where) if event.where else "", "error": event.error}
+    details: dict[str, Any] = {
+        "line": str(event.where) if event.where else "",
+        "error": event.error,
+    }
     if event.op != "span":
-        told |= {
+        details |= {
             "op": event.op,
             "group": list(event.group_ranks),
             "peer": event.peer,
@@ -93,11 +100,11 @@ def _arguments(event: Event) -> dict[str, Any]:
             "reduce_op": event.reduce_op,
         }
         if event.asynchronous and event.wait_ns is not None:
-            told["waited from [us]"] = (event.wait_ns - event.start_ns) / _US
-    return {name: value for name, value in told.items() if value not in (None, "", [])}
+            details["waited from [us]"] = (event.wait_ns - event.start_ns) / _NS_PER_US
+    return {name: value for name, value in details.items() if value not in (None, "", [])}
 
 
-def _flow(
+def _flow_records(
     number: int, message: Message, rows: Mapping[int, int], origin: int
 ) -> Iterator[dict[str, Any]]:
     """Yield both ends of an arrow. Each must lie within a slice, the second not before the first."""
@@ -105,21 +112,26 @@ def _flow(
     if recv is None:
         return
     # Use the last nanosecond of a recv, because at its end the slice is already over.
-    arrives = max(recv.start_ns, _end(recv) - 1)
-    for ph, event, at in (("s", send, send.start_ns), ("f", recv, max(send.start_ns, arrives))):
+    arrives = max(recv.start_ns, _end_ns(recv) - 1)
+    for phase, event, time_ns in (
+        ("s", send, send.start_ns),
+        ("f", recv, max(send.start_ns, arrives)),
+    ):
         yield {
-            "ph": ph,
+            "ph": phase,
             "id": number,
             "name": "message",
             "cat": "message",
             "pid": event.rank,
             "tid": rows[id(event)],
-            "ts": (at - origin) / _US,
-            **({"bp": "e"} if ph == "f" else {}),
+            "ts": (time_ns - origin) / _NS_PER_US,
+            **({"bp": "e"} if phase == "f" else {}),
         }
 
 
-def _names(world_size: int, rows: Mapping[int, int], trace: Trace) -> Iterator[dict[str, Any]]:
+def _track_names(
+    world_size: int, rows: Mapping[int, int], trace: Trace
+) -> Iterator[dict[str, Any]]:
     for rank in range(world_size):
         host = f" on {trace.hosts[rank]}" if trace.hosts else ""
         yield _metadata("process_name", rank, 0, name=f"rank {rank}{host}")
@@ -130,8 +142,8 @@ def _names(world_size: int, rows: Mapping[int, int], trace: Trace) -> Iterator[d
         yield _metadata("thread_sort_index", rank, row, sort_index=row)
 
 
-def _metadata(what: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
+def _metadata(kind: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": args}
 
 
 def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
@@ -147,7 +159,7 @@ def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     Raises:
         ValueError: The files are something else.
     """
-    by_rank = {_rank_of(one): one for one in traces}
+    by_rank = {_rank_of(profile): profile for profile in traces}
     if sorted(by_rank) != list(range(len(traces))):
         raise ValueError(
             f"a profile needs one trace of each rank, starting with rank 0; got "
@@ -156,14 +168,14 @@ def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     found = (
         event
         for rank in range(len(traces))
-        for event in _profile_of(by_rank[rank], rank, len(traces))
+        for event in _read_profile(by_rank[rank], rank, len(traces))
     )
     return Trace(len(traces), tuple(found))
 
 
-def _rank_of(one: Mapping[str, Any]) -> int:
+def _rank_of(profile: Mapping[str, Any]) -> int:
     try:
-        return int(one["distributedInfo"]["rank"])
+        return int(profile["distributedInfo"]["rank"])
     except (KeyError, TypeError):
         raise ValueError(
             "this is not a rank's trace by torch.profiler: it has no `distributedInfo`. Export it "
@@ -171,19 +183,19 @@ def _rank_of(one: Mapping[str, Any]) -> int:
         ) from None
 
 
-def _profile_of(one: Mapping[str, Any], rank: int, world_size: int) -> Iterator[Event]:
-    base = int(one.get("baseTimeNanoseconds", 0))
+def _read_profile(profile: Mapping[str, Any], rank: int, world_size: int) -> Iterator[Event]:
+    base = int(profile.get("baseTimeNanoseconds", 0))
     labels = [
         event
-        for event in one["traceEvents"]
-        if event.get("cat") == "user_annotation" and not event["name"].startswith(_TORCHS_OWN)
+        for event in profile["traceEvents"]
+        if event.get("cat") == "user_annotation" and not event["name"].startswith(_TORCH_LABELS)
     ]
     for seq, event in enumerate(sorted(labels, key=lambda e: (e["ts"], -e["dur"]))):
         backend, _, name = event["name"].rpartition(":")
         op = "recv" if name == "recvAnySource" else name
         is_call = backend == "gloo" and op in {*COLLECTIVES, "send", "recv"}
         # A float of microseconds since boot still resolves nanoseconds. With the base added it does not.
-        start = base + round(event["ts"] * _US)
+        start = base + round(event["ts"] * _NS_PER_US)
         yield Event(
             rank,
             seq,
@@ -193,5 +205,5 @@ def _profile_of(one: Mapping[str, Any], rank: int, world_size: int) -> Iterator[
             group_ranks=tuple(range(world_size)) if is_call else (),
             asynchronous=is_call,
             start_ns=start,
-            end_ns=start + round(event["dur"] * _US),
+            end_ns=start + round(event["dur"] * _NS_PER_US),
         )

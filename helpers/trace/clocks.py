@@ -1,6 +1,6 @@
 """Put the times of several hosts on one clock, so that in a trace nothing arrives before it was sent.
 
-    Trace with hosts -> _causes (what cannot have ended before what began) -> a shift of each host -> Trace
+    Trace with hosts -> _find_causes (what cannot end before what has begun) -> a shift of each host -> Trace
 
 When a launch begins, the hosts report their clocks. A reported clock is exact only to half of the time
 between question and answer. The trace itself shows more: a receive ends after its send has begun, and an
@@ -18,12 +18,12 @@ from dataclasses import replace
 
 from helpers.trace.events import Collective, Event, Trace
 
-_ALL_NEED_ALL = {"all_gather", "all_reduce", "barrier", "reduce_scatter"}
-_ALL_NEED_ROOT = {"broadcast", "scatter"}
-_ROOT_NEEDS_ALL = {"gather", "reduce"}
+_ALL_SEND_TO_ALL = {"all_gather", "all_reduce", "barrier", "reduce_scatter"}
+_ROOT_SENDS_TO_ALL = {"broadcast", "scatter"}
+_ALL_SEND_TO_ROOT = {"gather", "reduce"}
 
 
-def aligned(trace: Trace) -> Trace:
+def align_hosts(trace: Trace) -> Trace:
     """Return the trace with the smallest shifts of hosts for which nothing arrives before it was sent.
 
     If there are none (clocks drift, or a rank has written false times), calls that still end too early get
@@ -31,40 +31,49 @@ def aligned(trace: Trace) -> Trace:
     """
     if len(trace.by_host) < 2:
         return trace
-    causes = list(_causes(trace))
-    shifts = _shifts(trace, causes)
-    at = [shifts[host] for host in trace.hosts]
+    causes = list(_find_causes(trace))
+    shifts = _find_shifts(trace, causes)
+    rank_shifts = [shifts[host] for host in trace.hosts]
     ends: dict[int, int] = {}
-    for before, after in causes:
-        earliest = max(event.start_ns + at[event.rank] for event in before)
-        for event in after:
+    for causing, caused in causes:
+        earliest = max(event.start_ns + rank_shifts[event.rank] for event in causing)
+        for event in caused:
             assert event.end_ns is not None
-            ends[id(event)] = max(ends.get(id(event), event.end_ns + at[event.rank]), earliest)
-    return replace(trace, events=tuple(_moved(e, at[e.rank], ends.get(id(e))) for e in trace))
+            ends[id(event)] = max(
+                ends.get(id(event), event.end_ns + rank_shifts[event.rank]), earliest
+            )
+    return replace(
+        trace,
+        events=tuple(
+            _shift_event(event, rank_shifts[event.rank], ends.get(id(event))) for event in trace
+        ),
+    )
 
 
-def _shifts(
+def _find_shifts(
     trace: Trace, causes: Sequence[tuple[Sequence[Event], Sequence[Event]]]
 ) -> dict[str, int]:
     """Return the number of nanoseconds by which each host's times must be moved."""
-    # (from, to) -> by how much the times of `from` may be moved to later, if those of `to` stay
-    room: dict[tuple[str, str], int] = {}
-    for before, after in causes:
-        for event in after:
+    # (from, to) -> by how much the times of `from` may be moved to later, if those of `host` stay
+    max_shifts: dict[tuple[str, str], int] = {}
+    for causing, caused in causes:
+        for event in caused:
             assert event.end_ns is not None
-            to = trace.hosts[event.rank]
-            for other in before:
-                pair = trace.hosts[other.rank], to
-                if pair[0] != to:
-                    room[pair] = min(room.get(pair, 1 << 62), event.end_ns - other.start_ns)
+            host = trace.hosts[event.rank]
+            for other in causing:
+                pair = trace.hosts[other.rank], host
+                if pair[0] != host:
+                    max_shifts[pair] = min(
+                        max_shifts.get(pair, 1 << 62), event.end_ns - other.start_ns
+                    )
     shifts = dict.fromkeys(trace.hosts, 0)
     for _ in shifts:
-        for (first, then), most in room.items():
+        for (first, then), most in max_shifts.items():
             shifts[first] = min(shifts[first], shifts[then] + most)
     return shifts
 
 
-def _causes(trace: Trace) -> Iterator[tuple[list[Event], list[Event]]]:
+def _find_causes(trace: Trace) -> Iterator[tuple[list[Event], list[Event]]]:
     """Yield pairs of lists: no call of the second list can end before each call of the first has begun."""
     for message in trace.messages():
         recv = message.recv
@@ -72,42 +81,44 @@ def _causes(trace: Trace) -> Iterator[tuple[list[Event], list[Event]]]:
             yield [message.send], [recv]
     for collective in trace.collectives():
         if collective.complete and trace.between_hosts(collective.group_ranks):
-            yield from _causes_in(trace, collective)
+            yield from _collective_causes(trace, collective)
 
 
-def _causes_in(trace: Trace, collective: Collective) -> Iterator[tuple[list[Event], list[Event]]]:
+def _collective_causes(
+    trace: Trace, collective: Collective
+) -> Iterator[tuple[list[Event], list[Event]]]:
     calls, op = list(collective.calls), collective.op
     # If there is nothing to send, backends may not wait for other ranks.
-    moves = op == "barrier" or any(call.nbytes for call in calls)
-    if not moves or any(call.op != op for call in calls):
+    moves_data = op == "barrier" or any(call.nbytes for call in calls)
+    if not moves_data or any(call.op != op for call in calls):
         return
     root = [call for call in calls if call.rank == call.root]
-    if op in _ALL_NEED_ALL:
-        before, after = calls, calls
-    elif op in _ALL_NEED_ROOT:
-        before, after = root, calls
-    elif op in _ROOT_NEEDS_ALL:
-        before, after = calls, root
+    if op in _ALL_SEND_TO_ALL:
+        causing, caused = calls, calls
+    elif op in _ROOT_SENDS_TO_ALL:
+        causing, caused = root, calls
+    elif op in _ALL_SEND_TO_ROOT:
+        causing, caused = calls, root
     else:  # In an all_to_all, a rank may have nothing for a certain other rank.
         return
     # For each host, only the last call to begin and the first to end matter.
-    last: dict[str, Event] = {}
-    for call in before:
+    last_to_begin: dict[str, Event] = {}
+    for call in causing:
         host = trace.hosts[call.rank]
-        if host not in last or call.start_ns > last[host].start_ns:
-            last[host] = call
-    ended: dict[str, list[Event]] = defaultdict(list)
-    for call in after:
+        if host not in last_to_begin or call.start_ns > last_to_begin[host].start_ns:
+            last_to_begin[host] = call
+    finished: dict[str, list[Event]] = defaultdict(list)
+    for call in caused:
         if call.finished:
-            ended[trace.hosts[call.rank]].append(call)
-    for host, effects in ended.items():
-        others = [call for at, call in last.items() if at != host]
+            finished[trace.hosts[call.rank]].append(call)
+    for host, effects in finished.items():
+        others = [call for other_host, call in last_to_begin.items() if other_host != host]
         if others:
             yield others, effects
 
 
-def _moved(event: Event, by: int, end_ns: int | None) -> Event:
+def _shift_event(event: Event, shift_ns: int, end_ns: int | None) -> Event:
     if end_ns is None and event.end_ns is not None:
-        end_ns = event.end_ns + by
-    wait_ns = None if event.wait_ns is None else event.wait_ns + by
-    return replace(event, start_ns=event.start_ns + by, wait_ns=wait_ns, end_ns=end_ns)
+        end_ns = event.end_ns + shift_ns
+    wait_ns = None if event.wait_ns is None else event.wait_ns + shift_ns
+    return replace(event, start_ns=event.start_ns + shift_ns, wait_ns=wait_ns, end_ns=end_ns)

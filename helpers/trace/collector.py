@@ -14,56 +14,60 @@ from typing import Any
 from msgspec import DecodeError, Struct, json
 
 from helpers.trace.events import COLLECTIVES, Event, Place, Trace
-from helpers.trace.frames import At
+from helpers.trace.frames import FrameLine
 
 MAX_EVENTS = 50_000
 # Lines of code for each rank. Looking up the source of one line takes 0.1 ms.
 MAX_SITES = 10_000
 MAX_GROUPS = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
-_TEXT = 200
+_MAX_TEXT = 200
 # After this many lines of one rank that are not records, its later lines are counted but not read.
-_MOST_NONSENSE = 200_000
+_MAX_BAD_LINES = 200_000
 
 
-class _Site(Struct, array_like=True, tag="site"):
+class _SiteRecord(Struct, array_like=True, tag="site"):
     """The place of a call. where: the learner's line, if any. by: the file of torch in between, if any."""
 
     id: int
     op: str
     call: str
-    where: At | None
+    where: FrameLine | None
     by: str = ""
 
-    def take(self, known: Collector, rank: int) -> None:
+    def add_to(self, collector: Collector, rank: int) -> None:
         # Matching has its own rules for each kind of op, and an unknown one would break them.
         if self.op not in _OPS or not 0 <= self.id < MAX_SITES:
             raise ValueError(self)
-        where = known.place(self.where) if self.where else None
-        known._sites[rank, self.id] = _Source(self.op, self.call[:_TEXT], where, self.by[:_TEXT])
+        where = collector.place(self.where) if self.where else None
+        collector._sites[rank, self.id] = _CallSite(
+            self.op, self.call[:_MAX_TEXT], where, self.by[:_MAX_TEXT]
+        )
 
 
-class _Group(Struct, array_like=True, tag="group"):
+class _GroupRecord(Struct, array_like=True, tag="group"):
     """The members of a group."""
 
     name: str
     ranks: list[int]
 
-    def take(self, known: Collector, rank: int) -> None:
-        known._groups[rank, self.name[:_TEXT]] = tuple(self.ranks[: known.most_members])
+    def add_to(self, collector: Collector, rank: int) -> None:
+        collector._groups[rank, self.name[:_MAX_TEXT]] = tuple(self.ranks[: collector.max_members])
 
 
-class _Groups(Struct, array_like=True, tag="groups"):
+class _GroupsRecord(Struct, array_like=True, tag="groups"):
     """The groups that exist when the task ends."""
 
     groups: list[tuple[str, list[int]]]
 
-    def take(self, known: Collector, rank: int) -> None:
-        some = self.groups[:MAX_GROUPS]
-        known._left[rank] = {n[:_TEXT]: tuple(ranks[: known.most_members]) for n, ranks in some}
+    def add_to(self, collector: Collector, rank: int) -> None:
+        groups = self.groups[:MAX_GROUPS]
+        collector._final_groups[rank] = {
+            n[:_MAX_TEXT]: tuple(ranks[: collector.max_members]) for n, ranks in groups
+        }
 
 
-class _About(Struct):
+class _CallDetails(Struct):
     """Fields that only some calls have."""
 
     peer: int | None = None
@@ -75,7 +79,7 @@ class _About(Struct):
     takes: list[int] = []
 
 
-class _Called(Struct, array_like=True, tag="call"):
+class _CallRecord(Struct, array_like=True, tag="call"):
     """A call was made at this site."""
 
     seq: int
@@ -85,34 +89,34 @@ class _Called(Struct, array_like=True, tag="call"):
     nbytes: int
     dtype: str
     shapes: list[list[int]]
-    about: _About
+    details: _CallDetails
 
-    def take(self, known: Collector, rank: int) -> None:
-        calls, source = known._calls[rank], known._sites[rank, self.site]
+    def add_to(self, collector: Collector, rank: int) -> None:
+        calls, call_site = collector._calls[rank], collector._sites[rank, self.site]
         # A repeated number would overwrite an earlier call.
         if len(calls) >= MAX_EVENTS or self.seq in calls:
-            known.dropped += 1
+            collector.dropped += 1
             return
-        everyone = tuple(range(known.most_members))
-        members = known._groups.get((rank, self.group)) or everyone
-        own = () if source.op == "span" else members
-        call = _Call(rank, self, source, own, self.start_ns - known.clocks[rank])
-        calls[self.seq] = known._unfinished[rank][self.seq] = call
+        all_ranks = tuple(range(collector.max_members))
+        members = collector._groups.get((rank, self.group)) or all_ranks
+        call_members = () if call_site.op == "span" else members
+        call = _Call(rank, self, call_site, call_members, self.start_ns - collector.clocks[rank])
+        calls[self.seq] = collector._unfinished[rank][self.seq] = call
 
 
-class _Waits(Struct, array_like=True, tag="wait"):
+class _WaitRecord(Struct, array_like=True, tag="wait"):
     """The rank begins to wait for a call."""
 
     seq: int
     when_ns: int
 
-    def take(self, known: Collector, rank: int) -> None:
-        call = known.call(rank, self.seq)
+    def add_to(self, collector: Collector, rank: int) -> None:
+        call = collector.call(rank, self.seq)
         if call.wait_ns is None:
-            call.wait_ns = self.when_ns - known.clocks[rank]
+            call.wait_ns = self.when_ns - collector.clocks[rank]
 
 
-class _Ended(Struct, array_like=True, tag="end"):
+class _EndRecord(Struct, array_like=True, tag="end"):
     """A call's Work has finished. source: the sender of a received message, as its index in the group."""
 
     seq: int
@@ -120,34 +124,42 @@ class _Ended(Struct, array_like=True, tag="end"):
     error: str
     source: int | None
 
-    def take(self, known: Collector, rank: int) -> None:
-        call = known.call(rank, self.seq)
+    def add_to(self, collector: Collector, rank: int) -> None:
+        call = collector.call(rank, self.seq)
         if self.source is not None and 0 <= self.source < len(call.members):
             call.peer = call.members[self.source]
-        known._unfinished[rank].pop(self.seq, None)
-        call.end_ns, call.error = self.when_ns - known.clocks[rank], self.error[:500]
+        collector._unfinished[rank].pop(self.seq, None)
+        call.end_ns, call.error = self.when_ns - collector.clocks[rank], self.error[:500]
 
 
-class _Held(Struct, array_like=True, tag="held"):
+class _ValuesRecord(Struct, array_like=True, tag="held"):
     """The values in a call's tensors, before and after it."""
 
     seq: int
     before: str | None
     after: str | None
 
-    def take(self, known: Collector, rank: int) -> None:
-        call = known.call(rank, self.seq)
-        call.before = call.before if self.before is None else self.before[:_TEXT]
-        call.after = call.after if self.after is None else self.after[:_TEXT]
+    def add_to(self, collector: Collector, rank: int) -> None:
+        call = collector.call(rank, self.seq)
+        call.before = call.before if self.before is None else self.before[:_MAX_TEXT]
+        call.after = call.after if self.after is None else self.after[:_MAX_TEXT]
 
 
 # All kinds of record. Anything else that a rank writes is ignored.
-_Record = _Site | _Group | _Groups | _Called | _Waits | _Ended | _Held
-_ONE, _MANY = json.Decoder(_Record), json.Decoder(list[_Record])
+_Record = (
+    _SiteRecord
+    | _GroupRecord
+    | _GroupsRecord
+    | _CallRecord
+    | _WaitRecord
+    | _EndRecord
+    | _ValuesRecord
+)
+_RECORD_DECODER, _RECORDS_DECODER = json.Decoder(_Record), json.Decoder(list[_Record])
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _CallSite:
     op: str
     call: str
     where: Place | None
@@ -159,8 +171,8 @@ class _Call:
     """A call as far as it is known. It becomes an `Event` on demand."""
 
     rank: int
-    made: _Called
-    source: _Source
+    record: _CallRecord
+    source: _CallSite
     members: tuple[int, ...]
     start_ns: int
     wait_ns: int | None = None
@@ -171,25 +183,25 @@ class _Call:
     after: str = ""
 
     def event(self) -> Event:
-        made, about = self.made, self.made.about
+        record, details = self.record, self.record.details
         return Event(
             self.rank,
-            made.seq,
+            record.seq,
             self.source.op,
             self.source.call,
-            made.group[:_TEXT],
+            record.group[:_MAX_TEXT],
             self.members,
-            peer=self.peer if about.peer is None else about.peer,
-            root=about.root,
-            tag=about.tag,
-            nbytes=max(0, made.nbytes),
-            dtype=made.dtype[:20],
-            shapes=tuple([tuple(shape[:10]) for shape in made.shapes[:16]]),
-            reduce_op=about.reduce_op[:20],
-            gives=tuple(about.gives[: len(self.members)]),
-            takes=tuple(about.takes[: len(self.members)]),
+            peer=self.peer if details.peer is None else details.peer,
+            root=details.root,
+            tag=details.tag,
+            nbytes=max(0, record.nbytes),
+            dtype=record.dtype[:20],
+            shapes=tuple([tuple(shape[:10]) for shape in record.shapes[:16]]),
+            reduce_op=details.reduce_op[:20],
+            gives=tuple(details.gives[: len(self.members)]),
+            takes=tuple(details.takes[: len(self.members)]),
             by=self.source.by,
-            asynchronous=about.asynchronous,
+            asynchronous=details.asynchronous,
             start_ns=self.start_ns,
             wait_ns=self.wait_ns,
             end_ns=self.end_ns,
@@ -206,76 +218,76 @@ class Collector:
 
     Attributes:
         place_of: Returns a `Place`, with the reader's name of the cell, for a line as a rank reports it.
-        most_members: The maximum size of a group, by default all ranks.
+        max_members: The maximum size of a group, by default all ranks.
         clocks: How far each rank's clock is ahead of the launcher's, in ns, by default 0.
-        changes: Grows with every record, so that the detector sees whether anything has happened.
+        change_count: Grows with every record, so that the detector sees whether anything has happened.
     """
 
     world_size: int
     place_of: Callable[[str, int, str], Place]
-    most_members: int = 0
+    max_members: int = 0
     clocks: Sequence[int] = ()
     dropped: int = 0
-    changes: int = 0
-    _sites: dict[tuple[int, int], _Source] = field(default_factory=dict)
+    change_count: int = 0
+    _sites: dict[tuple[int, int], _CallSite] = field(default_factory=dict)
     _groups: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
-    _places: dict[At, Place] = field(default_factory=dict)
-    _earlier: list[dict[int, _Call]] = field(default_factory=list)
+    _places: dict[FrameLine, Place] = field(default_factory=dict)
+    _earlier_calls: list[dict[int, _Call]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         ranks = range(self.world_size)
-        self.most_members = self.most_members or self.world_size
+        self.max_members = self.max_members or self.world_size
         self.clocks = self.clocks or [0 for _ in ranks]
-        self._nonsense = [0 for _ in ranks]
-        self._left: list[dict[str, tuple[int, ...]]] = [{} for _ in ranks]
+        self._bad_line_counts = [0 for _ in ranks]
+        self._final_groups: list[dict[str, tuple[int, ...]]] = [{} for _ in ranks]
         self._calls: list[dict[int, _Call]] = [{} for _ in ranks]
-        self._earlier = self._earlier or [{} for _ in ranks]
+        self._earlier_calls = self._earlier_calls or [{} for _ in ranks]
         self._unfinished: list[dict[int, _Call]] = [
             {seq: call for seq, call in calls.items() if call.end_ns is None}
-            for calls in self._earlier
+            for calls in self._earlier_calls
         ]
 
     def feed(self, rank: int, lines: Sequence[bytes]) -> None:
         """Read lines that one rank has written, and count those that are not records."""
         if not lines:
             return
-        if self._nonsense[rank] > _MOST_NONSENSE:  # Do not even parse its lines any more.
-            self.changes, self.dropped = self.changes + 1, self.dropped + len(lines)
+        if self._bad_line_counts[rank] > _MAX_BAD_LINES:  # Do not even parse its lines any more.
+            self.change_count, self.dropped = self.change_count + 1, self.dropped + len(lines)
             return
         records: list[Any]
         try:
             # Decoding all lines at once is faster than one by one.
-            records = _MANY.decode(b"[" + b",".join(lines) + b"]")
+            records = _RECORDS_DECODER.decode(b"[" + b",".join(lines) + b"]")
         except (DecodeError, RecursionError):  # One of the lines is bad.
-            records = [_parsed(line) for line in lines]
+            records = [_parse_record(line) for line in lines]
         for record in records:
-            self.changes += 1
+            self.change_count += 1
             try:
-                record.take(self, rank)
+                record.add_to(self, rank)
             except (ValueError, KeyError, AttributeError):
                 # The record names an unknown site, call or kind.
                 self.dropped += 1
-                self._nonsense[rank] += 1
+                self._bad_line_counts[rank] += 1
 
-    def next(self, clocks: Sequence[int] = ()) -> Collector:
+    def next_collector(self, clocks: Sequence[int] = ()) -> Collector:
         """Return an empty collector for the same ranks' next task, which keeps their groups and sites."""
         return Collector(
             self.world_size,
             self.place_of,
-            self.most_members,
+            self.max_members,
             clocks,
             _sites=self._sites,
             _groups=self._groups,
-            _earlier=self._unanswered(),
+            _earlier_calls=self._unmatched_calls(),
         )
 
-    def _unanswered(self) -> list[dict[int, _Call]]:
+    def _unmatched_calls(self) -> list[dict[int, _Call]]:
         """Return each rank's calls without a counterpart, because the next task may wait for them."""
-        none: list[dict[int, _Call]] = [{} for _ in self._calls]
-        if self.dropped or not (any(self._unfinished) or self._is_uneven()):
-            return none  # If records are missing, the calls' counterparts may be among them.
-        trace = self.known()
-        answered = {
+        unmatched: list[dict[int, _Call]] = [{} for _ in self._calls]
+        if self.dropped or not (any(self._unfinished) or self._have_uneven_counts()):
+            return unmatched  # If records are missing, the calls' counterparts may be among them.
+        trace = self.trace_for_diagnosis()
+        matched = {
             (call.rank, call.seq)
             for collective in trace.collectives()
             if collective.complete
@@ -283,32 +295,32 @@ class Collector:
         }
         for message in trace.messages():
             if message.recv is not None:
-                answered |= {(end.rank, end.seq) for end in (message.send, message.recv)}
+                matched |= {(end.rank, end.seq) for end in (message.send, message.recv)}
         for event in trace.calls:
-            if (event.rank, event.seq) not in answered and not event.error:
-                none[event.rank][event.seq] = self.call(event.rank, event.seq)
-        return none
+            if (event.rank, event.seq) not in matched and not event.error:
+                unmatched[event.rank][event.seq] = self.call(event.rank, event.seq)
+        return unmatched
 
-    def _is_uneven(self) -> bool:
+    def _have_uneven_counts(self) -> bool:
         """Return whether the members of a group have called different numbers of collectives."""
-        if any(self._earlier):
+        if any(self._earlier_calls):
             return True
         counts: dict[tuple[str, tuple[int, ...]], Counter[int]] = defaultdict(Counter)
         for rank, calls in enumerate(self._calls):
             for call in calls.values():
                 if call.source.op in COLLECTIVES:
-                    counts[call.made.group, call.members][rank] += 1
+                    counts[call.record.group, call.members][rank] += 1
         return any(
             len({count[rank] for rank in members}) > 1 for (_, members), count in counts.items()
         )
 
     def call(self, rank: int, seq: int) -> _Call:
         """Return a call of this task, or one without a counterpart of an earlier task, or raise KeyError."""
-        return self._calls[rank].get(seq) or self._earlier[rank][seq]
+        return self._calls[rank].get(seq) or self._earlier_calls[rank][seq]
 
-    def known(self) -> Trace:
+    def trace_for_diagnosis(self) -> Trace:
         """Return the trace for a diagnosis, which includes calls of earlier tasks without a counterpart."""
-        before = [calls[seq].event() for calls in self._earlier for seq in sorted(calls)]
+        before = [calls[seq].event() for calls in self._earlier_calls for seq in sorted(calls)]
         trace = self.trace()
         events = sorted([*before, *trace.events], key=lambda event: (event.rank, event.seq))
         return replace(trace, events=tuple(events), earlier=len(before))
@@ -316,32 +328,34 @@ class Collector:
     def trace(self, hosts: tuple[str, ...] = ()) -> Trace:
         """Return what is known now. hosts: the host of each rank; empty if all are on this machine."""
         events = [calls[seq].event() for calls in self._calls for seq in sorted(calls)]
-        groups = {name: ranks for said in self._left for name, ranks in said.items()}
+        groups = {
+            name: ranks for rank_groups in self._final_groups for name, ranks in rank_groups.items()
+        }
         return Trace(
             self.world_size, tuple(events), self.dropped, tuple(groups.values()), hosts=hosts
         )
 
-    def unfinished(self, rank: int) -> tuple[Event, ...]:
+    def unfinished_calls(self, rank: int) -> tuple[Event, ...]:
         """Return the calls of a rank whose Work is not known to have finished, oldest first."""
         return tuple(call.event() for call in self._unfinished[rank].values())
 
-    def blocked_in(self, rank: int) -> Event | None:
+    def blocking_call(self, rank: int) -> Event | None:
         """Return the call that the rank is blocked in: the last one that it waits for or is inside."""
         for call in reversed(self._unfinished[rank].values()):
-            if call.wait_ns is not None or not call.made.about.asynchronous:
+            if call.wait_ns is not None or not call.record.details.asynchronous:
                 return call.event() if call.source.op != "span" else None
         return None
 
-    def place(self, said: At) -> Place:
+    def place(self, line: FrameLine) -> Place:
         """Return the `Place` of a line that a rank reports; each line is looked up once."""
-        key = (said[0][:_TEXT], said[1], said[2][:_TEXT])
+        key = (line[0][:_MAX_TEXT], line[1], line[2][:_MAX_TEXT])
         if key not in self._places:
             self._places[key] = self.place_of(*key)
         return self._places[key]
 
 
-def _parsed(line: bytes) -> Any:
+def _parse_record(line: bytes) -> Any:
     try:
-        return _ONE.decode(line)
+        return _RECORD_DECODER.decode(line)
     except (DecodeError, RecursionError):
         return None

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from helpers.trace.events import Diagnosis, Event, Trace, Wait
 from helpers.trace.mismatch import (
-    JOIN,
+    JOIN_FILE,
     Difference,
     at,
     comparison_key,
+    find_problem,
     first_difference,
-    problem_of,
 )
 
-FINISHED = frozenset({"returned", "failed", "died"})
+FINISHED_STATES = frozenset({"returned", "failed", "died"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ class RankState:
 
     @property
     def ended(self) -> bool:
-        return self.state in FINISHED
+        return self.state in FINISHED_STATES
 
 
-_IN_OWN_CODE = (
+_OWN_CODE_ADVICE = (
     "Look at the line of each rank for a lock that is never released, a queue that stays empty, or a "
     "thread that never ends."
 )
@@ -66,28 +66,28 @@ _IN_OWN_CODE = (
 
 def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     """Explain a world in which no rank can continue. states: one for each rank, in order."""
-    waits = tuple(_wait_of(state, states, trace) for state in states)
-    difference, last = first_difference(trace), _last_wait(states, trace, waits)
+    waits = tuple(_rank_wait(state, states, trace) for state in states)
+    difference, present = first_difference(trace), _diagnose_present_waits(states, trace, waits)
     if difference is not None:
-        return _different_calls(difference, trace, waits, last)
-    if last is not None:
-        return last
-    setting_up = {state.inside for state in states} & {"init_process_group", "new_group"}
-    if setting_up:
-        calls = " and ".join(sorted(setting_up))
+        return _diagnose_different_calls(difference, trace, waits, present)
+    if present is not None:
+        return present
+    setup_calls = {state.inside for state in states} & {"init_process_group", "new_group"}
+    if setup_calls:
+        calls = " and ".join(sorted(setup_calls))
         return Diagnosis(
             "stuck",
             f"Every rank waits in {calls} for ranks that never make this call.",
             "world_size must be the number of ranks that call init_process_group."
-            if "init_process_group" in setting_up
-            else _NEW_GROUP,
+            if "init_process_group" in setup_calls
+            else _NEW_GROUP_ADVICE,
             waits,
         )
     if not any(wait.event for wait in waits) and not any(state.inside for state in states):
         return Diagnosis(
             "stuck",
             "All ranks are blocked: each rank waits in its own code, and no thread can unblock it.",
-            _IN_OWN_CODE,
+            _OWN_CODE_ADVICE,
             waits,
         )
     return Diagnosis(
@@ -103,18 +103,27 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     for collective in trace.collectives():
         open_calls = [call for call in collective.calls if not call.finished]
         # All members have made the call, but gloo may not have notified all of them yet.
-        fits = problem_of(collective) in {None, "reduce_op"}  # gloo does not send the reduction
-        if open_calls and collective.complete and fits:
+        is_matching = find_problem(collective) in {
+            None,
+            "reduce_op",
+        }  # gloo does not send the reduction
+        if open_calls and collective.complete and is_matching:
             return True
-    blocked = {(s.rank, s.blocked.seq) for s in states if s.blocked is not None}
-    from_any = [e for e in trace if e.op == "recv" and e.peer is None and not e.finished]
+    blocked = {(state.rank, state.blocked.seq) for state in states if state.blocked is not None}
+    from_any = [
+        event for event in trace if event.op == "recv" and event.peer is None and not event.finished
+    ]
     for message in trace.messages():
         send, recv = message.send, message.recv
         if recv is None:  # A receive from any source knows its sender only when it has finished.
-            takers = [
-                e for e in from_any if (e.rank, e.group, e.tag) == (send.peer, send.group, send.tag)
+            receivers = [
+                event
+                for event in from_any
+                if (event.rank, event.group, event.tag) == (send.peer, send.group, send.tag)
             ]
-            if takers and not blocked.isdisjoint((e.rank, e.seq) for e in (send, *takers)):
+            if receivers and not blocked.isdisjoint(
+                (event.rank, event.seq) for event in (send, *receivers)
+            ):
                 return True
         elif not (send.finished and recv.finished) and not blocked.isdisjoint(
             {(send.rank, send.seq), (recv.rank, recv.seq)}
@@ -123,7 +132,7 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     return False
 
 
-def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wait:
+def _rank_wait(state: RankState, states: Sequence[RankState], trace: Trace) -> Wait:
     if state.ended:
         words = {"returned": "has returned", "failed": "has failed", "died": "has died"}
         return Wait(state.rank, words[state.state])
@@ -133,10 +142,10 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
         where = f" at {state.at}" if state.at else ""
         inside = f"in {state.inside}" if state.inside else "in its own code"
         if state.keys:
-            inside += f" for {_keys(state.keys)}"
+            inside += f" for {_name_keys(state.keys)}"
         if state.lockers:
-            held = f"waits for a file lock of {_ranks(list(state.lockers))}{where}"
-            return Wait(state.rank, held, None, state.lockers)
+            doing = f"waits for a file lock of {_name_ranks(list(state.lockers))}{where}"
+            return Wait(state.rank, doing, None, state.lockers)
         threads = "".join(f"; its thread {name!r} at {line}" for name, line in state.others)
         child = (
             f"; its {state.child}, but a forked process has none of the rank's connections"
@@ -144,10 +153,10 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
             else ""
         )
         return Wait(state.rank, inside + where + threads + child)
-    return Wait(state.rank, "blocked", event, _awaited(event, trace))
+    return Wait(state.rank, "blocked", event, _awaited_ranks(event, trace))
 
 
-def _awaited(event: Event, trace: Trace) -> tuple[int, ...]:
+def _awaited_ranks(event: Event, trace: Trace) -> tuple[int, ...]:
     """Return the ranks that must act before this call can finish."""
     if event.op in {"send", "recv"}:
         if event.peer is not None:
@@ -155,76 +164,80 @@ def _awaited(event: Event, trace: Trace) -> tuple[int, ...]:
         return tuple(rank for rank in event.group_ranks if rank != event.rank)
     for collective in trace.collectives():
         if any(call.seq == event.seq and call.rank == event.rank for call in collective.calls):
-            here = {call.rank for call in collective.calls if call.op == event.op}
-            return tuple(rank for rank in collective.group_ranks if rank not in here)
+            arrived = {call.rank for call in collective.calls if call.op == event.op}
+            return tuple(rank for rank in collective.group_ranks if rank not in arrived)
     return ()
 
 
 Waits = tuple[Wait, ...]
 
 
-def _last_wait(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_present_waits(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Explain what ranks wait for now, even if their earlier calls differ."""
     # The order matters: causes that are certain come before calls that only lack a counterpart, and each
     # cause comes before the cycles that follow from it.
-    for explain in (
-        _crosswise,
-        _skipped_backward,
-        _never_waited,
-        _missing_key,
-        _file_lock,
-        _making_groups,
+    for diagnose_cause in (
+        _diagnose_group_order,
+        _diagnose_skipped_backward,
+        _diagnose_missing_wait,
+        _diagnose_missing_key,
+        _diagnose_file_lock,
+        _diagnose_new_group,
         _diagnose_exited_rank,
         _diagnose_tag_mismatch,
         _diagnose_wrong_peer,
-        _cycle,
+        _diagnose_cycle,
         _diagnose_blocked_outside_torch,
-        _unmatched,
+        _diagnose_unmatched_call,
     ):
-        found = explain(states, trace, waits)
+        found = diagnose_cause(states, trace, waits)
         if found is not None:
             return found
     return None
 
 
-def _different_calls(
-    difference: Difference, trace: Trace, waits: Waits, last: Diagnosis | None
+def _diagnose_different_calls(
+    difference: Difference, trace: Trace, waits: Waits, present: Diagnosis | None
 ) -> Diagnosis:
-    """Describe the first calls that differ. If they have finished, `last` explains the present waits."""
+    """Describe the first calls that differ. If they have finished, `present` explains the present waits."""
     problem, members = difference.problem, difference.collective.group_ranks
-    tensors = problem in {"shape", "dtype", "splits"}
-    advice = _ADVICE_ON_CALLS.get(problem, _SAME_CALLS)
+    has_tensor_problem = problem in {"shape", "dtype", "splits"}
+    advice = _ADVICE_ON_CALLS.get(problem, _SAME_CALLS_ADVICE)
     if difference.finished or problem == "line":
         # The trace includes calls of earlier cells, so a reader could not count to this one.
         place = "" if trace.earlier else f" at call {difference.collective.index + 1}"
         if set(members) != set(range(trace.world_size)):
-            place += f" in the group of {_ranks(list(members))}"
+            place += f" in the group of {_name_ranks(list(members))}"
         first = f"The ranks' calls first differ{place}: "
         summary = f"{first}{difference}"
-        if last is not None and last.kind != "skipped_backward":
-            summary += f" {last.summary}"
-        advice += " " + (_PAIRED_SINCE if problem == "line" else _NO_ERROR)
+        if present is not None and present.kind != "skipped_backward":
+            summary += f" {present.summary}"
+        advice += " " + (_WRONG_PAIRS_NOTE if problem == "line" else _NO_ERROR_NOTE)
     else:
-        what = _WHAT_DIFFERS.get(problem, "call different collectives at the same point")
-        summary = f"The ranks {what}: {difference}"
-    if any(event.by == JOIN for event in trace if event.group == difference.collective.group):
-        advice += " " + _IN_JOIN
-    kind = "different_shapes" if tensors else "mismatched_collectives"
-    return Diagnosis(kind, summary, advice, waits, _odd_ones(difference))
+        difference_text = _DIFFERENCE_TEXTS.get(
+            problem, "call different collectives at the same point"
+        )
+        summary = f"The ranks {difference_text}: {difference}"
+    if any(event.by == JOIN_FILE for event in trace if event.group == difference.collective.group):
+        advice += " " + _JOIN_ADVICE
+    kind = "different_shapes" if has_tensor_problem else "mismatched_collectives"
+    return Diagnosis(kind, summary, advice, waits, _minority_ranks(difference))
 
 
-_WHAT_DIFFERS = {
+_DIFFERENCE_TEXTS = {
     "shape": "pass tensors of different sizes to the same collective",
     "dtype": "pass tensors of different dtypes to the same collective",
     "splits": "send and expect different numbers of elements in the same collective",
     "root": "pass different roots to the same collective",
     "reduce_op": "pass different ops to the same collective",
 }
-_SAME_CALLS = "All members of a group must call the same collectives in the same order."
-_SAME_TENSORS = "Pass a contiguous tensor of the same shape and dtype on every rank."
+_SAME_CALLS_ADVICE = "All members of a group must call the same collectives in the same order."
+_SAME_TENSORS_ADVICE = "Pass a contiguous tensor of the same shape and dtype on every rank."
 _ADVICE_ON_CALLS = {
-    "shape": _SAME_TENSORS,
-    "dtype": _SAME_TENSORS,
+    "shape": _SAME_TENSORS_ADVICE,
+    "dtype": _SAME_TENSORS_ADVICE,
     "root": "All members of a group must pass the same root: the same `src` in broadcast and scatter, the "
     "same `dst` in reduce and gather.",
     "reduce_op": "All members of a group must reduce with the same op.",
@@ -233,25 +246,27 @@ _ADVICE_ON_CALLS = {
     "first.",
     "line": "Look at the calls on these two lines: all members of the group must make each of them, or none.",
 }
-_PAIRED_SINCE = (
+_WRONG_PAIRS_NOTE = (
     "Each later collective was paired with the wrong one, so its result may be wrong, too."
 )
-_NO_ERROR = "The call raised no error, but its result is wrong on at least one rank."
-_IN_JOIN = (
+_NO_ERROR_NOTE = "The call raised no error, but its result is wrong on at least one rank."
+_JOIN_ADVICE = (
     "Within join(), a rank that has no batches left takes part only in the calls that DDP makes. Make "
     "your own calls after the `with` block."
 )
 
 
-def _crosswise(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_group_order(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find two ranks that wait for each other in collectives of two groups that both belong to."""
     # Each group numbers its own collectives, so comparing calls within one group does not show this.
     blocked = [wait for wait in waits if wait.event is not None and wait.event.is_collective]
     for one in blocked:
         for other in blocked:
             assert one.event is not None and other.event is not None
-            crosswise = other.rank in one.waits_for and one.rank in other.waits_for
-            if crosswise and one.event.group != other.event.group:
+            is_mutual = other.rank in one.waits_for and one.rank in other.waits_for
+            if is_mutual and one.event.group != other.event.group:
                 return Diagnosis(
                     "mismatched_collectives",
                     f"Two groups are used in different orders: rank {one.rank} is in "
@@ -265,23 +280,31 @@ def _crosswise(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
     return None
 
 
-def _odd_ones(difference: Difference) -> tuple[int, ...]:
+def _minority_ranks(difference: Difference) -> tuple[int, ...]:
     """Return the ranks whose call differs from that of the majority, or all ranks if there is no majority."""
     if difference.problem in {"line", "splits"}:
         return (difference.one.rank, difference.other.rank)
     counts: dict[object, list[int]] = {}
     for call in difference.collective.calls:
         counts.setdefault(comparison_key(call, difference.problem), []).append(call.rank)
-    most = max(len(ranks) for ranks in counts.values())
+    majority = max(len(ranks) for ranks in counts.values())
     # If two halves disagree, neither is the odd one.
-    if sum(len(ranks) == most for ranks in counts.values()) > 1:
+    if sum(len(ranks) == majority for ranks in counts.values()) > 1:
         return tuple(call.rank for call in difference.collective.calls)
-    return tuple(r for ranks in counts.values() if len(ranks) < most for r in sorted(ranks))
+    return tuple(
+        rank for ranks in counts.values() if len(ranks) < majority for rank in sorted(ranks)
+    )
 
 
-def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_skipped_backward(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find a backward pass that communicates on only some ranks of a group."""
-    inside = [s for s in states if not s.ended and s.inside in {"backward", "grad"} and s.pending]
+    inside = [
+        state
+        for state in states
+        if not state.ended and state.inside in {"backward", "grad"} and state.pending
+    ]
     if not inside:
         return None
     call = inside[0].blocked or inside[0].pending[-1]
@@ -291,45 +314,49 @@ def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -
     others = [state for state in states if state.rank in members and state not in inside]
     if not others:
         return None
-    ranks = _ranks([s.rank for s in inside])
-    missing = _ranks([s.rank for s in others])
-    if _is_ddp(call):
-        doing = "is reducing gradients" if len(inside) == 1 else "are reducing gradients"
-        rest = f"{missing} {_has(others)} not reduced them in this step."
-        advice = _REDUCE_IN_EACH_STEP
+    ranks = _name_ranks([state.rank for state in inside])
+    missing = _name_ranks([state.rank for state in others])
+    if _is_ddp_call(call):
+        action = "is reducing gradients" if len(inside) == 1 else "are reducing gradients"
+        others_text = f"{missing} {_has_or_have(others)} not reduced them in this step."
+        advice = _REDUCE_ADVICE
     else:
-        doing = f"{'calls' if len(inside) == 1 else 'call'} {call.call}{at(call)}"
-        rest = f"{missing} {'does' if len(others) == 1 else 'do'} not make this call."
-        advice = _BACKWARD_ON_ALL
+        action = f"{'calls' if len(inside) == 1 else 'call'} {call.call}{at(call)}"
+        others_text = f"{missing} {'does' if len(others) == 1 else 'do'} not make this call."
+        advice = _BACKWARD_ADVICE
     return Diagnosis(
         "skipped_backward",
-        f"{ranks.capitalize()} {_is(inside)} in backward() and {doing}; {rest}",
+        f"{ranks.capitalize()} {_is_or_are(inside)} in backward() and {action}; {others_text}",
         advice,
         waits,
-        tuple(s.rank for s in others),
+        tuple(state.rank for state in others),
     )
 
 
-def _is_ddp(call: Event) -> bool:
+def _is_ddp_call(call: Event) -> bool:
     """Return whether a call in a backward pass comes from DDP's reducer in C++ or a communication hook."""
     hook = call.by.startswith("distributed/algorithms/ddp_comm_hooks/")
     return hook or (call.op == "all_reduce" and call.by == "autograd/graph.py")
 
 
-_REDUCE_IN_EACH_STEP = (
+_REDUCE_ADVICE = (
     "With DDP every rank must reduce the gradients in every step. A rank fails to do so if it skips "
     "backward(), if it has fewer batches (give all ranks the same number, or use the join() context "
     "manager), or if its loss depends on no parameter of the model."
 )
-_BACKWARD_ON_ALL = (
+_BACKWARD_ADVICE = (
     "The backward pass of this program communicates, so all ranks of the group must call backward() "
     "the same number of times, on results of the same layers."
 )
 
 
-def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_missing_wait(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find a call whose counterpart is an isend or irecv on whose Work wait() was never called."""
-    blocked = {(w.event.rank, w.event.seq): w.event for w in waits if w.event is not None}
+    blocked = {
+        (wait.event.rank, wait.event.seq): wait.event for wait in waits if wait.event is not None
+    }
     for message in trace.messages():
         ends = [message.send, message.recv]
         for one, other in (ends, ends[::-1]):
@@ -349,14 +376,16 @@ def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Di
     return None
 
 
-def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_missing_key(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find a rank that waits for a key of a store which no rank can set any more."""
     for state in states:
         if not state.ended and state.keys:
             where = f" ({state.at})" if state.at else ""
             return Diagnosis(
                 "missing_key",
-                f"Rank {state.rank} waits in {state.inside}{where} for {_keys(state.keys)}, which no "
+                f"Rank {state.rank} waits in {state.inside}{where} for {_name_keys(state.keys)}, which no "
                 "rank has set or will set.",
                 "Check that the rank that sets the key reaches that line, and that both ranks spell "
                 "the key in the same way. A PrefixStore puts its prefix before each key.",
@@ -366,18 +395,26 @@ def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Dia
     return None
 
 
-def _file_lock(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_file_lock(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find a rank that waits for a file lock whose holder cannot continue either."""
     for state in states:
         for holder in () if state.ended else state.lockers:
-            theirs = waits[holder]
-            does = f"{theirs.call}{at(theirs.event)}" if theirs.event else theirs.state
-            doing = "waits in" if theirs.event else "is"
+            holder_wait = waits[holder]
+            holder_call = (
+                f"{holder_wait.call}{at(holder_wait.event)}"
+                if holder_wait.event
+                else holder_wait.state
+            )
+            verb = "waits in" if holder_wait.event else "is"
             where = f" ({state.at})" if state.at else ""
-            both = f", while rank {holder} {doing} {does}" if holder != state.rank else " itself"
+            holder_text = (
+                f", while rank {holder} {verb} {holder_call}" if holder != state.rank else " itself"
+            )
             return Diagnosis(
                 "file_lock",
-                f"Rank {state.rank} waits{where} for a file lock that rank {holder} holds{both}.",
+                f"Rank {state.rank} waits{where} for a file lock that rank {holder} holds{holder_text}.",
                 "Release the lock before a call that waits for other ranks: end the `with` block, or unlock "
                 "the file, first.",
                 waits,
@@ -386,7 +423,7 @@ def _file_lock(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
     return None
 
 
-def _keys(keys: Sequence[str]) -> str:
+def _name_keys(keys: Sequence[str]) -> str:
     names = ", ".join(map(repr, keys))
     return f"the key {names}" if len(keys) == 1 else f"the keys {names}"
 
@@ -394,87 +431,93 @@ def _keys(keys: Sequence[str]) -> str:
 def _diagnose_exited_rank(
     states: Sequence[RankState], trace: Trace, waits: Waits
 ) -> Diagnosis | None:
-    gone = {state.rank for state in states if state.ended}
+    exited = {state.rank for state in states if state.ended}
     # A rank that has ended makes no more calls, so a wait for it never ends.
     for wait in waits:
-        left = [rank for rank in wait.waits_for if rank in gone]
-        if left and wait.event is not None:
+        exited_peers = [rank for rank in wait.waits_for if rank in exited]
+        if exited_peers and wait.event is not None:
             return Diagnosis(
                 "rank_left",
-                f"{_ranks(left).capitalize()} {_has(left)} returned, but "
-                f"rank {wait.rank} still waits for {'them' if len(left) > 1 else 'it'} in "
+                f"{_name_ranks(exited_peers).capitalize()} {_has_or_have(exited_peers)} returned, but "
+                f"rank {wait.rank} still waits for {'them' if len(exited_peers) > 1 else 'it'} in "
                 f"{wait.call}{at(wait.event)}.",
-                _advice_on_leaving(wait.event, left),
+                _exited_rank_advice(wait.event, exited_peers),
                 waits,
-                tuple(left),
+                tuple(exited_peers),
             )
-    if gone and not any(wait.event for wait in waits) and not _local_group(states):
+    if exited and not any(wait.event for wait in waits) and not _ranks_in_local_group(states):
         others = [state for state in states if not state.ended]
         where = next((state.inside for state in others if state.inside), "torch")
         return Diagnosis(
             "rank_left",
-            f"{_ranks(sorted(gone)).capitalize()} {_has(gone)} returned, and "
-            f"{_ranks([state.rank for state in others])} still wait{'s' * (len(others) == 1)} in "
-            f"{where} for {'them' if len(gone) > 1 else 'it'}.",
-            _NEW_GROUP if where in _GROUP_MAKERS else "All ranks must make this call.",
+            f"{_name_ranks(sorted(exited)).capitalize()} {_has_or_have(exited)} returned, and "
+            f"{_name_ranks([state.rank for state in others])} still wait{'s' * (len(others) == 1)} in "
+            f"{where} for {'them' if len(exited) > 1 else 'it'}.",
+            _NEW_GROUP_ADVICE if where in _GROUP_MAKERS else "All ranks must make this call.",
             waits,
-            tuple(sorted(gone)),
+            tuple(sorted(exited)),
         )
     return None
 
 
 _GROUP_MAKERS = frozenset({"new_group", "split_group"})
-_NEW_GROUP = (
+_NEW_GROUP_ADVICE = (
     "All ranks of the world must call new_group the same number of times and in the same order, "
     "including for groups that they are not members of. In each call all of them must pass the same "
     "list of ranks."
 )
 
 
-def _local_group(states: Sequence[RankState]) -> list[RankState]:
+def _ranks_in_local_group(states: Sequence[RankState]) -> list[RankState]:
     """Return the ranks that make groups with use_local_synchronization, if all members are among them."""
-    there = [state for state in states if state.inside in _GROUP_MAKERS and state.needs]
-    ranks = {state.rank for state in there}
-    return there if there and all(ranks.issuperset(state.needs) for state in there) else []
+    making_groups = [state for state in states if state.inside in _GROUP_MAKERS and state.needs]
+    ranks = {state.rank for state in making_groups}
+    return (
+        making_groups
+        if making_groups and all(ranks.issuperset(state.needs) for state in making_groups)
+        else []
+    )
 
 
-def _making_groups(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_new_group(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     """Find ranks that have all called new_group, but for different groups."""
-    there = [state for state in states if not state.ended and state.inside in _GROUP_MAKERS]
-    if local := _local_group(states):
+    making_groups = [state for state in states if not state.ended and state.inside in _GROUP_MAKERS]
+    if local_group := _ranks_in_local_group(states):
         return Diagnosis(
             "stuck",
-            f"{_ranks([state.rank for state in local]).capitalize()} wait for each other in "
+            f"{_name_ranks([state.rank for state in local_group]).capitalize()} wait for each other in "
             "new_group(..., use_local_synchronization=True), although all members of the group have "
             "called it.",
             "torch names such a group after its members and the number of groups that the rank "
             "already has, so every member must have created the same number of groups before. Look "
             "for a new_group that only some of them call.",
             waits,
-            tuple(state.rank for state in local),
+            tuple(state.rank for state in local_group),
         )
-    first = next((state for state in there if state.named and not state.needs), None)
-    for state in there:
+    first = next((state for state in making_groups if state.named and not state.needs), None)
+    for state in making_groups:
         if first is not None and state.named != first.named and not state.needs and state.named:
             return Diagnosis(
                 "stuck",
                 f"The ranks create different groups: rank {first.rank} is in new_group for "
-                f"{_ranks(list(first.named))} (at {first.at}), while rank {state.rank} is in new_group "
-                f"for {_ranks(list(state.named))} (at {state.at}).",
-                _NEW_GROUP,
+                f"{_name_ranks(list(first.named))} (at {first.at}), while rank {state.rank} is in new_group "
+                f"for {_name_ranks(list(state.named))} (at {state.at}).",
+                _NEW_GROUP_ADVICE,
                 waits,
                 (first.rank, state.rank),
             )
     return None
 
 
-def _advice_on_leaving(event: Event, left: list[int]) -> str:
+def _exited_rank_advice(event: Event, exited_peers: list[int]) -> str:
     if event.is_collective:
         return f"All ranks of the group must call {event.call}, or none."
-    other = "recv" if event.op == "send" else "send"
+    counterpart = "recv" if event.op == "send" else "send"
     return (
-        f"Either {_ranks(left)} must make the {other} that answers this call before returning, or "
-        f"rank {event.rank} must not make this call."
+        f"Either {_name_ranks(exited_peers)} must make the {counterpart} that answers this call before "
+        f"returning, or rank {event.rank} must not make this call."
     )
 
 
@@ -485,12 +528,12 @@ def _diagnose_tag_mismatch(
     calls = [wait.event for wait in waits if wait.event is not None]
     for send in (call for call in calls if call.op == "send"):
         for recv in (call for call in calls if call.op == "recv"):
-            facing = send.peer == recv.rank and recv.peer in {send.rank, None}
-            if facing and send.tag != recv.tag and send.group == recv.group:
+            is_pair = send.peer == recv.rank and recv.peer in {send.rank, None}
+            if is_pair and send.tag != recv.tag and send.group == recv.group:
                 return Diagnosis(
                     "unmatched",
-                    f"The tags differ: rank {send.rank} sends {_tag(send)}{at(send)}, while rank "
-                    f"{recv.rank} receives {_tag(recv)}{at(recv)}.",
+                    f"The tags differ: rank {send.rank} sends {_describe_tag(send)}{at(send)}, while rank "
+                    f"{recv.rank} receives {_describe_tag(recv)}{at(recv)}.",
                     "A receive takes only a message with its own tag; without `tag` it is tag 0. Give "
                     "both calls the same tag, or reorder the calls so that they match.",
                     waits,
@@ -507,11 +550,11 @@ def _diagnose_wrong_peer(
     sends = [call for call in pending if call.op == "send"]
     recvs = [call for call in pending if call.op == "recv"]
     for send in sends:
-        theirs = [recv for recv in recvs if recv.rank == send.peer and recv.group == send.group]
-        if not theirs or any(recv.peer in {send.rank, None} for recv in theirs):
+        peer_recvs = [recv for recv in recvs if recv.rank == send.peer and recv.group == send.group]
+        if not peer_recvs or any(recv.peer in {send.rank, None} for recv in peer_recvs):
             continue
-        recv = theirs[0]
-        if any((s.rank, s.peer) == (recv.peer, recv.rank) for s in sends):
+        recv = peer_recvs[0]
+        if any((other.rank, other.peer) == (recv.peer, recv.rank) for other in sends):
             # The sender that this receive names does send to it, so `send` belongs to a different
             # exchange.
             continue
@@ -527,11 +570,11 @@ def _diagnose_wrong_peer(
     return None
 
 
-def _tag(event: Event) -> str:
+def _describe_tag(event: Event) -> str:
     return f"with tag {event.tag}" + ("" if event.tag else " (the default)")
 
 
-def _cycle(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_cycle(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     """Follow `waits_for` until a rank repeats."""
     for start in waits:
         path = [start.rank]
@@ -541,37 +584,38 @@ def _cycle(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis
                 break
             if targets[0] in path:
                 cycle = path[path.index(targets[0]) :]
-                return _cycle_of(cycle, states, trace, waits)
+                return _describe_cycle(cycle, states, trace, waits)
             path.append(targets[0])
     return None
 
 
-def _cycle_of(
+def _describe_cycle(
     cycle: list[int], states: Sequence[RankState], trace: Trace, waits: Waits
 ) -> Diagnosis:
-    calls = {waits[rank].event.op for rank in cycle if waits[rank].event}  # type: ignore[union-attr]
+    ops = {waits[rank].event.op for rank in cycle if waits[rank].event}  # type: ignore[union-attr]
     chain = " -> ".join(str(rank) for rank in [*cycle, cycle[0]])
     if len(cycle) == 1:
         summary = f"Rank {cycle[0]} waits for itself."
         advice = "A rank cannot exchange messages with itself: copy the tensor instead."
-    elif calls == {"send"}:
+    elif ops == {"send"}:
         summary = f"A cycle of sends: each rank waits until the next one receives ({chain})."
         advice = "A send returns when its peer receives: let one rank of each pair receive first."
-        if recv := _unpaired(cycle, states, trace, "recv"):
-            facing = _facing(recv, waits)
+        if recv := _find_unpaired_call(cycle, states, trace, "recv"):
+            facing = _describe_facing_calls(recv, waits)
             summary += f" Rank {recv.rank} is receiving a message that is never sent: {facing}."
-            advice = _NAME_EACH_OTHER
-    elif calls == {"recv"}:
+            advice = _MATCHING_ADVICE
+    elif ops == {"recv"}:
         summary = (
             f"A cycle of receives: each rank waits for a message that no rank has sent ({chain})."
         )
         advice = "Let at least one rank send before it receives."
-        if send := _unpaired(cycle, states, trace, "send"):
+        if send := _find_unpaired_call(cycle, states, trace, "send"):
             summary = (
                 f"A cycle of receives: each rank waits for a message that is never sent ({chain}). "
-                f"Rank {send.rank} is sending a message that is never received: {_facing(send, waits)}."
+                f"Rank {send.rank} is sending a message that is never received: "
+                f"{_describe_facing_calls(send, waits)}."
             )
-            advice = _NAME_EACH_OTHER
+            advice = _MATCHING_ADVICE
     else:
         summary = f"A cycle: each rank waits for the next one ({chain})."
         advice = "Reorder the calls on one of these ranks so that each call meets its counterpart."
@@ -586,13 +630,15 @@ def _cycle_of(
     return Diagnosis("cycle", summary, advice, waits, tuple(cycle))
 
 
-_NAME_EACH_OTHER = (
+_MATCHING_ADVICE = (
     "A send and its receive must name each other, with the same tag (0 if none is given): compare the two "
     "lines. If they belong to different messages, change the order of the calls."
 )
 
 
-def _unpaired(cycle: list[int], states: Sequence[RankState], trace: Trace, op: str) -> Event | None:
+def _find_unpaired_call(
+    cycle: list[int], states: Sequence[RankState], trace: Trace, op: str
+) -> Event | None:
     """Return an asynchronous call, begun by a rank of a cycle, that has no counterpart."""
     paired = {
         (end.rank, end.seq)
@@ -600,26 +646,27 @@ def _unpaired(cycle: list[int], states: Sequence[RankState], trace: Trace, op: s
         if message.recv is not None
         for end in (message.send, message.recv)
     }
-    begun = (call for rank in cycle for call in states[rank].pending)
+    pending_calls = (call for rank in cycle for call in states[rank].pending)
     return next(
         (
             call
-            for call in begun
+            for call in pending_calls
             if call.op == op and call.peer in cycle and (call.rank, call.seq) not in paired
         ),
         None,
     )
 
 
-def _facing(call: Event, waits: Waits) -> str:
+def _describe_facing_calls(call: Event, waits: Waits) -> str:
     """Describe a call without a counterpart, and the call in which its peer waits instead."""
     peer = call.peer if call.peer is not None else call.rank
-    met = waits[peer].event
-    assert met is not None
-    of = {"send": "to", "recv": "from"}
+    peer_call = waits[peer].event
+    assert peer_call is not None
+    prepositions = {"send": "to", "recv": "from"}
     return (
-        f"{call.call} {of[call.op]} rank {peer} {_tag(call)}{at(call)}, while rank {peer} is in {met.call} "
-        f"{of[met.op]} rank {met.peer} {_tag(met)}{at(met)}"
+        f"{call.call} {prepositions[call.op]} rank {peer} {_describe_tag(call)}{at(call)}, while rank {peer} "
+        f"is in {peer_call.call} {prepositions[peer_call.op]} rank {peer_call.peer} "
+        f"{_describe_tag(peer_call)}{at(peer_call)}"
     )
 
 
@@ -637,20 +684,22 @@ def _diagnose_blocked_outside_torch(
                 "stuck",
                 f"Rank {rank} is blocked in its own code{where}, and no thread can unblock it. Rank "
                 f"{wait.rank} waits for it in {wait.call}{at(wait.event)}.",
-                _IN_OWN_CODE,
+                _OWN_CODE_ADVICE,
                 waits,
                 (rank,),
             )
     return None
 
 
-def _unmatched(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+def _diagnose_unmatched_call(
+    states: Sequence[RankState], trace: Trace, waits: Waits
+) -> Diagnosis | None:
     for wait in waits:
         if wait.event is not None and wait.waits_for:
             return Diagnosis(
                 "unmatched",
                 f"Rank {wait.rank} waits in {wait.call}{at(wait.event)} for "
-                f"{_ranks(list(wait.waits_for))}, which {'does' if len(wait.waits_for) == 1 else 'do'} "
+                f"{_name_ranks(list(wait.waits_for))}, which {'does' if len(wait.waits_for) == 1 else 'do'} "
                 "not make the matching call.",
                 "Compare peer, tag and group of both calls: they must match.",
                 waits,
@@ -659,15 +708,15 @@ def _unmatched(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
     return None
 
 
-def _ranks(ranks: list[int]) -> str:
+def _name_ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     return "ranks " + ", ".join(map(str, ranks[:-1])) + f" and {ranks[-1]}" if ranks else "no rank"
 
 
-def _has(some: Collection[object]) -> str:
-    return "have" if len(some) > 1 else "has"
+def _has_or_have(members: Collection[object]) -> str:
+    return "have" if len(members) > 1 else "has"
 
 
-def _is(some: Sequence[object]) -> str:
-    return "are" if len(some) > 1 else "is"
+def _is_or_are(members: Sequence[object]) -> str:
+    return "are" if len(members) > 1 else "is"

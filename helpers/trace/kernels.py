@@ -27,12 +27,12 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FakeWork
 
-from helpers.trace.c10d_ops import OPS, Op, flat, kernel_for, plain_call
-from helpers.trace.frames import At, learner_frame, place
+from helpers.trace.c10d_ops import OPS, Op, flatten_tensors, make_argument_reader, make_kernel
+from helpers.trace.frames import FrameLine, frame_line, learner_frame
 from helpers.trace.recorder import Recorder
 
 # Methods of ProcessGroup that always go through the dispatcher.
-_OTHERS = (
+_DISPATCHED_METHODS = (
     "allgather_into_tensor_coalesced",
     "all_gather_single",
     "all_gather_single_coalesced",
@@ -52,7 +52,7 @@ class _KernelState:
     methods: dict[tuple[type, str], Any] = field(default_factory=dict)
     recorder: Recorder | None = None
     # Set in a process that a rank has forked.
-    tell_of_child: Callable[[str, At], None] | None = None
+    report_child_call: Callable[[str, FrameLine], None] | None = None
 
 
 _installed = _KernelState()
@@ -64,21 +64,29 @@ def install(device_type: str = "cpu") -> None:
         return
     if not _installed.libraries:
         for op in OPS.values():
-            if op.method and op.method not in _OTHERS and hasattr(dist.ProcessGroup, op.method):
-                _wrap(dist.ProcessGroup, op.method, functools.partial(_straight, op))
-        for name in filter(functools.partial(hasattr, dist.ProcessGroup), _OTHERS):
-            _wrap(dist.ProcessGroup, name, _binding)
+            if (
+                op.method
+                and op.method not in _DISPATCHED_METHODS
+                and hasattr(dist.ProcessGroup, op.method)
+            ):
+                _wrap_method(
+                    dist.ProcessGroup, op.method, functools.partial(_bypass_dispatcher, op)
+                )
+        for name in filter(functools.partial(hasattr, dist.ProcessGroup), _DISPATCHED_METHODS):
+            _wrap_method(dist.ProcessGroup, name, _record_work)
         for work in (dist.Work, FakeWork):  # FakeWork has its own `wait`
-            _wrap(work, "wait", _waiting)
+            _wrap_method(work, "wait", _record_wait)
     library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
     # Tensors without memory ("meta") go to the backend of the device that they stand for.
     device = torch.device("cpu" if device_type == "meta" else device_type)
     key = "Meta" if device_type == "meta" else device_type.upper()
-    with warnings.catch_warnings(), _quiet_stderr():
+    with warnings.catch_warnings(), _silence_stderr():
         warnings.simplefilter("ignore")  # Overriding kernels is intended.
         for name, op in OPS.items():
-            kernel = kernel_for(name, op, device, functools.partial(_run, op.records, device))
-            library.impl(name, _uncompiled(kernel), key)
+            kernel = make_kernel(
+                name, op, device, functools.partial(_run_call, op.event_op, device)
+            )
+            library.impl(name, _disable_compile(kernel), key)
 
 
 def uninstall() -> None:
@@ -97,61 +105,65 @@ def record_with(recorder: Recorder) -> None:
     _installed.recorder = recorder
 
 
-def stop_in_child(tell: Callable[[str, At], None]) -> None:
-    """Stop recording in a process that a rank has forked. `tell` is called for calls on the rank's groups."""
+def stop_in_child(report: Callable[[str, FrameLine], None]) -> None:
+    """Stop recording in a process that a rank has forked. `report` receives calls on its groups."""
     if _installed.recorder is not None:
         _installed.recorder.stop_in_child()
-        _installed.tell_of_child = tell
+        _installed.report_child_call = report
 
 
-def _active() -> Recorder | None:
+def _active_recorder() -> Recorder | None:
     recorder = _installed.recorder
     return recorder if recorder is not None and recorder.active else None
 
 
-def _run(
+def _run_call(
     op: str,
     device: torch.device,
     boxed_pg: Any,
     tensors: list[torch.Tensor],
     asynchronous: bool,
-    do: Callable[[Any], dist.Work | None],
-    about: dict[str, Any],
-    fills: Any,
+    make_call: Callable[[Any], dist.Work | None],
+    details: dict[str, Any],
+    filled: Any,
 ) -> Any:
     """Make a call by the backend's own method, and record it if this process is a recorded rank."""
     pg = dist.ProcessGroup.unbox(boxed_pg)
     backend = pg._get_backend(device)
-    recorder = _active()
+    recorder = _active_recorder()
     if recorder is None:
-        _tell_of_child(op, pg)
-        return _boxed(do(backend))
-    looks = recorder.looks
-    seq = recorder.issued(op, pg, tensors, asynchronous=asynchronous, **about)
-    if looks and tensors:
-        recorder.look(seq, tensors, flat(fills))
+        _report_child_call(op, pg)
+        return _box_work(make_call(backend))
+    records_values = recorder.records_values
+    seq = recorder.record_call(op, pg, tensors, asynchronous=asynchronous, **details)
+    if records_values and tensors:
+        recorder.record_values(seq, tensors, flatten_tensors(filled))
     # The backend releases the GIL in C++, because gloo's threads need it to free tensors.
     try:
-        work = do(backend)
+        work = make_call(backend)
     except BaseException as error:
-        recorder.ended(seq, str(error) or type(error).__name__)
+        recorder.record_end(seq, str(error) or type(error).__name__)
         raise
     # A Work without a reference must be destroyed even if it is recorded, because gloo then drops its
     # transfer.
-    recorder.follow(seq, work, asynchronous)
-    return _boxed(work)
+    recorder.track_work(seq, work, asynchronous)
+    return _box_work(work)
 
 
-def _tell_of_child(op: str, pg: dist.ProcessGroup) -> None:
+def _report_child_call(op: str, pg: dist.ProcessGroup) -> None:
     """Report, in a process that a rank has forked, a call that cannot return."""
     recorder = _installed.recorder
-    if recorder is not None and _installed.tell_of_child is not None and recorder.is_inherited(pg):
+    if (
+        recorder is not None
+        and _installed.report_child_call is not None
+        and recorder.is_inherited(pg)
+    ):
         frame = learner_frame(sys._getframe(2))
         if frame is not None:
-            _installed.tell_of_child(op, place(frame))
+            _installed.report_child_call(op, frame_line(frame))
 
 
-def _boxed(work: dist.Work | None) -> Any:
+def _box_work(work: dist.Work | None) -> Any:
     """Return a Work as the dispatcher accepts it.
 
     NCCL returns None for a call that is not asynchronous, because the current stream is already in order.
@@ -160,64 +172,64 @@ def _boxed(work: dist.Work | None) -> Any:
     return (work if work is not None else FakeWork()).boxed()
 
 
-def _wrap(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+def _wrap_method(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
     _installed.methods[owner, name] = vars(owner)[name]  # getattr would return an unbindable object
-    setattr(owner, name, _uncompiled(wrapper(getattr(owner, name))))
+    setattr(owner, name, _disable_compile(wrapper(getattr(owner, name))))
 
 
-def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def _disable_compile(function: Callable[..., Any]) -> Callable[..., Any]:
     """Exclude one of our functions, and everything that it calls, from torch.compile.
 
     torch.compiler.disable does the same, but imports the compiler, which takes a second.
     """
     # dynamo's hook is in C and reads a table by code object, which needs no module of the compiler.
-    frames = torch._C._dynamo.eval_frame
-    skip = frames._FrameAction.SKIP
+    eval_frame = torch._C._dynamo.eval_frame
+    skip = eval_frame._FrameAction.SKIP
     # This holds for this frame and the frames that it calls.
-    strategy = frames._FrameExecStrategy(skip, skip)
-    frames.set_code_exec_strategy(function.__code__, strategy)
+    strategy = eval_frame._FrameExecStrategy(skip, skip)
+    eval_frame.set_code_exec_strategy(function.__code__, strategy)
     function._torchdynamo_disable = True  # type: ignore[attr-defined]  # not inlined, either
     function._torchdynamo_disable_msg = "it records communication"  # type: ignore[attr-defined]
     return function
 
 
-def _straight(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
+def _bypass_dispatcher(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method of ProcessGroup to call the backend directly if the dispatcher adds nothing.
 
     Most calls come from Python. The dispatcher would pack each for our kernel, unpack it there, and then pack
     and unpack its Work, which takes four times as long as recording.
     """
-    read = plain_call(op)
+    read_arguments = make_argument_reader(op)
     cpu = torch.device("cpu")
 
     @functools.wraps(method)
     def call(pg: dist.ProcessGroup, *args: Any, **kwargs: Any) -> Any:
-        recorder = _active()
+        recorder = _active_recorder()
         if recorder is None:
             return method(pg, *args, **kwargs)
-        given = None if kwargs or _dispatcher_matters() else read(args, pg)
-        if given is None:
+        call_arguments = None if kwargs or _needs_dispatcher() else read_arguments(args, pg)
+        if call_arguments is None:
             work = method(pg, *args, **kwargs)
-            recorder.bind(work)
+            recorder.bind_work(work)
             return work
-        tensors, asynchronous, about = given
-        looks = recorder.looks
-        seq = recorder.issued(op.records, pg, tensors, asynchronous=asynchronous, **about)
-        if looks:
-            recorder.look(seq, tensors, flat(args[0]))
+        tensors, asynchronous, details = call_arguments
+        records_values = recorder.records_values
+        seq = recorder.record_call(op.event_op, pg, tensors, asynchronous=asynchronous, **details)
+        if records_values:
+            recorder.record_values(seq, tensors, flatten_tensors(args[0]))
         try:
             work = getattr(pg._get_backend(cpu), op.method)(*args)
         except BaseException as error:
-            recorder.ended(seq, str(error) or type(error).__name__)
+            recorder.record_end(seq, str(error) or type(error).__name__)
             raise
-        recorder.follow(seq, work, asynchronous)
-        recorder.bind(work)
+        recorder.track_work(seq, work, asynchronous)
+        recorder.bind_work(work)
         return work
 
     return call
 
 
-def _dispatcher_matters() -> bool:
+def _needs_dispatcher() -> bool:
     """Return whether a mode or a profiler between Python and the backend needs to see this call."""
     return bool(
         torch._C._len_torch_dispatch_stack()
@@ -226,52 +238,52 @@ def _dispatcher_matters() -> bool:
     )
 
 
-def _binding(method: Callable[..., Any]) -> Callable[..., Any]:
+def _record_work(method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method of ProcessGroup to record which Work belongs to which call."""
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         work = method(*args, **kwargs)
-        if (recorder := _active()) is not None:
-            recorder.bind(work)
+        if (recorder := _active_recorder()) is not None:
+            recorder.bind_work(work)
         return work
 
     return call
 
 
-def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
+def _record_wait(method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap Work.wait to record when a rank begins to wait and when it has finished waiting."""
 
     @functools.wraps(method)
     def wait(work: dist.Work, *args: Any, **kwargs: Any) -> Any:
-        recorder = _active()
+        recorder = _active_recorder()
         seq = recorder.seq_of(work) if recorder is not None else None
         if recorder is None or seq is None:
             return method(work, *args, **kwargs)
         # Write the record first, because the wait may never end, and the diagnosis reads it from
         # outside.
-        recorder.waits(seq, time.monotonic_ns())
+        recorder.record_wait(seq, time.monotonic_ns())
         try:
             result = method(work, *args, **kwargs)
         except BaseException as error:
-            recorder.ended(seq, str(error) or type(error).__name__)
+            recorder.record_end(seq, str(error) or type(error).__name__)
             raise
-        recorder.ended(seq, source=_source_of(work) if recorder.is_from_any(seq) else None)
+        recorder.record_end(seq, source=_sender_index(work) if recorder.is_from_any(seq) else None)
         return result
 
     return wait
 
 
-def waited(work: dist.Work) -> None:
+def record_finished_work(work: dist.Work) -> None:
     """Record that a Work was waited for without its wait(), by its future or by polling."""
-    recorder = _active()
+    recorder = _active_recorder()
     seq = recorder.seq_of(work) if recorder is not None else None
     if recorder is not None and seq is not None:
-        recorder.waits(seq, time.monotonic_ns())
-        recorder.ended(seq)
+        recorder.record_wait(seq, time.monotonic_ns())
+        recorder.record_end(seq)
 
 
-def _source_of(work: dist.Work) -> int | None:
+def _sender_index(work: dist.Work) -> int | None:
     try:
         return int(work._source_rank())
     except (RuntimeError, AttributeError):
@@ -279,7 +291,7 @@ def _source_of(work: dist.Work) -> int | None:
 
 
 @contextmanager
-def _quiet_stderr() -> Iterator[None]:
+def _silence_stderr() -> Iterator[None]:
     """Hide C++'s own warning about overridden kernels, which Python's filters cannot suppress."""
     # No code of the learner runs yet, so no other output can be lost meanwhile.
     saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)

@@ -17,10 +17,10 @@ import tempfile
 import threading
 
 # Bytes for each rank, enough for some 200,000 calls. Only written pages take memory.
-SLICE = 32 << 20
+SLICE_BYTES = 32 << 20
 # The number of bytes of lines that were written, and the number of lines that did not fit.
-_HEAD = struct.Struct("=QQ")
-_MOST_AT_ONCE = 8 << 20
+_HEADER = struct.Struct("=QQ")
+_MAX_READ_BYTES = 8 << 20
 
 
 class Log:
@@ -29,9 +29,9 @@ class Log:
     def __init__(self, fd: int, rank: int) -> None:
         # The memory is shared with the launcher, which can still read it when this process has been
         # killed.
-        self._map = mmap.mmap(fd, SLICE, offset=rank * SLICE)
+        self._map = mmap.mmap(fd, SLICE_BYTES, offset=rank * SLICE_BYTES)
         self._lock = threading.RLock()  # A signal handler may write during a write.
-        self._end = _HEAD.size
+        self._end = _HEADER.size
         self._lost = 0
         self.open = True
 
@@ -40,74 +40,74 @@ class Log:
         with self._lock:
             start, end = self._end, self._end + len(line) + 1
             # If the slice is full, records are only counted, so that the rank is not delayed.
-            if end > SLICE or not self.open:
+            if end > SLICE_BYTES or not self.open:
                 self._lost += 1
                 end = start
             else:
                 self._end = end
                 self._map[start:end] = line + b"\n"
             # Update the head last, so that a reader only sees whole lines.
-            _HEAD.pack_into(self._map, 0, end - _HEAD.size, self._lost)
+            _HEADER.pack_into(self._map, 0, end - _HEADER.size, self._lost)
 
     def rewind(self) -> None:
         """Write from the start again. Call this only when the launcher has read everything."""
         with self._lock:
-            self._end = _HEAD.size
+            self._end = _HEADER.size
 
 
 class Logs:
     """The launcher's side: one file in memory, with a slice for each rank of a world."""
 
     def __init__(self, world_size: int) -> None:
-        self.fd = _file_in_memory(world_size * SLICE)
-        self._at = [0] * world_size
+        self.fd = _create_memory_file(world_size * SLICE_BYTES)
+        self._positions = [0] * world_size
 
     def read(self, rank: int) -> list[bytes]:
         """Return the complete lines that a rank has written since the last call."""
         lines: list[bytes] = []
         if self.fd < 0:
             return lines
-        while chunk := self._chunk(rank):
+        while chunk := self._read_chunk(rank):
             # A hostile rank may announce any length without a line end. Then nothing is read.
-            whole = chunk.rfind(b"\n") + 1
-            if not whole:
+            complete_bytes = chunk.rfind(b"\n") + 1
+            if not complete_bytes:
                 break
-            self._at[rank] += whole
-            lines += chunk[: whole - 1].split(b"\n")
+            self._positions[rank] += complete_bytes
+            lines += chunk[: complete_bytes - 1].split(b"\n")
         return lines
 
-    def news(self, rank: int) -> tuple[int, int, bytes] | None:
-        """Return what a rank has written since the last call, for `put` into another such file.
+    def read_new(self, rank: int) -> tuple[int, int, bytes] | None:
+        """Return what a rank has written since the last call, for `write_new` into another such file.
 
         The result is the position of the bytes, how many records were lost, and the bytes. It is None if
         there is nothing new.
         """
-        start, lost = self._at[rank], self.lost(rank)
-        chunk = self._chunk(rank)
+        start, lost = self._positions[rank], self.lost_count(rank)
+        chunk = self._read_chunk(rank)
         if not chunk:
             return None
-        self._at[rank] += len(chunk)
+        self._positions[rank] += len(chunk)
         return start, lost, chunk
 
-    def lost(self, rank: int) -> int:
+    def lost_count(self, rank: int) -> int:
         """Return how many records of a rank did not fit."""
-        return int(self._head(rank)[1])
+        return int(self._read_header(rank)[1])
 
     def rewind_if_full(self) -> bool:
         """Reset all slices if one is half full. Return whether the ranks must reset theirs too.
 
         Call it between two tasks, when every rank is idle and all its records have been read.
         """
-        if max(self._at) < SLICE // 2:
+        if max(self._positions) < SLICE_BYTES // 2:
             return False
         self.rewind()
         return True
 
     def rewind(self) -> None:
         """Reset all slices. Every rank must be idle."""
-        for rank in range(len(self._at)):
-            os.pwrite(self.fd, _HEAD.pack(0, 0), rank * SLICE)
-            self._at[rank] = 0
+        for rank in range(len(self._positions)):
+            os.pwrite(self.fd, _HEADER.pack(0, 0), rank * SLICE_BYTES)
+            self._positions[rank] = 0
 
     def close(self) -> None:
         """Free the memory when the ranks have ended. May be called again; `read` then returns nothing."""
@@ -116,31 +116,31 @@ class Logs:
         if fd >= 0:
             os.close(fd)
 
-    def _head(self, rank: int) -> tuple[int, ...]:
+    def _read_header(self, rank: int) -> tuple[int, ...]:
         # Read the file instead of mapping it: if a rank has truncated it, a mapping would end this
         # process by SIGBUS.
-        head = os.pread(self.fd, _HEAD.size, rank * SLICE)
-        return _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0)
+        header = os.pread(self.fd, _HEADER.size, rank * SLICE_BYTES)
+        return _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
 
-    def _chunk(self, rank: int) -> bytes:
-        end = min(self._head(rank)[0], SLICE - _HEAD.size)
-        size = min(end - self._at[rank], _MOST_AT_ONCE)
+    def _read_chunk(self, rank: int) -> bytes:
+        end = min(self._read_header(rank)[0], SLICE_BYTES - _HEADER.size)
+        size = min(end - self._positions[rank], _MAX_READ_BYTES)
         if size <= 0:
             return b""
-        return os.pread(self.fd, size, rank * SLICE + _HEAD.size + self._at[rank])
+        return os.pread(self.fd, size, rank * SLICE_BYTES + _HEADER.size + self._positions[rank])
 
 
-def put(fd: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
-    """Write a rank's `news` into its launcher's file."""
+def write_new(fd: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
+    """Write a rank's `read_new` into its launcher's file."""
     end = start + len(chunk)
-    if not 0 <= start <= end <= SLICE - _HEAD.size:
+    if not 0 <= start <= end <= SLICE_BYTES - _HEADER.size:
         raise ValueError(f"records beyond the end of a slice: {end}")
-    os.pwrite(fd, chunk, rank * SLICE + _HEAD.size + start)
+    os.pwrite(fd, chunk, rank * SLICE_BYTES + _HEADER.size + start)
     # Update the head last, as in `Log.write`, so that a reader only sees whole lines.
-    os.pwrite(fd, _HEAD.pack(end, lost), rank * SLICE)
+    os.pwrite(fd, _HEADER.pack(end, lost), rank * SLICE_BYTES)
 
 
-def _file_in_memory(size: int) -> int:
+def _create_memory_file(size: int) -> int:
     """Make a nameless file of zero bytes, which takes no memory until it is written."""
     if not hasattr(os, "memfd_create"):  # macOS
         with tempfile.TemporaryFile() as file:

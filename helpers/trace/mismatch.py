@@ -10,15 +10,15 @@ from itertools import islice
 from helpers.trace.events import Collective, Event, Trace
 
 # Collectives whose tensors have the same size on all ranks.
-_EVEN = frozenset({"all_reduce", "reduce", "broadcast"})
+_SAME_SIZE_OPS = frozenset({"all_reduce", "reduce", "broadcast"})
 # With gloo, these require the same size, too. NCCL can gather tensors of different sizes if every rank
 # knows all sizes.
-_EVEN_OVER_GLOO = _EVEN | {"all_gather", "gather", "reduce_scatter"}
+_SAME_SIZE_OPS_GLOO = _SAME_SIZE_OPS | {"all_gather", "gather", "reduce_scatter"}
 # The file of torch in which a rank that has joined early answers the DDP calls of the others.
-JOIN = "distributed/algorithms/join.py"
-_JOINS = frozenset({JOIN, "nn/parallel/distributed.py"})
+JOIN_FILE = "distributed/algorithms/join.py"
+_JOIN_FILES = frozenset({JOIN_FILE, "nn/parallel/distributed.py"})
 # How many positions to examine at which the lines of one group's calls differ.
-_MOST_PLACES = 20
+_MAX_PLACES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Difference:
     """The first two calls of a group's ranks that differ.
 
     Attributes:
-        problem: A result of `problem_of`; or "line" if both ranks made the same call, but one rank made
+        problem: A result of `find_problem`; or "line" if both ranks made the same call, but one rank made
             it on a line that the other never reached.
         collective: The collective to which the two calls, `one` and `other`, belong.
     """
@@ -39,10 +39,10 @@ class Difference:
     @property
     def finished(self) -> bool:
         """Whether all ranks continued after these calls."""
-        return self.collective.complete and _has_finished(self.collective)
+        return self.collective.complete and _have_all_finished(self.collective)
 
     def __str__(self) -> str:
-        return _differ(self.one, self.other, self.problem)
+        return _describe_difference(self.one, self.other, self.problem)
 
 
 def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None:
@@ -55,53 +55,57 @@ def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None
         groups[collective.group, collective.group_ranks].append(collective)
     found = []
     for collectives in groups.values():
-        if only_stuck and all(map(_has_finished, collectives)):
+        if only_stuck and all(map(_have_all_finished, collectives)):
             continue
         collectives.sort(key=lambda collective: collective.index)
-        if (first := _first_of(collectives)) is not None:
+        if (first := _first_difference_in_group(collectives)) is not None:
             found.append(first)
     return min(found, key=lambda first: first.one.start_ns, default=None)
 
 
-def _first_of(collectives: Sequence[Collective]) -> Difference | None:
+def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference | None:
     """Compare the calls that ranks made on one group, in order."""
-    end, clear = len(collectives), None
-    for at, collective in enumerate(collectives):
-        if (problem := problem_of(collective)) is not None:
-            one, other = _differing_calls(collective, problem)
-            end, clear = at, Difference(problem, collective, one, other)
+    end, plain_difference = len(collectives), None
+    for index, collective in enumerate(collectives):
+        if (problem := find_problem(collective)) is not None:
+            one, other = _find_differing_calls(collective, problem)
+            end, plain_difference = index, Difference(problem, collective, one, other)
             break
     # An extra call only shows when a later call has a different kind or size, or when a rank waits at
     # the end. Until then, each call was paired with one of the same kind from a different line.
-    return _surplus(collectives, end) or clear
+    return _find_extra_call(collectives, end) or plain_difference
 
 
-def _surplus(collectives: Sequence[Collective], end: int) -> Difference | None:
+def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference | None:
     """Find the first call that one rank made and another did not, if all calls look alike."""
     numbers: dict[object, int] = {}
-    made: dict[int, list[Event]] = defaultdict(list)
+    calls: dict[int, list[Event]] = defaultdict(list)
     lines: dict[int, list[int]] = defaultdict(list)
     for collective in collectives:
         for call in collective.calls:
             line = call.op, call.where and (call.where.file, call.where.line)
-            made[call.rank].append(call)
+            calls[call.rank].append(call)
             lines[call.rank].append(numbers.setdefault(line, len(numbers)))
-    first, *others = sorted(made)
+    first, *others = sorted(calls)
     found = []
     for other in others:
-        both = lines[first], lines[other]
-        pairs = enumerate(zip(*both, strict=False))
-        places = (at for at, (one, two) in pairs if one != two and at < end)
-        for at in islice(places, _MOST_PLACES):
-            one, two = made[first][at], made[other][at]
-            mine, theirs = (each[at:] for each in both)
-            if _in_join(one, two) or _has_more(mine, theirs) or _has_more(theirs, mine):
-                found.append(Difference("line", collectives[at], one, two))
+        both_lines = lines[first], lines[other]
+        pairs = enumerate(zip(*both_lines, strict=False))
+        differing = (index for index, (one, two) in pairs if one != two and index < end)
+        for index in islice(differing, _MAX_PLACES):
+            one, two = calls[first][index], calls[other][index]
+            own_rest, other_rest = (lines_of_rank[index:] for lines_of_rank in both_lines)
+            if (
+                _is_answer_in_join(one, two)
+                or _is_extension(own_rest, other_rest)
+                or _is_extension(other_rest, own_rest)
+            ):
+                found.append(Difference("line", collectives[index], one, two))
                 break
     return min(found, key=lambda difference: difference.collective.index, default=None)
 
 
-def _has_more(more: Sequence[int], fewer: Sequence[int]) -> bool:
+def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
     """Return whether `more` becomes `fewer` if all lines that only `more` contains are removed.
 
     If a rank has its own branch with the same call, the lines differ, but neither list is the other with
@@ -120,16 +124,19 @@ def _has_more(more: Sequence[int], fewer: Sequence[int]) -> bool:
     return matched > 0 and left_out.isdisjoint(fewer)
 
 
-def _in_join(one: Event, two: Event) -> bool:
+def _is_answer_in_join(one: Event, two: Event) -> bool:
     """Return whether a learner's own call was paired with a call that join() makes to answer those of DDP."""
-    return any(not a.by and b.by in _JOINS for a, b in ((one, two), (two, one)))
+    return any(
+        not answered.by and answering.by in _JOIN_FILES
+        for answered, answering in ((one, two), (two, one))
+    )
 
 
-def _has_finished(collective: Collective) -> bool:
+def _have_all_finished(collective: Collective) -> bool:
     return all(call.finished for call in collective.calls)
 
 
-def problem_of(collective: Collective) -> str | None:
+def find_problem(collective: Collective) -> str | None:
     """Return what does not match between the calls of one collective, or None.
 
     The result is "op", "root", "shape", "dtype", "reduce_op", or "splits" (one rank sends more or fewer
@@ -140,38 +147,44 @@ def problem_of(collective: Collective) -> str | None:
         return "op"
     if len({call.root for call in calls}) > 1:
         return "root"
-    given = [call for call in calls if call.shapes]
-    if collective.op in (_EVEN if _has_finished(collective) else _EVEN_OVER_GLOO):
+    with_tensors = [call for call in calls if call.shapes]
+    if collective.op in (_SAME_SIZE_OPS if _have_all_finished(collective) else _SAME_SIZE_OPS_GLOO):
         # Compare bytes, not shapes, because tensors of shapes (2, 3) and (6,) work together.
-        if len({call.nbytes for call in given}) > 1:
+        if len({call.nbytes for call in with_tensors}) > 1:
             return "shape"
-        if len({call.dtype for call in given}) > 1:
+        if len({call.dtype for call in with_tensors}) > 1:
             return "dtype"
     if len({call.reduce_op for call in calls}) > 1:
         return "reduce_op"
-    return "splits" if _unequal_splits(collective) is not None else None
+    return "splits" if _find_unequal_splits(collective) is not None else None
 
 
-def _unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
+def _find_unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
     """Return two calls, of which the first sends more or fewer elements than the second expects."""
-    place = {rank: at for at, rank in enumerate(collective.group_ranks)}
-    for giver in collective.calls:
-        for taker in collective.calls:
-            amounts = _amounts(giver, taker, place)
-            if amounts is not None and amounts[0] != amounts[1]:
-                return giver, taker
+    positions = {rank: position for position, rank in enumerate(collective.group_ranks)}
+    for sender in collective.calls:
+        for receiver in collective.calls:
+            counts = _element_counts(sender, receiver, positions)
+            if counts is not None and counts[0] != counts[1]:
+                return sender, receiver
     return None
 
 
-def _amounts(giver: Event, taker: Event, place: dict[int, int]) -> tuple[int, int] | None:
-    """Return how many elements `giver` sends to `taker` in a collective, and how many `taker` expects."""
-    to, source = place.get(taker.rank, 0), place.get(giver.rank, 0)
-    takes = taker.takes[:1] if taker.op == "scatter" else taker.takes[source : source + 1]
-    gives = giver.gives[to : to + 1]
-    return (gives[0], takes[0]) if gives and takes else None
+def _element_counts(
+    sender: Event, receiver: Event, positions: dict[int, int]
+) -> tuple[int, int] | None:
+    """Return how many elements `sender` sends to `receiver` in a collective, and how many that expects."""
+    receiver_index, sender_index = positions.get(receiver.rank, 0), positions.get(sender.rank, 0)
+    expected = (
+        receiver.takes[:1]
+        if receiver.op == "scatter"
+        else receiver.takes[sender_index : sender_index + 1]
+    )
+    sent = sender.gives[receiver_index : receiver_index + 1]
+    return (sent[0], expected[0]) if sent and expected else None
 
 
-def mismatch_in(trace: Trace) -> str:
+def describe_mismatch(trace: Trace) -> str:
     """Describe in one sentence which calls do not match, or return "" if all do.
 
     A rank that gloo aborted cannot report the reason, but its trace and those of its peers show it.
@@ -189,39 +202,43 @@ def mismatch_in(trace: Trace) -> str:
             )
         if recv is not None and message.send.nbytes > recv.nbytes:
             return (
-                f"rank {message.src} sends {_size(message.send)}{at(message.send)}, "
-                f"but rank {message.dst} receives into {_size(recv)}{at(recv)}: "
+                f"rank {message.src} sends {_describe_size(message.send)}{at(message.send)}, "
+                f"but rank {message.dst} receives into {_describe_size(recv)}{at(recv)}: "
                 "the buffer must be at least as large as the message."
             )
     return ""
 
 
-def _differing_calls(collective: Collective, problem: str) -> tuple[Event, Event]:
+def _find_differing_calls(collective: Collective, problem: str) -> tuple[Event, Event]:
     """Return two calls of a collective that differ."""
     if problem == "splits":
-        pair = _unequal_splits(collective)
+        pair = _find_unequal_splits(collective)
         assert pair is not None
         return pair
     first = collective.calls[0]
     other = next(
-        c for c in collective.calls if comparison_key(c, problem) != comparison_key(first, problem)
+        call
+        for call in collective.calls
+        if comparison_key(call, problem) != comparison_key(first, problem)
     )
     return first, other
 
 
-def _differ(one: Event, other: Event, problem: str) -> str:
+def _describe_difference(one: Event, other: Event, problem: str) -> str:
     """Describe how two calls differ."""
     if problem == "splits":
-        amounts = _amounts(one, other, {rank: at for at, rank in enumerate(one.group_ranks)})
-        assert amounts is not None
+        counts = _element_counts(
+            one, other, {rank: position for position, rank in enumerate(one.group_ranks)}
+        )
+        assert counts is not None
         return (
-            f"rank {one.rank} sends {_elements(amounts[0])} to rank {other.rank} in "
-            f"{one.call}{at(one)}, while rank {other.rank} expects {_elements(amounts[1])} from rank "
+            f"rank {one.rank} sends {_name_count(counts[0])} to rank {other.rank} in "
+            f"{one.call}{at(one)}, while rank {other.rank} expects {_name_count(counts[1])} from rank "
             f"{one.rank}{at(other)}."
         )
     return (
-        f"rank {one.rank} calls {_described(one, problem)}{at(one)}, while "
-        f"rank {other.rank} calls {_described(other, problem)}{at(other)}."
+        f"rank {one.rank} calls {_describe_call(one, problem)}{at(one)}, while "
+        f"rank {other.rank} calls {_describe_call(other, problem)}{at(other)}."
     )
 
 
@@ -236,22 +253,22 @@ def comparison_key(event: Event, problem: str) -> object:
     }[problem]
 
 
-def _described(event: Event, problem: str) -> str:
+def _describe_call(event: Event, problem: str) -> str:
     if problem in {"op", "line"}:
         return event.call
     if problem == "root":
         return f"{event.call} with root {event.root}"
     if problem == "reduce_op":
         return f"{event.call} with {event.reduce_op}"
-    return f"{event.call} of {_size(event)}"
+    return f"{event.call} of {_describe_size(event)}"
 
 
-def _size(event: Event) -> str:
+def _describe_size(event: Event) -> str:
     shape = event.shapes[0] if event.shapes else ()
     return f"{'x'.join(map(str, shape)) or 'one'} {event.dtype}"
 
 
-def _elements(count: int) -> str:
+def _name_count(count: int) -> str:
     return f"{count} element{'s' * (count != 1)}"
 
 

@@ -22,20 +22,28 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.trace.frames import API, LEARNER, TORCH, file_in_torch, kind_of, learner_frame, place
+from helpers.trace.frames import (
+    API,
+    LEARNER,
+    TORCH,
+    code_kind,
+    file_in_torch,
+    frame_line,
+    learner_frame,
+)
 from helpers.trace.tensor_summary import summarize
 
 MAX_EVENTS = 50_000
 # For how many calls of a task the tensors' values are recorded: for each rank, as many as a page can
 # replay.
-MOST_SUMMARIES = 2_000
-SETTLE_S = 0.1
+MAX_SUMMARIES = 2_000
+CALLBACK_TIMEOUT_S = 0.1
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
 # The lines are formatted by hand: json.dumps would use a tenth of the time allowed for recording a call.
-_CALL = '["call",%d,%d,%s,%d,%d,"%s",%s,%s]'
-_WAIT = b'["wait",%d,%d]'
-_END = '["end",%d,%d,%s,%s]'
+_CALL_FORMAT = '["call",%d,%d,%s,%d,%d,"%s",%s,%s]'
+_WAIT_FORMAT = b'["wait",%d,%d]'
+_END_FORMAT = '["end",%d,%d,%s,%s]'
 
 
 class Recorder:
@@ -50,10 +58,10 @@ class Recorder:
         self._write = write
         self._seq = self._task_began = 0
         self._lock = threading.Lock()
-        self._main = threading.main_thread().ident
-        self._here = threading.local()
-        self._by_work: weakref.WeakKeyDictionary[dist.Work, int] = weakref.WeakKeyDictionary()
-        self._open: set[int] = set()
+        self._main_thread = threading.main_thread().ident
+        self._thread_state = threading.local()
+        self._seq_by_work: weakref.WeakKeyDictionary[dist.Work, int] = weakref.WeakKeyDictionary()
+        self._open_calls: set[int] = set()
         self._futures: dict[int, torch.futures.Future[Any]] = {}
         self._groups: dict[str, tuple[str, list[int]]] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
@@ -63,105 +71,109 @@ class Recorder:
         self.active = True
         self._inherited: weakref.WeakSet[dist.ProcessGroup] = weakref.WeakSet()
 
-    def bind(self, work: dist.Work | None) -> None:
+    def bind_work(self, work: dist.Work | None) -> None:
         """Store that `work` was returned by the last call of this thread."""
         # Until now our kernel kept the Work's Python object alive, so that this is the same object. From
         # now on only the caller keeps it alive, because a Work without a reference must be destroyed.
-        here = self._here.__dict__
-        seq, here["work"] = here.pop("seq", None), None
+        thread_state = self._thread_state.__dict__
+        seq, thread_state["work"] = thread_state.pop("seq", None), None
         if work is not None and seq is not None:
-            self._by_work[work] = seq
+            self._seq_by_work[work] = seq
 
     def seq_of(self, work: dist.Work) -> int | None:
         """Return the number of the call that returned `work`, if it was recorded."""
-        return self._by_work.get(work)
+        return self._seq_by_work.get(work)
 
     def is_from_any(self, seq: int) -> bool:
         """Return whether a receive accepts a message from any rank."""
         return seq in self._from_any
 
-    def waits(self, seq: int, when_ns: int) -> None:
+    def record_wait(self, seq: int, when_ns: int) -> None:
         """Record that the rank begins to wait for a call."""
-        self._write(_WAIT % (seq, when_ns))
+        self._write(_WAIT_FORMAT % (seq, when_ns))
 
     @property
-    def looks(self) -> bool:
+    def records_values(self) -> bool:
         """Whether the values in the next call's tensors are recorded, for a reader who steps through."""
-        return self._record_values and self._seq - self._task_began < MOST_SUMMARIES
+        return self._record_values and self._seq - self._task_began < MAX_SUMMARIES
 
-    def look(self, seq: int, given: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+    def record_values(
+        self, seq: int, tensors: list[torch.Tensor], results: list[torch.Tensor]
+    ) -> None:
         """Record the values in a call's tensors now, and in the tensors that it fills when the call ends.
 
         Does not keep the tensors alive, because recording must not change memory use.
         """
-        self._held(seq, summarize(given), None)
+        self._write_values(seq, summarize(tensors), None)
         self._results[seq] = [weakref.ref(tensor) for tensor in results]
 
-    def _held(self, seq: int, before: str | None, after: str | None) -> None:
+    def _write_values(self, seq: int, before: str | None, after: str | None) -> None:
         if before or after:
             self._write(json.dumps(["held", seq, before, after]).encode())
 
-    def issued(
-        self, op: str, pg: dist.ProcessGroup, tensors: list[torch.Tensor], **more: Any
+    def record_call(
+        self, op: str, pg: dist.ProcessGroup, tensors: list[torch.Tensor], **details: Any
     ) -> int:
         """Record that a call was made. Return its number on this rank."""
-        call, site = self._site_of(op)
+        call, site = self._find_site(op)
         if op in _BLOCKING_P2P:
-            more["asynchronous"] = call not in _BLOCKING_P2P
-        group, ranks = self._members(pg)
+            details["asynchronous"] = call not in _BLOCKING_P2P
+        group, ranks = self._group_members(pg)
         for key in ("peer", "root"):
-            if (named := more.get(key)) is not None:
-                if key == "peer" and not 0 <= named < len(ranks):
+            if (group_rank := details.get(key)) is not None:
+                if key == "peer" and not 0 <= group_rank < len(ranks):
                     # gloo does not check the peer. It would read memory beyond its table, and hang or
                     # crash by chance.
-                    raise ValueError(_no_such_peer(call, named, len(ranks)))
-                more[key] = ranks[named] if 0 <= named < len(ranks) else named
+                    raise ValueError(_no_such_peer_message(call, group_rank, len(ranks)))
+                details[key] = ranks[group_rank] if 0 <= group_rank < len(ranks) else group_rank
         # Hold the lock only for the number, never while gloo or the learner's code may run.
         with self._lock:
             seq = self._seq
             self._seq += 1
-        self._open.add(seq)
-        if op == "recv" and "peer" not in more:
+        self._open_calls.add(seq)
+        if op == "recv" and "peer" not in details:
             self._from_any.add(seq)
-        self._here.seq = seq
+        self._thread_state.seq = seq
         nbytes, dtype, shapes = 0, "", "[]"
         if tensors:
-            dtype = _name_of(tensors[0].dtype)
-            nbytes = sum([t.numel() * t.element_size() for t in tensors])
-            shapes = str([list(t.shape) for t in tensors[:16]])
+            dtype = _dtype_name(tensors[0].dtype)
+            nbytes = sum([tensor.numel() * tensor.element_size() for tensor in tensors])
+            shapes = str([list(tensor.shape) for tensor in tensors[:16]])
         if seq - self._task_began < MAX_EVENTS:
-            about = (group, time.monotonic_ns(), nbytes, dtype, shapes, _about(more))
-            self._write((_CALL % (seq, site, *about)).encode())
+            fields = (group, time.monotonic_ns(), nbytes, dtype, shapes, _format_details(details))
+            self._write((_CALL_FORMAT % (seq, site, *fields)).encode())
         return seq
 
-    def follow(self, seq: int, work: dist.Work | None, asynchronous: bool) -> None:
+    def track_work(self, seq: int, work: dist.Work | None, asynchronous: bool) -> None:
         """Track a call's Work, because the call ends when the Work does."""
-        self._here.work = work
+        self._thread_state.work = work
         if work is None:
-            self.ended(seq)
+            self.record_end(seq)
         elif asynchronous:
             try:
                 future = work.get_future()
             except RuntimeError:
                 return  # Sends and receives have no future, so their end is recorded by wait().
-            # Keep the Work, so that `settle` sees finished transfers whose callback has not run yet.
+            # Keep the Work, so that `finish_task` sees finished transfers whose callback has not run yet.
             self._futures[seq] = future
-            future.add_done_callback(lambda done: self.ended(seq))
+            future.add_done_callback(lambda done: self.record_end(seq))
 
-    def settle(self) -> None:
+    def finish_task(self) -> None:
         """Wait briefly for the callbacks of finished transfers, and record the groups that exist.
 
         Must be called when a task has ended, because the limit of events starts again with the next one.
         Groups are recorded because each has its own connections, even if no call has used it.
         """
-        deadline = time.monotonic() + SETTLE_S
-        while time.monotonic() < deadline and any(f.done() for f in list(self._futures.values())):
+        deadline = time.monotonic() + CALLBACK_TIMEOUT_S
+        while time.monotonic() < deadline and any(
+            future.done() for future in list(self._futures.values())
+        ):
             time.sleep(0.0002)
         self._task_began = self._seq
         with suppress(Exception):  # The learner's code may have changed torch's own tables.
             self._write(json.dumps(["groups", _gloo_groups()]).encode())
 
-    def ended(self, seq: int, error: str = "", source: int | None = None) -> None:
+    def record_end(self, seq: int, error: str = "", source: int | None = None) -> None:
         """Record that a call's Work has finished, once."""
         if not self.active:
             return
@@ -169,15 +181,17 @@ class Recorder:
         # Both a Work's wait() and the callback of its future, on one of gloo's threads, call this. The
         # first call counts.
         with self._lock:
-            if seq not in self._open:
+            if seq not in self._open_calls:
                 return
-            self._open.discard(seq)
+            self._open_calls.discard(seq)
         results = self._results.pop(seq, None)
         if results and not error:
-            left = [tensor for ref in results if (tensor := ref()) is not None]
-            self._held(seq, None, summarize(left))
-        said = json.dumps(error[:500]) if error else '""'
-        self._write((_END % (seq, now, said, "null" if source is None else source)).encode())
+            results_left = [tensor for ref in results if (tensor := ref()) is not None]
+            self._write_values(seq, None, summarize(results_left))
+        error_json = json.dumps(error[:500]) if error else '""'
+        self._write(
+            (_END_FORMAT % (seq, now, error_json, "null" if source is None else source)).encode()
+        )
         self._futures.pop(seq, None)
 
     def stop_in_child(self) -> None:
@@ -205,76 +219,80 @@ class Recorder:
             seq = self._seq
             self._seq += 1
         frame = learner_frame(sys._getframe(1))
-        site = self._site("span", name[:80], frame)
-        self._open.add(seq)
-        self._write((_CALL % (seq, site, '""', time.monotonic_ns(), 0, "", "[]", "{}")).encode())
+        site = self._record_site("span", name[:80], frame)
+        self._open_calls.add(seq)
+        self._write(
+            (_CALL_FORMAT % (seq, site, '""', time.monotonic_ns(), 0, "", "[]", "{}")).encode()
+        )
         try:
             yield
         finally:
-            self.ended(seq)
+            self.record_end(seq)
 
-    def _site_of(self, op: str) -> tuple[str, int]:
+    def _find_site(self, op: str) -> tuple[str, int]:
         """Return the function that the learner called to make this call, and the number of its site."""
         frame: FrameType | None = sys._getframe(2)
-        by: CodeType | None = None
-        if threading.get_ident() != self._main:
+        torch_code: CodeType | None = None
+        if threading.get_ident() != self._main_thread:
             learner = learner_frame(frame)
             if learner is None:
                 # DDP's reducer calls from autograd's thread, so use the main thread's line: backward().
-                learner = learner_frame(sys._current_frames().get(self._main or 0))
-                return op, self._site(op, op, learner)
+                learner = learner_frame(sys._current_frames().get(self._main_thread or 0))
+                return op, self._record_site(op, op, learner)
         call = op
         while frame is not None:
-            kind = kind_of(frame.f_code)
+            kind = code_kind(frame.f_code)
             if kind is LEARNER:
                 break
             if kind is API:
                 call = frame.f_code.co_name
-            elif kind is TORCH and by is None:
-                by = frame.f_code
+            elif kind is TORCH and torch_code is None:
+                torch_code = frame.f_code
             frame = frame.f_back
-        return call, self._site(op, call, frame, by)
+        return call, self._record_site(op, call, frame, torch_code)
 
-    def _site(self, op: str, call: str, frame: FrameType | None, by: CodeType | None = None) -> int:
-        key = (op, call, frame and frame.f_code, frame and frame.f_lasti, by)
-        number = self._sites.get(key)
-        if number is None:
-            number = self._sites[key] = len(self._sites)
-            where = place(frame) if frame else None
-            file = file_in_torch(by) if by else ""
-            self._write(json.dumps(["site", number, op, call, where, file]).encode())
-        return number
+    def _record_site(
+        self, op: str, call: str, frame: FrameType | None, torch_code: CodeType | None = None
+    ) -> int:
+        key = (op, call, frame and frame.f_code, frame and frame.f_lasti, torch_code)
+        site_id = self._sites.get(key)
+        if site_id is None:
+            site_id = self._sites[key] = len(self._sites)
+            where = frame_line(frame) if frame else None
+            file = file_in_torch(torch_code) if torch_code else ""
+            self._write(json.dumps(["site", site_id, op, call, where, file]).encode())
+        return site_id
 
-    def _members(self, pg: dist.ProcessGroup) -> tuple[str, list[int]]:
+    def _group_members(self, pg: dist.ProcessGroup) -> tuple[str, list[int]]:
         """Return a group's name as JSON and its global ranks."""
         name = pg.group_name
-        known = self._groups.get(name)
-        if known is None:
+        group = self._groups.get(name)
+        if group is None:
             text = json.dumps(name)
             try:
-                known = text, list(dist.get_process_group_ranks(pg))
+                group = text, list(dist.get_process_group_ranks(pg))
             except (KeyError, ValueError):
                 # The group is used before init_process_group has finished.
                 return text, list(range(pg.size()))
-            self._groups[name] = known
-            self._write(json.dumps(["group", name, known[1]]).encode())
-        return known
+            self._groups[name] = group
+            self._write(json.dumps(["group", name, group[1]]).encode())
+        return group
 
 
 def _gloo_groups() -> list[tuple[str, list[int]]]:
     """Return the name and the global ranks of each gloo group that exists in this rank."""
-    known = importlib.import_module("torch.distributed.distributed_c10d")._world
+    torch_world = importlib.import_module("torch.distributed.distributed_c10d")._world
     return [
-        (known.pg_names[group], sorted(known.pg_group_ranks[group]))
-        for group, (backend, _) in list(known.pg_map.items())
+        (torch_world.pg_names[group], sorted(torch_world.pg_group_ranks[group]))
+        for group, (backend, _) in list(torch_world.pg_map.items())
         if "gloo" in backend
     ]
 
 
-def _about(more: dict[str, Any]) -> str:
+def _format_details(details: dict[str, Any]) -> str:
     """Write further fields of a call's record as JSON: numbers, lists of them, flags and plain words."""
     parts = []
-    for key, value in more.items():
+    for key, value in details.items():
         if value is True:
             parts.append(f'"{key}":true')
         elif isinstance(value, str):
@@ -286,7 +304,7 @@ def _about(more: dict[str, Any]) -> str:
     return "{" + ",".join(parts) + "}"
 
 
-def _no_such_peer(call: str, peer: int, size: int) -> str:
+def _no_such_peer_message(call: str, peer: int, size: int) -> str:
     return (
         f"{call} names rank {peer}, but its group has only {size} ranks, 0 to {size - 1}. Is `% "
         "world_size` missing, or should this rank skip the call?"
@@ -294,5 +312,5 @@ def _no_such_peer(call: str, peer: int, size: int) -> str:
 
 
 @functools.cache
-def _name_of(dtype: torch.dtype) -> str:
+def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")

@@ -9,8 +9,8 @@ import nbformat
 import pytest
 
 from helpers.answers.build import Answer, build_answer, cell_number
-from helpers.checks.check import _following, check
-from helpers.checks.check_notebook import results_of
+from helpers.checks.check import _next_part, check
+from helpers.checks.check_notebook import grade_notebook
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.checks.result import Outcome
@@ -50,7 +50,7 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
 
 
 def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
-    assert _following("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
+    assert _next_part("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
     ],
 )
 def test_a_pass_links_to_the_cell_of_the_next_step(name: str, following: str, cell: str) -> None:
-    words, link = _following(name)
+    words, link = _next_part(name)
     notebook, _, where = link.partition(".ipynb#cell-id=")
     (found,) = (each for each in cells_of(notebook) if each["id"] == where)
     assert words.startswith(following) and source_of(found).startswith(cell)
@@ -75,8 +75,8 @@ def test_a_pass_without_the_notebooks_file_still_says_what_is_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("helpers.course.workspace.cells_of", lambda notebook: [])
-    assert _following("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
-    assert _following("swap") == ("the next notebook of your path", "")
+    assert _next_part("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
+    assert _next_part("swap") == ("the next notebook of your path", "")
 
 
 def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_files_next_to_the_notebook_are_missing_in_each_kind_of_check(
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(answer)])
     nbformat.write(notebook, tmp_path / "00_start_here.ipynb")
-    (by_file,) = results_of(tmp_path / "00_start_here.ipynb", only="my_slice")
+    (by_file,) = grade_notebook(tmp_path / "00_start_here.ipynb", only="my_slice")
     for result in (check("my_slice"), by_file):
         assert result.outcome is Outcome.CRASHED
         assert advice in result.cases[0].advice

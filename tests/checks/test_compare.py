@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.checks.compare import difference, like, same
+from helpers.checks.compare import difference, kind_problem, same
 
 X = torch.tensor([1.0, 2.0, 3.0])
 
@@ -111,4 +111,4 @@ def test_a_numpy_number_is_a_number() -> None:
     ids=str,
 )
 def test_compares_types_and_keys_with_an_example(example: Any, got: Any, fits: bool) -> None:
-    assert (like(example, got) == "") is fits
+    assert (kind_problem(example, got) == "") is fits

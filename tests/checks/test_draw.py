@@ -8,14 +8,14 @@ from collections import Counter
 import pytest
 import torch
 
-from helpers.checks.draw import FLOATS, INTEGERS, Draw, plan, worlds
+from helpers.checks.draw import FLOATS, INTEGERS, Draw, draw_world_sizes, plan_draws
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
 def test_draws_depend_on_the_secret_only() -> None:
     def drawn(seed: str) -> list[list[int]]:
-        return [draw.tensor((5,), torch.int64).tolist() for draw in plan(SIZES, 24, seed)]
+        return [draw.tensor((5,), torch.int64).tolist() for draw in plan_draws(SIZES, 24, seed)]
 
     assert drawn("one") == drawn("one")
     assert drawn("one") != drawn("two")
@@ -24,7 +24,7 @@ def test_draws_depend_on_the_secret_only() -> None:
 def test_draws_small_worlds_often_and_large_ones_sometimes() -> None:
     large = set()
     for seed in range(40):
-        sizes = worlds(SIZES, 24, random.Random(seed))
+        sizes = draw_world_sizes(SIZES, 24, random.Random(seed))
         counts = Counter(sizes)
         assert len(sizes) == 24
         assert min(counts[2], counts[3], counts[4]) >= 4 and counts[1] >= 1
@@ -34,17 +34,17 @@ def test_draws_small_worlds_often_and_large_ones_sometimes() -> None:
 
 @pytest.mark.parametrize("sizes", [(2,), (1,), (2, 4), (2, 4, 8), (3, 5, 6, 7, 8)])
 def test_only_sizes_that_are_allowed_are_drawn(sizes: tuple[int, ...]) -> None:
-    drawn = worlds(sizes, 24, random.Random(1))
+    drawn = draw_world_sizes(sizes, 24, random.Random(1))
     assert len(drawn) == 24 and set(drawn) <= set(sizes)
 
 
 def test_each_option_is_dealt_equally_often() -> None:
-    draws = plan(SIZES, 24, "a secret")
+    draws = plan_draws(SIZES, 24, "a secret")
     assert set(Counter(draw.of("a", "b", "c") for draw in draws).values()) == {8}
 
 
 def test_two_lines_deal_independently() -> None:
-    draws = plan(SIZES, 60, "a secret")
+    draws = plan_draws(SIZES, 60, "a secret")
     pairs = Counter((draw.of(True, False), draw.of(True, False)) for draw in draws)
     assert len(pairs) == 4 and min(pairs.values()) > 5
     shapes = Counter((draw.shape((1, 2), 1), draw.shape((1, 2), 1)) for draw in draws)
@@ -55,18 +55,18 @@ def test_two_lines_deal_independently() -> None:
 
 
 def test_options_that_are_drawn_themselves_are_dealt_as_well() -> None:
-    drawn = [draw.of(-1, 5 + draw.whole(0, 99)) for draw in plan(SIZES, 24, "a secret")]
+    drawn = [draw.of(-1, 5 + draw.whole(0, 99)) for draw in plan_draws(SIZES, 24, "a secret")]
     assert drawn.count(-1) == 12
 
 
 def test_every_root_of_a_small_world_is_dealt() -> None:
-    draws = plan((3,), 24, "a secret")
+    draws = plan_draws((3,), 24, "a secret")
     assert Counter(draw.rank() for draw in draws) == {0: 8, 1: 8, 2: 8}
     assert any(draw.rank() == draw.rank() for draw in draws)
 
 
 def test_lengths_divide_and_do_not_and_leave_ranks_without_anything() -> None:
-    lengths = {draw.length() for draw in plan((4,), 24, "a secret")}
+    lengths = {draw.length() for draw in plan_draws((4,), 24, "a secret")}
     each = {-(-length // 4) for length in lengths}
     assert any(length % 4 == 0 for length in lengths) and any(length % 4 for length in lengths)
     assert any(3 * -(-length // 4) > length for length in lengths) and max(each) >= 4
@@ -76,7 +76,7 @@ def test_lengths_divide_and_do_not_and_leave_ranks_without_anything() -> None:
 def test_values_reveal_a_conversion_to_another_dtype(dtype: torch.dtype) -> None:
     narrow = {torch.float64: torch.float32, torch.float32: torch.float16}.get(dtype)
     narrow = narrow or (torch.float32 if dtype in INTEGERS else torch.float8_e4m3fn)
-    drawn = [draw.tensor((40,), dtype) for draw in plan((2,), 24, "a secret")]
+    drawn = [draw.tensor((40,), dtype) for draw in plan_draws((2,), 24, "a secret")]
     lost = [bool((x.to(narrow).to(dtype) != x).any()) for x in drawn]
     small = dtype in {torch.uint8, torch.int8}  # float32 distinguishes all of them
     assert any(lost) is not small
@@ -88,15 +88,15 @@ def test_values_reveal_a_conversion_to_another_dtype(dtype: torch.dtype) -> None
 
 
 def test_shapes_have_no_to_three_dimensions_and_may_be_empty() -> None:
-    shapes = [draw.shape() for draw in plan((2,), 200, "a secret")]
+    shapes = [draw.shape() for draw in plan_draws((2,), 200, "a secret")]
     assert {len(shape) for shape in shapes} == {0, 1, 2, 3}
     assert any(0 in shape for shape in shapes)
-    assert not any(0 in draw.shape(least=1) for draw in plan((2,), 200, "a secret"))
+    assert not any(0 in draw.shape(least=1) for draw in plan_draws((2,), 200, "a secret"))
 
 
 def test_another_memory_order_holds_the_same_values() -> None:
     contiguous = []
-    for draw in plan((2,), 24, "a secret"):
+    for draw in plan_draws((2,), 24, "a secret"):
         x = draw.tensor((3, 4), torch.float32)
         y = draw.laid_out(x)
         assert torch.equal(x, y)

@@ -10,7 +10,7 @@ import torch
 from helpers.checks.case import AllRanks, Case, Finding, PerRank
 from helpers.checks.exercise import Exercise
 from helpers.checks.failure_advice import CrashAdvice, HangAdvice
-from helpers.checks.judge import NOTHING, PRINTS, Execution, judge
+from helpers.checks.judge import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE, Execution, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.result import Outcome
 from helpers.checks.rules import Calls, OnlyCalls
@@ -138,9 +138,15 @@ def test_calls_a_judge_only_for_values_like_the_example() -> None:
 
 
 def test_an_empty_answer_is_reported_as_empty() -> None:
-    assert judge(exercise(), Execution(case(), ran([None, None]))).advice == NOTHING
-    assert judge(exercise(), Execution(case(), ran([None, None], output="4"))).advice == PRINTS
-    assert judge(exercise(), Execution(case(), ran([None, X]))).advice not in {NOTHING, PRINTS}
+    assert judge(exercise(), Execution(case(), ran([None, None]))).advice == NOTHING_RETURNED_ADVICE
+    assert (
+        judge(exercise(), Execution(case(), ran([None, None], output="4"))).advice
+        == PRINTED_ONLY_ADVICE
+    )
+    assert judge(exercise(), Execution(case(), ran([None, X]))).advice not in {
+        NOTHING_RETURNED_ADVICE,
+        PRINTED_ONLY_ADVICE,
+    }
 
 
 def test_names_usual_relations_to_the_right_value() -> None:

@@ -18,15 +18,22 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
 from helpers.checks.mistakes import (
     KnownMistake,
+    answers_path,
+    insert_mistake,
     known_answers,
     known_mistakes,
-    path_of,
     read_mistakes,
-    seal,
+    seal_mistakes,
     solution_of,
-    with_mistake,
 )
-from helpers.checks.prove_answers import CannotAdd, add_own, added, is_sentence, problem, prove
+from helpers.checks.prove_answers import (
+    CannotAdd,
+    add_instructor_mistake,
+    add_mistake,
+    answer_problem,
+    check_mistake,
+    is_sentence,
+)
 from helpers.checks.result import CheckResult, Outcome
 from tests.grading.notebooks import write_notebook
 from tests.submission_files import PRELUDE
@@ -98,9 +105,9 @@ def exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exerci
     (folder / "nbxx_test").mkdir(parents=True)
     (folder / "nbxx_test" / "total.answers").write_text(FILE)
     write_notebook(tmp_path / "solutions" / "xx_test.ipynb", PRELUDE, SOLUTION)
-    mistakes.forget_known()
+    mistakes.clear_caches()
     yield Exercise(case, sizes=(2, 3, 4), count=9, name="total", notebook="xx_test")
-    mistakes.forget_known()
+    mistakes.clear_caches()
 
 
 def checked(exercise: Exercise, body: str, matches: dict[str, str] | None = None) -> CheckResult:
@@ -140,7 +147,7 @@ def test_a_marker_that_is_not_in_the_form_is_refused_with_its_place(text: str, w
 def test_reads_back_a_written_entry() -> None:
     words = "A long sentence. " * 20
     mistake = KnownMistake("a title", words.strip(), "def f():\n    return 1\n", Outcome.CRASHED)
-    text = with_mistake("", mistake)
+    text = insert_mistake("", mistake)
     (found,) = read_mistakes(text)
     assert found == replace(mistake, source=PRELUDE + mistake.source)
     assert max(map(len, text.splitlines())) <= 110
@@ -165,18 +172,18 @@ WITH_A_MARKER = {
 @pytest.mark.parametrize("before", ["", FILE], ids=["a new file", "after others"])
 def test_text_in_a_program_never_becomes_a_separate_mistake(source: str, before: str) -> None:
     with pytest.raises(ValueError, match=r"not read back as one|the sentence is missing"):
-        with_mistake(before, KnownMistake("adds two", "You add two.", source))
+        insert_mistake(before, KnownMistake("adds two", "You add two.", source))
 
 
 @pytest.mark.parametrize("title", ["one | crashed", "two\n# lines", "two\r# lines"])
 def test_refuses_a_title_that_would_be_read_as_something_else(title: str) -> None:
     with pytest.raises(ValueError, match="not read back"):
-        with_mistake(FILE, KnownMistake(title, "You add two.", "def total(*a):\n    return 0\n"))
+        insert_mistake(FILE, KnownMistake(title, "You add two.", "def total(*a):\n    return 0\n"))
 
 
 def test_a_file_with_one_more_mistake_reads_back() -> None:
     words = "Rank {here} adds 2.\n# %% not a marker\u2028| crashed"
-    new = with_mistake(
+    new = insert_mistake(
         FILE, KnownMistake("adds two", words, "def total(*a):\n    return '# %% x'\n")
     )
     *others, last = read_mistakes(new)
@@ -189,22 +196,24 @@ def test_a_refused_program_leaves_the_instructors_file_as_it_was(
     exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_MISTAKES", str(tmp_path / "own"))
-    path = add_own(
+    path = add_instructor_mistake(
         exercise, KnownMistake("adds two", "You add two.", "def total(*a):\n    return 2\n")
     )
     before = path.read_bytes()
     for number, source in enumerate(WITH_A_MARKER.values()):
         with pytest.raises(CannotAdd, match="was not added"):
-            add_own(exercise, KnownMistake(f"title {number}", "You add three.", source))
+            add_instructor_mistake(
+                exercise, KnownMistake(f"title {number}", "You add three.", source)
+            )
     assert path.read_bytes() == before
 
 
 def test_a_sealed_file_is_read_like_a_plain_one(exercise: Exercise) -> None:
     plain = known_mistakes(exercise)
-    path = mistakes.path_of(exercise)
-    path.with_suffix(mistakes.SEALED).write_bytes(seal(read_mistakes(path.read_text())))
+    path = mistakes.answers_path(exercise)
+    path.with_suffix(mistakes.SEALED).write_bytes(seal_mistakes(read_mistakes(path.read_text())))
     path.unlink()
-    mistakes.forget_known()
+    mistakes.clear_caches()
     assert known_mistakes(exercise) == plain
     assert b"rank" not in path.with_suffix(mistakes.SEALED).read_bytes()
 
@@ -251,7 +260,7 @@ def test_an_answer_unlike_all_mistakes_reads_no_sentence(exercise: Exercise, bod
 
 
 def test_each_mistake_is_proved(exercise: Exercise) -> None:
-    proofs = [prove(exercise, mistake) for mistake in known_mistakes(exercise)]
+    proofs = [check_mistake(exercise, mistake) for mistake in known_mistakes(exercise)]
     assert [proof.is_good for proof in proofs] == [True] * len(proofs)
 
 
@@ -273,16 +282,18 @@ def total(rank, world_size, x):
 
 
 def test_a_program_may_be_an_edit_of_the_solution_or_of_a_right_answer(exercise: Exercise) -> None:
-    mistakes.path_of(exercise).write_text(EDITS)
-    mistakes.forget_known()
+    mistakes.answers_path(exercise).write_text(EDITS)
+    mistakes.clear_caches()
     wrong, twice, right = known_answers(exercise)
     assert wrong.source.splitlines()[-2:] == ["    result = x.clone()", "    return result"]
     assert "    y = x.clone()\n    dist.all_reduce(y)\n    return 2 * y\n" in twice.source
-    assert [problem(exercise, each) for each in (wrong, twice, right)] == ["", "", ""]
+    assert [answer_problem(exercise, each) for each in (wrong, twice, right)] == ["", "", ""]
 
 
 def test_proves_what_a_file_claims_about_an_answer(exercise: Exercise) -> None:
-    wrong, twice, right = read_answers_file(EDITS, reference=lambda: solution_of(path_of(exercise)))
+    wrong, twice, right = read_answers_file(
+        EDITS, reference=lambda: solution_of(answers_path(exercise))
+    )
     for known, why in (
         (replace(wrong, shows="nothing like it"), "is not shown 'nothing like it'"),
         (replace(wrong, rule="no such rule"), "no rule has the text"),
@@ -299,12 +310,12 @@ def test_proves_what_a_file_claims_about_an_answer(exercise: Exercise) -> None:
         (replace(right, source=wrong.source), "it is rejected"),
         (replace(wrong, source=right.source), "it passes"),
     ):
-        assert why in problem(exercise, known)
+        assert why in answer_problem(exercise, known)
 
 
 def test_an_edit_that_does_not_fit_is_refused_with_its_place(exercise: Exercise) -> None:
-    mistakes.path_of(exercise).write_text("\n\n# %% it does not fit\n# Words.\n- return y\n")
-    mistakes.forget_known()
+    mistakes.answers_path(exercise).write_text("\n\n# %% it does not fit\n# Words.\n- return y\n")
+    mistakes.clear_caches()
     with pytest.raises(
         ValueError, match="total.answers line 3, .*it does not fit.*`return y` is not in"
     ):
@@ -312,41 +323,43 @@ def test_an_edit_that_does_not_fit_is_refused_with_its_place(exercise: Exercise)
 
 
 def test_two_sentences_for_equal_behavior_are_not_shown(exercise: Exercise) -> None:
-    path = mistakes.path_of(exercise)
+    path = mistakes.answers_path(exercise)
     same = "def total(rank, world_size, x):\n    return x + 0\n"
     path.write_text(f"{FILE}\n# %% the same\n# Another cause.\n{same}")
-    mistakes.forget_known()
+    mistakes.clear_caches()
     assert advice(checked(exercise, "return x")) == (
         "This is the rank's argument, unchanged. Return what was received or computed."
     )
-    (proof,) = (prove(exercise, m) for m in known_mistakes(exercise) if m.title == "the same")
+    (proof,) = (
+        check_mistake(exercise, m) for m in known_mistakes(exercise) if m.title == "the same"
+    )
     assert proof.is_rejected and not proof.is_own
 
 
 def test_a_mistake_is_added_after_the_last_mistake(exercise: Exercise, tmp_path: Path) -> None:
-    path = mistakes.path_of(exercise)
+    path = mistakes.answers_path(exercise)
     first = "# %% first\n# Nothing is summed.\n- dist.all_reduce(result)\n\n"
     path.write_text(first + EDITS)
-    mistakes.forget_known()
+    mistakes.clear_caches()
     file = tmp_path / "three_times.py"
     file.write_text(
         "def total(rank, world_size, x):\n    y = 3 * x\n    dist.all_reduce(y)\n    return y\n"
     )
-    added(exercise, file, "This is three times the sum.")
+    add_mistake(exercise, file, "This is three times the sum.")
     assert [each.title for each in known_answers(exercise)][:2] == ["first", "three times"]
     assert path.read_text().endswith(EDITS)
 
 
 def test_a_small_difference_is_added_as_an_edit(exercise: Exercise, tmp_path: Path) -> None:
-    path = mistakes.path_of(exercise)
+    path = mistakes.answers_path(exercise)
     path.write_text("")
-    mistakes.forget_known()
+    mistakes.clear_caches()
     file = tmp_path / "on_rank_0_only.py"
     file.write_text(
         "def total(rank, world_size, x):\n    s = x.clone()\n    dist.all_reduce(s)\n"
         "    return s if rank == 0 else None\n"
     )
-    added(exercise, file, "Every rank returns the sum.")
+    add_mistake(exercise, file, "Every rank returns the sum.")
     assert path.read_text() == (
         "# %% on rank 0 only\n# Every rank returns the sum.\n- return result\n"
         "+ return result if rank == 0 else None\n"
@@ -358,7 +371,7 @@ def test_a_wrong_answer_is_added(exercise: Exercise, tmp_path: Path) -> None:
     file.write_text(
         "def total(rank, world_size, x):\n    y = 3 * x\n    dist.all_reduce(y)\n    return y\n"
     )
-    known = added(exercise, file, "This is three times the sum.")
+    known = add_mistake(exercise, file, "This is three times the sum.")
     assert known[-1].title == "three times" and len(known) == len(read_mistakes(FILE)) + 1
     body = "dist.all_reduce(x := x.clone())\nreturn x + x + x"
     assert advice(checked(exercise, body)) == "This is three times the sum."
@@ -380,14 +393,16 @@ def test_refuses_to_add_a_mistake_that_teaches_nothing(
     file = tmp_path / "wrong.py"
     file.write_text(source)
     with pytest.raises(CannotAdd, match=why):
-        added(exercise, file, words)
-    assert mistakes.path_of(exercise).read_text() == FILE
+        add_mistake(exercise, file, words)
+    assert mistakes.answers_path(exercise).read_text() == FILE
 
 
 def test_looks_up_each_behavior_once(exercise: Exercise, monkeypatch: pytest.MonkeyPatch) -> None:
     matches: dict[str, str] = {}
     first = checked(exercise, "return x", matches)
-    monkeypatch.setattr(match_mistakes, "_match", None)  # every call of this function now fails
+    monkeypatch.setattr(
+        match_mistakes, "_find_title", None
+    )  # every call of this function now fails
     again = checked(exercise, "y = x + 0\nreturn y", matches)
     assert [*matches.values()] == ["not summed"]
     assert advice(first) == advice(again) != ""

@@ -17,7 +17,7 @@ from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.grade import grade
-from helpers.checks.mistakes import forget_known
+from helpers.checks.mistakes import clear_caches
 from helpers.checks.oracle import Reference
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
@@ -47,7 +47,7 @@ def reference(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def put(source: str) -> None:
         whole = f"import torch.distributed as dist\n{source}"
-        monkeypatch.setattr(oracle, "source_of", lambda exercise: whole)
+        monkeypatch.setattr(oracle, "reference_source", lambda exercise: whole)
 
     return put
 
@@ -102,8 +102,8 @@ def test_the_reference_never_runs_on_the_answers_server(reference: Callable[[str
     reference(SUM + "\n\n# another one\n")
     with pytest.raises(CheckFault, match="was not run"):
         oracle.draw(EXERCISE, "one", own_server=False)
-    oracle.prepare(EXERCISE, oracle.missing(EXERCISE, [("one", "")]))
-    assert oracle.missing(EXERCISE, [("one", "")]) == []
+    oracle.run_reference(EXERCISE, oracle.missing_sets(EXERCISE, [("one", "")]))
+    assert oracle.missing_sets(EXERCISE, [("one", "")]) == []
     assert all(each.right.right for each in oracle.draw(EXERCISE, "one", own_server=False))
 
 
@@ -116,7 +116,7 @@ def test_several_sets_share_worlds_and_keep_their_own_results(
         apart += [each.right.right for each in oracle.draw(EXERCISE, secret)]
     launches.clear()
     reference(SUM + "\n\n# a third one\n")
-    oracle.prepare(EXERCISE, [("three", ""), ("four", "")])
+    oracle.run_reference(EXERCISE, [("three", ""), ("four", "")])
     assert sorted(launches) == [1, 2]
     shared = [
         each.right.right
@@ -132,9 +132,9 @@ def test_without_solutions_the_sealed_file_is_read(
     exercise = replace(get("average_gradients"))
     path = tmp_path / "nb98_none" / "average_gradients.answers"
     path.parent.mkdir()
-    monkeypatch.setattr(oracle, "path_of", lambda exercise: path)
-    forget_known()
+    monkeypatch.setattr(oracle, "answers_path", lambda exercise: path)
+    clear_caches()
     with pytest.raises(CheckFault, match="is needed"):
-        oracle.source_of(exercise)
+        oracle.reference_source(exercise)
     path.with_suffix(".reference").write_bytes(oracle.seal_reference(SUM))
-    assert oracle.source_of(exercise) == SUM
+    assert oracle.reference_source(exercise) == SUM

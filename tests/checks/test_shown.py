@@ -10,8 +10,8 @@ import torch
 
 from helpers.answers.build import Answer
 from helpers.checks.case import Case
-from helpers.checks.counterexample import SMALL_PASSES
-from helpers.checks.draw import Draw, low_plan
+from helpers.checks.counterexample import SMALL_NUMBERS_ADVICE
+from helpers.checks.draw import Draw, plan_low_draws
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
 from helpers.checks.judge import label_of
@@ -43,10 +43,10 @@ def test_a_degenerate_case_is_harder_to_read_than_a_larger_one() -> None:
     zero, equal = case(torch.zeros(2), torch.zeros(2)), case(torch.ones(2), torch.ones(2))
     alone, dull = case(torch.arange(2.0)), case(*plain.given[0], *plain.given[1], telling=False)
     for other in (one, empty, zero, equal, alone, dull):
-        assert plain.reading < other.reading, other
+        assert plain.reading_order < other.reading_order, other
     larger = case(torch.arange(7.0), torch.arange(7.0) + 1)
-    assert plain.reading < larger.reading < alone.reading
-    assert case(3, 4).reading < case(3, 4, 5).reading
+    assert plain.reading_order < larger.reading_order < alone.reading_order
+    assert case(3, 4).reading_order < case(3, 4, 5).reading_order
 
 
 NOT_TRANSPOSED = """
@@ -144,7 +144,7 @@ def pipeline_sum(rank, world_size, x, chunk):
     result = checked("pipeline_sum", own)
     assert result.outcome is Outcome.WRONG
     for case in result.cases:
-        assert SMALL_PASSES not in case.message
+        assert SMALL_NUMBERS_ADVICE not in case.message
 
 
 def test_small_numbers_have_no_zero() -> None:
@@ -153,7 +153,7 @@ def test_small_numbers_have_no_zero() -> None:
 
 
 def test_low_draws_are_small() -> None:
-    for draw in low_plan(3, 20, "a seed"):
+    for draw in plan_low_draws(3, 20, "a seed"):
         assert draw.ranks == 3 and draw.small
         assert draw.whole(5, 10**6) <= 7 and draw.whole(0, 1) <= 1
 
@@ -162,7 +162,7 @@ def test_low_draws_are_small() -> None:
 def test_each_exercise_can_be_drawn_low(name: str) -> None:
     exercise = get(name)
     ranks = next((size for size in exercise.sizes if size > 1), exercise.sizes[0])
-    for draw in low_plan(ranks, 3, f"low/{name}"):
+    for draw in plan_low_draws(ranks, 3, f"low/{name}"):
         assert exercise.case(draw).world_size >= 1
 
 

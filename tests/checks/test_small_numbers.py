@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.answers.build import build_answer
-from helpers.checks.counterexample import SMALL_PASSES, has_hard_numbers
+from helpers.checks.counterexample import SMALL_NUMBERS_ADVICE, has_hard_numbers
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.checks.result import CaseVerdict, CheckResult
@@ -52,12 +52,12 @@ def test_shows_small_numbers_if_they_fail_too() -> None:
     case = shown(checked(ADDS_NOTHING))
     numbers = [number for row in case.rows for number in re.findall(r"\d+", row.expected)]
     assert numbers and all(len(number) <= 2 for number in numbers)
-    assert SMALL_PASSES not in case.message
+    assert SMALL_NUMBERS_ADVICE not in case.message
 
 
 def test_shows_and_blames_large_numbers_if_only_they_fail() -> None:
     case = shown(checked(IN_FLOAT32))
-    assert case.message == SMALL_PASSES
+    assert case.message == SMALL_NUMBERS_ADVICE
     assert any(re.search(r"\d{8}", row.expected) for row in case.rows)
 
 

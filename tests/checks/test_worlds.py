@@ -10,7 +10,7 @@ import torch
 
 from helpers.answers.build import Answer, build_answer
 from helpers.checks.case import Case, PerRank
-from helpers.checks.counterexample import MOVES
+from helpers.checks.counterexample import POISON_ADVICE
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
@@ -182,18 +182,18 @@ OWN_NAN = {
 
 @pytest.mark.parametrize("body", OVERFLOWS.values(), ids=OVERFLOWS)
 def test_recognizes_poison_in_whole_numbers_by_a_second_run(body: str) -> None:
-    assert first_advice(tried("x = x.clone()\n" + body, WHOLE)) == MOVES
+    assert first_advice(tried("x = x.clone()\n" + body, WHOLE)) == POISON_ADVICE
 
 
 @pytest.mark.parametrize("body", EARLY.values(), ids=EARLY)
 def test_recognizes_poison_nan_by_a_second_run(body: str) -> None:
-    assert first_advice(tried("x = x.clone()\n" + body)) == MOVES
+    assert first_advice(tried("x = x.clone()\n" + body)) == POISON_ADVICE
 
 
 @pytest.mark.parametrize("body", OWN_NAN.values(), ids=OWN_NAN)
 def test_nan_of_the_answers_arithmetic_is_not_taken_for_poison(body: str) -> None:
     result = tried("x = x.clone()\n" + body)
-    assert not result.passed and first_advice(result) != MOVES
+    assert not result.passed and first_advice(result) != POISON_ADVICE
 
 
 NOTHING_EARLY = {
@@ -206,7 +206,7 @@ NOTHING_EARLY = {
 @pytest.mark.parametrize("body", NOTHING_EARLY.values(), ids=NOTHING_EARLY)
 def test_other_mistakes_with_whole_numbers_are_not_taken_for_poison(body: str) -> None:
     result = tried(body, WHOLE)
-    assert not result.passed and first_advice(result) != MOVES
+    assert not result.passed and first_advice(result) != POISON_ADVICE
 
 
 def test_a_small_case_of_the_smallest_world_that_fails_is_shown() -> None:

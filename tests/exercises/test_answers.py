@@ -15,8 +15,8 @@ import pytest
 from helpers.checks.answer_file import AnswerKind, KnownAnswer
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.known_outcomes import known_outcomes
-from helpers.checks.mistakes import known_answers, path_of
-from helpers.checks.prove_answers import problem
+from helpers.checks.mistakes import answers_path, known_answers
+from helpers.checks.prove_answers import answer_problem
 from helpers.checks.registry import exercises
 
 HIDDEN = "a secret of the tests"
@@ -44,14 +44,14 @@ PAIRS = [
 @pytest.mark.prove
 @pytest.mark.parametrize(("exercise", "known"), PAIRS)
 def test_visible_cases_end_as_the_file_says(exercise: Exercise, known: KnownAnswer) -> None:
-    why = problem(exercise, known, VISIBLE_SECRET)
+    why = answer_problem(exercise, known, VISIBLE_SECRET)
     assert not why, why
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize(("exercise", "known"), PAIRS)
 def test_hidden_cases_do_too(exercise: Exercise, known: KnownAnswer) -> None:
-    why = problem(exercise, known, HIDDEN)
+    why = answer_problem(exercise, known, HIDDEN)
     assert not why, why
 
 
@@ -68,7 +68,7 @@ def test_hidden_cases_do_too(exercise: Exercise, known: KnownAnswer) -> None:
 def test_right_answers_pass_on_rare_cases(
     exercise: Exercise, known: KnownAnswer, secret: str
 ) -> None:
-    why = problem(exercise, known, secret)
+    why = answer_problem(exercise, known, secret)
     assert not why, why
 
 
@@ -78,7 +78,9 @@ def test_titles_name_one_answer_each(exercise: Exercise) -> None:
     assert [title for title, count in counts.items() if count > 1] == []
     rules = {rule.text for rule in exercise.rules}
     broken = {known.rule for known in known_answers(exercise) if known.rule}
-    assert broken <= rules, f"{path_of(exercise).name} names rules that the exercise does not have"
+    assert broken <= rules, (
+        f"{answers_path(exercise).name} names rules that the exercise does not have"
+    )
     named = {known.mistake for known in known_answers(exercise) if known.mistake}
     assert named <= {mistake.title for mistake in known_outcomes(exercise)}
 

@@ -21,8 +21,8 @@ from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
 from helpers.checks import oracle
 from helpers.checks.case import Measured
-from helpers.checks.case_runs import run_together
-from helpers.checks.compare import _LOST
+from helpers.checks.case_runs import run_in_one_world
+from helpers.checks.compare import _SUM_TOLERANCES
 from helpers.checks.exercise import VISIBLE_SECRET
 from helpers.checks.judge import Execution, judge
 from helpers.checks.kinds import Kind
@@ -54,9 +54,9 @@ def results(name: str) -> list[Execution]:
     tried = []
     for group in groups[:3]:
         turns = [Turn(case, number) for number, case in enumerate(group)]
-        together = run_together(worlds, turns)
+        together = run_in_one_world(worlds, turns)
         tried += [run.execution for run in together.values() if run.execution is not None]
-        tried += [worlds.alone(turn) for turn in turns if id(turn.case) not in together][:ALONE]
+        tried += [worlds.run_alone(turn) for turn in turns if id(turn.case) not in together][:ALONE]
     return tried
 
 
@@ -104,7 +104,7 @@ def _tensors(
             other[at] += 1
             # Change it by more than the rounding error of sums of its largest elements
             if value.is_floating_point():
-                other[at] += other[at].abs() + 10 * _LOST[value.dtype] * other.abs().max()
+                other[at] += other[at].abs() + 10 * _SUM_TOLERANCES[value.dtype] * other.abs().max()
         yield part, other.reshape(value.shape)
     yield f"{part}, shape", value[None]
     other_dtype = torch.float16 if value.dtype is not torch.float16 else torch.float32

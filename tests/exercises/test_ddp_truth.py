@@ -19,4 +19,4 @@ pytestmark = pytest.mark.usefixtures("preloaded")
 def test_torchs_own_wrapper_is_right_on_every_rank(name: str) -> None:
     for case in draw(get(name), VISIBLE_SECRET)[::4]:
         run = launch(wrapped, case.world_size, per_rank=[(mine,) for mine in case.given])
-        assert not any(Execution(case, run).findings()), case
+        assert not any(Execution(case, run).all_findings()), case

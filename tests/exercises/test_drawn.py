@@ -41,7 +41,7 @@ def test_words_name_facts_that_their_case_has(exercise: Exercise) -> None:
     cases = visible(exercise.name)
     words = {each.words for each in exercise.failed}
     words |= {mistake.words for mistake in known_mistakes(exercise)}
-    told = {said: [case.say(said) for case in cases] for said in words}
+    told = {said: [case.fill_facts(said) for case in cases] for said in words}
     unknown = [said for said, each in told.items() if all("{" in filled for filled in each)]
     written = re.compile(r"\{(?!rank\b)\w+\}")  # f"{rank}" is Python, too
     assert not [said for said in unknown if written.search(said)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks.grade import grade, summed
+from helpers.checks.grade import combine_verdicts, grade
 from helpers.checks.registry import get
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 
@@ -91,7 +91,7 @@ def test_each_wrong_judgement_costs_much_more_than_its_share(wrong: int, points:
     exercise, answer = get("choose_a_tool"), Answer("choose_a_tool", "", ())
     outcomes = [Outcome.WRONG] * wrong + [Outcome.PASSED] * (24 - wrong)
     verdicts = [CaseVerdict("a job", outcome) for outcome in outcomes]
-    assert summed(exercise, answer, verdicts, len(verdicts)).points == points
+    assert combine_verdicts(exercise, answer, verdicts, len(verdicts)).points == points
 
 
 def test_a_forbidden_call_is_worth_nothing_however_right_the_values_are() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.checks.draw import plan
+from helpers.checks.draw import plan_draws
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import implausible
+from helpers.checks.judge import find_impossible_value
 from helpers.checks.kinds import Kind
 from helpers.checks.named_parts import NamedParts
 from helpers.checks.registry import exercises
@@ -19,7 +19,7 @@ WITH_PROGRAMME = [e for e in exercises().values() if e.driver and e.notebook[:2]
 def seen_by_ranks(exercise: Exercise) -> set[str]:
     """Return the parts that are "" if nothing was observed, which no drawn value is compared with."""
     names: set[str] = set()
-    for draw in plan(exercise.sizes, 3, exercise.name):
+    for draw in plan_draws(exercise.sizes, 3, exercise.name):
         right = exercise.case(draw).right
         for parts in right.right if isinstance(right, NamedParts) else ():
             names |= {name for name, value in parts.items() if value == ""}
@@ -46,12 +46,12 @@ def test_every_script_says_what_its_workers_alone_vouch_for() -> None:
     "value", [float("nan"), -2, -0.5, 1 << 70, object(), [[float("inf")]], b"x"]
 )
 def test_what_cannot_be_is_not_believed(value: object) -> None:
-    assert implausible(("count",), {"count": value})
+    assert find_impossible_value(("count",), {"count": value})
 
 
 @pytest.mark.parametrize("value", ["", "seen", 0, 7, True, None, [1.5, 2.0], {"layer": [1]}])
 def test_what_can_be_is_left_to_the_exercise(value: object) -> None:
-    assert implausible(("count",), {"count": value, "other": float("nan")}) is None
+    assert find_impossible_value(("count",), {"count": value, "other": float("nan")}) is None
 
 
 def test_the_instructor_reads_what_a_flagged_answer_could_have_made_up() -> None:

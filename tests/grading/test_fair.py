@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from helpers.checks import exercise
-from helpers.checks.draw import Draw
-from helpers.checks.draw import plan as plan_draws
+from helpers.checks.draw import Draw, plan_draws
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
@@ -78,7 +77,7 @@ def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     def few(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
         return plan_draws(sizes, min(count, 3), seed, small=small)
 
-    monkeypatch.setattr(exercise, "plan", few)
+    monkeypatch.setattr(exercise, "plan_draws", few)
 
 
 def points_of(grader: Grader, order: Sequence[str], folder: Path) -> dict[str, float]:

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.case import Case
-from helpers.checks.draw import plan
+from helpers.checks.draw import plan_draws
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution, Unjudged, judge
+from helpers.checks.judge import Execution, JudgeFailed, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.limits import Limits
@@ -147,7 +147,7 @@ def a_case(exercise: Exercise) -> Case:
     if exercise.name not in CASES:
         # Where little is right, such as an empty tensor, a forged value may happen to be it.
         CASES[exercise.name] = max(
-            map(exercise.case, plan(exercise.sizes, 3, "fuzz")),
+            map(exercise.case, plan_draws(exercise.sizes, 3, "fuzz")),
             key=lambda case: (case.world_size, len(repr(case.right))),
         )
     return CASES[exercise.name]
@@ -169,7 +169,7 @@ def values_are_judged(name: str, sent: list[tuple[Any, bytes]]) -> None:
     try:
         verdict = judge(exercise, tried, [tried])
     except (
-        Unjudged
+        JudgeFailed
     ) as error:  # over the value, and so it is reported: the grader then asks the reference
         assert error.is_odd, error
         return
@@ -201,7 +201,7 @@ def test_values_of_odd_kinds_are_no_fault_of_a_check(name: str) -> None:
         tried = Execution(case, run_of([value] * case.world_size, Trace(case.world_size)))
         try:
             assert not judge(exercise, tried, [tried]).passed
-        except Unjudged as error:
+        except JudgeFailed as error:
             assert error.is_odd, error
 
 
@@ -246,7 +246,7 @@ def records_are_judged(name: str, said: list[list[bytes]]) -> None:
     collector = Collector(ranks, lambda file, line, function: Place(file, line, function))
     for rank in range(ranks):
         collector.feed(rank, said[rank % len(said)])
-        collector.blocked_in(rank), collector.unfinished(rank)
+        collector.blocking_call(rank), collector.unfinished_calls(rank)
     trace = collector.trace()
     assert sum(message.recv is not None for message in trace.messages()) <= len(trace)
     assert all(collective.calls for collective in trace.collectives())

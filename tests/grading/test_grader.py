@@ -16,7 +16,7 @@ import pytest
 from helpers.answers.build import Answer
 from helpers.checks import oracle
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.reference import reference_of
+from helpers.checks.reference import read_reference
 from helpers.checks.registry import get
 from helpers.grading import grader as grader_module
 from helpers.grading.cache import Cache, versions_here
@@ -206,7 +206,7 @@ def averaged(grader: Grader, folder: Path, source: str) -> ExerciseRecord:
 
 
 def test_grades_by_the_values_of_the_reference(grader: Grader, tmp_path: Path) -> None:
-    source = reference_of(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
+    source = read_reference(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
     assert averaged(grader, tmp_path, source).points == 10.0
     wrong = averaged(grader, tmp_path, source.replace("dist.get_world_size()", "1"))
     assert wrong.outcome == "wrong" and wrong.points < 2.0
@@ -216,9 +216,9 @@ def test_grades_by_the_values_of_the_reference(grader: Grader, tmp_path: Path) -
 def test_a_failing_reference_costs_no_points(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = reference_of(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
+    source = read_reference(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
     broken = source + "\n\ndef average_gradients(model):\n    raise ValueError\n"
-    monkeypatch.setattr(oracle, "source_of", lambda exercise: broken)
+    monkeypatch.setattr(oracle, "reference_source", lambda exercise: broken)
     found = averaged(grader, tmp_path, source)
     assert (found.outcome, found.out_of) == (FAULT, 0.0)
 

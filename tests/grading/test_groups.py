@@ -117,10 +117,10 @@ def test_a_mistake_of_one_class_is_recognized_in_the_next(
     shown = run("--only", "4.1", "--group", "1", "--say", words)
     assert "return x.clone().fill_(7)" in shown
     assert words in (tmp_path / "own" / "broadcast_from.py").read_text()
-    mistakes.forget_known()
+    mistakes.clear_caches()
     try:
         verdict = grade(exercise, Answer("broadcast_from", other, ()), str, every_case=False)
         assert [case.advice for case in verdict.cases if not case.passed] == [words]
     finally:
         monkeypatch.undo()
-        mistakes.forget_known()
+        mistakes.clear_caches()

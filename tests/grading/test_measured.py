@@ -13,7 +13,7 @@ from helpers.answers.data import Answer
 from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
-from helpers.checks.stopwatch import MOST_KINDS, MOST_TIMINGS, Replies
+from helpers.checks.stopwatch import MAX_ARGUMENT_TUPLES, MAX_TIMINGS, TimingReplies
 from helpers.grading.grader import Grader
 from tests.grading.hostile.attack import graded, text_of
 
@@ -121,12 +121,12 @@ def test_a_forged_question_costs_its_own_answer(bodies: str, says: str) -> None:
 
 
 def test_timings_are_limited() -> None:
-    replies = Replies([lambda *of: 1.0, None])
-    assert all(replies([0, 7]) == 1.0 for _ in range(MOST_TIMINGS))
-    assert replies([0, 7]) is None and len(replies.timings[0][7,]) == MOST_TIMINGS
-    replies = Replies([lambda *of: 1.0])
-    assert all(replies([0, n]) == 1.0 for n in range(MOST_KINDS))
-    assert replies([0, MOST_KINDS]) is None and replies([0, 1]) == 1.0
+    replies = TimingReplies([lambda *of: 1.0, None])
+    assert all(replies([0, 7]) == 1.0 for _ in range(MAX_TIMINGS))
+    assert replies([0, 7]) is None and len(replies.timings[0][7,]) == MAX_TIMINGS
+    replies = TimingReplies([lambda *of: 1.0])
+    assert all(replies([0, n]) == 1.0 for n in range(MAX_ARGUMENT_TUPLES))
+    assert replies([0, MAX_ARGUMENT_TUPLES]) is None and replies([0, 1]) == 1.0
 
 
 def test_endless_measuring_is_reported() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from helpers.checks.oracle import needs_reference
-from helpers.checks.reference import reference_of
+from helpers.checks.reference import read_reference
 from helpers.checks.registry import exercises
 from helpers.course.workspace import find_workspace
 from helpers.grading.release import MANIFEST, ReleaseError, differences, release, sum_of
@@ -51,7 +51,7 @@ def test_references_that_checks_need_are_sealed(bundle: Path, tmp_path: Path) ->
 
 def test_a_check_works_without_solutions(bundle: Path) -> None:
     """What is right in 8.1 is known only to the reference solution."""
-    answer = reference_of(find_workspace().solutions, "08_synchronous_sgd", "average_gradients")
+    answer = read_reference(find_workspace().solutions, "08_synchronous_sgd", "average_gradients")
     program = (
         f"import sys; sys.path.insert(0, {str(bundle)!r}); "
         "sys.meta_path = [f for f in sys.meta_path if 'ditable' not in repr(f)]; "

@@ -38,10 +38,10 @@ shared = torch.ones(100).share_memory_()
 # Everything of a learner's that another process could name.
 OWN = """
 from jupyter_core.paths import jupyter_runtime_dir
-from helpers.ranks.launcher import connected
-runtime = Path(jupyter_runtime_dir())
+from helpers.ranks.launcher import current_connection
+runtime, scratch = Path(jupyter_runtime_dir()), current_connection().site.scratch
 print(json.dumps({
-    "folders": [str(Path.cwd()), str(runtime), connected().site.scratch, str(Path.home() / "real-ranks")],
+    "folders": [str(Path.cwd()), str(runtime), scratch, str(Path.home() / "real-ranks")],
     "files": [str(p) for f in (Path.cwd(), runtime) for p in f.iterdir() if p.is_file()]
     + [str(p) for p in Path("/dev/shm").iterdir() if p.stat().st_uid == os.getuid()],
     "connection": json.loads(Path(get_ipython().config["IPKernelApp"]["connection_file"]).read_text()),

@@ -26,8 +26,8 @@ from helpers import (
     timeline,
     traffic,
 )
-from helpers.imagined.functional import FUNCTIONAL
-from helpers.imagined.imagine import MOST_RANKS
+from helpers.imagined.functional import FUNCTIONAL_OPS
+from helpers.imagined.imagine import MAX_RANKS
 from helpers.views.drawing import Drawing, Word
 from tests.imagined.programs import PROGRAMS
 
@@ -45,7 +45,7 @@ def calls(run: Run, rank: int) -> list[tuple[Any, ...]]:
 
 
 def compare(program: Callable[[int, int], Any], world_size: int) -> None:
-    ranks = sorted({*range(min(world_size, MOST_RANKS - 1)), world_size - 1})
+    ranks = sorted({*range(min(world_size, MAX_RANKS - 1)), world_size - 1})
     real = launch(program, world_size, timeout=300)
     imagined = imagine(program, world_size, ranks, real_tensors=PROGRAMS[program], timeout=300)
     for rank in ranks:
@@ -63,7 +63,7 @@ def test_every_functional_collective_of_torch_is_recorded() -> None:
         s for s in torch._C._jit_get_all_schemas() if s.name.startswith("_c10d_functional::")
     ]
     of_groups = [s for s in schemas if any("group" in a.name for a in s.arguments)]
-    assert {s.name.partition("::")[2] for s in of_groups} - COMPILED == set(FUNCTIONAL)
+    assert {s.name.partition("::")[2] for s in of_groups} - COMPILED == set(FUNCTIONAL_OPS)
 
 
 @pytest.mark.parametrize("op", ["sum", dist.ReduceOp.SUM], ids=["a name", "a ReduceOp"])

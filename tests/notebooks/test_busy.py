@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.checks.check_notebook import results_of
+from helpers.checks.check_notebook import grade_notebook
 from helpers.checks.exercise import VISIBLE_SECRET
 from helpers.views.verdict import verdict_text
 from tests.notebooks.solved import each_solved
@@ -41,7 +41,7 @@ def burners() -> Iterator[None]:
 @pytest.mark.usefixtures("burners")
 @each_solved
 def test_reference_solutions_pass_while_eight_processes_burn_the_cores(path: Path) -> None:
-    results = results_of(path, VISIBLE_SECRET)
+    results = grade_notebook(path, VISIBLE_SECRET)
     print(f"{path.stem}: {len(results)} exercises, load {os.getloadavg()[0]:.0f}")
     failed = [verdict_text(result) for result in results if not result.passed]
     assert not failed, "\n\n".join(failed)

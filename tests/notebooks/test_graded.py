@@ -15,7 +15,7 @@ import pytest
 
 from helpers.answers.build import Answer, Problem, normalize
 from helpers.answers.reader import read_answers
-from helpers.checks.check_notebook import results_of
+from helpers.checks.check_notebook import grade_notebook
 from helpers.checks.result import CheckResult, Outcome
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
@@ -120,7 +120,7 @@ JUDGED_AGAIN = (followed_by_the_stubs, as_colab_saves_it)
 def test_what_has_another_source_then_still_passes(change: Change, tmp_path: Path) -> None:
     handed_in = tmp_path / MODEL.name
     write_notebook(handed_in, change(read_solved(MODEL)))
-    all_passed(results_of(handed_in), MODEL)
+    all_passed(grade_notebook(handed_in), MODEL)
 
 
 @cache
@@ -151,7 +151,7 @@ def test_cells_upside_down_still_pass_and_what_was_moved_is_noted(tmp_path: Path
     notebook = read_solved(path)
     handed_in = tmp_path / path.name
     write_notebook(handed_in, reordered(notebook))
-    all_passed(results := results_of(handed_in), path)
+    all_passed(results := grade_notebook(handed_in), path)
     for result in results:
         source = source_of(notebook["cells"][exercise_cell(notebook, result.name)])
         assert ("is needed earlier" in notes_of([result])) is needs_torch_to_be_defined(source)
@@ -168,7 +168,7 @@ def test_a_notebook_under_another_name_is_known_by_its_exercises(tmp_path: Path)
     path = MODEL
     handed_in = tmp_path / f"Copy of {path.stem} (1).ipynb"
     handed_in.write_bytes(path.read_bytes())
-    all_passed(results_of(handed_in), path)
+    all_passed(grade_notebook(handed_in), path)
 
 
 def test_a_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
     del notebook["cells"][exercise_cell(notebook, exercise.name)]
     handed_in = tmp_path / path.name
     write_notebook(handed_in, notebook)
-    first, *others = results_of(handed_in)
+    first, *others = grade_notebook(handed_in)
     assert first.outcome is Outcome.NOT_ATTEMPTED
     assert first.message == f"no cell defines `{exercise.name}`."
     assert all(result.passed for result in others)
@@ -189,7 +189,7 @@ def test_a_deleted_import_is_named(tmp_path: Path) -> None:
     notebook["cells"] = [c for c in notebook["cells"] if "import torch" not in source_of(c)]
     handed_in = tmp_path / path.name
     write_notebook(handed_in, notebook)
-    for result in results_of(handed_in):
+    for result in grade_notebook(handed_in):
         if not result.passed:
             assert "no cell defines `" in notes_of([result]), verdict_text(result)
 

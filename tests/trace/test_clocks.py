@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.trace.clocks import aligned
+from helpers.trace.clocks import align_hosts
 from helpers.trace.events import Event, Trace
 
 HOSTS = ("a", "a", "b", "c")
@@ -74,10 +74,10 @@ def too_early(trace: Trace) -> Iterator[tuple[Event, Event]]:
 @given(worlds())
 def test_nothing_arrives_before_it_was_sent(made: tuple[Trace, Trace]) -> None:
     true, written = made
-    found = aligned(written)
+    found = align_hosts(written)
     assert not list(too_early(found))
-    assert aligned(true) == true, "right clocks are left alone"
-    assert aligned(found) == found
+    assert align_hosts(true) == true, "right clocks are left alone"
+    assert align_hosts(found) == found
     for old, new in zip(written, found, strict=True):
         # a shift of a host's whole clock is enough: no call is longer or shorter than it was
         assert new == _late(old, new.start_ns - old.start_ns)
@@ -86,7 +86,7 @@ def test_nothing_arrives_before_it_was_sent(made: tuple[Trace, Trace]) -> None:
 @given(worlds())
 def test_leaves_the_trace_of_one_host_unchanged(made: tuple[Trace, Trace]) -> None:
     alone = replace(made[1], hosts=())
-    assert aligned(alone) is alone
+    assert align_hosts(alone) is alone
 
 
 def test_moves_ends_if_no_shift_of_drifting_clocks_suits() -> None:
@@ -99,5 +99,5 @@ def test_moves_ends_if_no_shift_of_drifting_clocks_suits() -> None:
         Event(1, 0, "recv", "recv", "world", (0, 1), peer=0, start_ns=0, end_ns=60),
         Event(1, 1, "send", "send", "world", (0, 1), peer=0, start_ns=200, end_ns=210),
     ]
-    found = aligned(Trace(2, (*row, *other), hosts=("a", "b")))
+    found = align_hosts(Trace(2, (*row, *other), hosts=("a", "b")))
     assert not list(too_early(found))

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.trace.diagnosis import can_complete, diagnose
 from helpers.trace.events import Event, Trace
-from helpers.trace.mismatch import mismatch_in
+from helpers.trace.mismatch import describe_mismatch
 from tests.trace.deadlocks.record import FOLDER, FROM_STUCK, OWN, stored
 
 EXPECTED = {
@@ -192,16 +192,16 @@ def test_a_world_that_can_still_continue_is_recognized() -> None:
 )
 def test_names_messages_that_do_not_match(changes: dict[str, object], says: str) -> None:
     trace = _changed(stored("tags").trace, tag=1)
-    assert mismatch_in(trace) == ""
+    assert describe_mismatch(trace) == ""
     send, recv = trace
-    assert says in mismatch_in(replace(trace, events=(replace(send, **changes), recv)))
+    assert says in describe_mismatch(replace(trace, events=(replace(send, **changes), recv)))
 
 
 def test_names_collectives_that_do_not_match() -> None:
-    said = mismatch_in(stored("different_shapes").trace)
+    said = describe_mismatch(stored("different_shapes").trace)
     assert "rank 0 calls all_reduce of 3 float32" in said and "of 4 float32" in said
-    assert "rank 1 calls broadcast" in mismatch_in(stored("another_collective").trace)
-    assert mismatch_in(stored("two_groups_crosswise").trace) == ""
+    assert "rank 1 calls broadcast" in describe_mismatch(stored("another_collective").trace)
+    assert describe_mismatch(stored("two_groups_crosswise").trace) == ""
 
 
 def test_explains_a_rank_that_waits_for_itself() -> None:

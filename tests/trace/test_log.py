@@ -24,7 +24,7 @@ from helpers.trace.log import Log, Logs
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Logs]:
     """Slices of one page, so that they are soon full."""
-    monkeypatch.setattr(module, "SLICE", mmap.PAGESIZE)
+    monkeypatch.setattr(module, "SLICE_BYTES", mmap.PAGESIZE)
     made = Logs(3)
     yield made
     made.close()
@@ -61,14 +61,14 @@ def test_counts_lines_that_do_not_fit(logs: Logs) -> None:
         rank.write(line)
     rank.write(b"short enough")
     assert logs.read(2) == [line] * room + [b"short enough"]
-    assert logs.lost(2) == 7 and logs.lost(0) == logs.lost(1) == 0
+    assert logs.lost_count(2) == 7 and logs.lost_count(0) == logs.lost_count(1) == 0
 
 
 def test_drops_and_counts_a_line_longer_than_the_slice(logs: Logs) -> None:
     rank = Log(logs.fd, 1)
     rank.write(b"x" * (2 * mmap.PAGESIZE))
     rank.write(b"after")
-    assert (logs.read(1), logs.lost(1)) == ([b"after"], 1)
+    assert (logs.read(1), logs.lost_count(1)) == ([b"after"], 1)
 
 
 def test_a_slice_begins_again_between_two_tasks(logs: Logs) -> None:
@@ -128,7 +128,7 @@ def test_a_false_head_harms_only_its_own_rank(logs: Logs, head: bytes) -> None:
     os.pwrite(logs.fd, head, 0)
     assert all(len(line) <= mmap.PAGESIZE for line in logs.read(0))
     assert sum(map(len, logs.read(0))) <= mmap.PAGESIZE
-    assert logs.read(1) == [b"true"] and logs.lost(1) == 0
+    assert logs.read(1) == [b"true"] and logs.lost_count(1) == 0
 
 
 def test_a_head_that_moves_back_repeats_no_line(logs: Logs) -> None:
@@ -188,18 +188,18 @@ def test_drops_a_line_that_is_not_a_record(line: bytes) -> None:
     collector.feed(1, good)
     assert len(collector.trace()) == 2
     assert all(event.finished for event in collector.trace())
-    assert not collector.unfinished(0) and collector.blocked_in(0) is None
+    assert not collector.unfinished_calls(0) and collector.blocking_call(0) is None
 
 
 def test_stops_reading_a_flood_of_invalid_lines() -> None:
     collector = Collector(2, lambda file, at, function: Place(file, at, function))
     good = [b'["site", 9, "send", "isend", null]', b'["call", 0, 9, "pg", 10, 4, "", [], {}]']
     collector.feed(0, [b"[1"] * 200_001)
-    changes = collector.changes
+    changes = collector.change_count
     collector.feed(0, good)
     collector.feed(1, good)
     assert [event.rank for event in collector.trace()] == [1]
-    assert collector.dropped == 200_003 and collector.changes > changes
+    assert collector.dropped == 200_003 and collector.change_count > changes
 
 
 LATER = [
@@ -220,8 +220,8 @@ def test_an_invalid_call_loses_only_its_own_event(line: bytes) -> None:
     collector.feed(0, [b'["site", 9, "send", "isend", null]', line])
     collector.feed(0, [b'["call", 2, 9, "pg", 10, 4, "float32", [[1]], {}]'])
     assert [event.seq for event in collector.trace()] == [2]
-    collector.unfinished(0)
-    collector.blocked_in(0)
+    collector.unfinished_calls(0)
+    collector.blocking_call(0)
 
 
 # --- on real ranks ------------------------------------------------------------------------------------

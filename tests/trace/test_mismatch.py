@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.trace.events import Event, Place, Trace
-from helpers.trace.mismatch import mismatch_in, problem_of
+from helpers.trace.mismatch import describe_mismatch, find_problem
 
 LINE = Place("answer", 7, "f", "cell 3")
 
@@ -57,7 +57,7 @@ def message(sent: dict[str, Any], received: dict[str, Any]) -> list[Event]:
     ],
 )
 def test_describes_a_mismatch_in_one_sentence(events: list[Event], says: str) -> None:
-    assert mismatch_in(Trace(2, tuple(events))) == says
+    assert describe_mismatch(Trace(2, tuple(events))) == says
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_describes_a_mismatch_in_one_sentence(events: list[Event], says: str) ->
 )
 def test_names_the_kind_of_mismatch(events: list[Event], problem: str | None) -> None:
     [collective] = Trace(2, tuple(events)).collectives()
-    assert problem_of(collective) == problem
+    assert find_problem(collective) == problem

@@ -193,11 +193,11 @@ def _watch_in_flight(problems: list[str]) -> Iterator[None]:
 
     def record_versions(self: Any, *args: Any) -> None:
         begin(self, *args)
-        self.versions = [own._version for own, _ in self.home]
+        self.versions = [own._version for own, _ in self.written_pairs]
 
     def compare_versions(self: Any) -> None:
-        now = [own._version for own, _ in self.home]
-        if not self._over and getattr(self, "versions", now) != now:
+        now = [own._version for own, _ in self.written_pairs]
+        if not self._is_finished and getattr(self, "versions", now) != now:
             problems.append("a tensor is written to between its all_reduce and the wait() for it")
         end(self)
 

@@ -119,7 +119,7 @@ class WatchedStage:
         )
         owned += [t for saved in self._saved.values() for t in saved]
         owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
-        sizes = self._counter.until(
+        sizes = self._counter.count_until(
             lambda sizes: sizes.count(size) <= MAX_EXTRA_TENSORS,
             *(*owned, grad, self._template),
             patience_s=0 if self._extra > MAX_EXTRA_TENSORS else PATIENCE_S,

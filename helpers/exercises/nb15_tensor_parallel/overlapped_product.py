@@ -12,7 +12,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.checks.rules_transfers import EachIsWaitedFor, NothingBlocks, named
+from helpers.checks.rules_transfers import EachIsWaitedFor, NothingBlocks, transfer_name
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import MULTIPLY_SPAN, run_product
 
 
@@ -61,8 +61,8 @@ def find_missing_overlap(trace: Trace, case: Case) -> str:
         for transfer in transfers:
             if not any(is_during(span, transfer) for span in spans):
                 return (
-                    f"rank {rank} starts its {named(transfer)}{at(transfer)} and waits for it with no "
-                    "product in between: start before a product, wait after it."
+                    f"rank {rank} starts its {transfer_name(transfer)}{at(transfer)} and waits for it with "
+                    "no product in between: start before a product, wait after it."
                 )
     return ""
 

@@ -20,7 +20,7 @@ from helpers.checks.headings import (
     UnknownExercise,
     find_heading,
     headings,
-    notebook_called,
+    match_notebook,
 )
 from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_text
@@ -201,7 +201,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         weight=names(_exercise, policy.weight),
         as_core=core,
         as_further=further,
-        deadlines=names(notebook_called, policy.deadlines),
+        deadlines=names(match_notebook, policy.deadlines),
         late=msgspec.structs.replace(policy.late, extensions=extensions),
     )
 

@@ -11,8 +11,7 @@ import pytest
 
 from helpers.checks import exercise, worlds
 from helpers.checks.case import Case
-from helpers.checks.draw import Draw
-from helpers.checks.draw import plan as plan_draws
+from helpers.checks.draw import Draw, plan_draws
 from helpers.checks.exercise import Exercise
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
@@ -77,11 +76,11 @@ def few_cases(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     def short(self: Exercise, *of: Any, **more: Any) -> tuple[Case, ...]:
         return tuple(replace(case, seconds=CASE_S) for case in draw(self, *of, **more))
 
-    monkeypatch.setattr(exercise, "plan", few)
+    monkeypatch.setattr(exercise, "plan_draws", few)
     if request.node.get_closest_marker("soak") is None:
         draw = Exercise.draw
         monkeypatch.setattr(Exercise, "draw", short)
-        monkeypatch.setattr(worlds, "_TOGETHER_S", CASE_S)
+        monkeypatch.setattr(worlds, "_SHARED_WORLD_CPU_S", CASE_S)
 
 
 @pytest.fixture

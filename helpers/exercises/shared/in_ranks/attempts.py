@@ -136,7 +136,7 @@ class FolderMonitor(Monitor):
     def end(self) -> None:
         self.attempts[-1].changed = self.watch.take_changes().as_plain()
 
-    def leave_worker(self) -> None:
+    def close_in_worker(self) -> None:
         self.numbers.close()
 
     def answer(self, rank: int, question: list[Any]) -> Any:
