@@ -427,7 +427,7 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     command again: it continues. Exits with 1 if a hand-in could not be read or graded, or a learner
     is not on the roster; with 2 if nothing could be done.
     """
-    from helpers.grading.command import grade_folder, graded_data
+    from helpers.grading.command import grade_folder, result_as_data
     from helpers.grading.setting import CannotGrade, Setting
 
     try:
@@ -437,7 +437,7 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
 
             with only_json() as stream:
                 graded = grade_folder(setting)
-            write(graded_data(graded), stream)
+            write(result_as_data(graded), stream)
         else:
             graded = grade_folder(setting)
         sys.exit(graded.exit_code)
@@ -571,9 +571,9 @@ def mistakes(
     own, and the next learner who makes it reads the sentence.
     """
     if all(Path(name).is_dir() for name in what):
-        from helpers.grading.class_mistakes import of_classes
+        from helpers.grading.class_mistakes import print_mistakes
 
-        sys.exit(of_classes([Path(name) for name in what], only, group, say, sandbox))
+        sys.exit(print_mistakes([Path(name) for name in what], only, group, say, sandbox))
     if len(what) > 1 or only or group:
         raise click.UsageError("Name one exercise, or folders that `course grade` wrote.")
     from helpers.checks.mistakes import answers_path, known_mistakes
@@ -631,7 +631,7 @@ def release(
     The course without solutions, tests and grader, with a manifest of SHA-256 sums.
     """
     from helpers.grading.release import ReleaseError
-    from helpers.grading.release import release as write
+    from helpers.grading.release import write_bundle as write
 
     try:
         files = write(

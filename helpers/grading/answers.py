@@ -12,7 +12,7 @@ from pathlib import Path
 from helpers.answers.build import Answer
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.headings import headings
-from helpers.grading.cache import write_whole, writing
+from helpers.grading.cache import reporting_write_errors, write_atomically
 from helpers.grading.record import Record
 from helpers.grading.reports.slugs import page_names
 
@@ -34,7 +34,7 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
     Files of earlier runs are removed, because they may come from records that no longer count.
     """
     for old in (out / "answers").glob("*/*.py"):
-        with writing(old):
+        with reporting_write_errors(old):
             old.unlink()
         with suppress(OSError):  # the folder has other files, which are the instructor's
             old.parent.rmdir()
@@ -45,4 +45,4 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
             # Only the course's own names may become file names.
             if exercise.answer and exercise.name in headings():
                 text = exercise.answer.rstrip("\n") + "\n"
-                write_whole(folder / f"{exercise.name}.py", text.encode("utf-8", "replace"))
+                write_atomically(folder / f"{exercise.name}.py", text.encode("utf-8", "replace"))

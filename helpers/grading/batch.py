@@ -27,10 +27,16 @@ from pathlib import Path
 from typing import Any
 
 from helpers.answers.notebook import UnreadableNotebook, bytes_of
-from helpers.grading.cache import Cache, CannotWrite, versions_here, write_whole, writing
+from helpers.grading.cache import (
+    Cache,
+    CannotWrite,
+    current_versions,
+    reporting_write_errors,
+    write_atomically,
+)
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json, read_records
-from helpers.grading.references import References, solutions_here
+from helpers.grading.references import References, solutions_folder
 from helpers.grading.reports.slugs import page_names
 from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.scheduler import grade_on_cluster
@@ -39,8 +45,8 @@ from helpers.grading.submissions import Job
 from helpers.views.plain import for_log, one_line
 
 # maximum characters of a line for the instructor, because a learner's name comes from a folder's
-_LONGEST = 200
-# The grader of a pool process. Global because a pool's initializer, `_begin`, cannot pass on objects.
+_MAX_LINE_CHARS = 200
+# The grader of a pool process. Global because a pool's initializer, `_set_up_process`, cannot return it.
 _grader: Grader
 
 
@@ -52,7 +58,7 @@ def grade_all(
     If a record of the same file, checks and versions exists already, it is yielded unchanged.
     """
     paths = record_paths(jobs, setting.out)
-    versions = versions_here(plan.level, secret)
+    versions = current_versions(plan.level, secret)
     rest = []
     for job in jobs:
         if not setting.again and (kept := _stored_record(job, paths[job], versions)) is not None:
@@ -62,7 +68,7 @@ def grade_all(
     for job, record in grade_jobs(rest, setting, plan, secret):
         # the log line first: being killed in between adds a second line, but never loses one
         _log(setting.out, job, record, paths[job])
-        write_whole(paths[job], json.dumps(record.as_json(), ensure_ascii=True).encode())
+        write_atomically(paths[job], json.dumps(record.as_json(), ensure_ascii=True).encode())
         yield job, record
 
 
@@ -93,22 +99,24 @@ def grade_jobs(
             yield job, record
         left = [job for job in left if job not in done]
         # Either no job is left, or a process died with one of the jobs that were being graded.
-        most = _processes(setting) + 1
+        most = _process_count(setting) + 1
         suspects, left = left[:most], left[most:]
         for job in suspects:
             alone = next(_grade_until_broken([job], setting, plan, secret), None)
-            yield alone or (job, _fault(job, plan.level, "The process that graded it died."))
+            yield alone or (job, _fault_record(job, plan.level, "The process that graded it died."))
 
 
-def differences(jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str) -> Iterator[str]:
+def find_differences(
+    jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
+) -> Iterator[str]:
     """Grade the jobs again without the cache. Yield a line for each difference."""
     before = {(record.learner, record.file): record for record in read_records(setting.out)}
     for _, record in grade_jobs(jobs, setting, plan, secret):
-        for line in _differences(before.get((record.learner, record.file)), record):
+        for line in _compare_records(before.get((record.learner, record.file)), record):
             yield f"Differs: {record.learner}, {record.file}: {line}"
 
 
-def _differences(old: Record | None, new: Record) -> Iterator[str]:
+def _compare_records(old: Record | None, new: Record) -> Iterator[str]:
     """Yield how two records of one submission differ in outcome or points."""
     if old is None:
         yield "was not graded before"
@@ -136,19 +144,19 @@ def _grade_until_broken(
             waiting = {pool.submit(_grade, job): job for job in jobs}
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    yield _outcome(waiting.pop(future), future, plan.level)
+                    yield _result_of_future(waiting.pop(future), future, plan.level)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _outcome(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]:
+def _result_of_future(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]:
     try:
         return job, future.result()
     except (BrokenProcessPool, CannotWrite):  # these end the whole batch
         raise
     except Exception as error:  # an error in the grader itself: continue the batch
-        return job, _fault(job, level, f"The grader failed: {error!r}.")
+        return job, _fault_record(job, level, f"The grader failed: {error!r}.")
 
 
 def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolExecutor:
@@ -158,44 +166,44 @@ def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolEx
     # As root, each grader's sandboxes have their own user, which this number selects. The start differs
     # between batches, so that two at the same time rarely share a user.
     counter = context.Value("i", os.getpid() * 7 % 3000)
-    processes = min(_processes(setting), jobs)
-    given = (setting, plan, secret, counter)
-    return ProcessPoolExecutor(processes, context, initializer=_begin, initargs=given)
+    processes = min(_process_count(setting), jobs)
+    initargs = (setting, plan, secret, counter)
+    return ProcessPoolExecutor(processes, context, initializer=_set_up_process, initargs=initargs)
 
 
-def _processes(setting: Setting) -> int:
+def _process_count(setting: Setting) -> int:
     # Two for each core, because starting scripts, hanging answers and worlds with a late rank leave cores
     # idle. No right answer fails because of it, as budgets are in processor time.
     return setting.jobs or 2 * (os.cpu_count() or 1)
 
 
-def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
+def _set_up_process(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
     """Set up this process as a grader that ends with its parent."""
     global _grader
     # Ctrl-C is for the batch, which then ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
     with counter.get_lock():
         counter.value += 1
         slot = counter.value
     plan.begin()
-    versions = versions_here(plan.level, secret)
+    versions = current_versions(plan.level, secret)
     # --verify runs everything again and must not change existing results.
     cache = Cache(None if setting.verify else setting.out / "cache", setting.again)
     pictures = "none" if setting.verify else setting.pictures
-    references = References(solutions_here(), plan, slot)
-    _grader = Grader(plan, secret, cache, versions, references, slot, pictures, _say)
+    references = References(solutions_folder(), plan, slot)
+    _grader = Grader(plan, secret, cache, versions, references, slot, pictures, _print_line)
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     """Print a line in one write, so that lines of several graders never mix."""
-    sys.stderr.write(f"{for_log(one_line(line, _LONGEST))}\n")
+    sys.stderr.write(f"{for_log(one_line(line, _MAX_LINE_CHARS))}\n")
     sys.stderr.flush()
 
 
-def _end_with(parent: Any) -> None:
+def _exit_with_parent(parent: Any) -> None:
     # Otherwise the graders of a killed batch, and their sandboxes, would wait forever.
     parent.join()
     os._exit(1)
@@ -205,7 +213,7 @@ def _grade(job: Job) -> Record:
     return _grader.grade(job)
 
 
-def _fault(job: Job, level: str, why: str) -> Record:
+def _fault_record(job: Job, level: str, why: str) -> Record:
     return Record(
         job.learner,
         job.file,
@@ -245,7 +253,7 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     text = (json.dumps(line) + "\n").encode()
     # O_APPEND: lines of two batches never mix. O_NOFOLLOW: other users may be able to write to `out`.
-    with writing(out / "log.jsonl"):
+    with reporting_write_errors(out / "log.jsonl"):
         fd = os.open(out / "log.jsonl", flags, 0o644)
         try:
             if os.write(fd, text) < len(text):
@@ -254,12 +262,14 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
             os.close(fd)
 
 
-def secret_of(out: Path) -> str:
+def read_or_create_secret(out: Path) -> str:
     """Return the secret of this batch's hidden cases. Create it if it does not exist."""
     path = out / "secret"
     with suppress(FileNotFoundError):
         if secret := path.read_text(encoding="utf-8").strip():
             return secret
     secret = secrets.token_hex(16)
-    write_whole(path, f"{secret}\n".encode())  # readable only by this user, as mkstemp creates it
+    write_atomically(
+        path, f"{secret}\n".encode()
+    )  # readable only by this user, as mkstemp creates it
     return secret

@@ -3,7 +3,7 @@
 The names are examples, because most bypasses need none of them. Functions that an answer replaces are found
 in its ranks, however it replaces them (`checks.replaced`).
 
-`grader` calls `flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule and tries
+`grader` calls `find_flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule and tries
 them: a call is recorded and breaks the rule, its name is flagged here, or it goes unnoticed. Rules on
 traffic exist to teach: they read what ranks record about themselves, in processes that also run the answer.
 
@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from helpers.checks.exercise import Exercise
 
 # Names by which ranks can communicate without being recorded.
-MARKS = frozenset(
+UNRECORDED_NAMES = frozenset(
     {
         "FileStore",
         "HashStore",
@@ -52,13 +52,13 @@ MARKS = frozenset(
     }
 )
 
-TALKS_UNSEEN = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
+UNRECORDED_FLAG = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
 
 
 # Names by which an answer can reach the code around it, and change what a rank reports.
 
 # `sys.modules` can, too, but `modules` alone is a method of every `nn.Module`.
-INNER = frozenset(
+INTROSPECTION_NAMES = frozenset(
     {
         "__subclasses__",
         "_current_frames",
@@ -76,31 +76,33 @@ INNER = frozenset(
     }
 )
 
-REACHES_IN = "uses `{name}`, by which it can change what its rank reports: look at what for"
+INTROSPECTION_FLAG = "uses `{name}`, by which it can change what its rank reports: look at what for"
 
-REPLACES = "replaces `{name}`, which may influence what its rank reports: look at what for"
+REPLACEMENT_FLAG = "replaces `{name}`, which may influence what its rank reports: look at what for"
 
-HANDED_OUT = frozenset({"dist.distributed_c10d._world.group_count"})
+ALLOWED_REPLACEMENTS = frozenset({"dist.distributed_c10d._world.group_count"})
 """Attributes that a notebook's own code replaces. No report depends on the number of groups."""
 
-INNER_IMPORT = "imports `{name}`, which is not the door that answers use: look at what for"
+IMPORT_FLAG = "imports `{name}`, which is not the door that answers use: look at what for"
 
 
-def flags(exercise: Exercise, source: str) -> tuple[str, ...]:
+def find_flags(exercise: Exercise, source: str) -> tuple[str, ...]:
     """Return a sentence for each name in an answer's source that a person should look at."""
-    if not (tree := _tree(source)):
+    if not (tree := _parse(source)):
         return ()
-    names = set(_names(tree))
-    inner = INNER | {"modules"} if re.search(r"\bsys\b", source) else INNER
-    found = [INNER_IMPORT.format(name=name) for name in sorted(_inner_imports(tree))]
-    found += [REACHES_IN.format(name=name) for name in sorted(names & inner)]
-    found += [REPLACES.format(name=name) for name in sorted(_replaced(tree))]
+    names = set(_used_names(tree))
+    inner = (
+        INTROSPECTION_NAMES | {"modules"} if re.search(r"\bsys\b", source) else INTROSPECTION_NAMES
+    )
+    found = [IMPORT_FLAG.format(name=name) for name in sorted(_inner_imports(tree))]
+    found += [INTROSPECTION_FLAG.format(name=name) for name in sorted(names & inner)]
+    found += [REPLACEMENT_FLAG.format(name=name) for name in sorted(_replaced_attributes(tree))]
     if any(rule.forbids for rule in exercise.rules):
-        found += [TALKS_UNSEEN.format(name=name) for name in sorted(names & MARKS)]
+        found += [UNRECORDED_FLAG.format(name=name) for name in sorted(names & UNRECORDED_NAMES)]
     return tuple(found)
 
 
-def _tree(source: str) -> ast.AST | None:
+def _parse(source: str) -> ast.AST | None:
     # An answer that Python cannot parse has not run either. Deep nesting exhausts ast's recursion or
     # memory.
     try:
@@ -122,7 +124,7 @@ def _inner_imports(tree: ast.AST) -> set[str]:
     return found
 
 
-def _replaced(tree: ast.AST) -> set[str]:
+def _replaced_attributes(tree: ast.AST) -> set[str]:
     """Return attributes of imported objects that are assigned or deleted, except torch's settings."""
     imported = {
         (alias.asname or alias.name).partition(".")[0]
@@ -134,7 +136,7 @@ def _replaced(tree: ast.AST) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
             name = ast.unparse(node)
-            is_setting = ".backends." in name or name in HANDED_OUT
+            is_setting = ".backends." in name or name in ALLOWED_REPLACEMENTS
             if name.partition(".")[0] in imported and not is_setting:
                 found.add(name[:80])
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"setattr", "delattr"}:
@@ -144,7 +146,7 @@ def _replaced(tree: ast.AST) -> set[str]:
     return found
 
 
-def _names(tree: ast.AST) -> Iterator[str]:
+def _used_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             yield node.id

@@ -58,14 +58,14 @@ class Cache:
         """Store a record. If the process is killed, either the old or the new file is left."""
         if self.folder is not None:
             text = json.dumps(msgspec.to_builtins(record))
-            write_whole(self._path(key), text.encode())
+            write_atomically(self._path(key), text.encode())
 
     def _path(self, key: str) -> Path:
         assert self.folder is not None
         return self.folder / key[:2] / f"{key}.json"
 
 
-def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
+def answer_key(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
     """Return the key of one answer. It changes with everything that the record depends on."""
     where = [astuple(origin) for origin in answer.origins]  # reports name lines
     return _key(exercise, answer, answer.source, where, secret, versions)
@@ -95,7 +95,7 @@ def _key(
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def versions_here(level: str, secret: str = "") -> Mapping[str, str]:
+def current_versions(level: str, secret: str = "") -> Mapping[str, str]:
     """Return the versions of what verdicts depend on besides the answer, such as engine and checks.
 
     secret: the secret of the hidden cases. A short digest of it is included, which does not reveal it.
@@ -134,7 +134,7 @@ class CannotWrite(CannotGrade):
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def reporting_write_errors(path: Path) -> Iterator[None]:
     """Raise CannotWrite if an operation on a file of the results fails."""
     try:
         yield
@@ -142,17 +142,17 @@ def writing(path: Path) -> Iterator[None]:
         raise CannotWrite(path, error.strerror or str(error)) from error
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write a file atomically, creating its folder if necessary.
 
     Raises:
         CannotWrite: The file cannot be written; the old one still exists.
     """
-    with writing(path):
-        _write_whole(path, content)
+    with reporting_write_errors(path):
+        _write_atomically(path, content)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def _write_atomically(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because a rename is atomic only within one file system.
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")

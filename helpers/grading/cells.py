@@ -25,7 +25,7 @@ _BEGIN, _END = "\ue000", "\ue001"
 _MARK = re.compile(f"{_BEGIN}([0-9]{{1,6}}){_END}")
 
 
-def mark(cell: int) -> str:
+def cell_mark(cell: int) -> str:
     """Return the mark of a cell in a marked answer."""
     return f"{_BEGIN}{cell}{_END}"
 

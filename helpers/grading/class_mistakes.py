@@ -16,40 +16,42 @@ from helpers.checks.mistakes import KnownMistake
 from helpers.checks.prove_answers import CannotAdd, add_instructor_mistake
 from helpers.checks.registry import find_exercise
 from helpers.checks.result import Outcome
-from helpers.grading.groups import Group, group_answers, wrong_answers
+from helpers.grading.groups import AnswerGroup, group_answers, wrong_answers
 from helpers.grading.record import Record, read_records
 from helpers.grading.sandbox.batch_lock import BatchLock
-from helpers.grading.sandbox.levels import Plan, choose
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.levels import Plan, choose_level
+from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.setting import CannotGrade
 from helpers.views.plain import clean, clip, for_log, plural
 
-_SHOWN = 160
+_MAX_LINE_CHARS = 160
 _TITLE_WORDS = 8
 
 
-def of_classes(
-    results: Sequence[Path], only: str | None, number: int | None, say: str, sandbox: str
+def print_mistakes(
+    results: Sequence[Path], only: str | None, number: int | None, sentence: str, sandbox: str
 ) -> int:
     """Print the groups of wrong answers in folders of results, or one of them. Return the exit code.
 
     Args:
         only: An exercise.
         number: The number of one of its groups, from 1.
-        say: A sentence with which that group becomes a known mistake.
+        sentence: A sentence with which that group becomes a known mistake.
 
     Raises:
         click.ClickException: The options, results or sandbox cannot be used.
     """
-    if (number is not None or say) and not (only and number):
+    if (number is not None or sentence) and not (only and number):
         raise click.UsageError("A group is named by --only EXERCISE and --group NUMBER.")
     try:
         exercise = find_exercise(only) if only else None
-        answers = wrong_answers([(str(folder), _records(folder)) for folder in results])
+        answers = wrong_answers([(str(folder), _read_records(folder)) for folder in results])
         if exercise is not None:
             answers = [answer for answer in answers if answer.exercise == exercise.name]
-        with Staged() as staged:
-            plan = Plan(choose(sandbox, staged), staged, lock=BatchLock(str(results[0] / ".turns")))
+        with StagedFiles() as staged:
+            plan = Plan(
+                choose_level(sandbox, staged), staged, lock=BatchLock(str(results[0] / ".turns"))
+            )
             found = group_answers(answers, plan)
     except (LookupError, CannotGrade) as error:
         raise click.ClickException(str(error.args[0] if error.args else error)) from error
@@ -57,7 +59,9 @@ def of_classes(
         click.echo("No wrong answer was handed in.")
         return 0
     if number is None:
-        click.echo("\n".join(line for name, own in found.items() for line in _table(name, own)))
+        click.echo(
+            "\n".join(line for name, own in found.items() for line in _format_groups(name, own))
+        )
         return 0
     assert exercise is not None
     groups = found[exercise.name]
@@ -65,13 +69,13 @@ def of_classes(
         raise click.ClickException(
             f"There are {len(groups)} groups: name one of 1 to {len(groups)}."
         )
-    click.echo("\n".join(_whole(number, groups[number - 1])))
-    if say:
-        _add(groups[number - 1], say)
+    click.echo("\n".join(_format_group(number, groups[number - 1])))
+    if sentence:
+        _add_mistake(groups[number - 1], sentence)
     return 0
 
 
-def _records(folder: Path) -> list[Record]:
+def _read_records(folder: Path) -> list[Record]:
     try:
         records = read_records(folder)
     except (OSError, ValueError) as error:
@@ -81,7 +85,7 @@ def _records(folder: Path) -> list[Record]:
     return records
 
 
-def _table(name: str, groups: Sequence[Group]) -> list[str]:
+def _format_groups(name: str, groups: Sequence[AnswerGroup]) -> list[str]:
     learners = len({who for group in groups for who in group.learners})
     lines = [
         f"{find_exercise(name).heading}: {plural(learners, 'learner')}, {plural(len(groups), 'group')}"
@@ -89,23 +93,23 @@ def _table(name: str, groups: Sequence[Group]) -> list[str]:
     for number, group in enumerate(groups, 1):
         lines += [
             f"  {number}. {line}" if not k else f"     {line}"
-            for k, line in enumerate(_short(group))
+            for k, line in enumerate(_summarize_group(group))
         ]
     return [*lines, ""]
 
 
-def _short(group: Group) -> list[str]:
+def _summarize_group(group: AnswerGroup) -> list[str]:
     programs = plural(len(group.answers), "program")
     first = group.answers[0]
     lines = [f"{plural(len(group.learners), 'learner')} ({programs}), {first.outcome}"]
     if group.advice:
-        lines.append(f"They read: {_line(group.advice)}")
+        lines.append(f"They read: {_clip_line(group.advice)}")
     else:
-        lines.append(f"No sentence yet. {_line(_describe_failure(group))}")
+        lines.append(f"No sentence yet. {_clip_line(_describe_failure(group))}")
     return lines
 
 
-def _describe_failure(group: Group) -> str:
+def _describe_failure(group: AnswerGroup) -> str:
     """Return a line about what one member was shown. The other members behaved alike."""
     case = group.answers[0].case
     if case is None:
@@ -116,25 +120,25 @@ def _describe_failure(group: Group) -> str:
     return f"In the case {case.label}: {'; '.join(case.broken) or case.message}"
 
 
-def _line(text: str) -> str:
-    return clip(for_log(" ".join(clean(text).split())), _SHOWN)
+def _clip_line(text: str) -> str:
+    return clip(for_log(" ".join(clean(text).split())), _MAX_LINE_CHARS)
 
 
-def _whole(number: int, group: Group) -> list[str]:
+def _format_group(number: int, group: AnswerGroup) -> list[str]:
     first = group.answers[0]
     return [
         f"Group {number} of {find_exercise(first.exercise).heading}",
-        *_short(group),
+        *_summarize_group(group),
         "Its shortest program, without comments:",
         "",
         *(f"    {for_log(line)}" for line in first.source.splitlines()),
     ]
 
 
-def _add(group: Group, words: str) -> None:
+def _add_mistake(group: AnswerGroup, words: str) -> None:
     first = group.answers[0]
     exercise = find_exercise(first.exercise)
-    # named after the instructor's sentence; `normalized` has removed the learner's own comments
+    # named after the instructor's sentence; `normalize_program` has removed the learner's own comments
     title = " ".join(re.findall(r"\w+", words)[:_TITLE_WORDS]).lower()
     mistake = KnownMistake(title, words, first.source, Outcome(first.outcome))
     try:

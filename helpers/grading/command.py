@@ -14,23 +14,23 @@ from typing import Any
 import click
 import msgspec
 
-from helpers.grading.batch import differences, grade_all
+from helpers.grading.batch import find_differences, grade_all
 from helpers.grading.inputs import read_inputs
 from helpers.grading.outputs import write_outputs
 from helpers.grading.points.changes import Change
-from helpers.grading.points.counted import weighted
+from helpers.grading.points.counted import apply_weights
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record, Status
 from helpers.grading.reports.standing import Course, graded_points, points_to_reach
-from helpers.grading.sandbox.levels import plan_here
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.levels import make_plan
+from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
 from helpers.views.plain import for_log
 
 
 @dataclass(frozen=True)
-class Graded:
+class FolderResult:
     """The result for a folder. course: None if it was only verified."""
 
     exit_code: int
@@ -38,32 +38,32 @@ class Graded:
     moved: tuple[Change, ...] = ()
 
 
-def grade_folder(setting: Setting) -> Graded:
+def grade_folder(setting: Setting) -> FolderResult:
     """Grade what was handed in, and write records and reports.
 
     Raises:
         CannotGrade: The inputs or the outputs cannot be used.
     """
     inputs = read_inputs(setting)
-    _print(f"Note: {notice}" for notice in inputs.notices)
-    with Staged() as staged:
-        plan = plan_here(setting.sandbox, staged, setting.out)
-        _print([f"Sandbox: {plan.level}. It does not stop: {'; '.join(plan.does_not_stop)}."])
+    _print_lines(f"Note: {notice}" for notice in inputs.notices)
+    with StagedFiles() as staged:
+        plan = make_plan(setting.sandbox, staged, setting.out)
+        _print_lines([f"Sandbox: {plan.level}. It does not stop: {'; '.join(plan.does_not_stop)}."])
         if setting.verify:
-            found = _print(differences(inputs.jobs, setting, plan, inputs.secret))
-            _print([f"Graded {len(inputs.jobs)} submissions again: {found} differences."])
-            return Graded(int(found > 0))
+            found = _print_lines(find_differences(inputs.jobs, setting, plan, inputs.secret))
+            _print_lines([f"Graded {len(inputs.jobs)} submissions again: {found} differences."])
+            return FolderResult(int(found > 0))
         results = grade_all(inputs.jobs, setting, plan, inputs.secret)
         records = _with_progress(inputs.jobs, results, inputs.people.policy)
     outputs = write_outputs(records, inputs, setting)
-    _print(outputs.lines)
+    _print_lines(outputs.lines)
     for line in outputs.annotations:
         click.echo(line)
-    exit_code = _summary(records) or int(bool(inputs.people.unknown))
-    return Graded(exit_code, outputs.course, outputs.moved)
+    exit_code = _print_summary(records) or int(bool(inputs.people.unknown_learners))
+    return FolderResult(exit_code, outputs.course, outputs.moved)
 
 
-def _print(lines: Iterable[str]) -> int:
+def _print_lines(lines: Iterable[str]) -> int:
     """Print lines, escaped because they may come from submissions. Return how many there were."""
     count = 0
     for line in lines:
@@ -85,14 +85,14 @@ def _with_progress(
     else:
         for count, (job, record) in enumerate(results, 1):
             records[job] = record
-            final = weighted(record, policy)
+            final = apply_weights(record, policy)
             came = f"{graded_points(final):g} of {points_to_reach(final):g} points"
             said = came if record.status is Status.GRADED else record.status.value
             click.echo(for_log(f"{count} of {len(jobs)}: {job.learner}, {job.file}: {said}"))
     return [records[job] for job in jobs]
 
 
-def _summary(records: Sequence[Record]) -> int:
+def _print_summary(records: Sequence[Record]) -> int:
     """Print a line about the whole batch. Return the exit code."""
     counts = {status: sum(r.status is status for r in records) for status in Status}
     kept = sum(exercise.cached for record in records for exercise in record.exercises)
@@ -109,11 +109,11 @@ def _summary(records: Sequence[Record]) -> int:
     return 0 if counts[Status.GRADED] == len(records) else 1
 
 
-def graded_data(graded: Graded) -> dict[str, Any]:
+def result_as_data(result: FolderResult) -> dict[str, Any]:
     """Return what `course grade --json` prints: the points that count in the end, of every learner."""
-    standings = graded.course.standings if graded.course else ()
+    standings = result.course.standings if result.course else ()
     return {
-        "exit_code": graded.exit_code,
+        "exit_code": result.exit_code,
         "learners": [
             {
                 "learner": each.learner,
@@ -126,5 +126,5 @@ def graded_data(graded: Graded) -> dict[str, Any]:
             }
             for each in standings
         ],
-        "moved": msgspec.to_builtins(graded.moved),
+        "moved": msgspec.to_builtins(result.moved),
     }

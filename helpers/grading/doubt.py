@@ -31,7 +31,7 @@ class Doubt(IntEnum):
 
 
 # Outcomes after which the reference solution is run.
-_BROKEN = {
+_NEEDS_REFERENCE = {
     Outcome.TIMED_OUT,
     Outcome.CRASHED,
     Outcome.DEADLOCKED,
@@ -39,10 +39,10 @@ _BROKEN = {
     Outcome.FAULT,
 }
 # Those of them that depend on what else happens on the machine. A deadlock is proven.
-_SHAKY = _BROKEN - {Outcome.DEADLOCKED, Outcome.FAULT}
+_DEPENDS_ON_MACHINE = _NEEDS_REFERENCE - {Outcome.DEADLOCKED, Outcome.FAULT}
 # Errors that a program makes by itself. OSError with its timeouts and MemoryError are missing, and so is
 # RuntimeError, which torch also raises if a peer has exited or a wait took too long.
-_OWN = (
+_PROGRAM_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -55,7 +55,7 @@ _OWN = (
     ValueError,
 )
 # The course's own errors, each of which reports a misuse by the answer.
-_MISUSES = frozenset(
+_COURSE_ERRORS = frozenset(
     {"BufferInUse", "CannotReturn", "NotAllowed", "StageMisused", "WaitedTwice", "WireError"}
 )
 
@@ -65,9 +65,9 @@ def doubt_about(exercise: Exercise, result: CheckResult) -> Doubt:
     outcomes = {result.outcome, *(case.outcome for case in result.cases)}
     if Outcome.TOO_SLOW in outcomes:
         return Doubt.CLOCK
-    if outcomes & _SHAKY and not _fails_anywhere(exercise, result):
+    if outcomes & _DEPENDS_ON_MACHINE and not _fails_anywhere(exercise, result):
         return Doubt.MACHINE
-    return Doubt.CHECK if outcomes & _BROKEN or result.unjudged else Doubt.NONE
+    return Doubt.CHECK if outcomes & _NEEDS_REFERENCE or result.unjudged else Doubt.NONE
 
 
 def _fails_anywhere(exercise: Exercise, result: CheckResult) -> bool:
@@ -77,25 +77,25 @@ def _fails_anywhere(exercise: Exercise, result: CheckResult) -> bool:
     """
     if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
         failed = [case.run for case in result.cases if not case.passed]
-        return bool(failed) and all(run is not None and _used_up(run) for run in failed)
+        return bool(failed) and all(run is not None and _has_used_up_cpu(run) for run in failed)
     runs = [case.run for case in result.cases]
-    return bool(runs) and all(run is not None and _fails_of_itself(run) for run in runs)
+    return bool(runs) and all(run is not None and _fails_by_itself(run) for run in runs)
 
 
-def _fails_of_itself(run: Run) -> bool:
+def _fails_by_itself(run: Run) -> bool:
     match run.failure:
         case None | Deadlock():
             return True
         case RankFailed(error=error):
             kind = getattr(builtins, error.kind, None)
-            own = isinstance(kind, type) and issubclass(kind, _OWN)
-            return own or error.kind in _MISUSES
+            own = isinstance(kind, type) and issubclass(kind, _PROGRAM_ERRORS)
+            return own or error.kind in _COURSE_ERRORS
         case RankDied(signal="", exitcode=code):  # it has called os._exit
             return code != START_FAILED_EXIT_CODE
-    return _used_up(run)
+    return _has_used_up_cpu(run)
 
 
-def _used_up(run: Run) -> bool:
+def _has_used_up_cpu(run: Run) -> bool:
     """Return whether the ranks used up their processor time, as an endless loop does on any machine."""
     match run.failure:
         case RankTimeout(was_computing=True, by_the_clock=False) | RankDied(signal="SIGXCPU"):

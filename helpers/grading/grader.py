@@ -32,14 +32,14 @@ from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
 from helpers.grading import bypasses
-from helpers.grading.cache import Cache, key_of, program_key
+from helpers.grading.cache import Cache, answer_key, program_key
 from helpers.grading.cells import anonymize, restore_cell_names
 from helpers.grading.doubt import Doubt
-from helpers.grading.judging import Attempt, attempt
-from helpers.grading.record import ExerciseRecord, Record, Status, record_of
+from helpers.grading.judging import Attempt, run_attempt
+from helpers.grading.record import ExerciseRecord, Record, Status, build_record
 from helpers.grading.references import References
-from helpers.grading.reports.copies import by_notebook, is_own
-from helpers.grading.results import failed, preload, record_of_results
+from helpers.grading.reports.copies import is_course_solution, split_by_notebook
+from helpers.grading.results import failed_record, import_early, record_of_results
 from helpers.grading.sandbox.levels import Plan, Sandbox, protection_here
 from helpers.grading.submissions import Job
 from helpers.ranks.connection import ServerExited
@@ -50,9 +50,9 @@ FAULT = Outcome.FAULT.value
 NOT_RUN = (
     "All answers of this file are the course's own solutions, word for word, so they were not run."
 )
-SLOW = "by the clock alone this answer is too slow: grade it again when the machine is idle"
+SLOW_FLAG = "by the clock alone this answer is too slow: grade it again when the machine is idle"
 # How often a sandbox may be ended from outside before the machine is blamed.
-_LOST_AGAIN = 3
+_MAX_LOST = 3
 
 
 @dataclass
@@ -70,7 +70,7 @@ class _Budget:
         self.wall_s, self.cpu_s = self.wall_s - wall_s, self.cpu_s - cpu_s
 
     @contextmanager
-    def half(self) -> Iterator[_Budget]:
+    def lend_half(self) -> Iterator[_Budget]:
         """Lend half of what is left, so that an answer that never ends leaves the other half."""
         half = _Budget(self.wall_s / 2, self.cpu_s / 2)
         self.spend(half.wall_s, half.cpu_s)
@@ -85,7 +85,7 @@ class Grader:
     Args:
         slot: A number that no other grader uses at the same time.
         pictures: Which visible runs to draw: "all", "failed" or "none".
-        say: Prints a line for the instructor.
+        print_line: Prints a line for the instructor.
     """
 
     plan: Plan
@@ -95,10 +95,10 @@ class Grader:
     references: References
     slot: int = 0
     pictures: str = "failed"
-    say: Callable[[str], None] = lambda line: None
+    print_line: Callable[[str], None] = lambda line: None
 
     def __post_init__(self) -> None:
-        preload(self.pictures != "none")
+        import_early(self.pictures != "none")
 
     def grade(self, job: Job) -> Record:
         """Grade one submission. Never raises because of the file's contents."""
@@ -118,15 +118,15 @@ class Grader:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
         base = replace(base, notebook=wanted[0].notebook, sha256=digest)
         # Some learners hand in the whole course folder with all solutions, which would take minutes to run.
-        if job.of > 1 and (own := self._without_run(base, wanted, found)):
+        if job.file_count > 1 and (own := self._record_of_solutions(base, wanted, found)):
             return replace(own, seconds=round(time.monotonic() - began, 3))
         limits, done = self.plan.limits, list[ExerciseRecord]()
         # All files of a learner share `learner_s`.
-        share_s = min(float(limits.submission_s), limits.learner_s / job.of)
+        share_s = min(float(limits.submission_s), limits.learner_s / job.file_count)
         budget = _Budget(share_s, float(limits.submission_cpu_s))
         for exercise in wanted:
-            with budget.half() as half:
-                done.append(self._exercise(job, exercise, found[exercise.name], half))
+            with budget.lend_half() as half:
+                done.append(self._grade_exercise(job, exercise, found[exercise.name], half))
         # A single fault is enough for the next run to grade the file again; other exercises are cached.
         faults = any(each.outcome == FAULT for each in done)
         return replace(
@@ -136,7 +136,7 @@ class Grader:
             seconds=round(time.monotonic() - began, 3),
         )
 
-    def _without_run(
+    def _record_of_solutions(
         self, base: Record, wanted: Sequence[Exercise], found: Mapping[str, Answer | Problem]
     ) -> Record | None:
         """Return the record of a file that holds only the course's own solutions, None for other files."""
@@ -148,7 +148,7 @@ class Grader:
             base,
             status=Status.GRADED,
             exercises=tuple(
-                record_of(
+                build_record(
                     exercise, Outcome.NOT_ATTEMPTED.value, message=NOT_RUN, answer=each.source
                 )
                 for exercise in wanted
@@ -156,11 +156,15 @@ class Grader:
             ),
         )
         complete = len(record.exercises) == len(wanted)
-        return record if complete and all(is_own(x, own) for x in by_notebook(record)) else None
+        return (
+            record
+            if complete and all(is_course_solution(x, own) for x in split_by_notebook(record))
+            else None
+        )
 
     # --- one exercise -----------------------------------------------------------------------------
 
-    def _exercise(
+    def _grade_exercise(
         self, job: Job, exercise: Exercise, found: Answer | Problem, budget: _Budget
     ) -> ExerciseRecord:
         """Return the record of one exercise, from the cache or from a run in a sandbox."""
@@ -170,20 +174,20 @@ class Grader:
         # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the
         # result.
         parts = exercise, answer, self.secret, self.versions
-        key, program = key_of(*parts), program_key(*parts)
+        key, program = answer_key(*parts), program_key(*parts)
         if (kept := self.cache.get(key)) is not None:
             return restore_cell_names(replace(kept, cached=True), cells)
         if program and (kept := self.cache.get(program)) is not None:
-            flags = bypasses.flags(exercise, answer.source)  # flags depend on comments, too
+            flags = bypasses.find_flags(exercise, answer.source)  # flags depend on comments, too
             kept = replace(kept, cached=True, key=key, answer=answer.source, flags=flags)
             return restore_cell_names(kept, cells)
         began = time.monotonic()
-        came = self._attempts(job, exercise, answer, budget)
+        came = self._try_until_certain(job, exercise, answer, budget)
         record, doubt = came.record, came.doubt
-        if doubt and not self._works(exercise, now=doubt is not Doubt.CHECK):
+        if doubt and not self._reference_works(exercise, now=doubt is not Doubt.CHECK):
             record = fault_record(exercise)
         elif doubt is Doubt.CLOCK:
-            record = replace(record, flags=(*record.flags, SLOW))
+            record = replace(record, flags=(*record.flags, SLOW_FLAG))
         record = replace(record, seconds=round(time.monotonic() - began, 3))
         # Do not cache a result that the machine or the clock may have caused, so that the next run tries
         # again.
@@ -195,34 +199,36 @@ class Grader:
                 self.cache.put(program, record)
         return restore_cell_names(record, cells)
 
-    def _works(self, exercise: Exercise, now: bool) -> bool:
+    def _reference_works(self, exercise: Exercise, now: bool) -> bool:
         """Return whether the reference solution works here. Without it the right values are unknown."""
-        if self.references.lacks(exercise, (VISIBLE_SECRET, self.secret)):
+        if self.references.lacks_values(exercise, (VISIBLE_SECRET, self.secret)):
             return False
-        return self.references.works(exercise, now)
+        return self.references.passes_here(exercise, now)
 
-    def _attempts(self, job: Job, exercise: Exercise, answer: Answer, budget: _Budget) -> Attempt:
+    def _try_until_certain(
+        self, job: Job, exercise: Exercise, answer: Answer, budget: _Budget
+    ) -> Attempt:
         """Run an answer until it passes, or until its failure is certain."""
         # pictures show what ranks did, and in a shared world the ranks hold inputs of hidden cases
         if exercise.may_share_world and self.pictures != "all":
-            both = self._attempt(exercise, answer, budget, at_once=True)
+            both = self._try_once(exercise, answer, budget, in_shared_worlds=True)
             if both.record.passed:
                 return both
-        first = self._attempt(exercise, answer, budget)
+        first = self._try_once(exercise, answer, budget)
         if first.doubt < Doubt.MACHINE:
             return first
         minutes = plural(math.ceil(max(0.0, budget.wall_s) / 60), "more minute")
-        self.say(f"{job.learner}: {exercise.name} is tried again alone, up to {minutes}")
-        with self.plan.lock.exclusive() as is_alone:
-            again = self._attempt(exercise, answer, budget)
+        self.print_line(f"{job.learner}: {exercise.name} is tried again alone, up to {minutes}")
+        with self.plan.lock.hold_exclusive() as is_alone:
+            again = self._try_once(exercise, answer, budget)
         best = max((again, first), key=lambda each: each.record.points)
         if best.doubt < Doubt.MACHINE or is_alone:
             return best
         # it still fails only by the clock
         return Attempt(replace(best.record, outcome=Outcome.TOO_SLOW.value), Doubt.CLOCK)
 
-    def _attempt(
-        self, exercise: Exercise, answer: Answer, budget: _Budget, at_once: bool = False
+    def _try_once(
+        self, exercise: Exercise, answer: Answer, budget: _Budget, in_shared_worlds: bool = False
     ) -> Attempt:
         """Run an answer once, in a sandbox that runs nothing else."""
         if budget.is_used_up:
@@ -232,21 +238,21 @@ class Grader:
                 f"{limits.submission_s:,} s, or {limits.submission_cpu_s:,} s of processor time, and one of "
                 "them half of what is left."
             )
-            return Attempt(failed(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
-        with self.plan.lock.shared():
+            return Attempt(failed_record(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
+        with self.plan.lock.hold_shared():
             # before a judge is forked, because it needs the expected values
             secrets = VISIBLE_SECRET, self.secret
-            self.references.run_reference(exercise, secrets, advice=not at_once)
-            for _ in range(_LOST_AGAIN):
+            self.references.run_reference(exercise, secrets, advice=not in_shared_worlds)
+            for _ in range(_MAX_LOST):
                 began = time.monotonic()
                 try:
                     with Sandbox(self.plan, self.slot, exercise.notebook >= "09") as sandbox:
                         sandbox.end_after(budget.wall_s, budget.cpu_s)
                         parts = exercise, answer, self.secret, sandbox.connection, budget.wall_s
-                        found = attempt(*parts, self.pictures, at_once)
-                        found, is_lost = _as_ended(found, sandbox), sandbox.lost
+                        found = run_attempt(*parts, self.pictures, in_shared_worlds)
+                        found, is_lost = _with_end_reason(found, sandbox), sandbox.lost
                 except (LaunchError, ServerExited) as error:
-                    crashed = failed(exercise, answer, Outcome.CRASHED, str(error)[:200])
+                    crashed = failed_record(exercise, answer, Outcome.CRASHED, str(error)[:200])
                     return Attempt(crashed, Doubt.MACHINE)
                 budget.spend(time.monotonic() - began, sandbox.cpu_s)
                 if not is_lost:
@@ -254,7 +260,7 @@ class Grader:
         return found
 
 
-def _as_ended(found: Attempt, sandbox: Sandbox) -> Attempt:
+def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
     """Return the attempt. If its sandbox was ended, replace outcome and message by the reason."""
     if not sandbox.found:
         return found
@@ -265,7 +271,7 @@ def _as_ended(found: Attempt, sandbox: Sandbox) -> Attempt:
 
 def fault_record(exercise: Exercise) -> ExerciseRecord:
     """Return the record of an exercise that this machine could not grade. It does not count."""
-    return record_of(
+    return build_record(
         exercise,
         FAULT,
         out_of=0.0,

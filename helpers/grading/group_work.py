@@ -48,7 +48,7 @@ def read_groups(path: Path) -> Groups:
     return found
 
 
-def shared(records: Sequence[Record], groups: Groups) -> list[Record]:
+def copy_for_members(records: Sequence[Record], groups: Groups) -> list[Record]:
     """Return the records, those of a group once for each of its members."""
     found: dict[tuple[str, str], Record] = {}
     members_of: dict[str, set[str]] = {}

@@ -28,7 +28,7 @@ from helpers.checks.match_mistakes import behave_alike
 from helpers.checks.registry import exercises
 from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
-from helpers.grading.judging import begin_child, confine
+from helpers.grading.judging import limit_resources, set_up_child
 from helpers.grading.record import CaseRecord, ExerciseRecord, Record
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerExited
@@ -36,15 +36,17 @@ from helpers.ranks.failures import LaunchError
 from helpers.ranks.processes import kill_process
 
 # Outcomes of answers whose behavior can be compared with that of other answers.
-_DID = {o.value for o in (Outcome.WRONG, Outcome.CRASHED, Outcome.DEADLOCKED, Outcome.FORBIDDEN)}
+_COMPARABLE = {
+    o.value for o in (Outcome.WRONG, Outcome.CRASHED, Outcome.DEADLOCKED, Outcome.FORBIDDEN)
+}
 _ANSWER_S, _ANSWER_CPU_S = 90.0, 60.0
 """Limits for running one answer: wall time and processor time of its sandbox."""
 _START_S = 60.0
-_MOST_ALONE = 2
+_MAX_ALONE = 2
 """How many cases to run alone if they fail in a shared world. Each may take a second or more."""
 
 # (world size, index of a case among those of that size) -> what an answer did in it.
-_Seen = dict[tuple[int, int], Execution]
+_Behavior = dict[tuple[int, int], Execution]
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class WrongAnswer:
 
 
 @dataclass(frozen=True)
-class Group:
+class AnswerGroup:
     """Wrong answers that behaved alike, the shortest program first."""
 
     answers: tuple[WrongAnswer, ...]
@@ -91,7 +93,7 @@ def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[Wrong
     for name, records in classes:
         for record in records:
             for each in record.exercises:
-                source = normalized(each.answer) if each.outcome in _DID else ""
+                source = normalize_program(each.answer) if each.outcome in _COMPARABLE else ""
                 if source and each.name in exercises():
                     found[each.name, source].append((name, record.learner, each))
     order = list(exercises())
@@ -106,7 +108,7 @@ def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[Wrong
     return sorted(answers, key=lambda a: (order.index(a.exercise), len(a.source), a.source))
 
 
-def normalized(source: str) -> str:
+def normalize_program(source: str) -> str:
     """Return an answer without comments, docstrings and layout, or "" if it cannot be parsed."""
     try:
         tree = ast.parse(source)
@@ -123,7 +125,7 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]]:
+def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[AnswerGroup]]:
     """Run all answers and return the groups of each exercise, the largest first.
 
     An answer without comparable behavior is a group of its own.
@@ -131,7 +133,7 @@ def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[
     labels: dict[int, int] = {}
     left = list(range(len(answers)))
     while left:
-        done, died_over = _read(answers, left, plan)
+        done, died_over = _label_in_child(answers, left, plan)
         labels.update(done)
         if died_over is None:
             break
@@ -145,14 +147,14 @@ def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[
         groups[answer.exercise][labels.get(index, index)].append(answer)
     return {
         name: sorted(
-            (Group(tuple(own)) for own in each.values()),
+            (AnswerGroup(tuple(own)) for own in each.values()),
             key=lambda group: (-len(group.learners), group.answers[0].source),
         )
         for name, each in groups.items()
     }
 
 
-def _read(
+def _label_in_child(
     answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan
 ) -> tuple[dict[int, int], int | None]:
     """Run the answers in a child. Return the labels, and the answer that killed the child, if any.
@@ -163,8 +165,8 @@ def _read(
     pid = os.fork()
     if pid == 0:
         try:
-            begin_child()
-            _compare(answers, left, plan, theirs)
+            set_up_child()
+            _label_answers(answers, left, plan, theirs)
             os._exit(0)
         finally:
             os._exit(1)
@@ -182,34 +184,34 @@ def _read(
     return labels, at if status else None
 
 
-def _compare(
-    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, said: Connection
+def _label_answers(
+    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, pipe: Connection
 ) -> None:
     """Run each answer and report the first one that it is like. Runs in the child."""
     with plan:
         for name, own in groupby(left, key=lambda index: answers[index].exercise):
             exercise = exercises()[name]
-            firsts: list[tuple[int, _Seen]] = []
+            firsts: list[tuple[int, _Behavior]] = []
             for index in own:
-                said.send_bytes(json.dumps([index, None]).encode())
-                confine()
+                pipe.send_bytes(json.dumps([index, None]).encode())
+                limit_resources()
                 seen = _run_answer(exercise, answers[index].source, plan)
                 # outcomes differ if a rule was broken or a hidden case failed
-                alike = (i for i, s in firsts if seen and _alike(exercise, s, seen))
+                alike = (i for i, s in firsts if seen and _behave_alike(exercise, s, seen))
                 same = next(alike, index)
                 if same == index:
                     firsts.append((index, seen))
-                said.send_bytes(json.dumps([index, same]).encode())
+                pipe.send_bytes(json.dumps([index, same]).encode())
 
 
-def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Seen:
+def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Behavior:
     """Run one answer on the visible cases in its own sandbox. Return {} if no sandbox could be started."""
-    seen: _Seen = {}
+    seen: _Behavior = {}
     alone = 0
     # a failure here is the answer's own, so the cases that ran before it count
     with (
         suppress(LaunchError, ServerExited, OSError),
-        plan.lock.shared(),
+        plan.lock.hold_shared(),
         Sandbox(plan, preload=exercise.notebook >= "09") as sandbox,
     ):
         sandbox.end_after(_ANSWER_S, _ANSWER_CPU_S)
@@ -217,20 +219,20 @@ def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Seen:
         for size, cases in groupby(exercise.draw(), key=lambda case: case.world_size):
             turns = [Turn(case, number) for number, case in enumerate(cases)]
             with suppress(Flooded):
-                tries = worlds.run_turns(turns) if _share(exercise, turns) else None
+                tries = worlds.run_turns(turns) if _can_share_world(exercise, turns) else None
                 if tries is not None:
                     seen.update({(size, tried.number): tried for tried in tries[0]})
-                elif alone < _MOST_ALONE:
+                elif alone < _MAX_ALONE:
                     alone += 1
                     seen[size, 0] = worlds.run_alone(turns[0])
     return seen
 
 
-def _share(exercise: Exercise, turns: Sequence[Turn]) -> bool:
+def _can_share_world(exercise: Exercise, turns: Sequence[Turn]) -> bool:
     return exercise.may_share_world and all(turn.may_share for turn in turns) and len(turns) > 1
 
 
-def _alike(exercise: Exercise, one: _Seen, other: _Seen) -> bool:
+def _behave_alike(exercise: Exercise, one: _Behavior, other: _Behavior) -> bool:
     return one.keys() == other.keys() and all(
         behave_alike(exercise, one[key], other[key]) for key in one
     )

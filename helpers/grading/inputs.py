@@ -8,9 +8,9 @@ from pathlib import Path
 from helpers.checks.headings import match_notebook
 from helpers.checks.mistakes import instructor_folder, read_mistakes
 from helpers.course.workspace import WorkspaceError, find_workspace
-from helpers.grading.batch import secret_of
+from helpers.grading.batch import read_or_create_secret
 from helpers.grading.people import People, read_people
-from helpers.grading.release import differences
+from helpers.grading.release import find_differences
 from helpers.grading.setting import CannotGrade, Setting
 from helpers.grading.submissions import Job, find_submissions
 
@@ -45,7 +45,7 @@ def read_inputs(setting: Setting) -> Inputs:
     _read_own_mistakes()
     try:
         if setting.release is not None:
-            notices += differences(setting.release, find_workspace())
+            notices += find_differences(setting.release, find_workspace())
         named = [match_notebook(name) for name in setting.notebooks.replace(",", " ").split()]
     except (WorkspaceError, LookupError) as error:
         raise CannotGrade(str(error.args[0])) from None
@@ -70,6 +70,6 @@ def _secret(out: Path) -> str:
     try:
         # private, because on a hub teacher and learners share a machine
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return secret_of(out)
+        return read_or_create_secret(out)
     except OSError as error:
         raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None

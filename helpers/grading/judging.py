@@ -34,22 +34,22 @@ from helpers.checks.grade import grade
 from helpers.checks.match_mistakes import Matches
 from helpers.checks.pass_all import pass_all
 from helpers.checks.result import CheckResult, Outcome
-from helpers.grading.cells import mark
+from helpers.grading.cells import cell_mark
 from helpers.grading.doubt import Doubt, doubt_about
 from helpers.grading.record import ExerciseRecord
-from helpers.grading.results import failed, record_of_results
+from helpers.grading.results import failed_record, record_of_results
 from helpers.ranks.connection import Connection
 from helpers.ranks.processes import end_with_parent, kill_process
 
 # Memory in bytes that judging may use, in addition to what the grader holds when it forks the judge.
-_MEMORY = 1 << 30
+_MEMORY_BYTES = 1 << 30
 # Processor time in seconds for one set of cases: ten times what the most expensive set takes.
 _CPU_S = 30
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 # Characters shown of an error in the judge itself.
-_SHOWN = 200
+_MAX_ERROR_CHARS = 200
 # Outcomes of visible cases after which hidden ones would only fail in the same way, and take as long.
-_HOPELESS = {Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED}
+_SKIP_HIDDEN_AFTER = {Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED}
 
 
 @dataclass(frozen=True)
@@ -60,39 +60,40 @@ class Attempt:
     doubt: Doubt = Doubt.NONE
 
 
-def attempt(
+def run_attempt(
     exercise: Exercise,
     answer: Answer,
     secret: str,
     connection: Connection,
-    within_s: float,
+    timeout_s: float,
     pictures: str = "none",
-    at_once: bool = False,
+    in_shared_worlds: bool = False,
 ) -> Attempt:
     """Run an answer's visible cases, then those of a secret. Never raises because of the answer.
 
     Args:
-        within_s: Wall time in seconds.
+        timeout_s: Wall time in seconds.
         pictures: As in `record_of_results`.
-        at_once: Run all cases in the same worlds. Then only a record that passed means anything, and only
+        in_shared_worlds: Run all cases in the same worlds. Then only a record that passed means
+        anything, and only
             such a record may be shown, because the ranks held hidden inputs.
     """
 
-    def together() -> Attempt:
-        confine()
+    def judge_together() -> Attempt:
+        limit_resources()
         if (both := pass_all(exercise, answer, [VISIBLE_SECRET, secret], connection)) is None:
-            return Attempt(failed(exercise, answer, Outcome.WRONG, ""))
+            return Attempt(failed_record(exercise, answer, Outcome.WRONG, ""))
         return Attempt(record_of_results(exercise, answer, both[0], both[1]))
 
-    def apart() -> Attempt:
-        visible, hidden = _result(exercise, answer, VISIBLE_SECRET, connection), None
-        if visible.outcome not in _HOPELESS or any(case.credit for case in visible.cases):
-            hidden = _result(exercise, answer, secret, connection)
+    def judge_apart() -> Attempt:
+        visible, hidden = _check_result(exercise, answer, VISIBLE_SECRET, connection), None
+        if visible.outcome not in _SKIP_HIDDEN_AFTER or any(case.credit for case in visible.cases):
+            hidden = _check_result(exercise, answer, secret, connection)
         doubt = max(doubt_about(exercise, each) for each in (visible, hidden) if each is not None)
         return Attempt(record_of_results(exercise, answer, visible, hidden, pictures), doubt)
 
-    judge = together if at_once else apart
-    return _judge_in_child(exercise, answer, judge, connection, within_s)
+    judge = judge_together if in_shared_worlds else judge_apart
+    return _judge_in_child(exercise, answer, judge, connection, timeout_s)
 
 
 def _judge_in_child(
@@ -100,14 +101,14 @@ def _judge_in_child(
     answer: Answer,
     judge: Callable[[], Attempt],
     connection: Connection,
-    within_s: float,
+    timeout_s: float,
 ) -> Attempt:
     """Judge in a child process. Return an attempt even if the child fails."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            begin_child()
+            set_up_child()
             connection.take_over()
             # ASCII, because texts may contain half a surrogate pair
             text = json.dumps(msgspec.to_builtins(judge()))
@@ -117,7 +118,7 @@ def _judge_in_child(
         finally:
             os._exit(1)
     os.close(theirs)
-    said = _read(ours, time.monotonic() + within_s)
+    said = _read_all(ours, time.monotonic() + timeout_s)
     os.close(ours)
     kill_process(pid)
     number = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -125,16 +126,18 @@ def _judge_in_child(
         return msgspec.convert(json.loads(said), Attempt)
     if number == -signal.SIGXCPU:
         message = f"It returned more than can be read in {_CPU_S} s of processor time."
-        return Attempt(failed(exercise, answer, Outcome.FLOODED, message))
+        return Attempt(failed_record(exercise, answer, Outcome.FLOODED, message))
     why = "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
-    return Attempt(failed(exercise, answer, Outcome.CRASHED, _could_not(why)), Doubt.MACHINE)
+    return Attempt(
+        failed_record(exercise, answer, Outcome.CRASHED, _unjudged_message(why)), Doubt.MACHINE
+    )
 
 
-def _read(fd: int, deadline: float) -> bytes:
+def _read_all(fd: int, deadline: float) -> bytes:
     """Read a child's output until it closes its end, is past the deadline, or has sent too much."""
     said = bytearray()
     # the grader would have to hold more in memory
-    while len(said) <= _MOST_BYTES:
+    while len(said) <= _MAX_BYTES:
         if not select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
             break
         if not (chunk := os.read(fd, 1 << 16)):
@@ -146,7 +149,7 @@ def _read(fd: int, deadline: float) -> bytes:
 # --- within the child -----------------------------------------------------------------------------
 
 
-def begin_child() -> None:
+def set_up_child() -> None:
     """Set up a forked process that reads what ranks send. It ends with its parent."""
     # A killed grader has no time to end its judge and the rank server.
     end_with_parent()
@@ -156,7 +159,7 @@ def begin_child() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def confine() -> None:
+def limit_resources() -> None:
     """Limit the time and memory of reading the next set of cases, whose data may be hostile.
 
     Only the soft limits are set, which this process raises again for the next set. The data cannot raise
@@ -167,24 +170,28 @@ def confine() -> None:
     with suppress(OSError, ValueError):
         # The limit is for growth from here on: add it to the present data and stack, in pages (proc(5)).
         pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[5])
-        most = pages * resource.getpagesize() + _MEMORY
+        most = pages * resource.getpagesize() + _MEMORY_BYTES
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
-def _result(exercise: Exercise, answer: Answer, secret: str, connection: Connection) -> CheckResult:
+def _check_result(
+    exercise: Exercise, answer: Answer, secret: str, connection: Connection
+) -> CheckResult:
     """Return the result of a secret's cases."""
-    confine()
+    limit_resources()
     # learners read advice on visible cases only
     matches: Matches | None = {} if secret == VISIBLE_SECRET else None
     try:
-        return grade(exercise, answer, mark, secret, connection=connection, matches=matches)
+        return grade(exercise, answer, cell_mark, secret, connection=connection, matches=matches)
     except MemoryError:
         why = "it takes too much memory"
     except Exception as error:  # caused by the data or by this machine; the grader finds out which
-        why = f"{type(error).__name__}: {str(error)[:_SHOWN]}"
-    return CheckResult(exercise.name, exercise.heading, Outcome.CRASHED, message=_could_not(why))
+        why = f"{type(error).__name__}: {str(error)[:_MAX_ERROR_CHARS]}"
+    return CheckResult(
+        exercise.name, exercise.heading, Outcome.CRASHED, message=_unjudged_message(why)
+    )
 
 
-def _could_not(why: str) -> str:
+def _unjudged_message(why: str) -> str:
     return f"Its return value could not be judged: {why}."

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from helpers.checks.headings import headings
 from helpers.grading.answers import reference_answers, write_answers
 from helpers.grading.batch import record_paths
-from helpers.grading.cache import write_whole
-from helpers.grading.group_work import shared
+from helpers.grading.cache import write_atomically
+from helpers.grading.group_work import copy_for_members
 from helpers.grading.inputs import Inputs
 from helpers.grading.people import People
 from helpers.grading.points.changes import FILE as GRADES
@@ -23,9 +23,9 @@ from helpers.grading.points.changes import (
     read_grades,
 )
 from helpers.grading.record import Record
-from helpers.grading.references import solutions_here
+from helpers.grading.references import solutions_folder
 from helpers.grading.reports import PLATFORM_FILES, github_annotations, write_reports
-from helpers.grading.reports.copies import enumerated
+from helpers.grading.reports.copies import join_first_names
 from helpers.grading.reports.standing import Course, course_of
 from helpers.grading.setting import Setting
 from helpers.grading.withdrawn import remove_withdrawn
@@ -49,7 +49,7 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     if gone := remove_withdrawn(setting.out / "records", kept):
         words = "removed what earlier runs kept of files that are no longer handed in"
         lines.append(f"Note: {', '.join(gone)}: {words}.")
-    people, course = inputs.people, _course(records, inputs, setting)
+    people, course = inputs.people, _build_course(records, inputs, setting)
     counted = [record for standing in course.standings for record in standing.records]
     write_answers(counted, setting.out)
     before, grades = read_grades(setting.out), grades_of(course)
@@ -61,7 +61,7 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     written = write_reports(course, setting.out, people.match, changes)
     # This file is written last: if it exists, all others are complete. Gradescope's `run_autograder` relies
     # on it.
-    write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
+    write_atomically(setting.out / GRADES, as_json(Grades(grades, changes)))
     for path in earlier:
         if not path.exists():
             words = "removed, because it held the points of an earlier run and this run does not write it"
@@ -84,9 +84,9 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     return Outputs(course, moved, tuple(lines), tuple(annotations))
 
 
-def _course(records: Sequence[Record], inputs: Inputs, setting: Setting) -> Course:
+def _build_course(records: Sequence[Record], inputs: Inputs, setting: Setting) -> Course:
     people = inputs.people
-    records = shared(records, people.groups)
+    records = copy_for_members(records, people.groups)
     tried = {each.name for record in records for each in record.exercises}
     of_class = {known.notebook for name, known in headings().items() if name in tried}
     # Read file times only if there are deadlines.
@@ -98,7 +98,7 @@ def _course(records: Sequence[Record], inputs: Inputs, setting: Setting) -> Cour
         people.policy,
         people.overrides,
         {(each.learner, each.file): times[each.file] for each in records if each.file in times},
-        reference_answers(of_class, solutions_here()),
+        reference_answers(of_class, solutions_folder()),
         people.members,
     )
 
@@ -107,9 +107,7 @@ def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
     """Yield a line for each notebook that counts, or does not count, contrary to expectation."""
     if course.stray:
         why = "--notebooks does not name them" if are_named else "few learners attempted them"
-        words = (
-            f"Answers to these notebooks give no points, because {why}: {enumerated(course.stray)}"
-        )
+        words = f"Answers to these notebooks give no points, because {why}: {join_first_names(course.stray)}"
         yield f"Note: {words}."
     for name in course.rare:
         words = "counts for everybody, although most have not handed it in: --notebooks says which count"

@@ -34,7 +34,7 @@ _SUBMISSIONS = "-submissions"
 # Moodle's word for a participant in blind marking ("participant" of mod/assign/lang), letters only. In a
 # language that is not listed, the number becomes part of the name only if two such learners are in the
 # export.
-_EVERYBODY = re.compile(
+_PARTICIPANT_WORDS = re.compile(
     "participant|participante|partecipante|teilnehmerin|teilnehmer|teilnehmende|deelnemer|deltaker"
     "|deltagare|deltager|uczestnik|účastník|osallistuja|résztvevő|participantă|катысушы|участник"
     "|учасник|katılımcı|συμμετέχων|משתתף|مشارك|参加者|参与者|參與者|참가자"
@@ -55,9 +55,9 @@ _ENDING = re.compile(
     r"|gdoc|colab)$",
     re.I,
 )
-_JOINTS = ("_", "-", ".")
+_JOINING_CHARS = ("_", "-", ".")
 # Lower-case Cyrillic and Greek letters that look Latin: the most frequent ones, not all of Unicode.
-_ALIKE = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
+_LOOKALIKES = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
 
 Platform = Literal["", "moodle", "canvas"]
 
@@ -68,14 +68,14 @@ class Source:
 
     Args:
         name: The learner's name.
-        spelled: The text from which the name was read; a folder's ends with a slash. Sources with different
+        spelling: The text from which the name was read; a folder's ends with a slash. Sources with different
             spellings are different people.
         platform, number: The platform, and the learner's number there if the name contains one. Moodle's
             number counts the participants of one assignment, so it does not distinguish sources.
     """
 
     name: str
-    spelled: str
+    spelling: str
     platform: Platform = ""
     number: str = field(default="", compare=False)
 
@@ -97,19 +97,19 @@ def stem_of(name: str) -> str:
     return name
 
 
-def notebooks_named(text: str) -> list[str]:
+def find_notebook_names(text: str) -> list[str]:
     """Return the course's notebooks that a text names, whatever characters separate the words."""
-    return [name for name in notebooks() if _written(name).search(text)]
+    return [name for name in notebooks() if _notebook_pattern(name).search(text)]
 
 
 def folder_source(name: str, parent: str = "") -> Source:
     """Return the owner of a folder. parent: the name of the folder that contains it."""
     if found := _MOODLE.fullmatch(name):
-        return _moodle(found)
+        return _moodle_source(found)
     slug = parent.removesuffix(_SUBMISSIONS)
     if slug != parent and name.startswith(f"{slug}-") and len(name) > len(slug) + 1:
         name = name[len(slug) + 1 :]
-    return Source(_tidy(name), f"{name}/")
+    return Source(_clean_name(name), f"{name}/")
 
 
 def file_sources(files: Mapping[str, str]) -> dict[str, Source]:
@@ -118,7 +118,7 @@ def file_sources(files: Mapping[str, str]) -> dict[str, Source]:
     All files are examined together, because only that shows whether the numbers in names are Canvas's.
     files: the notebook in each file, or "", by file name.
     """
-    canvas = _canvas([stem_of(name) for name in files])
+    canvas = _canvas_sources([stem_of(name) for name in files])
     return {name: _file_source(stem_of(name), notebook, canvas) for name, notebook in files.items()}
 
 
@@ -128,7 +128,7 @@ def has_platform_names(folders: Iterable[str], files: Iterable[str], parent: str
     slug = parent.removesuffix(_SUBMISSIONS)
     cloned = slug != parent and any(name.startswith(f"{slug}-") for name in folders)
     moodle = any(_MOODLE.fullmatch(name) for name in (*folders, *stems))
-    return cloned or moodle or len({source.name for source in _canvas(stems).values()}) > 1
+    return cloned or moodle or len({source.name for source in _canvas_sources(stems).values()}) > 1
 
 
 def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source, str]:
@@ -138,15 +138,17 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
     script. No learner may get, or lose, the points of a different one.
     """
     alike: dict[str, list[Source]] = {}
-    for source in sorted(set(sources), key=lambda each: (each.spelled, each.platform)):
-        alike.setdefault(_key(source.name), []).append(source)
+    for source in sorted(set(sources), key=lambda each: (each.spelling, each.platform)):
+        alike.setdefault(_comparison_key(source.name), []).append(source)
     names = {}
     for same in alike.values():
         for source in same:
-            alone = len(same) == 1 or source is _owner(source.name, same)
-            names[source] = source.name if alone else f"{source.name} ({_difference(source)})"
+            alone = len(same) == 1 or source is _keeper(source.name, same)
+            names[source] = (
+                source.name if alone else f"{source.name} ({_distinguishing_text(source)})"
+            )
         if len(same) > 1:
-            different = ", ".join(_told_apart(same))
+            different = ", ".join(_distinguishing_texts(same))
             notices.append(
                 f"{same[0].name}: {len(same)} submissions have this name or one that looks like it. They are "
                 f"kept apart: {different}"
@@ -154,7 +156,7 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
     return names
 
 
-def apart_in_export(sources: Mapping[str, Source]) -> dict[str, Source]:
+def separate_same_names(sources: Mapping[str, Source]) -> dict[str, Source]:
     """Put Moodle's number into the spelling of learners who share a name in one export.
 
     Other numbers are left out, because a person's number differs between assignments.
@@ -164,7 +166,7 @@ def apart_in_export(sources: Mapping[str, Source]) -> dict[str, Source]:
         if source.platform == "moodle":
             numbers.setdefault(source.name, set()).add(source.number)
     return {
-        entry: replace(source, spelled=f"{source.name} ({source.number})")
+        entry: replace(source, spelling=f"{source.name} ({source.number})")
         if len(numbers.get(source.name, ())) > 1 and source.platform == "moodle"
         else source
         for entry, source in sources.items()
@@ -176,23 +178,23 @@ def apart_in_export(sources: Mapping[str, Source]) -> dict[str, Source]:
 
 def _file_source(stem: str, notebook: str, canvas: Mapping[str, Source]) -> Source:
     if found := _MOODLE.fullmatch(stem):
-        return _moodle(found)
+        return _moodle_source(found)
     if stem in canvas:
         return canvas[stem]
     name = _without_notebook(_without_copy(stem), notebook)
-    return Source(_tidy(name), name)
+    return Source(_clean_name(name), name)
 
 
-def _moodle(found: re.Match[str]) -> Source:
-    name, number = _tidy(found["who"]), found["number"] or ""
+def _moodle_source(found: re.Match[str]) -> Source:
+    name, number = _clean_name(found["who"]), found["number"] or ""
     # In blind marking all have this name, perhaps after their group's ("Team A-Participant"). The grading
     # worksheet lists them by name and number.
-    is_blind = _EVERYBODY.fullmatch(only_letters(name.rpartition("-")[2]))
+    is_blind = _PARTICIPANT_WORDS.fullmatch(only_letters(name.rpartition("-")[2]))
     name = f"{name} {number}" if is_blind and number else name
     return Source(name, f"{name}/", "moodle" if number else "", number)
 
 
-def _canvas(stems: Sequence[str]) -> dict[str, Source]:
+def _canvas_sources(stems: Sequence[str]) -> dict[str, Source]:
     """Return the sources of the names that Canvas made. Return {} if the numbers are not Canvas's.
 
     Canvas's numbers belong to one learner each, a learner has only one, and no two uploads share one. In
@@ -209,7 +211,7 @@ def _canvas(stems: Sequence[str]) -> dict[str, Source]:
     sources = {}
     for stem, match in found.items():
         number = match.groupdict().get("number") or ""
-        name = f"{_tidy(match['who'])} ({number})" if number else _tidy(match["who"])
+        name = f"{_clean_name(match['who'])} ({number})" if number else _clean_name(match["who"])
         sources[stem] = Source(name, name, "canvas" if number else "", number)
     return sources
 
@@ -219,7 +221,9 @@ def _canvas_name(stem: str) -> re.Match[str] | None:
     if match is None or not match["upload"]:
         return match
     # in `kay_2_10_dataparallel_vs_ddp` the second number is the notebook's
-    written = [found.start() for name in notebooks() if (found := _written(name).search(stem))]
+    written = [
+        found.start() for name in notebooks() if (found := _notebook_pattern(name).search(stem))
+    ]
     return match if all(match.start("rest") <= at for at in written) else None
 
 
@@ -238,11 +242,11 @@ def _without_notebook(stem: str, notebook: str) -> str:
     The notebook's number alone is removed only if the file contains that notebook: in anna_02, but not in
     student_02.
     """
-    for name in notebooks_named(stem):
-        if found := _written(name).search(stem):
+    for name in find_notebook_names(stem):
+        if found := _notebook_pattern(name).search(stem):
             before, after = stem[: found.start()], stem[found.end() :]
-            before = before[:-1] if before.endswith(_JOINTS) else before
-            after = after[1:] if after.startswith(_JOINTS) else after
+            before = before[:-1] if before.endswith(_JOINING_CHARS) else before
+            after = after[1:] if after.startswith(_JOINING_CHARS) else after
             stem = "_".join(filter(None, map(_without_copy, (before, after)))) or stem
     if number := notebook[:2]:
         shorter = re.sub(rf"^{number}[-_. ]|[-_. ]{number}$", "", stem, count=1)
@@ -250,7 +254,7 @@ def _without_notebook(stem: str, notebook: str) -> str:
     return stem
 
 
-def _written(notebook: str) -> re.Pattern[str]:
+def _notebook_pattern(notebook: str) -> re.Pattern[str]:
     names = ("[-_. ]".join(map(re.escape, name.split("_"))) for name in all_names_of(notebook))
     return re.compile(rf"(?<![0-9])(?:{'|'.join(names)})", re.IGNORECASE)
 
@@ -258,28 +262,28 @@ def _written(notebook: str) -> re.Pattern[str]:
 # --- names ------------------------------------------------------------------------------------------
 
 
-def _tidy(name: str) -> str:
+def _clean_name(name: str) -> str:
     return unicodedata.normalize("NFC", " ".join(printable(name).split())) or "?"
 
 
-def _key(name: str) -> str:
+def _comparison_key(name: str) -> str:
     folded = unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
-    return folded.translate(_ALIKE).strip("_-.")
+    return folded.translate(_LOOKALIKES).strip("_-.")
 
 
-def _owner(name: str, same: Sequence[Source]) -> Source | None:
+def _keeper(name: str, same: Sequence[Source]) -> Source | None:
     """Return the source that keeps a name: a folder with exactly this name, otherwise a file."""
-    spelled = [each for each in same if each.name == name == each.spelled.removesuffix("/")]
-    folders = [each for each in spelled if each.spelled.endswith("/")]
+    spelled = [each for each in same if each.name == name == each.spelling.removesuffix("/")]
+    folders = [each for each in spelled if each.spelling.endswith("/")]
     return next((found[0] for found in (folders, spelled) if len(found) == 1), None)
 
 
-def _difference(source: Source) -> str:
-    return source.number or repr(source.spelled)[:120]
+def _distinguishing_text(source: Source) -> str:
+    return source.number or repr(source.spelling)[:120]
 
 
-def _told_apart(sources: Sequence[Source]) -> list[str]:
+def _distinguishing_texts(sources: Sequence[Source]) -> list[str]:
     """Return a text for each source in which a reader can see how it differs from the others."""
-    texts = list(map(_difference, sources))
-    looks = {unicodedata.normalize("NFKC", each).translate(_ALIKE) for each in texts}
+    texts = list(map(_distinguishing_text, sources))
+    looks = {unicodedata.normalize("NFKC", each).translate(_LOOKALIKES) for each in texts}
     return texts if len(looks) == len(texts) else list(map(ascii, texts))

@@ -14,8 +14,8 @@ from helpers.grading.owners import Source
 from helpers.grading.points import overrides as given
 from helpers.grading.points import policy as policies
 from helpers.grading.points.overrides import Override
-from helpers.grading.points.policy import DEFAULT, Policy
-from helpers.grading.reports.gradebooks import harmless
+from helpers.grading.points.policy import DEFAULT_POLICY, Policy
+from helpers.grading.reports.gradebooks import escape_formula
 from helpers.grading.reports.text import line
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
 from helpers.grading.setting import Setting
@@ -33,7 +33,7 @@ class People:
     notices: tuple[str, ...]
 
     @property
-    def unknown(self) -> tuple[str, ...]:
+    def unknown_learners(self) -> tuple[str, ...]:
         """Learners who are not on the roster."""
         return self.match.without_entry if self.match else ()
 
@@ -53,10 +53,10 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
     handed_in = {name: source for name, source in sources.items() if name not in groups}
     match = match_roster(read_roster(setting.roster), handed_in) if setting.roster else None
     # The roster may have a name, a login and a number of a person: any of them is accepted.
-    aliases = {**(match.aliases() if match else {}), **_as_written(handed_in)}
+    aliases = {**(match.aliases() if match else {}), **_by_spelling(handed_in)}
     groups = {name: [aliases.get(x, x) for x in members] for name, members in groups.items()}
     aliases |= {x: x for members in groups.values() for x in members}
-    policy, overrides = DEFAULT, tuple[Override, ...]()
+    policy, overrides = DEFAULT_POLICY, tuple[Override, ...]()
     path = setting.policy or setting.out / policies.FILE
     if setting.policy or path.exists():
         policy = policies.read_policy(path, aliases)
@@ -70,15 +70,15 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
     return replace(people, notices=tuple(_notices(people, sources)))
 
 
-def _as_written(learners: Iterable[str]) -> dict[str, str]:
+def _by_spelling(learners: Iterable[str]) -> dict[str, str]:
     """Return each learner by the name, and by its spelling in gradebook.csv."""
     names = list(learners)
-    written = {one_form(harmless(line(name))): name for name in names}
+    written = {one_form(escape_formula(line(name))): name for name in names}
     return written | {one_form(name): name for name in names}
 
 
 def _notices(people: People, sources: Mapping[str, Source]) -> Iterator[str]:
-    for name in people.unknown:
+    for name in people.unknown_learners:
         what = "handed in" if name in sources else "in a group"
         yield f"{name}: {what}, and not on the roster"
     for name in people.match.ambiguous if people.match else ():

@@ -87,7 +87,7 @@ class ExerciseRecord:
     cached: bool = False
 
     @property
-    def looks(self) -> tuple[str, ...]:
+    def review_reasons(self) -> tuple[str, ...]:
         """The first flags and, if there are any, the results that the answer could have forged."""
         if not self.flags or not self.reported:
             return self.flags[:10]
@@ -110,7 +110,9 @@ class ExerciseRecord:
         return Outcome.TOO_SLOW.value in self.outcomes
 
 
-def record_of(exercise: Exercise, outcome: str, points: float = 0.0, **rest: Any) -> ExerciseRecord:
+def build_record(
+    exercise: Exercise, outcome: str, points: float = 0.0, **rest: Any
+) -> ExerciseRecord:
     """Return a record of an exercise. rest: further fields of `ExerciseRecord`."""
     about = {"number": exercise.number, "heading": exercise.heading, "further": exercise.further}
     fields = {"name": exercise.name, "out_of": exercise.points, **about, **rest}

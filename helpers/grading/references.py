@@ -28,7 +28,7 @@ from helpers.ranks.connection import ServerExited
 from helpers.ranks.failures import LaunchError
 
 
-def solutions_here() -> Path | None:
+def solutions_folder() -> Path | None:
     """Return the folder of the solved notebooks, if this copy of the course has one."""
     folder = Path(__file__).parents[2] / "solutions"
     return folder if folder.is_dir() else None
@@ -45,7 +45,7 @@ class References:
     _worked: set[str] = field(default_factory=set)
     """Exercises whose reference has passed here."""
 
-    def works(self, exercise: Exercise, now: bool = True) -> bool:
+    def passes_here(self, exercise: Exercise, now: bool = True) -> bool:
         """Run the reference on the visible cases in its own sandbox. Return True if there is no reference.
 
         now: run it even if it has passed before, because the machine may have lacked something only for a
@@ -58,7 +58,7 @@ class References:
             late = exercise.notebook >= "09"
             with (
                 # does not wait for a grader that runs alone: if one does, it is this one
-                self.plan.lock.shared(),
+                self.plan.lock.hold_shared(),
                 Sandbox(self.plan, self.slot, preload=late) as sandbox,
             ):
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
@@ -79,7 +79,7 @@ class References:
         Args:
             advice: Include the cases that a check draws once an answer has failed. They are most of all.
         """
-        if not (needed := _missing(exercise, secrets, advice)):
+        if not (needed := _missing_sets(exercise, secrets, advice)):
             return
         late = exercise.notebook >= "09"
         with (
@@ -89,9 +89,9 @@ class References:
         ):
             run_reference(exercise, needed, sandbox.connection)
 
-    def lacks(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
+    def lacks_values(self, exercise: Exercise, secrets: Sequence[str]) -> bool:
         """Return whether expected values are missing because the reference has failed."""
-        return bool(_missing(exercise, secrets, advice=True))
+        return bool(_missing_sets(exercise, secrets, advice=True))
 
     def answers(self, notebook: str) -> dict[str, Answer | Problem]:
         """Return a notebook's reference solutions by name, {} if there are none here."""
@@ -105,7 +105,7 @@ class References:
         return self._found[notebook]
 
 
-def _missing(exercise: Exercise, secrets: Sequence[str], advice: bool) -> list[CaseSet]:
+def _missing_sets(exercise: Exercise, secrets: Sequence[str], advice: bool) -> list[CaseSet]:
     if not needs_reference(exercise):
         return []
     sets = [

@@ -50,7 +50,7 @@ class ReleaseError(CannotGrade):
     """A bundle cannot be written or read. The message is one line: what is wrong, and what to do."""
 
 
-def release(
+def write_bundle(
     workspace: Workspace,
     out: Path,
     *,
@@ -76,22 +76,22 @@ def release(
     sums = {}
     try:
         solved = workspace.solutions.glob("*.ipynb") if with_solutions else ()
-        for source in sorted([*bundled(workspace), *solved]):
+        for source in sorted([*bundle_files(workspace), *solved]):
             if _is_answers(source) and not with_mistakes:
                 continue
-            name = _handed_out(source).relative_to(workspace.root)
+            name = _bundle_path(source).relative_to(workspace.root)
             target = out / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(_content(source, with_own))
+            target.write_bytes(_bundle_content(source, with_own))
             if name == Path("README.md"):
                 target.write_text(
-                    _for_learners(source.read_text(encoding="utf-8"), with_solutions),
+                    _learner_readme(source.read_text(encoding="utf-8"), with_solutions),
                     encoding="utf-8",
                 )
-            sums[name.as_posix()] = sum_of(target.read_bytes())
-        for each, content in _references(workspace).items():
+            sums[name.as_posix()] = sha256_of(target.read_bytes())
+        for each, content in _sealed_references(workspace).items():
             (out / each).write_bytes(content)
-            sums[each] = sum_of(content)
+            sums[each] = sha256_of(content)
         manifest = {"format": FORMAT, "files": sums}
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
@@ -101,7 +101,7 @@ def release(
     return [out / name for name in (*sums, MANIFEST)]
 
 
-def _for_learners(readme: str, with_solutions: bool) -> str:
+def _learner_readme(readme: str, with_solutions: bool) -> str:
     """Return the README without the parts about tests and for instructors, which a bundle lacks."""
     own = readme.partition("\n## For instructors")[0]
     lines = (line for line in own.splitlines() if "make test" not in line)
@@ -110,7 +110,7 @@ def _for_learners(readme: str, with_solutions: bool) -> str:
     return "\n".join(lines).rstrip() + f"\n\n{note}\n"
 
 
-def bundled(workspace: Workspace) -> Iterator[Path]:
+def bundle_files(workspace: Workspace) -> Iterator[Path]:
     """Yield the files that belong into a bundle."""
     yield from (p for name in _FILES if (p := workspace.root / name).is_file())
     yield from workspace.notebooks.glob("*.ipynb")
@@ -125,12 +125,12 @@ def _is_answers(path: Path) -> bool:
     return path.suffix == ANSWERS
 
 
-def _handed_out(path: Path) -> Path:
+def _bundle_path(path: Path) -> Path:
     """Return a file's path in a bundle."""
     return path.with_suffix(SEALED) if _is_answers(path) else path
 
 
-def _content(path: Path, with_own: bool = False) -> bytes:
+def _bundle_content(path: Path, with_own: bool = False) -> bytes:
     """Return a file's content in a bundle. with_own: append the instructor's own mistakes."""
     if not _is_answers(path):
         return path.read_bytes()
@@ -142,7 +142,7 @@ def _content(path: Path, with_own: bool = False) -> bytes:
     return seal_mistakes(found)
 
 
-def _references(workspace: Workspace) -> dict[str, bytes]:
+def _sealed_references(workspace: Workspace) -> dict[str, bytes]:
     """Return the sealed reference solutions that checks need for their expected values, by file name."""
     found = {}
     for exercise in exercises().values():
@@ -153,12 +153,14 @@ def _references(workspace: Workspace) -> dict[str, bytes]:
     return found
 
 
-def differences(manifest: Path, workspace: Workspace) -> list[str]:
+def find_differences(manifest: Path, workspace: Workspace) -> list[str]:
     """Return a line for each file of checks, engine or notebooks that differs from a bundle."""
-    sums = _read(manifest)
-    here = {_handed_out(p).relative_to(workspace.root).as_posix(): p for p in bundled(workspace)}
+    sums = _read_manifest(manifest)
+    here = {
+        _bundle_path(p).relative_to(workspace.root).as_posix(): p for p in bundle_files(workspace)
+    }
     # A bundle without known mistakes was made so on purpose, which is not a difference.
-    references = _references(workspace)
+    references = _sealed_references(workspace)
     has_mistakes = any(name.endswith(SEALED) for name in sums)
     found = []
     for name in sorted({*sums, *here, *references}):
@@ -167,9 +169,9 @@ def differences(manifest: Path, workspace: Workspace) -> list[str]:
         if name.endswith(SEALED) and not has_mistakes:
             continue
         if name in references:
-            contents = {sum_of(references[name])}
+            contents = {sha256_of(references[name])}
         elif name in here:
-            contents = {sum_of(_content(here[name], own)) for own in (False, True)}
+            contents = {sha256_of(_bundle_content(here[name], own)) for own in (False, True)}
         else:
             contents = set()
         if not contents:
@@ -181,12 +183,12 @@ def differences(manifest: Path, workspace: Workspace) -> list[str]:
     return found
 
 
-def sum_of(content: bytes) -> str:
+def sha256_of(content: bytes) -> str:
     """Return the SHA-256 of a file's content, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read_manifest(path: Path) -> dict[str, str]:
     path = path / MANIFEST if path.is_dir() else path
     try:
         if os.path.getsize(path) > _MAX_BYTES:

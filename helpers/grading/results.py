@@ -16,18 +16,20 @@ from helpers.answers.build import Answer, Problem
 from helpers.checks.exercise import Exercise
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.grading import bypasses
-from helpers.grading.record import CaseRecord, ExerciseRecord, record_of
+from helpers.grading.record import CaseRecord, ExerciseRecord, build_record
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 
-_MOST_TEXT = 4_000
+_MAX_TEXT_CHARS = 4_000
 # Limits for one flag: number of replaced functions, and characters of each name.
-_MOST_NAMES, _SHOWN = 8, 200
+_MAX_NAMES, _MAX_NAME_CHARS = 8, 200
 # Limits for a run that is drawn.
-_MOST_EVENTS, _MOST_TRACE = 400, 300_000
-REPLACED = "has replaced {names} in a rank, on which its own reports may depend: look at what for"
-NEWER = "written with a newer Python than the grader's: grade it with that version"
-UNJUDGED = (
+_MAX_EVENTS, _MAX_TRACE_BYTES = 400, 300_000
+REPLACED_FLAG = (
+    "has replaced {names} in a rank, on which its own reports may depend: look at what for"
+)
+NEWER_PYTHON_FLAG = "written with a newer Python than the grader's: grade it with that version"
+UNJUDGED_MESSAGE = (
     "Your function returned a kind of value that cannot be judged. What does the task ask for?"
 )
 
@@ -51,22 +53,25 @@ def record_of_results(
     if any(each.unjudged or each.outcome is Outcome.FAULT for each in results):
         # `grader` checks whether the reference can be judged here; if it can, the answer is at fault
         where = visible.unjudged or "So it was in a hidden case."
-        outcome, message, points = Outcome.WRONG, f"{UNJUDGED} {where}", 0.0
+        outcome, message, points = Outcome.WRONG, f"{UNJUDGED_MESSAGE} {where}", 0.0
     drawn = pictures == "all" or (pictures == "failed" and not visible.passed)
-    picture, trace = _draw(visible.run) if drawn else ("", "")
-    cases = [_visible(case) for case in visible.cases]
-    cases += [_hidden(k, case) for k, case in enumerate(hidden.cases, 1)] if hidden else []
+    picture, trace = _draw_run(visible.run) if drawn else ("", "")
+    cases = [_visible_record(case) for case in visible.cases]
+    cases += [_hidden_record(k, case) for k, case in enumerate(hidden.cases, 1)] if hidden else []
     source = found.source if isinstance(found, Answer) else ""
-    flags = [*bypasses.flags(exercise, source), *(flag for r in results for flag in _replaced(r))]
+    flags = [
+        *bypasses.find_flags(exercise, source),
+        *(flag for r in results for flag in _replacement_flags(r)),
+    ]
     if isinstance(found, Problem) and found.kind == "newer_syntax":
-        flags.append(NEWER)
-    return record_of(
+        flags.append(NEWER_PYTHON_FLAG)
+    return build_record(
         exercise,
         outcome.value,
         points,
         cases=tuple(cases),
-        message=message[:_MOST_TEXT],
-        notes=tuple(note[:_MOST_TEXT] for note in visible.notes),
+        message=message[:_MAX_TEXT_CHARS],
+        notes=tuple(note[:_MAX_TEXT_CHARS] for note in visible.notes),
         flags=tuple(dict.fromkeys(flags)),
         reported=exercise.reported,
         picture=picture,
@@ -75,14 +80,16 @@ def record_of_results(
     )
 
 
-def failed(exercise: Exercise, answer: Answer, outcome: Outcome, message: str) -> ExerciseRecord:
+def failed_record(
+    exercise: Exercise, answer: Answer, outcome: Outcome, message: str
+) -> ExerciseRecord:
     """Return the record of an answer that has no results apart from an outcome and a message."""
     result = CheckResult(exercise.name, exercise.heading, outcome, message=message)
     return record_of_results(exercise, answer, result)
 
 
-def _visible(case: CaseVerdict) -> CaseRecord:
-    most = _MOST_TEXT
+def _visible_record(case: CaseVerdict) -> CaseRecord:
+    most = _MAX_TEXT_CHARS
     return CaseRecord(
         case.label,
         False,
@@ -95,20 +102,22 @@ def _visible(case: CaseVerdict) -> CaseRecord:
     )
 
 
-def _hidden(number: int, case: CaseVerdict) -> CaseRecord:
+def _hidden_record(number: int, case: CaseVerdict) -> CaseRecord:
     """Return the record of a hidden case, without its label, because some labels reveal inputs."""
     return CaseRecord(f"hidden case {number}", True, case.outcome.value, case.credit)
 
 
-def _replaced(result: CheckResult) -> list[str]:
+def _replacement_flags(result: CheckResult) -> list[str]:
     """Return a flag that names the functions replaced by the answer in worlds that earned points."""
     runs = (case.world or case.run for case in result.cases if case.credit)
-    names = sorted({name[:_SHOWN] for run in runs if run is not None for name in run.replaced})
-    return [REPLACED.format(names=", ".join(names[:_MOST_NAMES]))] if names else []
+    names = sorted(
+        {name[:_MAX_NAME_CHARS] for run in runs if run is not None for name in run.replaced}
+    )
+    return [REPLACED_FLAG.format(names=", ".join(names[:_MAX_NAMES]))] if names else []
 
 
 @cache
-def preload(pictures: bool) -> None:
+def import_early(pictures: bool) -> None:
     """Import once, in the grader, what every judge needs to send cases and to draw."""
     for name in ("helpers.ranks.sending", "helpers.ranks.unsendable"):
         import_module(name)
@@ -118,12 +127,12 @@ def preload(pictures: bool) -> None:
         timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
 
 
-def _draw(run: Run | None) -> tuple[str, str]:
+def _draw_run(run: Run | None) -> tuple[str, str]:
     """Draw a run from its trace alone. Return a PNG in base64, and the trace as JSON.
 
     Both are "" if the run has no events or too many, or cannot be drawn. The trace is "" if it is too long.
     """
-    if run is None or not 0 < len(run.trace) <= _MOST_EVENTS:
+    if run is None or not 0 < len(run.trace) <= _MAX_EVENTS:
         return "", ""
     from helpers.views.timeline import timeline
 
@@ -132,4 +141,4 @@ def _draw(run: Run | None) -> tuple[str, str]:
         trace = msgspec.json.encode(run.trace).decode()
     except Exception:  # a trace that cannot be drawn must not cost points
         return "", ""
-    return picture, trace if len(trace) <= _MOST_TRACE else ""
+    return picture, trace if len(trace) <= _MAX_TRACE_BYTES else ""

@@ -28,7 +28,7 @@ _IDENTIFIER = re.compile(r"(\D*[^\W\d]\D*?)\s*(\d+)")
 _LAST_NUMBER = re.compile(r"\d+$")
 _FULL_NAMES = ("Full name", "Student", "Name", "Learner")
 # Names are searched in this many first columns, where platforms put them.
-_MOST_NAMES = 8
+_MAX_NAME_COLUMNS = 8
 
 
 class RosterError(CannotGrade):
@@ -43,7 +43,7 @@ class Roster:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def place(self, column: str) -> int | None:
+    def column_index(self, column: str) -> int | None:
         """Return the index of a column, ignoring case, or None if it does not exist."""
         names = [name.casefold() for name in self.columns]
         return names.index(column.casefold()) if column.casefold() in names else None
@@ -75,11 +75,11 @@ class RosterMatch:
 
     def aliases(self) -> dict[str, str]:
         """Return the learner's name by each text that only one row has, in a cell or in two neighbors."""
-        count = Counter(text for row in self.roster.rows for text in _texts(row))
+        count = Counter(text for row in self.roster.rows for text in _name_texts(row))
         return {
             text: name
             for row, name in zip(self.roster.rows, self.names, strict=True)
-            for text in _texts(row)
+            for text in _name_texts(row)
             if count[text] == 1
         }
 
@@ -131,8 +131,8 @@ def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     """
     by_number, number_column = _by_number(roster, learners)
     rest = [name for name in learners if name not in by_number.values()]
-    at, column, cells = _likeliest(roster, rest or list(learners))
-    found = [by_number.get(row) or each for row, each in enumerate(_find(cells, rest))]
+    at, column, cells = _most_likely_column(roster, rest or list(learners))
+    found = [by_number.get(row) or each for row, each in enumerate(_match_cells(cells, rest))]
     if learners and not any(found):
         raise RosterError(
             f"{roster.file} names nobody who handed something in (column {column!r}; looked for "
@@ -158,9 +158,12 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
     used = ""
     named: dict[str, set[int]] = {}
     for at, row in enumerate(roster.rows):
-        for text in _texts(row):
+        for text in _name_texts(row):
             named.setdefault(_letters(text), set()).add(at)
-    for platform, place in (("canvas", roster.place("ID")), ("moodle", _identifiers(roster))):
+    for platform, place in (
+        ("canvas", roster.column_index("ID")),
+        ("moodle", _identifiers(roster)),
+    ):
         numbers: dict[str, list[str]] = {}
         for name, source in learners.items():
             if source.platform == platform and source.number:
@@ -173,7 +176,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
             only = learners[same[0]] if len(same) == 1 else None
             if only and (
                 (platform == "moodle" and _is_blind(only, row[place or 0]))
-                or _agrees(at, row, only, named)
+                or _names_agree(at, row, only, named)
             ):
                 found[at] = same[0]
                 used = roster.columns[place or 0]
@@ -198,7 +201,9 @@ def _is_blind(source: Source, identifier: str) -> bool:
     return only_letters(source.name.rpartition("-")[2]) == only_letters(identifier)
 
 
-def _agrees(at: int, row: Sequence[str], source: Source, named: Mapping[str, set[int]]) -> bool:
+def _names_agree(
+    at: int, row: Sequence[str], source: Source, named: Mapping[str, set[int]]
+) -> bool:
     """Return whether a row that has a source's number may be its learner's, judging by the names.
 
     named: the rows that contain a name, by the name's letters.
@@ -208,12 +213,14 @@ def _agrees(at: int, row: Sequence[str], source: Source, named: Mapping[str, set
         return at in named.get(_letters(source.name.rpartition(" (")[0]), {at})
     words = _words(source.name)
     # the name of a group may precede a name: "Team A-Ann Lee"
-    return any(_words(text) == words or source.name.endswith(f"-{text}") for text in _texts(row))
+    return any(
+        _words(text) == words or source.name.endswith(f"-{text}") for text in _name_texts(row)
+    )
 
 
-def _texts(row: Sequence[str]) -> set[str]:
+def _name_texts(row: Sequence[str]) -> set[str]:
     """Return the texts in a row that may name its learner: each cell, and two neighbors in either order."""
-    cells = [one_form(cell) for cell in row[:_MOST_NAMES]]
+    cells = [one_form(cell) for cell in row[:_MAX_NAME_COLUMNS]]
     pairs = [
         pair
         for one, two in pairwise(cells)
@@ -223,13 +230,13 @@ def _texts(row: Sequence[str]) -> set[str]:
     return {text for text in (*cells, *pairs) if text}
 
 
-def _likeliest(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[str]]:
+def _most_likely_column(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[str]]:
     """Return index, name and cells of the column, or pair of columns, that names most learners."""
     columns = roster.columns
     tries = [
         (at, columns[at], [one_form(row[at]) for row in roster.rows]) for at in range(len(columns))
     ]
-    for at in range(min(len(columns), _MOST_NAMES) - 1):
+    for at in range(min(len(columns), _MAX_NAME_COLUMNS) - 1):
         for one, two in ((at, at + 1), (at + 1, at)):
             name = f"{columns[one]} {columns[two]}"
             tries.append((at, name, [one_form(f"{row[one]} {row[two]}") for row in roster.rows]))
@@ -237,14 +244,16 @@ def _likeliest(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[
 
     def hits(tried: tuple[int, str, list[str]]) -> tuple[int, int]:
         cells = tried[2]
-        return sum(map(bool, _find(cells, learners))), sum(cell in exact for cell in cells)
+        return sum(map(bool, _match_cells(cells, learners))), sum(cell in exact for cell in cells)
 
     return max((each for each in tries if each[1].strip()), key=hits)
 
 
 def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) -> Iterator[str]:
     """Yield the learner's name for each row. Learners without a file are named as in the roster."""
-    place = next((at for name in _FULL_NAMES if (at := roster.place(name)) is not None), None)
+    place = next(
+        (at for name in _FULL_NAMES if (at := roster.column_index(name)) is not None), None
+    )
     taken = Counter(filter(None, found))
     for row, learner, cell in zip(roster.rows, found, cells, strict=True):
         if learner is None:
@@ -257,7 +266,7 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
         yield learner
 
 
-def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
+def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
     """Return each cell's learner: by the exact name, or ignoring case or a number if that is unique.
 
     The cell "kay" matches `kay_2` if no other learner has that name, because the number may count attempts.

@@ -20,21 +20,21 @@ from typing import Any
 
 from helpers.answers.notebook import bytes_of
 from helpers.answers.reader import UnreadableNotebook
-from helpers.grading.cache import Cache, versions_here
+from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
-from helpers.grading.references import References, solutions_here
+from helpers.grading.references import References, solutions_folder
 from helpers.grading.sandbox.batch_lock import BatchLock
-from helpers.grading.sandbox.cleanup import hold_folder, sweep
+from helpers.grading.sandbox.cleanup import hold_folder, remove_unheld_folders
 from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.setting import CannotGrade
 from helpers.grading.submissions import Job
 
 _CONNECT_S = 5.0
 # The folder that the workers of one machine share, with a batch's cache and its lock.
-_SHARED = "real-ranks-batch-"
+_FOLDER_PREFIX = "real-ranks-batch-"
 
 
 def grade_on_cluster(
@@ -61,9 +61,9 @@ def grade_on_cluster(
             task = (job.learner, job.file, content, plan.level, secret, plan.limits, batch)
             # pure=False: Dask would otherwise merge the tasks of two equal files. retries: a worker may be
             # lost.
-            futures[client.submit(grade_there, *task, pure=False, retries=1)] = job
+            futures[client.submit(grade_on_worker, *task, pure=False, retries=1)] = job
         # A worker with different checks would give different points for the same answer.
-        mine = versions_here(plan.level, secret)
+        mine = current_versions(plan.level, secret)
         for future in as_completed(futures):  # type: ignore[no-untyped-call]
             yield futures[future], _checked_record(futures[future], future, plan.level, mine)
 
@@ -81,7 +81,7 @@ def _checked_record(job: Job, future: Any, level: str, mine: Mapping[str, str]) 
     return record
 
 
-def grade_there(
+def grade_on_worker(
     learner: str, file: str, content: bytes, level: str, secret: str, limits: Limits, batch: str
 ) -> dict[str, Any]:
     """Grade one submission on a worker of the cluster. Return its record as JSON types.
@@ -95,28 +95,28 @@ def grade_there(
         return _grader(level, secret, limits, batch).grade(Job(learner, path, file)).as_json()
 
 
-_here = threading.local()
+_thread_state = threading.local()
 """What a worker's thread keeps between tasks: `asked`, and the `grader` and `stack` made for it."""
 
 
 def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:
     """Return this thread's grader. Its template, a Python with torch, takes seconds to start."""
     asked = (level, secret, limits, batch)
-    if getattr(_here, "asked", None) != asked:
-        if hasattr(_here, "stack"):
-            _here.stack.close()
+    if getattr(_thread_state, "asked", None) != asked:
+        if hasattr(_thread_state, "stack"):
+            _thread_state.stack.close()
         stack = ExitStack()
         atexit.register(stack.close)
         slot = (os.getpid() * 7 + threading.get_ident()) % 3000
-        sweep(_SHARED)
-        shared = stack.enter_context(hold_folder(Path(gettempdir(), f"{_SHARED}{batch}")))
+        remove_unheld_folders(_FOLDER_PREFIX)
+        shared = stack.enter_context(hold_folder(Path(gettempdir(), f"{_FOLDER_PREFIX}{batch}")))
         lock = BatchLock(str(shared / "turns"))
-        plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits, lock))
-        references = References(solutions_here(), plan, slot)
-        cache, versions = Cache(shared), versions_here(level, secret)
-        _here.asked, _here.stack = asked, stack
-        _here.grader = Grader(plan, secret, cache, versions, references, slot)
-    grader = _here.grader
+        plan = stack.enter_context(Plan(level, stack.enter_context(StagedFiles()), limits, lock))
+        references = References(solutions_folder(), plan, slot)
+        cache, versions = Cache(shared), current_versions(level, secret)
+        _thread_state.asked, _thread_state.stack = asked, stack
+        _thread_state.grader = Grader(plan, secret, cache, versions, references, slot)
+    grader = _thread_state.grader
     assert isinstance(grader, Grader)
     return grader
 

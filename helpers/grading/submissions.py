@@ -23,26 +23,26 @@ from helpers.answers.notebook import MAX_FILE_BYTES
 from helpers.checks.headings import headings
 from helpers.grading.owners import (
     Source,
-    apart_in_export,
     file_sources,
+    find_notebook_names,
     folder_source,
     has_platform_names,
     name_learners,
-    notebooks_named,
     printable,
+    separate_same_names,
 )
 from helpers.grading.setting import CannotGrade
 
 # Maximum number of notebooks in one learner's folder: some copies of each of the course's.
-MOST_FILES = 100
+MAX_FILES = 100
 # Maximum number of files and folders that are examined in it.
-MOST_ENTRIES = 20_000
-_DEEPEST = 4
+MAX_ENTRIES = 20_000
+_MAX_DEPTH = 4
 # If a learner has handed in no notebook, at most this many other files are listed.
-_MOST_OTHERS = 5
+_MAX_OTHERS = 5
 _HEAD_BYTES = 1 << 20
 # Files of systems and tools, which no learner hands in.
-_LITTER = re.compile(
+_IGNORED_NAMES = re.compile(
     r"\._.*|\.~.*|~\$.*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|\.(?:DS_Store|ipynb_checkpoints|git\w*"
     r"|venv|vscode|idea|virtual_documents|Trash.*|cache|config|local|jupyter|ipython|keep|fseventsd|Spotlight.*)"
 )
@@ -73,13 +73,13 @@ class Job:
     Args:
         path: The file.
         file: Its path below the class's folder.
-        of: How many files its learner has handed in, including this one.
+        file_count: How many files its learner has handed in, including this one.
     """
 
     learner: str
     path: Path
     file: str
-    of: int = 1
+    file_count: int = 1
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class _Found:
     empty: list[Path] = field(default_factory=list)
 
 
-def find_submissions(folder: Path, aside: Collection[Path] = ()) -> Submissions:
-    """Return what is to be graded, in order. aside: the instructor's own files in the folder.
+def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> Submissions:
+    """Return what is to be graded, in order. instructor_files: the instructor's own files in the folder.
 
     Raises:
         NoSubmissions: There is nothing to grade.
@@ -112,33 +112,33 @@ def find_submissions(folder: Path, aside: Collection[Path] = ()) -> Submissions:
     notices: list[str] = []
     found: dict[Source, _Found] = {}
     shared = _class_folders(folder)
-    skipped = set(map(os.path.abspath, [*aside, *shared]))
+    skipped = set(map(os.path.abspath, [*instructor_files, *shared]))
     for here in shared:
-        _look_into(here, folder, skipped, found, notices)
+        _add_class_folder(here, folder, skipped, found, notices)
     learners = name_learners(found, notices)
     jobs = [
-        Job(learners[source], path, _shown(path, folder))
+        Job(learners[source], path, _relative_path(path, folder))
         for source, each in found.items()
-        for path in _handed_in(each)
+        for path in _learner_files(each)
     ]
     if not jobs:
         raise NoSubmissions(
             f"{folder} holds no notebook (.ipynb): name the folder with what was handed in."
         )
     count = Counter(job.learner for job in jobs)
-    jobs = [replace(job, of=count[job.learner]) for job in jobs]
+    jobs = [replace(job, file_count=count[job.learner]) for job in jobs]
     jobs.sort(key=lambda job: (job.learner, job.file))
     sources = {learner: source for source, learner in learners.items()}
     return Submissions(tuple(jobs), sources, tuple(notices))
 
 
-def _handed_in(found: _Found) -> Sequence[Path]:
+def _learner_files(found: _Found) -> Sequence[Path]:
     """Return a learner's notebooks. Without any, return the other files, or the empty folder."""
     if not found.files:
-        return found.others if 0 < len(found.others) <= _MOST_OTHERS else found.empty
-    named = {name for path in found.files for name in notebooks_named(path.name)}
+        return found.others if 0 < len(found.others) <= _MAX_OTHERS else found.empty
+    named = {name for path in found.files for name in find_notebook_names(path.name)}
     # an export of a notebook that was also handed in adds nothing, unlike that of a different notebook
-    alone = (path for path in found.others if {*notebooks_named(path.name)} - named)
+    alone = (path for path in found.others if {*find_notebook_names(path.name)} - named)
     return [*found.files, *alone]
 
 
@@ -151,24 +151,28 @@ def _class_folders(folder: Path) -> list[Path]:
     These are unpacked exports, the folders that lead to them, and folders named like a notebook. A folder's
     only subfolder is one as well if its own subfolders contain the same notebook.
     """
-    folders, files = _names(folder)
+    folders, files = _list_names(folder)
     if len(folders) == 1 and not files and _holds_learners(folder / folders[0]):
         return [folder, *_class_folders(folder / folders[0])]
     found = [folder]
     for name in folders:
-        found += [folder / name] if notebooks_named(name) else _exports(folder / name, _DEEPEST - 1)
+        found += (
+            [folder / name]
+            if find_notebook_names(name)
+            else _exports(folder / name, _MAX_DEPTH - 1)
+        )
     return found
 
 
 def _exports(here: Path, depth: int) -> list[Path]:
-    folders, files = _names(here)
+    folders, files = _list_names(here)
     below = [each for name in folders if depth for each in _exports(here / name, depth - 1)]
     return [here, *below] if below or has_platform_names(folders, files, here.name) else []
 
 
 def _holds_learners(here: Path) -> bool:
     """Return whether subfolders contain copies of the same notebook, as learners' folders do."""
-    folders, files = _names(here)
+    folders, files = _list_names(here)
     if has_platform_names(folders, files, here.name):
         return True
     paths = [path for name in folders for path in _notebooks_below(here / name)]
@@ -183,35 +187,35 @@ def _with_same_notebook(here: Path, paths: Sequence[Path]) -> set[str]:
     by_name: dict[str, set[str]] = {}
     for path in paths:
         first, *rest = path.relative_to(here).parts
-        if rest and not _OWN_FOLDERS.fullmatch(first) and not notebooks_named(first):
+        if rest and not _OWN_FOLDERS.fullmatch(first) and not find_notebook_names(first):
             by_name.setdefault(path.name.casefold(), set()).add(first)
     return max(by_name.values(), key=len, default=set())
 
 
 def _notebooks_below(here: Path, depth: int = 2) -> Iterator[Path]:
-    folders, files = _names(here)
+    folders, files = _list_names(here)
     yield from (here / name for name in files if name.lower().endswith(".ipynb"))
     if depth:
         for name in folders:
             yield from _notebooks_below(here / name, depth - 1)
 
 
-def _names(here: Path) -> tuple[list[str], list[str]]:
+def _list_names(here: Path) -> tuple[list[str], list[str]]:
     """Return the names of a folder's folders and files, without hidden ones and links."""
     folders: list[str] = []
     files: list[str] = []
     with suppress(OSError), os.scandir(here) as entries:
-        for entry in islice(entries, MOST_ENTRIES):
+        for entry in islice(entries, MAX_ENTRIES):
             if (
                 not entry.name.startswith(".")
-                and not _LITTER.fullmatch(entry.name)
+                and not _IGNORED_NAMES.fullmatch(entry.name)
                 and not entry.is_symlink()
             ):
                 (folders if entry.is_dir() else files).append(entry.name)
     return sorted(folders), sorted(files)
 
 
-def _look_into(
+def _add_class_folder(
     here: Path,
     folder: Path,
     skipped: Collection[str],
@@ -227,27 +231,27 @@ def _look_into(
             continue
         if entry.is_dir(follow_symlinks=False):
             sources[entry.name] = folder_source(entry.name, here.name)
-        elif _is_somebodys(entry.name):
+        elif _is_handed_in(entry.name):
             files[entry.name] = _notebook_in(path)
         else:
-            notices.append(f"{_shown(path, folder)}: not a notebook, passed over")
+            notices.append(f"{_relative_path(path, folder)}: not a notebook, passed over")
     sources |= file_sources(files)
-    for name, source in apart_in_export(sources).items():
+    for name, source in separate_same_names(sources).items():
         own, path = found.setdefault(source, _Found()), here / name
         if name not in files:
             _add_folder(own, path, folder, notices)
             continue
         is_notebook = path.is_symlink() or _may_be_notebook(path)
         (own.files if is_notebook else own.others).append(path)
-        if notebooks_named(source.name):
-            notices.append(f"{_shown(path, folder)}: the name does not say whose it is")
+        if find_notebook_names(source.name):
+            notices.append(f"{_relative_path(path, folder)}: the name does not say whose it is")
 
 
-def _is_somebodys(name: str) -> bool:
+def _is_handed_in(name: str) -> bool:
     """Return whether a file in a class's folder was handed in, and is not the instructor's."""
     return (
         not _INSTRUCTORS.fullmatch(name)
-        or bool(notebooks_named(name))
+        or bool(find_notebook_names(name))
         or "_assignsubmission_" in name
     )
 
@@ -260,19 +264,19 @@ def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> Non
         here, depth = todo.pop()
         for entry in _entries(here, folder, notices):
             looked += 1
-            if looked > MOST_ENTRIES:
-                notices.append(f"{name}: more than {MOST_ENTRIES:,} files, the others passed over")
+            if looked > MAX_ENTRIES:
+                notices.append(f"{name}: more than {MAX_ENTRIES:,} files, the others passed over")
                 return
             path = Path(entry.path)
             if entry.is_symlink():
-                notices.append(f"{_shown(path, folder)}: a symbolic link, passed over")
+                notices.append(f"{_relative_path(path, folder)}: a symbolic link, passed over")
             elif entry.is_dir(follow_symlinks=False):
-                if depth < _DEEPEST:
+                if depth < _MAX_DEPTH:
                     todo.append((path, depth + 1))
             elif not _may_be_notebook(path):
-                own.others += [path] * (len(own.others) <= _MOST_OTHERS)
-            elif len(own.files) - before >= MOST_FILES:
-                notices.append(f"{name}: more than {MOST_FILES} notebooks, the others passed over")
+                own.others += [path] * (len(own.others) <= _MAX_OTHERS)
+            elif len(own.files) - before >= MAX_FILES:
+                notices.append(f"{name}: more than {MAX_FILES} notebooks, the others passed over")
                 return
             else:
                 own.files.append(path)
@@ -294,7 +298,9 @@ def _may_be_notebook(path: Path) -> bool:
     """Return whether a file in a learner's folder is, or may contain, a notebook."""
     name = path.name.lower()
     return (
-        ".ipynb" in name or _ARCHIVE.fullmatch(name) is not None or looks_like_notebook(_head(path))
+        ".ipynb" in name
+        or _ARCHIVE.fullmatch(name) is not None
+        or looks_like_notebook(_read_head(path))
     )
 
 
@@ -305,20 +311,22 @@ def _notebook_in(path: Path) -> str:
     """
     known = headings()
     names = {
-        each.decode() for each in _DEFINED.findall(_head(path, MAX_FILE_BYTES)) if each.isascii()
+        each.decode()
+        for each in _DEFINED.findall(_read_head(path, MAX_FILE_BYTES))
+        if each.isascii()
     }
     count = Counter(known[name].notebook for name in names if name in known)
     return max(sorted(count), key=lambda each: count[each], default="")
 
 
-def _head(path: Path, most: int = _HEAD_BYTES) -> bytes:
+def _read_head(path: Path, max_bytes: int = _HEAD_BYTES) -> bytes:
     """Return the first bytes of a regular file, b"" if it cannot be read."""
     # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a link may lead anywhere.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(OSError):
         if path.is_file() and not path.is_symlink():
             with open(os.open(path, flags), "rb") as file:
-                return file.read(most)
+                return file.read(max_bytes)
     return b""
 
 
@@ -327,12 +335,12 @@ def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEnt
     try:
         # One more than the limit shows that there are too many, without reading all of them.
         with os.scandir(here) as found:
-            entries = sorted(islice(found, MOST_ENTRIES + 1), key=lambda entry: entry.name)
+            entries = sorted(islice(found, MAX_ENTRIES + 1), key=lambda entry: entry.name)
     except OSError as error:
-        notices.append(f"{_shown(here, folder)}: cannot be opened ({error.strerror})")
+        notices.append(f"{_relative_path(here, folder)}: cannot be opened ({error.strerror})")
         return
     for entry in entries:
-        if _LITTER.fullmatch(entry.name) or (
+        if _IGNORED_NAMES.fullmatch(entry.name) or (
             entry.name == _OURS and not _notebook_in(Path(entry.path))
         ):
             continue
@@ -347,5 +355,5 @@ def _is_hidden_hand_in(entry: os.DirEntry[str], is_top: bool) -> bool:
     return _may_be_notebook(path)
 
 
-def _shown(path: Path, folder: Path) -> str:
+def _relative_path(path: Path, folder: Path) -> str:
     return printable(str(path.relative_to(folder)))

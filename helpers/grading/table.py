@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_MOST_BYTES = 20_000_000
+_MAX_BYTES = 20_000_000
 _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
 
@@ -67,11 +67,11 @@ def read_text(path: Path, name: str) -> str:
     """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark. Raise TableError."""
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise TableError(f"{name} {path} cannot be read: {error.strerror}.") from None
-    if len(data) > _MOST_BYTES:
-        raise TableError(f"{name} {path} is larger than {_MOST_BYTES:,} bytes.")
+    if len(data) > _MAX_BYTES:
+        raise TableError(f"{name} {path} is larger than {_MAX_BYTES:,} bytes.")
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return data.decode(encoding)
@@ -79,6 +79,6 @@ def read_text(path: Path, name: str) -> str:
         raise TableError(f"{name} {path} is not UTF-8. Save it again as 'CSV UTF-8'.") from None
 
 
-def number_in(cell: str) -> float:
+def parse_number(cell: str) -> float:
     """Return the number in a cell, with a decimal point or a decimal comma. Raise ValueError."""
     return float(cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell)

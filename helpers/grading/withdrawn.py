@@ -10,7 +10,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from helpers.grading.cache import writing
+from helpers.grading.cache import reporting_write_errors
 from helpers.grading.record import from_json
 
 
@@ -20,6 +20,6 @@ def remove_withdrawn(folder: Path, kept: Collection[Path]) -> list[str]:
     for path in sorted(set(folder.glob("*.json")) - set(kept)):
         with suppress(OSError, ValueError):  # a damaged record does not name its learner
             learners.add(from_json(json.loads(path.read_text(encoding="utf-8"))).learner)
-        with writing(path):
+        with reporting_write_errors(path):
             path.unlink(missing_ok=True)
     return sorted(learners)

@@ -1,6 +1,6 @@
 """mpiexec(): run a script on real MPI ranks, started by the mpiexec of an MPI that pip installed.
 
-script --command--> OwnedPrograms.start: mpiexec --> a process per rank --> a file of output each --> MpiRun
+script --command--> OwnedPrograms.start: mpiexec --> a process per rank --> a file each --> MpiRun
 in every case: the supervisor behind `OwnedPrograms` ends every process
 
 Notebooks call `mpiexec`. Checks that run an answer as a script call `run_mpiexec`, even inside a rank.

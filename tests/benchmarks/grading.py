@@ -8,11 +8,11 @@ from pathlib import Path
 
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import get
-from helpers.grading.cache import Cache, versions_here
+from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
-from helpers.grading.sandbox.levels import Plan, choose
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.levels import Plan, choose_level
+from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.submissions import Job
 from tests.benchmarks.timing import Figure
 
@@ -23,10 +23,10 @@ def in_the_sandbox() -> Iterator[Figure]:
     """Grade the solved notebooks, each as one submission: visible and hidden cases."""
     by_kind: dict[Kind, list[float]] = {kind: [] for kind in Kind}
     whole = {}
-    with Staged() as staged:
-        level = choose("auto", staged)
+    with StagedFiles() as staged:
+        level = choose_level("auto", staged)
         plan = Plan(level, staged)
-        versions = versions_here(level)
+        versions = current_versions(level)
         references = References(SOLUTIONS, plan)
         grader = Grader(plan, "a secret", Cache(None), versions, references, pictures="none")
         for path in sorted(SOLUTIONS.glob("*.ipynb")):

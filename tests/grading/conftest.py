@@ -8,26 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.cache import Cache, versions_here
+from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
-from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
+from helpers.grading.sandbox.staged import StagedFiles
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 
 
 @pytest.fixture(scope="session")
-def staged() -> Iterator[Staged]:
-    with Staged() as staged:
+def staged() -> Iterator[StagedFiles]:
+    with StagedFiles() as staged:
         yield staged
 
 
 @pytest.fixture(scope="session")
-def plan(staged: Staged) -> Iterator[Plan]:
+def plan(staged: StagedFiles) -> Iterator[Plan]:
     """The sandbox asked for, else the strongest that works here; its template is made before tests count."""
     try:
-        level = choose(os.environ.get("REAL_RANKS_TEST_LEVEL", "auto"), staged)
+        level = choose_level(os.environ.get("REAL_RANKS_TEST_LEVEL", "auto"), staged)
     except NoSandbox as error:
         pytest.skip(str(error))
     with Plan(level, staged) as plan:
@@ -39,5 +39,5 @@ def plan(staged: Staged) -> Iterator[Plan]:
 @pytest.fixture
 def grader(plan: Plan) -> Grader:
     references = References(SOLUTIONS, plan, slot=2)
-    versions = versions_here(plan.level)
+    versions = current_versions(plan.level)
     return Grader(plan, "a secret of the tests", Cache(None), versions, references, 1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from helpers.grading.answers import reference_answers, write_answers
-from helpers.grading.references import solutions_here
+from helpers.grading.references import solutions_folder
 from helpers.grading.reports.slugs import page_names
 from tests.grading.reports.builders import exercise, record
 
@@ -20,7 +20,7 @@ def written(out: Path) -> dict[str, str]:
 
 
 def test_references_are_those_of_the_solved_notebooks() -> None:
-    found = reference_answers(["02_blocking_p2p"], solutions_here())
+    found = reference_answers(["02_blocking_p2p"], solutions_folder())
     assert "def ping_pong" in found["ping_pong"] and len(found) == 5
     assert not reference_answers(["02_blocking_p2p"], None)
 

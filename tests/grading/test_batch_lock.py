@@ -33,10 +33,10 @@ def test_exclusive_waits_for_others_and_can_be_nested(tmp_path: Path) -> None:
         assert other.stdin is not None and other.stdout is not None
         try:
             assert other.stdout.readline() == "in\n"
-            with lock.shared():  # next to the other one: no wait
+            with lock.hold_shared():  # next to the other one: no wait
                 assert other.poll() is None
             other.stdin.write("\n")
-            with lock.exclusive(), lock.shared():
+            with lock.hold_exclusive(), lock.hold_shared():
                 assert other.wait(10) == 0  # it had left before this one came
         finally:
             other.kill()
@@ -50,14 +50,14 @@ def test_a_grader_that_dies_releases_its_lock(tmp_path: Path) -> None:
         assert other.stdout is not None and other.stdout.readline() == b"in\n"
         other.kill()
     began = time.monotonic()
-    with lock.exclusive():
+    with lock.hold_exclusive():
         assert time.monotonic() - began < 60  # it gives up its wait after five minutes
 
 
 def test_a_child_that_was_forked_within_a_turn_does_not_keep_it(tmp_path: Path) -> None:
     """A judge is forked while its grader runs next to others, and lives on when the turn is over."""
     lock = BatchLock(str(tmp_path / "turns"))
-    with lock.shared():
+    with lock.hold_shared():
         child = os.fork()
         if child == 0:
             signal.pause()
@@ -93,9 +93,9 @@ def test_changing_shared_holders_do_not_starve_an_exclusive_one(tmp_path: Path) 
         for other in others:
             assert other.stdout is not None and other.stdout.readline() == b"in\n"
         for _ in range(5):
-            with lock.exclusive() as is_alone:
+            with lock.hold_exclusive() as is_alone:
                 assert is_alone
-            with lock.shared():  # nor do those who were alone keep the others out
+            with lock.hold_shared():  # nor do those who were alone keep the others out
                 pass
     finally:
         for other in others:
@@ -113,12 +113,12 @@ def test_a_grader_that_waits_too_long_learns_that_it_is_not_alone(
     ) as other:
         try:
             assert other.stdout is not None and other.stdout.readline() == b"in\n"
-            with lock.exclusive() as is_alone, lock.shared():
+            with lock.hold_exclusive() as is_alone, lock.hold_shared():
                 assert not is_alone
         finally:
             other.kill()
 
 
 def test_one_grader_needs_no_lock() -> None:
-    with BatchLock().exclusive(), BatchLock().shared():
+    with BatchLock().hold_exclusive(), BatchLock().hold_shared():
         pass

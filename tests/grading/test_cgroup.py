@@ -88,7 +88,7 @@ def test_a_group_bounds_its_processes_also_for_root_and_ends_them_all() -> None:
     try:
         program.stdin.write(b"\n")
         program.stdin.flush()
-        assert int(program.stdout.readline()) < 20 + cgroup._ROOM
+        assert int(program.stdout.readline()) < 20 + cgroup._EXTRA_PROCESSES
         inside = (group.folders["pids"] / "cgroup.procs").read_text().split()
         assert len(inside) >= 20
     finally:
@@ -133,7 +133,7 @@ def test_groups_of_a_killed_grader_are_removed_by_the_next(monkeypatch: pytest.M
 VERSION_2 = """
 import subprocess, sys
 from pathlib import Path
-from helpers.grading.sandbox.cgroup import Group
+from helpers.grading.sandbox.cgroup import ProcessGroups
 folder = Path(sys.argv[1], "real-ranks-test")
 folder.mkdir()
 program = subprocess.Popen(["sh", "-c", "read line; setsid sleep 100 & sleep 100"], stdin=subprocess.PIPE)
@@ -142,7 +142,7 @@ program.stdin.write(b"\\n")
 program.stdin.flush()
 while len((folder / "cgroup.procs").read_text().split()) < 3:
     pass
-group = Group({"pids": folder})
+group = ProcessGroups({"pids": folder})
 group.end()
 program.wait(30)
 group.close()
@@ -177,7 +177,7 @@ def test_limits_of_version_2_are_written_where_it_has_them(tmp_path: Path) -> No
     for name in ("memory.max", "memory.swap.max", "pids.max", "cpu.weight"):
         (tmp_path / name).touch()
     for kind in cgroup.KINDS:
-        cgroup._limit(tmp_path, kind, 700)
+        cgroup._set_limit(tmp_path, kind, 700)
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert written == {
         "memory.max": "700",
@@ -188,7 +188,7 @@ def test_limits_of_version_2_are_written_where_it_has_them(tmp_path: Path) -> No
     (tmp_path / "empty").mkdir()
     for kind in cgroup.KINDS:
         with pytest.raises(OSError, match="controller"):
-            cgroup._limit(tmp_path / "empty", kind, 700)
+            cgroup._set_limit(tmp_path / "empty", kind, 700)
 
 
 SPIN = """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.sandbox.cleanup import NotOurs, hold_folder, sweep
+from helpers.grading.sandbox.cleanup import NotOurs, hold_folder, remove_unheld_folders
 
 _PREFIX = "real-ranks-held-test-"
 _HOLD = """
@@ -60,11 +60,11 @@ def test_sweep_removes_only_folders_that_no_process_holds(
 ) -> None:
     other = _holder(folder)
     _as_old(folder)
-    sweep(_PREFIX)
+    remove_unheld_folders(_PREFIX)
     assert folder.exists()
     other.kill()
     other.communicate(timeout=30)
-    sweep(_PREFIX)
+    remove_unheld_folders(_PREFIX)
     assert not folder.exists()
 
 
@@ -74,7 +74,7 @@ def test_a_folder_that_is_new_or_a_link_stays(folder: Path, tmp_path: Path) -> N
     target.mkdir()
     (tmp_path / f"{_PREFIX}2").symlink_to(target)
     _as_old(target)
-    sweep(_PREFIX)
+    remove_unheld_folders(_PREFIX)
     assert folder.exists() and target.exists()
 
 

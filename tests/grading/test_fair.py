@@ -11,10 +11,10 @@ import pytest
 
 from helpers.checks import exercise
 from helpers.checks.draw import Draw, plan_draws
-from helpers.grading.cache import Cache, versions_here
+from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
-from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
+from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
 from helpers.grading.submissions import Job
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.notebooks import HANGS, RIGHT, write_notebook
@@ -93,7 +93,7 @@ def points_of(grader: Grader, order: Sequence[str], folder: Path) -> dict[str, f
 
 def grader_with(cache: Path | None, plan: Plan) -> Grader:
     references = References(SOLUTIONS, plan, slot=2)
-    versions = versions_here(plan.level)
+    versions = current_versions(plan.level)
     return Grader(plan, "a secret of the tests", Cache(cache), versions, references, 1, "none")
 
 
@@ -114,7 +114,7 @@ def test_points_are_the_same_alone_and_in_any_order(
     seed: int, level: str, plan: Plan, tmp_path: Path
 ) -> None:
     try:
-        choose(level, plan.staged)
+        choose_level(level, plan.staged)
     except NoSandbox as error:
         pytest.skip(str(error))
     order = random.Random(seed).sample(sorted(CLASS), len(CLASS))

@@ -19,9 +19,9 @@ from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.reference import read_reference
 from helpers.checks.registry import get
 from helpers.grading import grader as grader_module
-from helpers.grading.cache import Cache, versions_here
+from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import FAULT, Grader
-from helpers.grading.judging import attempt
+from helpers.grading.judging import run_attempt
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.references import References
 from helpers.grading.sandbox.levels import Plan
@@ -100,7 +100,7 @@ def test_equal_answers_are_tried_once_whatever_cells_they_are_in(
     plan: Plan, tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path / "cache")
-    versions = versions_here(plan.level)
+    versions = current_versions(plan.level)
     grader = Grader(plan, "secret", cache, versions, References(SOLUTIONS, plan))
     first = ping_pong(handed_in(grader, tmp_path / "1", HANGS))
     moved = ping_pong(handed_in(grader, tmp_path / "2", "x = 1", HANGS))
@@ -138,9 +138,9 @@ def test_an_answer_that_crashed_is_tried_again_in_a_new_sandbox(
         tries.append(connection)
         if is_cause and len(tries) == 3:
             answer = replace(answer, source=answer.source.replace("raise OSError", "pass"))
-        return attempt(exercise, answer, secret, connection, *rest)  # type: ignore[arg-type]
+        return run_attempt(exercise, answer, secret, connection, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(grader_module, "attempt", spy)
+    monkeypatch.setattr(grader_module, "run_attempt", spy)
     record = ping_pong(handed_in(grader, tmp_path, f"CRASH = [{bad}]\n{CRASHES}"))
     assert len(tries) == len(set(map(id, tries))) == 3, "all cases at once, apart, and alone"
     if is_cause:
@@ -166,7 +166,7 @@ def test_a_grader_that_is_killed_loses_no_exercise_that_was_tried(
     plan: Plan, tmp_path: Path
 ) -> None:
     references = References(None, plan)
-    parts = plan, "a secret", Cache(tmp_path / "cache"), versions_here(plan.level), references
+    parts = plan, "a secret", Cache(tmp_path / "cache"), current_versions(plan.level), references
     with_one = Grader(*parts[:2], EndsAfterOne(tmp_path / "cache"), *parts[3:])
     pid = os.fork()
     if pid == 0:
@@ -262,7 +262,7 @@ def test_an_endless_loop_is_not_tried_again_alone_and_waiting_is_announced(
     lines: list[str] = []
     path = write_notebook(tmp_path / "02_blocking_p2p.ipynb", f"def ping_pong(*a):\n    {loop}\n")
     references = References(SOLUTIONS, plan, slot=2)
-    versions = versions_here(plan.level)
+    versions = current_versions(plan.level)
     secret = "a secret of the tests"
     grader = Grader(plan, secret, Cache(None), versions, references, 1, "none", lines.append)
     exercise = ping_pong(grader.grade(Job("anna", path, path.name)))
@@ -311,7 +311,7 @@ def test_a_killed_template_costs_no_points(plan: Plan, tmp_path: Path) -> None:
     with Plan(plan.level, plan.staged) as mine:
         mine.begin()
         references = References(SOLUTIONS, mine, slot=2)
-        versions = versions_here(mine.level)
+        versions = current_versions(mine.level)
         grader = Grader(mine, "a secret of the tests", Cache(None), versions, references, 1)
         killer = threading.Thread(target=_kill_template, args=(mine,))
         killer.start()

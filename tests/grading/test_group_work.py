@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.group_work import GroupError, read_groups, shared
+from helpers.grading.group_work import GroupError, copy_for_members, read_groups
 from helpers.grading.owners import Source
 from helpers.grading.people import read_people
 from helpers.grading.points.overrides import OverrideError
@@ -56,14 +56,14 @@ def test_the_files_of_a_group_count_for_each_member() -> None:
         record("team 7", file="team 7/b"),
         record("bob", file="bob/c"),
     ]
-    assert [(each.learner, each.file) for each in shared(records, GROUPS)] == [
+    assert [(each.learner, each.file) for each in copy_for_members(records, GROUPS)] == [
         ("ann", "ann/a"),
         ("zed", "ann/a"),
         ("ann", "team 7/b"),
         ("zed", "team 7/b"),
         ("bob", "bob/c"),
     ]
-    assert shared(records, {}) == records
+    assert copy_for_members(records, {}) == records
 
 
 HEAD = "learner,exercise,points,reason,by,when\n"
@@ -89,7 +89,9 @@ def test_overrides_count_for_a_person_on_the_roster_without_a_file(tmp_path: Pat
         people = read_people(given, ANN)
         assert [each.learner for each in people.overrides] == ["zed"]
         assert (
-            people.match is not None and people.match.rows == ("ann", "zed") and not people.unknown
+            people.match is not None
+            and people.match.rows == ("ann", "zed")
+            and not people.unknown_learners
         )
 
 
@@ -115,8 +117,8 @@ def test_members_who_are_not_on_the_roster_and_groups_without_files_are_named(
         tmp_path, roster="Login\nann\nzed\n", groups="group,learner\n1,ann\n1,kim\n2,zed\n2,pam\n"
     )
     people = read_people(given, ANN)
-    assert people.unknown == ("kim", "pam")
+    assert people.unknown_learners == ("kim", "pam")
     assert people.notices[:2] == tuple(
-        f"{name}: in a group, and not on the roster" for name in people.unknown
+        f"{name}: in a group, and not on the roster" for name in people.unknown_learners
     )
     assert "2: a group without a file" in people.notices

@@ -14,8 +14,8 @@ from helpers.checks.grade import grade
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.registry import get
 from helpers.course.cli import main
-from helpers.grading.groups import Group, group_answers, wrong_answers
-from helpers.grading.record import CaseRecord, Record, Status, record_of
+from helpers.grading.groups import AnswerGroup, group_answers, wrong_answers
+from helpers.grading.record import CaseRecord, Record, Status, build_record
 from helpers.grading.sandbox.levels import Plan
 from tests.grading.notebooks import IMPORTS
 
@@ -48,13 +48,13 @@ def handed_in(exercise: str, *sources: str, outcome: str = "wrong") -> list[Reco
             f"{number}.ipynb",
             get(exercise).notebook,
             Status.GRADED,
-            exercises=(record_of(get(exercise), outcome, answer=source),),
+            exercises=(build_record(get(exercise), outcome, answer=source),),
         )
         for number, source in enumerate(sources)
     ]
 
 
-def groups_of(plan: Plan, exercise: str, *sources: str) -> list[Group]:
+def groups_of(plan: Plan, exercise: str, *sources: str) -> list[AnswerGroup]:
     answers = wrong_answers([("a class", handed_in(exercise, *sources))])
     return group_answers(answers, plan)[exercise]
 
@@ -100,7 +100,7 @@ def test_a_mistake_of_one_class_is_recognized_in_the_next(
     other = IMPORTS + source.replace("x.clone().fill_(7)", "torch.full_like(x, 7)").format(box)
     case = CaseRecord("2 ranks, (2,)", False, "wrong", 0.0, ((0, "", "1", "7", "not the same"),))
     exercise = get("broadcast_from")
-    record = record_of(exercise, "wrong", answer=one, cases=(case,))
+    record = build_record(exercise, "wrong", answer=one, cases=(case,))
     out = tmp_path / "results"
     graded = Record("A", "a.ipynb", exercise.notebook, Status.GRADED, exercises=(record,))
     (out / "records").mkdir(parents=True)

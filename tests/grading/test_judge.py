@@ -11,7 +11,7 @@ from helpers.answers.build import Answer, build_answer
 from helpers.checks.registry import get
 from helpers.grading import judging
 from helpers.grading.doubt import Doubt
-from helpers.grading.judging import Attempt, attempt
+from helpers.grading.judging import Attempt, run_attempt
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from tests.grading.notebooks import RIGHT
 from tests.submission_files import PRELUDE
@@ -28,7 +28,7 @@ def answer(source: str = RIGHT) -> Answer:
 def tried(plan: Plan, source: str = RIGHT, within_s: float = 200, at_once: bool = False) -> Attempt:
     with Sandbox(plan) as sandbox:
         parts = EXERCISE, answer(source), "a secret", sandbox.connection
-        return attempt(*parts, within_s, at_once=at_once)
+        return run_attempt(*parts, within_s, in_shared_worlds=at_once)
 
 
 @pytest.mark.parametrize("at_once", [False, True])

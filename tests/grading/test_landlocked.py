@@ -11,17 +11,17 @@ import psutil
 import pytest
 
 from helpers.grading.sandbox.cgroup import can_bound
-from helpers.grading.sandbox.levels import NoSandbox, Plan, Sandbox, choose
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.levels import NoSandbox, Plan, Sandbox, choose_level
+from helpers.grading.sandbox.staged import StagedFiles
 from tests.grading.hostile.attack import Attack, hand_in, text_of
 from tests.grading.hostile.conftest import grader_of
 
 SETTLE_S = 20.0
 
 
-def test_a_stopped_server_ends_with_a_grader_that_is_killed(staged: Staged) -> None:
+def test_a_stopped_server_ends_with_a_grader_that_is_killed(staged: StagedFiles) -> None:
     try:
-        plan = Plan(choose("landlock", staged), staged)
+        plan = Plan(choose_level("landlock", staged), staged)
     except NoSandbox as error:
         pytest.skip(str(error))
     read, write = os.pipe()
@@ -71,9 +71,11 @@ def attack(rank, world_size, *inputs):
 """
 
 
-def test_shared_memory_is_removed_before_the_next_answer(staged: Staged, tmp_path: Path) -> None:
+def test_shared_memory_is_removed_before_the_next_answer(
+    staged: StagedFiles, tmp_path: Path
+) -> None:
     try:
-        plan = Plan(choose("landlock", staged), staged)
+        plan = Plan(choose_level("landlock", staged), staged)
     except NoSandbox as error:
         pytest.skip(str(error))
     others = [NOTE.with_name(f"{NOTE.name}-{word}") for word in ("before", "public", "open")]
@@ -96,9 +98,9 @@ def test_shared_memory_is_removed_before_the_next_answer(staged: Staged, tmp_pat
 
 
 @pytest.fixture
-def behind_landlock(staged: Staged) -> Plan:
+def behind_landlock(staged: StagedFiles) -> Plan:
     try:
-        return Plan(choose("landlock", staged), staged)
+        return Plan(choose_level("landlock", staged), staged)
     except NoSandbox as error:
         pytest.skip(str(error))
 

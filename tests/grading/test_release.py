@@ -15,13 +15,19 @@ from helpers.checks.oracle import needs_reference
 from helpers.checks.reference import read_reference
 from helpers.checks.registry import exercises
 from helpers.course.workspace import find_workspace
-from helpers.grading.release import MANIFEST, ReleaseError, differences, release, sum_of
+from helpers.grading.release import (
+    MANIFEST,
+    ReleaseError,
+    find_differences,
+    sha256_of,
+    write_bundle,
+)
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("release") / "course"
-    release(find_workspace(), out)
+    write_bundle(find_workspace(), out)
     return out
 
 
@@ -37,9 +43,9 @@ def test_known_mistakes_are_sealed_or_left_out(bundle: Path, tmp_path: Path) -> 
     assert {p.stem for p in bundle.glob("helpers/exercises/*/*.sealed")} == here
     assert not [*bundle.rglob("*.answers")]
     without = tmp_path / "without"
-    release(find_workspace(), without, with_mistakes=False)
+    write_bundle(find_workspace(), without, with_mistakes=False)
     assert not [*without.rglob("*.sealed")]
-    assert differences(without, find_workspace()) == []
+    assert find_differences(without, find_workspace()) == []
 
 
 def test_references_that_checks_need_are_sealed(bundle: Path, tmp_path: Path) -> None:
@@ -91,17 +97,17 @@ def test_the_manifest_has_the_sum_of_every_file(bundle: Path) -> None:
     sums = json.loads((bundle / MANIFEST).read_text())["files"]
     files = {p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file()}
     assert set(sums) == files - {MANIFEST}
-    assert all(sum_of((bundle / name).read_bytes()) == each for name, each in sums.items())
+    assert all(sha256_of((bundle / name).read_bytes()) == each for name, each in sums.items())
 
 
 def test_a_check_that_was_changed_since_is_reported(bundle: Path, tmp_path: Path) -> None:
-    assert differences(bundle, find_workspace()) == []
+    assert find_differences(bundle, find_workspace()) == []
     manifest = json.loads((bundle / MANIFEST).read_text())
     manifest["files"]["helpers/checks/judge.py"] = "0" * 64
     del manifest["files"]["helpers/checks/grade.py"]
     other = tmp_path / MANIFEST
     other.write_text(json.dumps(manifest))
-    assert differences(other, find_workspace()) == [
+    assert find_differences(other, find_workspace()) == [
         "helpers/checks/grade.py is here, and not in the bundle",
         "helpers/checks/judge.py is not as it was handed out",
     ]
@@ -135,22 +141,22 @@ def test_a_learner_can_work_in_the_bundle(bundle: Path, tmp_path: Path) -> None:
 def test_reports_an_invalid_manifest_in_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / MANIFEST).write_text(content)
     with pytest.raises(ReleaseError, match="is not a manifest"):
-        differences(tmp_path, find_workspace())
+        find_differences(tmp_path, find_workspace())
 
 
 def test_a_folder_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(ReleaseError, match="name a new folder"):
-        release(find_workspace(), tmp_path)
+        write_bundle(find_workspace(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_with_solutions_a_bundle_has_them_and_each_readme_says_which(tmp_path: Path) -> None:
     workspace = find_workspace()
-    release(workspace, tmp_path / "without")
-    release(workspace, tmp_path / "with", with_solutions=True)
+    write_bundle(workspace, tmp_path / "without")
+    write_bundle(workspace, tmp_path / "with", with_solutions=True)
     assert not (tmp_path / "without" / "solutions").exists()
     assert len(list((tmp_path / "with" / "solutions").iterdir())) == 24
     assert "it has no solutions." in (tmp_path / "without" / "README.md").read_text()
     assert "it has the solutions, in `solutions/`." in (tmp_path / "with" / "README.md").read_text()
-    assert not differences(tmp_path / "with", workspace)
+    assert not find_differences(tmp_path / "with", workspace)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.batch import grade_all, secret_of
+from helpers.grading.batch import grade_all, read_or_create_secret
 from helpers.grading.record import Record
 from helpers.grading.sandbox.batch_lock import BatchLock
-from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
+from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
 from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import find_submissions
 from tests.grading.conftest import SOLUTIONS
@@ -50,10 +50,10 @@ def heap() -> None:
 @pytest.mark.timeout(5400)
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 def test_exercises_after_an_endless_answer_have_all_points(
-    level: str, staged: Staged, tmp_path: Path
+    level: str, staged: StagedFiles, tmp_path: Path
 ) -> None:
     try:
-        level = choose(level, staged)
+        level = choose_level(level, staged)
     except NoSandbox as error:
         pytest.skip(str(error))
     ways = make_class(tmp_path / "class")
@@ -64,7 +64,7 @@ def test_exercises_after_an_endless_answer_have_all_points(
     plan = Plan(level, staged, limits, BatchLock(str(out / ".turns")))
     began, records = time.monotonic(), dict[str, Record]()
     for job, record in grade_all(
-        find_submissions(tmp_path / "class").jobs, setting, plan, secret_of(out)
+        find_submissions(tmp_path / "class").jobs, setting, plan, read_or_create_secret(out)
     ):
         records[job.learner] = record
         told = [(e.outcome, f"{e.points:g}", f"{e.seconds:.0f} s") for e in record.exercises[:2]]

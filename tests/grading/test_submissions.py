@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.grading.submissions import MOST_FILES, Job, NoSubmissions, find_submissions
+from helpers.grading.submissions import MAX_FILES, Job, NoSubmissions, find_submissions
 from tests.grading.notebooks import write_notebook
 
 
@@ -443,11 +443,11 @@ def test_home_ipynb_is_not_a_submission(tmp_path: Path) -> None:
 
 
 def test_too_many_files_of_one_learner_cost_no_other(tmp_path: Path) -> None:
-    names = [f"eve/{n:04}.ipynb" for n in range(MOST_FILES + 50)]
+    names = [f"eve/{n:04}.ipynb" for n in range(MAX_FILES + 50)]
     jobs, notices = found_in(put(tmp_path, *names, "bob/02.ipynb"))
     assert [job.learner for job in jobs if job.learner != "eve"] == ["bob"]
-    assert len(jobs) == MOST_FILES + 1
-    assert notices == [f"eve: more than {MOST_FILES} notebooks, the others passed over"]
+    assert len(jobs) == MAX_FILES + 1
+    assert notices == [f"eve: more than {MAX_FILES} notebooks, the others passed over"]
 
 
 def test_a_folder_with_the_exact_name_keeps_it_next_to_other_spellings(tmp_path: Path) -> None:
@@ -462,4 +462,8 @@ def test_a_folder_with_the_exact_name_keeps_it_next_to_other_spellings(tmp_path:
 def test_each_file_knows_how_many_its_learner_has_handed_in(tmp_path: Path) -> None:
     put(tmp_path, "anna/02.ipynb", "anna/03.ipynb", "bela/02.ipynb")
     jobs, _ = found_in(tmp_path)
-    assert [(job.learner, job.of) for job in jobs] == [("anna", 2), ("anna", 2), ("bela", 1)]
+    assert [(job.learner, job.file_count) for job in jobs] == [
+        ("anna", 2),
+        ("anna", 2),
+        ("bela", 1),
+    ]

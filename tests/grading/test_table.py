@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.table import Row, TableError, number_in, read_table
+from helpers.grading.table import Row, TableError, parse_number, read_table
 
 ROWS = [Row(1, ("learner", "points")), Row(2, ("Ann Lee", "1.5"))]
 
@@ -40,10 +40,10 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_numbers_have_points_or_commas() -> None:
-    assert [number_in(cell) for cell in ("1,5", " 1.5 ", "2", "-0,5")] == [1.5, 1.5, 2.0, -0.5]
+    assert [parse_number(cell) for cell in ("1,5", " 1.5 ", "2", "-0,5")] == [1.5, 1.5, 2.0, -0.5]
     for cell in ("", "1,000,000", "1,5,", "one"):
         with pytest.raises(ValueError):
-            number_in(cell)
+            parse_number(cell)
 
 
 @pytest.mark.parametrize("data", [b"\xff", b'a,"b\n', b"a,b\n" + b"x" * 200_000])

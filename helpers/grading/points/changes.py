@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from helpers.grading.points.counted import Counted
+from helpers.grading.points.counted import CountedExercise
 from helpers.grading.reports.outcomes import is_fault
 from helpers.grading.reports.standing import Course
 
 FILE = "grades.json"
 FORMAT = 1
-_MOST_CHANGES = 20_000
+_MAX_CHANGES = 20_000
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def grades_of(course: Course) -> tuple[Grade, ...]:
         for record in standing.records:
             late, dropped = standing.late.get(record.notebook), record.notebook in standing.dropped
             for each in record.exercises:
-                if not isinstance(each, Counted) or is_fault(each):
+                if not isinstance(each, CountedExercise) or is_fault(each):
                     continue
                 given = each.override
                 found.append(
@@ -146,6 +146,6 @@ def read_grades(out: Path) -> Grades:
 
 def as_json(grades: Grades) -> bytes:
     """Return the content of the file, with the latest changes only."""
-    kept = Grades(grades.grades, grades.changes[-_MOST_CHANGES:])
+    kept = Grades(grades.grades, grades.changes[-_MAX_CHANGES:])
     # ASCII, because a name may contain half a surrogate pair
     return json.dumps({"format": FORMAT, **msgspec.to_builtins(kept)}).encode()

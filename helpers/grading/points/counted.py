@@ -12,13 +12,13 @@ from helpers.checks.registry import get
 from helpers.checks.result import Outcome
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import Policy
-from helpers.grading.record import ExerciseRecord, Record, Status, record_of
+from helpers.grading.record import ExerciseRecord, Record, Status, build_record
 
 _DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Counted(ExerciseRecord):
+class CountedExercise(ExerciseRecord):
     """An exercise as recorded, except that points and out_of are those that count.
 
     Args:
@@ -32,24 +32,24 @@ class Counted(ExerciseRecord):
     override: Override | None = None
 
 
-def weighted(record: Record, policy: Policy) -> Record:
-    """Return a record whose exercises are `Counted`, with the policy's weights."""
-    exercises = [_weighted(each, policy) for each in record.exercises]
+def apply_weights(record: Record, policy: Policy) -> Record:
+    """Return a record whose exercises are `CountedExercise`, with the policy's weights."""
+    exercises = [_weight_exercise(each, policy) for each in record.exercises]
     core = sum(each.out_of for each in exercises if not each.bonus)
     bonus = sum(each.out_of for each in exercises if each.bonus)
     # Reduce the weights themselves, so that points and out_of always match.
     factor = min(1.0, policy.most_bonus * core / bonus) if bonus and core else 1.0
     return replace(
-        record, exercises=tuple(_times(each, factor) if each.bonus else each for each in exercises)
+        record, exercises=tuple(_scale(each, factor) if each.bonus else each for each in exercises)
     )
 
 
-def _times(exercise: Counted, factor: float) -> Counted:
+def _scale(exercise: CountedExercise, factor: float) -> CountedExercise:
     points, out_of = (round(factor * each, _DIGITS) for each in (exercise.points, exercise.out_of))
     return replace(exercise, points=points, out_of=out_of)
 
 
-def _weighted(exercise: ExerciseRecord, policy: Policy) -> Counted:
+def _weight_exercise(exercise: ExerciseRecord, policy: Policy) -> CountedExercise:
     own = exercise.out_of
     if not own and exercise.name in headings():  # it could not be graded here
         own = get(exercise.name).points
@@ -57,28 +57,28 @@ def _weighted(exercise: ExerciseRecord, policy: Policy) -> Counted:
     share = exercise.points / exercise.out_of if exercise.out_of else 0.0
     further, bonus = policy.is_further(exercise.name), policy.is_bonus(exercise.name)
     counts = {"points": round(share * weight, _DIGITS), "out_of": weight, "further": further}
-    return Counted(**{**vars(exercise), **counts}, share=share, bonus=bonus)
+    return CountedExercise(**{**vars(exercise), **counts}, share=share, bonus=bonus)
 
 
-def reduced(record: Record, factor: float) -> Record:
+def reduce_points(record: Record, factor: float) -> Record:
     """Return a record whose points are multiplied by a factor, for lateness."""
     points = (replace(x, points=round(x.points * factor, _DIGITS)) for x in record.exercises)
     return replace(record, exercises=tuple(points))
 
 
-def overridden(record: Record, override: Override, policy: Policy) -> Record:
+def apply_override(record: Record, override: Override, policy: Policy) -> Record:
     """Return a record with the points that a person has set, adding the exercise if it is missing."""
-    tries = {each.name: each for each in record.exercises if isinstance(each, Counted)}
+    tries = {each.name: each for each in record.exercises if isinstance(each, CountedExercise)}
     name = override.exercise
     if name not in tries:
-        tries[name] = _weighted(record_of(get(name), Outcome.NOT_ATTEMPTED.value), policy)
+        tries[name] = _weight_exercise(build_record(get(name), Outcome.NOT_ATTEMPTED.value), policy)
         order = list(headings())
         tries = dict(sorted(tries.items(), key=lambda item: order.index(item[0])))
     tries[name] = replace(tries[name], points=override.points, override=override)
     return replace(record, exercises=tuple(tries.values()))
 
 
-def nothing_handed_in(learner: str, notebook: str) -> Record:
+def empty_record(learner: str, notebook: str) -> Record:
     """Return a record for points that are given without a file."""
     message = "Nothing was handed in; the points are the instructor's."
     return Record(learner, "", notebook, Status.GRADED, message=message)
@@ -86,9 +86,9 @@ def nothing_handed_in(learner: str, notebook: str) -> Record:
 
 def override_of(exercise: ExerciseRecord) -> Override | None:
     """Return the line by which a person has set an exercise's points, or None."""
-    return exercise.override if isinstance(exercise, Counted) else None
+    return exercise.override if isinstance(exercise, CountedExercise) else None
 
 
 def is_bonus(exercise: ExerciseRecord) -> bool:
     """Return whether an exercise's points are not part of the points to reach."""
-    return isinstance(exercise, Counted) and exercise.bonus
+    return isinstance(exercise, CountedExercise) and exercise.bonus

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from helpers.checks.headings import UnknownExercise, find_heading
 from helpers.grading.setting import CannotGrade
-from helpers.grading.table import Row, TableError, number_in, read_table
+from helpers.grading.table import Row, TableError, parse_number, read_table
 from helpers.views.plain import one_form
 
 FILE = "overrides.csv"
 COLUMNS = ("learner", "exercise", "points", "reason", "by", "when")
-_MOST_POINTS = 10_000.0
+_MAX_POINTS = 10_000.0
 
 
 class OverrideError(CannotGrade):
@@ -85,12 +85,12 @@ def _override(cells: dict[str, str], learners: Mapping[str, str], where: str) ->
     except UnknownExercise as error:
         raise OverrideError(f"{where}: {error.args[0]}") from None
     try:
-        points = number_in(cells["points"])
+        points = parse_number(cells["points"])
     except ValueError:
         points = math.nan
-    if not 0 <= points <= _MOST_POINTS:
+    if not 0 <= points <= _MAX_POINTS:
         raise OverrideError(
-            f"{where}: points must be a number from 0 to {_MOST_POINTS:,.0f}, not {cells['points']!r}."
+            f"{where}: points must be a number from 0 to {_MAX_POINTS:,.0f}, not {cells['points']!r}."
         )
     if not cells["reason"]:
         raise OverrideError(f"{where}: there is no reason. The learner reads it: give one.")

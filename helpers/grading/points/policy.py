@@ -28,7 +28,7 @@ from helpers.views.plain import one_form
 
 FILE = "policy.toml"
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
-_WRITE = (
+_FORMAT_HINT = (
     "Write a date as 2026-10-25 or, with a time, as 2026-10-25T18:00:00, and a number with a point, as 0.1, "
     "both without quotes"
 )
@@ -44,7 +44,7 @@ class PolicyError(CannotGrade):
     """A policy cannot be used. The message is one line: the file, the line, what is wrong, what to do."""
 
 
-class Late(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LatePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The cost of handing in late.
 
     Args:
@@ -83,7 +83,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     as_core: list[str] = []
     as_further: list[str] = []
     deadlines: dict[str, datetime] = {}
-    late: Late = Late()
+    late: LatePolicy = LatePolicy()
 
     def weight_of(self, name: str, own: float) -> float:
         """Return the points that an exercise is worth. own: the points that its check gives."""
@@ -92,7 +92,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         heading = headings().get(name)
         if name in self.weight:
             return self.weight[name]
-        weight = own if heading is None or self.weights == "points" else effort(heading)
+        weight = own if heading is None or self.weights == "points" else effort_points(heading)
         return weight * self.bonus_weight if self.is_bonus(name) else weight
 
     def is_further(self, name: str) -> bool:
@@ -128,10 +128,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return days
 
 
-DEFAULT = Policy()
+DEFAULT_POLICY = Policy()
 
 
-def effort(heading: Heading) -> float:
+def effort_points(heading: Heading) -> float:
     """Return minutes times difficulty over five: 1 for 5 minutes of ●○○○○, 20 for 25 minutes of ●●●●○."""
     return max(1.0, float(round(heading.minutes * heading.difficulty / 5)))
 
@@ -152,12 +152,14 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         what, _, where = str(error).rpartition(" (at ")
         at = re.match(r"line (\d+)", where)
         line = int(at[1]) if at else len(text.splitlines())
-        raise PolicyError(f"{path}, line {line}: this is not TOML: {what}. {_WRITE}.") from None
+        raise PolicyError(
+            f"{path}, line {line}: this is not TOML: {what}. {_FORMAT_HINT}."
+        ) from None
     # nested thousands deep, or a number with thousands of digits
     except (RecursionError, ValueError):
         raise PolicyError(f"{path} is TOML beyond what a policy needs: it is not one.") from None
     if isinstance(due := given.get("deadlines"), dict):
-        given["deadlines"] = {name: _end_of(each) for name, each in due.items()}
+        given["deadlines"] = {name: _end_of_day(each) for name, each in due.items()}
     # one at a time, because msgspec does not name a key inside a table
     for key, alone in _entries(given):
         try:
@@ -165,7 +167,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         except msgspec.ValidationError as error:
             what = str(error).partition(" - at ")[0]
             if re.search("datetime|`(float|int)`, got `str`", what):
-                what = f"expected a {'date' if 'datetime' in what else 'number'}. {_WRITE}"
+                what = f"expected a {'date' if 'datetime' in what else 'number'}. {_FORMAT_HINT}"
             raise _error(path, text, key, f"{key}: {what}") from None
     policy = msgspec.convert(given, Policy)
 
@@ -206,16 +208,16 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     )
 
 
-def _entries(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _entries(values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each key with its value, inside its tables and without the other keys."""
-    for key, value in given.items():
+    for key, value in values.items():
         if isinstance(value, dict) and value:
             yield from ((inner, {key: alone}) for inner, alone in _entries(value))
         else:
             yield key, {key: value}
 
 
-def _end_of(due: Any) -> Any:
+def _end_of_day(due: Any) -> Any:
     """Return the end of the day if only a date is given."""
     is_date = isinstance(due, date) and not isinstance(due, datetime)
     return datetime.combine(due, time(23, 59, 59)) if is_date else due
@@ -232,7 +234,7 @@ def _error(path: Path, text: str, key: str, what: str) -> PolicyError:
     return PolicyError(f"{path}, line {next(found, 1)}: {what}.")
 
 
-def described(policy: Policy) -> tuple[str, ...]:
+def describe_policy(policy: Policy) -> tuple[str, ...]:
     """Return sentences that explain how points are counted, for every page."""
     weights = {
         "effort": "An exercise is worth its minutes times its difficulty (1 to 5), over five.",

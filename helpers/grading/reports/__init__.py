@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from helpers.grading.cache import write_whole, writing
+from helpers.grading.cache import reporting_write_errors, write_atomically
 from helpers.grading.points.changes import Change
 from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.database import database
-from helpers.grading.reports.github import github_annotations, summary
-from helpers.grading.reports.gradebooks import canvas, changes_csv, gradebook, moodle
+from helpers.grading.reports.github import class_summary, github_annotations
+from helpers.grading.reports.gradebooks import canvas_import, changes_csv, gradebook, moodle_import
 from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.pages import learner_page
@@ -39,7 +39,7 @@ __all__ = [
     "write_zip",
 ]
 
-_PLATFORMS = {"canvas.csv": canvas, "moodle.csv": moodle}
+_PLATFORMS = {"canvas.csv": canvas_import, "moodle.csv": moodle_import}
 PLATFORM_FILES = tuple(_PLATFORMS)
 """Files that learning platforms import. A run writes those for which its roster has the columns."""
 
@@ -68,7 +68,7 @@ def write_reports(
     for old in set(learners.glob("*.html")) - set(written):
         if is_page_name(old.name):
             _remove(old)
-    written += [_write(out / name, data) for name, data in _of_the_class(course, match, changes)]
+    written += [_write(out / name, data) for name, data in _class_reports(course, match, changes)]
     # do not remove an export that the instructor has saved under such a name
     roster = Path(match.roster.file).resolve() if match else None
     for path in (out / name for name in PLATFORM_FILES):
@@ -78,8 +78,8 @@ def write_reports(
 
 
 def _write(path: Path, content: bytes) -> Path:
-    write_whole(path, content)
-    with writing(path):
+    write_atomically(path, content)
+    with reporting_write_errors(path):
         # readable by all teachers who share the folder
         path.chmod(0o644)
     return path
@@ -87,11 +87,11 @@ def _write(path: Path, content: bytes) -> Path:
 
 def _remove(path: Path) -> None:
     """Remove a file of an earlier run, if it exists. Raise CannotGrade if it cannot be removed."""
-    with writing(path):
+    with reporting_write_errors(path):
         path.unlink(missing_ok=True)
 
 
-def _of_the_class(
+def _class_reports(
     course: Course,
     match: RosterMatch | None,
     changes: Sequence[Change],
@@ -105,4 +105,4 @@ def _of_the_class(
             yield name, data
     yield "records.sqlite", database(course, changes)
     yield "junit.xml", junit(course)
-    yield "summary.md", summary(course, match)
+    yield "summary.md", class_summary(course, match)

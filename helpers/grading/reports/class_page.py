@@ -10,12 +10,12 @@ from statistics import median
 
 from helpers.grading.points.changes import Change
 from helpers.grading.record import Record, Status
-from helpers.grading.reports.copies import enumerated
-from helpers.grading.reports.mistakes import hardest, most_common
+from helpers.grading.reports.copies import join_first_names
+from helpers.grading.reports.mistakes import frequent_mistakes, pass_rates
 from helpers.grading.reports.outcomes import Kind, is_fault
 from helpers.grading.reports.pages import render
 from helpers.grading.reports.standing import Course, Standing, versions_of
-from helpers.grading.reports.text import line, number, numbered, shown
+from helpers.grading.reports.text import clip_text, line, number, numbered_title
 from helpers.grading.roster import RosterMatch
 from helpers.torch_versions import untested
 from helpers.views.plain import plural
@@ -24,7 +24,7 @@ STUCK_BELOW = 0.4
 BINS = 10
 
 # A place to look at: a short name, the learner, where, and why.
-Look = tuple[str, Standing, str, str]
+PlaceToLook = tuple[str, Standing, str, str]
 
 
 def class_page(
@@ -40,10 +40,10 @@ def class_page(
         notebooks=_short_names(course),
         median=median(shares) if shares else None,
         counts=histogram(shares),
-        all_passed=sum(_passed_all(each) for each in course.standings),
-        hardest=hardest(course),
-        mistakes=most_common(course),
-        stuck=stuck(course),
+        all_passed=sum(_has_passed_all(each) for each in course.standings),
+        hardest=pass_rates(course),
+        mistakes=frequent_mistakes(course),
+        stuck=stuck_learners(course),
         stuck_below=STUCK_BELOW,
         looks=list(places_to_look(course)),
         match=match,
@@ -65,7 +65,7 @@ def histogram(shares: Sequence[float]) -> list[int]:
     return [bins.count(each) for each in range(BINS)]
 
 
-def stuck(course: Course) -> list[tuple[Standing, str]]:
+def stuck_learners(course: Course) -> list[tuple[Standing, str]]:
     """Return the learners who need help, and why, those with the fewest points first."""
     found = [(each, _why_stuck(each)) for each in course.standings]
     return sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share)
@@ -94,38 +94,38 @@ def _short_names(course: Course) -> list[tuple[str, str]]:
     return short if len(names) > 3 and one_each else names
 
 
-def _passed_all(standing: Standing) -> bool:
+def _has_passed_all(standing: Standing) -> bool:
     graded = [each for each in standing.exercises if not is_fault(each)]
     return bool(graded) and not standing.missing and standing.count(Kind.PASSED) == len(graded)
 
 
-def places_to_look(course: Course) -> Iterator[Look]:
+def places_to_look(course: Course) -> Iterator[PlaceToLook]:
     for standing in course.standings:
         for record in standing.records:
-            for what, where, why in _looks_of(record):
-                yield what, standing, where, shown(why, 300)
+            for what, where, why in _review_reasons(record):
+                yield what, standing, where, clip_text(why, 300)
         strays = [line(each.file) for each in standing.spare if each.notebook in course.stray]
         if strays:
             why = "Few learners attempted it, or --notebooks does not name it: it gives no points."
-            yield "another notebook", standing, enumerated(strays), why
+            yield "another notebook", standing, join_first_names(strays), why
         for spare in standing.spare:
             if spare.notebook not in course.stray:
                 why = "The same notebook; the better one counts."
                 yield "further copy", standing, line(spare.file), why
         if standing.own:
-            files = enumerated(line(each.file) for each in standing.own)
+            files = join_first_names(line(each.file) for each in standing.own)
             yield "the course's own file", standing, files, standing.own_text
 
 
-def _looks_of(record: Record) -> Iterator[tuple[str, str, str]]:
+def _review_reasons(record: Record) -> Iterator[tuple[str, str, str]]:
     if record.status is Status.UNREADABLE:
         yield "cannot be read", line(record.file), record.message
     for note in record.notes:
         yield "several files or notebooks", line(record.file), note
     for exercise in record.exercises:
         if is_fault(exercise):
-            yield "harness fault", numbered(exercise), exercise.message
-        for flag in exercise.looks:
-            yield "flag", numbered(exercise), flag
+            yield "harness fault", numbered_title(exercise), exercise.message
+        for flag in exercise.review_reasons:
+            yield "flag", numbered_title(exercise), flag
     if record.status is Status.HARNESS_FAULT and not any(map(is_fault, record.exercises)):
         yield "harness fault", line(record.file), record.message

@@ -18,12 +18,12 @@ from helpers.grading.reports.outcomes import is_fault
 from helpers.grading.reports.text import line
 
 # A folder with the whole course contains two dozen files.
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 Points = Callable[[Record], float]
 
 
-def is_own(record: Record, references: Mapping[str, str]) -> bool:
+def is_course_solution(record: Record, references: Mapping[str, str]) -> bool:
     """Return whether all answers in a record are exactly the reference solutions.
 
     Comments and docstrings are compared, too: a right answer often resembles the reference in some
@@ -32,28 +32,28 @@ def is_own(record: Record, references: Mapping[str, str]) -> bool:
     answers = {each.name: each.answer for each in record.exercises if each.answer}
     expected = [each.name for each in record.exercises if each.name in references]
     return bool(expected) and all(
-        _lines(answers.get(name, "")) == _lines(references[name]) for name in expected
+        _code_lines(answers.get(name, "")) == _code_lines(references[name]) for name in expected
     )
 
 
-def own_text(own: Sequence[Record]) -> str:
+def solutions_text(own: Sequence[Record]) -> str:
     """Return a sentence on a learner's files that are the course's own, or "" if there are none."""
     if not own:
         return ""
-    files = enumerated([line(each.file) for each in own])
+    files = join_first_names([line(each.file) for each in own])
     return (
         f"The answers in {files} are the course's own solutions, word for word, and give no points."
     )
 
 
-def enumerated(names: Iterable[str]) -> str:
+def join_first_names(names: Iterable[str]) -> str:
     """Return the first few of the distinct names, and how many more there are."""
     distinct = list(dict.fromkeys(names))
-    shown, rest = distinct[:_MOST_NAMED], len(distinct) - _MOST_NAMED
+    shown, rest = distinct[:_MAX_NAMED], len(distinct) - _MAX_NAMED
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
-def by_notebook(record: Record) -> list[Record]:
+def split_by_notebook(record: Record) -> list[Record]:
     """Return a record for each notebook whose exercises the file contains."""
     parts: dict[str, list[ExerciseRecord]] = {}
     for exercise in record.exercises:
@@ -68,7 +68,7 @@ def by_notebook(record: Record) -> list[Record]:
     ]
 
 
-def together(
+def combine_copies(
     copies: Sequence[Record], days_late: Mapping[str, int], per_day: float, points: Points
 ) -> tuple[Record, tuple[Record, ...]]:
     """Return what copies of a notebook are worth together, and the copies that contribute.
@@ -87,14 +87,16 @@ def together(
         first = (graded or list(copies))[0]
         return first, (first,)
     until = sorted({days_late[copy.file] for copy in graded})
-    tries = [_merged([c for c in graded if days_late[c.file] <= day], days_late) for day in until]
+    tries = [
+        _merge_copies([c for c in graded if days_late[c.file] <= day], days_late) for day in until
+    ]
     # if two are equal, the earlier one
     return max(
         tries, key=lambda each: points(each[0]) * max(0.0, 1 - per_day * days_late[each[0].file])
     )
 
 
-def _merged(
+def _merge_copies(
     copies: Sequence[Record], days_late: Mapping[str, int]
 ) -> tuple[Record, tuple[Record, ...]]:
     first, used = copies[0], {copies[0].file: copies[0]}
@@ -132,7 +134,7 @@ def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
     return theirs.points > mine.points
 
 
-def _lines(source: str) -> list[str]:
+def _code_lines(source: str) -> list[str]:
     """Return a source's lines without blank ones and imports, which other cells may contain."""
     lines = (each.rstrip() for each in source.splitlines())
     return [each for each in lines if each and not each.startswith(("import ", "from "))]

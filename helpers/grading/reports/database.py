@@ -11,12 +11,12 @@ from contextlib import closing
 from typing import Any
 
 from helpers.grading.points.changes import Change
-from helpers.grading.points.counted import Counted
+from helpers.grading.points.counted import CountedExercise
 from helpers.grading.reports.outcomes import is_fault
 from helpers.grading.reports.standing import Course
-from helpers.grading.reports.text import shown, sound
+from helpers.grading.reports.text import clip_text, finite_or_zero
 
-_LONGEST = 20_000
+_MAX_CELL_CHARS = 20_000
 _TABLES = {
     "learners": "page primary key, learner, points real, out_of real, share real",
     "submissions": "learner, file, notebook, status, sha256, seconds real, days_late integer,"
@@ -63,7 +63,7 @@ def _rows(course: Course, changes: Sequence[Change]) -> Iterator[tuple[str, tupl
                 ),
             )
             for each in record.exercises:
-                assert isinstance(each, Counted)
+                assert isinstance(each, CountedExercise)
                 given = each.override
                 yield (
                     "exercises",
@@ -99,5 +99,5 @@ def _rows(course: Course, changes: Sequence[Change]) -> Iterator[tuple[str, tupl
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return shown(value, _LONGEST)
-    return sound(value) if isinstance(value, float) else value
+        return clip_text(value, _MAX_CELL_CHARS)
+    return finite_or_zero(value) if isinstance(value, float) else value

@@ -1,6 +1,6 @@
 """Write for GitHub Actions: annotations at a submission's file, and a job's summary in Markdown.
 
-`course grade --github` prints `github_annotations`. `write_reports` writes `summary`, which a workflow
+`course grade --github` prints `github_annotations`. `write_reports` writes `class_summary`, which a workflow
 appends to $GITHUB_STEP_SUMMARY. GitHub shows ten errors and ten warnings of a step, and 1 MiB of a summary.
 """
 
@@ -13,19 +13,19 @@ from helpers.grading.reports.class_page import places_to_look
 from helpers.grading.reports.outcomes import (
     Kind,
     exercise_text,
-    failed,
+    failed_cases,
     is_fault,
     kind_of,
     shown_outcome,
-    visible,
+    visible_cases,
 )
 from helpers.grading.reports.pages import render
 from helpers.grading.reports.standing import Course
-from helpers.grading.reports.text import line, numbered, shown
+from helpers.grading.reports.text import clip_text, line, numbered_title
 from helpers.grading.roster import RosterMatch
 
 
-def summary(course: Course, match: RosterMatch | None = None) -> bytes:
+def class_summary(course: Course, match: RosterMatch | None = None) -> bytes:
     """Return the class as Markdown. No text from a record can act as markup, link or mention."""
     return render("summary.md", course=course, looks=list(places_to_look(course)), match=match)
 
@@ -39,28 +39,30 @@ def github_annotations(records: Sequence[Record], folder: str = "") -> Iterator[
     for record in records:
         file = "/".join(filter(None, (folder.rstrip("/"), record.file)))
         if record.status is Status.UNREADABLE:
-            yield _command("error", file, "cannot be read", record.message)
+            yield _workflow_command("error", file, "cannot be read", record.message)
         for exercise in record.exercises:
             if (kind := kind_of(exercise.outcome)) is not Kind.PASSED:
                 level = "warning" if kind is Kind.FAULT else "error"
-                title = f"{numbered(exercise)}: {shown_outcome(exercise)}"
-                yield _command(level, file, title, _short(exercise))
+                title = f"{numbered_title(exercise)}: {shown_outcome(exercise)}"
+                yield _workflow_command(level, file, title, _short_advice(exercise))
 
 
-def _short(exercise: ExerciseRecord) -> str:
-    advice = [case.advice for case in failed(visible(exercise))[:1] if not is_fault(exercise)]
+def _short_advice(exercise: ExerciseRecord) -> str:
+    advice = [
+        case.advice for case in failed_cases(visible_cases(exercise))[:1] if not is_fault(exercise)
+    ]
     return "".join(advice) or exercise_text(exercise)
 
 
-def _command(level: str, file: str, title: str, message: str) -> str:
-    where = f"file={_property(line(file, 400))},line=1,title={_property(line(title))}"
-    return f"::{level} {where}::{_data(shown(message, 2000) or line(title))}"
+def _workflow_command(level: str, file: str, title: str, message: str) -> str:
+    where = f"file={_escape_property(line(file, 400))},line=1,title={_escape_property(line(title))}"
+    return f"::{level} {where}::{_escape_data(clip_text(message, 2000) or line(title))}"
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     """Escape a text in the same way as actions/toolkit (packages/core, command.ts)."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")

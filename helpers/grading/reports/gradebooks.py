@@ -26,36 +26,36 @@ from helpers.grading.reports.standing import (
     has_fault,
     late_text,
 )
-from helpers.grading.reports.text import line, number, shown
+from helpers.grading.reports.text import clip_text, line, number
 from helpers.grading.roster import RosterMatch
 
 
-class Kept(str):
+class UnchangedCell(str):
     """A cell of the platform's own export that identifies a person, so it is written unchanged."""
 
 
-Cell = Kept | str | float | None
+Cell = UnchangedCell | str | float | None
 
-_LONGEST = 1000
+_MAX_CELL_CHARS = 1000
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 # The start of a cell, even if a spreadsheet uses a different separator; then characters that spreadsheets
 # skip; then the start of a formula, in all forms that they treat as the plain one.
-_STARTS = r"(^|[,;|\t])"
+_CELL_START = r"(^|[,;|\t])"
 _QUOTES = "\"'`´‘’“”„«»"
-_UNSEEN = (
+_INVISIBLE_CHARS = (
     "\u00ad\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0001-\U000e007f"
     "\u200b-\u200f\u2060-\u2064\ufeff\ufffd"
 )
-_SKIPPED = rf"([\s{_QUOTES}{_UNSEEN}]*)"
+_SKIPPED = rf"([\s{_QUOTES}{_INVISIBLE_CHARS}]*)"
 _FORMULA = "(?=[=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−])"
-_RUN = re.compile(_STARTS + _SKIPPED + _FORMULA)
+_FORMULA_START = re.compile(_CELL_START + _SKIPPED + _FORMULA)
 
 # Moodle rejects a file with a grade above 100, unless its site allows unlimited grades.
-_MOODLE_MOST = 100.0
+_MOODLE_MAX_POINTS = 100.0
 # The columns before "ID" in Canvas's export (lib/gradebook_exporter.rb).
 _CANVAS_NAMES = (("Student",), ("LastName", "FirstName"))
-_MOODLE_WHO = ("Email address", "Username", "ID number")
-_MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_WHO)
+_MOODLE_IDENTIFIERS = ("Email address", "Username", "ID number")
+_MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_IDENTIFIERS)
 
 
 def gradebook(course: Course) -> bytes:
@@ -69,7 +69,7 @@ def gradebook(course: Course) -> bytes:
     )
 
 
-def canvas(course: Course, match: RosterMatch) -> bytes | None:
+def canvas_import(course: Course, match: RosterMatch) -> bytes | None:
     """Return the file that Canvas's Gradebook imports, or None if the roster is not a Canvas export.
 
     The roster's columns from Student to Section are kept. Other assignments are left out, because importing
@@ -77,12 +77,12 @@ def canvas(course: Course, match: RosterMatch) -> bytes | None:
     Canvas's number, it is filled in; otherwise Canvas creates an assignment.
     """
     columns = match.roster.columns
-    first, last = match.roster.place("ID"), match.roster.place("Section")
+    first, last = match.roster.column_index("ID"), match.roster.column_index("Section")
     if first is None or last is None or columns[:first] not in _CANVAS_NAMES:
         return None
     notebooks = list(course.notebooks)
     who = range(last + 1)
-    head: list[Cell] = [Kept(columns[at]) for at in who]
+    head: list[Cell] = [UnchangedCell(columns[at]) for at in who]
     head += [_column_of(name, columns) for name in notebooks]
     to_reach: list[Cell] = ["    Points Possible", *[""] * last]
     to_reach += list(course.notebooks.values())
@@ -90,23 +90,23 @@ def canvas(course: Course, match: RosterMatch) -> bytes | None:
     return csv_bytes([head, to_reach, *rows], bom=False)
 
 
-def moodle(course: Course, match: RosterMatch) -> bytes | None:
+def moodle_import(course: Course, match: RosterMatch) -> bytes | None:
     """Return the file that Moodle imports, or None if no column identifies learners.
 
     In a grading worksheet the column "Grade" is filled in. In a grade export the columns with names and
     user ids are kept; a notebook of more than 100 points is in percent.
     """
     roster = match.roster
-    if None not in (roster.place("Identifier"), roster.place("Grade")):
+    if None not in (roster.column_index("Identifier"), roster.column_index("Grade")):
         return _worksheet(course, match)
-    if all(roster.place(name) is None for name in _MOODLE_WHO):
+    if all(roster.column_index(name) is None for name in _MOODLE_IDENTIFIERS):
         return None
-    who = sorted({at for name in _MOODLE_NAMES if (at := roster.place(name)) is not None})
+    who = sorted({at for name in _MOODLE_NAMES if (at := roster.column_index(name)) is not None})
     scale = {
-        name: 100 / out_of if out_of > _MOODLE_MOST else 1.0
+        name: 100 / out_of if out_of > _MOODLE_MAX_POINTS else 1.0
         for name, out_of in course.notebooks.items()
     }
-    head: list[Cell] = [Kept(roster.columns[at]) for at in who]
+    head: list[Cell] = [UnchangedCell(roster.columns[at]) for at in who]
     head += [
         _column_of(name, roster.columns) + " (%)" * (scale[name] != 1) for name in course.notebooks
     ]
@@ -128,12 +128,12 @@ def _worksheet(course: Course, match: RosterMatch) -> bytes:
     last grade.
     """
     roster = match.roster
-    grade, most = roster.place("Grade"), roster.place("Maximum Grade")
+    grade, most = roster.column_index("Grade"), roster.column_index("Maximum Grade")
     assert grade is not None
     standings = {each.learner: each for each in course.standings}
-    rows: list[list[Cell]] = [[Kept(name) for name in roster.columns]]
+    rows: list[list[Cell]] = [[UnchangedCell(name) for name in roster.columns]]
     for cells, learner in zip(roster.rows, match.rows, strict=True):
-        row: list[Cell] = [Kept(cell) for cell in cells]
+        row: list[Cell] = [UnchangedCell(cell) for cell in cells]
         standing = standings.get(learner or "")
         if standing and standing.records and all(grade_of(x) is not None for x in standing.records):
             row[grade] = standing.share * _maximum(
@@ -174,7 +174,7 @@ def _roster_rows(
     places = list(who)
     rows = []
     for cells, learner in zip(match.roster.rows, match.rows, strict=True):
-        row: list[Cell] = [Kept(cells[at]) for at in places]
+        row: list[Cell] = [UnchangedCell(cells[at]) for at in places]
         for notebook in course.notebooks:
             record = None if learner is None else standings[learner].record_of(notebook)
             points = grade_of(record)
@@ -250,19 +250,19 @@ def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerows([_written(cell) for cell in row] for row in rows)
+    writer.writerows([_format_cell(cell) for cell in row] for row in rows)
     return text.getvalue().encode("utf-8-sig" if bom else "utf-8")
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Return a text on one line as a cell that no spreadsheet runs, with an apostrophe before formulas."""
-    flat = re.sub(r"[\t\r\n\v\f]", " ", shown(text, _LONGEST))
-    return flat if _NUMBER.fullmatch(flat) else _RUN.sub(r"\1'\2", flat)
+    flat = re.sub(r"[\t\r\n\v\f]", " ", clip_text(text, _MAX_CELL_CHARS))
+    return flat if _NUMBER.fullmatch(flat) else _FORMULA_START.sub(r"\1'\2", flat)
 
 
-def _written(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     if cell is None:
         return ""
-    if isinstance(cell, Kept):
+    if isinstance(cell, UnchangedCell):
         return str(cell)
-    return harmless(cell) if isinstance(cell, str) else number(cell)
+    return escape_formula(cell) if isinstance(cell, str) else number(cell)

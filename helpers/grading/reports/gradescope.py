@@ -21,14 +21,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from helpers.grading.cache import write_whole
+from helpers.grading.cache import write_atomically
 from helpers.grading.points.counted import is_bonus
-from helpers.grading.points.policy import DEFAULT, FILE, Policy, read_policy
+from helpers.grading.points.policy import DEFAULT_POLICY, FILE, Policy, read_policy
 from helpers.grading.record import ExerciseRecord, Record, Status, read_records
 from helpers.grading.reports.class_page import places_to_look
 from helpers.grading.reports.outcomes import Kind, exercise_text, is_fault, kind_of
 from helpers.grading.reports.standing import course_of
-from helpers.grading.reports.text import line, numbered, shown, sound
+from helpers.grading.reports.text import clip_text, finite_or_zero, line, numbered_title
 from helpers.grading.setting import CannotGrade
 
 _SCRIPTS = Path(__file__).parent / "gradescope_files"
@@ -47,8 +47,8 @@ _SHORTEST = 12
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
 
-def results(
-    records: Sequence[Record], notebooks: Sequence[str] = (), policy: Policy = DEFAULT
+def gradescope_results(
+    records: Sequence[Record], notebooks: Sequence[str] = (), policy: Policy = DEFAULT_POLICY
 ) -> dict[str, Any]:
     """Return the results of one submission, which may contain several notebooks.
 
@@ -64,7 +64,7 @@ def results(
     counted = [each for standing in course.standings for each in standing.records]
     spare = [each for standing in course.standings for each in standing.spare]
     unreadable = [each for each in spare if each.status is Status.UNREADABLE]
-    tests = [_test(each) for record in counted for each in record.exercises]
+    tests = [_test_entry(each) for record in counted for each in record.exercises]
     looks = [f"{where}: {what}: {why}" for what, _, where, why in places_to_look(course)]
     if looks:
         tests.append(
@@ -77,7 +77,9 @@ def results(
         )
     return {
         "score": round(sum(test.get("score", 0.0) for test in tests), 2),
-        "execution_time": round(sum(max(0.0, sound(record.seconds)) for record in records)),
+        "execution_time": round(
+            sum(max(0.0, finite_or_zero(record.seconds)) for record in records)
+        ),
         "output": "\n\n".join(map(_file_text, [*counted, *unreadable])) or _NO_FILE,
         "output_format": "text",
         "test_output_format": "text",
@@ -89,19 +91,19 @@ def results(
 
 
 def results_json(
-    records: Sequence[Record], notebooks: Sequence[str] = (), policy: Policy = DEFAULT
+    records: Sequence[Record], notebooks: Sequence[str] = (), policy: Policy = DEFAULT_POLICY
 ) -> bytes:
-    """Return `results` as the content of results.json."""
-    found = results(records, notebooks, policy)
+    """Return `gradescope_results` as the content of results.json."""
+    found = gradescope_results(records, notebooks, policy)
     return json.dumps(found, indent=1, allow_nan=False).encode("ascii")
 
 
-def _test(exercise: ExerciseRecord) -> dict[str, Any]:
-    out_of = sound(exercise.out_of)
+def _test_entry(exercise: ExerciseRecord) -> dict[str, Any]:
+    out_of = finite_or_zero(exercise.out_of)
     bonus = " (bonus)" if is_bonus(exercise) else ""
     test: dict[str, Any] = {
-        "name": numbered(exercise) + (" (not graded here)" if is_fault(exercise) else bonus),
-        "score": out_of if is_fault(exercise) else round(sound(exercise.points), 2),
+        "name": numbered_title(exercise) + (" (not graded here)" if is_fault(exercise) else bonus),
+        "score": out_of if is_fault(exercise) else round(finite_or_zero(exercise.points), 2),
         "max_score": out_of,
         "output": exercise_text(exercise),
         "output_format": "text",
@@ -117,9 +119,9 @@ def _test(exercise: ExerciseRecord) -> dict[str, Any]:
 def _file_text(record: Record) -> str:
     head = line(record.notebook or record.file)
     if record.status is Status.UNREADABLE:
-        return f"{head}: cannot be read, so nothing in it was graded. {shown(record.message)}"
-    lines = [f"{head}: graded.", *filter(None, [shown(record.message)])]
-    lines += [f"Note: {shown(note, 400)}" for note in record.notes[:20]]
+        return f"{head}: cannot be read, so nothing in it was graded. {clip_text(record.message)}"
+    lines = [f"{head}: graded.", *filter(None, [clip_text(record.message)])]
+    lines += [f"Note: {clip_text(note, 400)}" for note in record.notes[:20]]
     return "\n".join([*lines, f"Answers ran in this sandbox: {line(record.protection.level)}."])
 
 
@@ -152,17 +154,17 @@ def write_zip(
         )
     with zipfile.ZipFile(target, "w") as archive:
         for name in ("setup.sh", "run_autograder"):
-            _add(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)
-        _add(archive, "notebooks", " ".join(notebooks).encode("ascii"))
+            _add_entry(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)
+        _add_entry(archive, "notebooks", " ".join(notebooks).encode("ascii"))
         if policy is not None:
-            _add(archive, FILE, policy.read_bytes())
-        _add(archive, "secret", secret.encode("utf-8"), 0o600)
+            _add_entry(archive, FILE, policy.read_bytes())
+        _add_entry(archive, "secret", secret.encode("utf-8"), 0o600)
         found = [root / name for name in _SETTINGS]
         found += (each for each in (root / "helpers").rglob("*") if each.suffix in _SUFFIXES)
         found += (x for name in ("solutions", "notebooks") for x in (root / name).glob("*.ipynb"))
         for path in sorted(found):
             if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
-                _add(archive, f"course/{path.relative_to(root).as_posix()}", _content(path))
+                _add_entry(archive, f"course/{path.relative_to(root).as_posix()}", _content(path))
 
 
 def _content(path: Path) -> bytes:
@@ -175,7 +177,7 @@ def _content(path: Path) -> bytes:
     return json.dumps(notebook, indent=1).encode("utf-8")
 
 
-def _add(archive: zipfile.ZipFile, name: str, content: bytes, mode: int = 0o644) -> None:
+def _add_entry(archive: zipfile.ZipFile, name: str, content: bytes, mode: int = 0o644) -> None:
     entry = zipfile.ZipInfo(name)  # dated 1980, so that the same course gives the same zip
     entry.create_system = 3  # Unix, so that the permissions count
     entry.external_attr = (0o100000 | mode) << 16
@@ -184,8 +186,8 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes, mode: int = 0o644)
 
 def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
     """Read the records that `course grade` wrote below `out`, and write the results file."""
-    policy = read_policy(out / FILE) if (out / FILE).exists() else DEFAULT
-    write_whole(results, results_json(read_records(out), notebooks, policy))
+    policy = read_policy(out / FILE) if (out / FILE).exists() else DEFAULT_POLICY
+    write_atomically(results, results_json(read_records(out), notebooks, policy))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import Kind, exercise_text, kind_of, shown_outcome
 from helpers.grading.reports.standing import Course, Standing
-from helpers.grading.reports.text import line, number, numbered, shown, sound
+from helpers.grading.reports.text import clip_text, finite_or_zero, line, number, numbered_title
 
 
 def junit(course: Course) -> bytes:
@@ -37,18 +37,20 @@ def _suite(root: Element, standing: Standing) -> None:
         _record(suite, record, f"{line(standing.learner)}: {notebook}{copy}")
     cases = list(suite)
     suite.set("tests", str(len(cases)))
-    suite.set("failures", str(_with(cases, "failure")))
-    suite.set("errors", str(_with(cases, "error")))
+    suite.set("failures", str(_count_with(cases, "failure")))
+    suite.set("errors", str(_count_with(cases, "error")))
     suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
 
 
 def _record(suite: Element, record: Record, name: str) -> None:
     if record.status is Status.UNREADABLE:
         case = SubElement(suite, "testcase", classname=name, name=line(record.file), time="0")
-        _say(case, "error", "cannot be read", record.message)
+        _add_element(case, "error", "cannot be read", record.message)
     for exercise in record.exercises:
-        seconds = f"{max(0.0, sound(exercise.seconds)):.3f}"
-        case = SubElement(suite, "testcase", classname=name, name=numbered(exercise), time=seconds)
+        seconds = f"{max(0.0, finite_or_zero(exercise.seconds)):.3f}"
+        case = SubElement(
+            suite, "testcase", classname=name, name=numbered_title(exercise), time=seconds
+        )
         _outcome(case, exercise)
 
 
@@ -57,13 +59,15 @@ def _outcome(case: Element, exercise: ExerciseRecord) -> None:
     if kind is not Kind.PASSED:
         points = f"{number(exercise.points)} of {number(exercise.out_of)} points"
         said = line(shown_outcome(exercise), 40) + (f", {points}" if kind is not Kind.FAULT else "")
-        _say(case, "error" if kind is Kind.FAULT else "failure", said, exercise_text(exercise))
+        _add_element(
+            case, "error" if kind is Kind.FAULT else "failure", said, exercise_text(exercise)
+        )
 
 
-def _say(case: Element, element: str, message: str, text: str) -> None:
+def _add_element(case: Element, element: str, message: str, text: str) -> None:
     said = SubElement(case, element, message=message, type=message.partition(",")[0])
-    said.text = shown(text, 8000)
+    said.text = clip_text(text, 8000)
 
 
-def _with(cases: Iterable[Element], element: str) -> int:
+def _count_with(cases: Iterable[Element], element: str) -> int:
     return sum(case.find(element) is not None for case in cases)

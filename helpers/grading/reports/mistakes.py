@@ -17,12 +17,12 @@ from statistics import median
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
 from helpers.grading.record import CaseRecord, ExerciseRecord
-from helpers.grading.reports.outcomes import Kind, failed, is_fault, kind_of
+from helpers.grading.reports.outcomes import Kind, failed_cases, is_fault, kind_of
 from helpers.grading.reports.standing import Course, Standing
-from helpers.grading.reports.text import line, numbered, shown, sound
+from helpers.grading.reports.text import clip_text, finite_or_zero, line, numbered_title
 
-_SAID = 400
-_MOST_ADVICE = 1000
+_MAX_WORDS_CHARS = 400
+_MAX_ADVICE_CHARS = 1000
 _HIDDEN_ONLY = "All visible cases pass; a hidden one does not."
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -31,7 +31,7 @@ _LIST = re.compile(r"\[[n,. ]*\]|\([n,. ]*\)")
 
 
 @dataclass(frozen=True)
-class Hardness:
+class PassRate:
     """How an exercise went for those who handed in its notebook and could be graded."""
 
     title: str
@@ -60,31 +60,31 @@ class Mistake:
     learners: tuple[Standing, ...]
 
 
-def hardest(course: Course) -> list[Hardness]:
+def pass_rates(course: Course) -> list[PassRate]:
     """Return every exercise, sorted by the share of the class that passed, the smallest first."""
     tries = defaultdict[tuple[str, str], list[ExerciseRecord]](list)
-    for _, notebook, exercise in _graded(course):
+    for _, notebook, exercise in _graded_exercises(course):
         tries[notebook, exercise.name].append(exercise)
     found = [
-        Hardness(
-            title=numbered(each[0]),
+        PassRate(
+            title=numbered_title(each[0]),
             graded=len(each),
             passed=sum(kind_of(x.outcome) is Kind.PASSED for x in each),
             not_attempted=sum(kind_of(x.outcome) is Kind.OPEN for x in each),
-            median_points=median(sound(x.points) for x in each),
-            out_of=max(sound(x.out_of) for x in each),
+            median_points=median(finite_or_zero(x.points) for x in each),
+            out_of=max(finite_or_zero(x.out_of) for x in each),
         )
         for each in tries.values()
     ]
     return sorted(found, key=lambda one: (one.share_passed, one.median_points / (one.out_of or 1)))
 
 
-def most_common(course: Course) -> list[Mistake]:
+def frequent_mistakes(course: Course) -> list[Mistake]:
     """Return groups of answers that failed alike, the largest first."""
     groups = defaultdict[tuple[str, ...], list[tuple[Standing, ExerciseRecord]]](list)
-    for standing, notebook, exercise in _graded(course):
+    for standing, notebook, exercise in _graded_exercises(course):
         if kind_of(exercise.outcome) is Kind.FAILED:
-            mistake = known_mistake(exercise) or normalized(what_happened(exercise))
+            mistake = known_mistake(exercise) or normalize_words(distinguishing_words(exercise))
             key = (notebook, exercise.name, exercise.outcome, mistake)
             groups[key].append((standing, exercise))
     found = []
@@ -92,17 +92,17 @@ def most_common(course: Course) -> list[Mistake]:
         first = group[0][1]
         known = known_mistake(first)
         learners = tuple({standing.learner: standing for standing, _ in group}.values())
-        outcome, said = line(first.outcome, 40), what_was_said(first)
-        found.append(Mistake(numbered(first), known and line(known), outcome, said, learners))
+        outcome, said = line(first.outcome, 40), best_explanation(first)
+        found.append(Mistake(numbered_title(first), known and line(known), outcome, said, learners))
     return sorted(found, key=lambda one: -len(one.learners))
 
 
-def what_was_said(exercise: ExerciseRecord) -> str:
+def best_explanation(exercise: ExerciseRecord) -> str:
     """Return the words that explain a mistake best: advice, broken rule, wrong value, or message."""
     return _words(exercise, "advice", "message")
 
 
-def what_happened(exercise: ExerciseRecord) -> str:
+def distinguishing_words(exercise: ExerciseRecord) -> str:
     """Return the words that distinguish mistakes which no known mistake explains."""
     return _words(exercise, "message", "advice")
 
@@ -110,23 +110,23 @@ def what_happened(exercise: ExerciseRecord) -> str:
 def _words(exercise: ExerciseRecord, first: str, last: str) -> str:
     case = _first_failed(exercise)
     if case is None:
-        return shown(exercise.message, _SAID)
+        return clip_text(exercise.message, _MAX_WORDS_CHARS)
     if case.hidden:
         return _HIDDEN_ONLY
     problems = [row[4] for row in case.rows if row[4]]
     said = [getattr(case, first), *case.broken[:1], *problems[:1], getattr(case, last)]
-    return shown(next(filter(None, said), exercise.message), _SAID)
+    return clip_text(next(filter(None, said), exercise.message), _MAX_WORDS_CHARS)
 
 
 def _first_failed(exercise: ExerciseRecord) -> CaseRecord | None:
     """Return the first case that did not pass, a visible one if possible."""
-    return min(failed(exercise.cases), key=lambda case: case.hidden, default=None)
+    return min(failed_cases(exercise.cases), key=lambda case: case.hidden, default=None)
 
 
 def known_mistake(exercise: ExerciseRecord) -> str:
     """Return the title of the known mistake whose sentence the first failed case shows, or ""."""
     case = _first_failed(exercise)
-    if case is None or case.hidden or not 0 < len(case.advice) < _MOST_ADVICE:
+    if case is None or case.hidden or not 0 < len(case.advice) < _MAX_ADVICE_CHARS:
         return ""
     found = (title for title, said in _sentences(exercise.name) if said.fullmatch(case.advice))
     return next(found, "")
@@ -142,13 +142,13 @@ def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     )
 
 
-def normalized(said: str) -> str:
+def normalize_words(said: str) -> str:
     """Remove what differs between learners: numbers, addresses, lists of numbers, spaces."""
     text = _NUMBER.sub("n", _ADDRESS.sub("n", said.lower()))
     return " ".join(_LIST.sub("n", text).split())
 
 
-def _graded(course: Course) -> Iterator[tuple[Standing, str, ExerciseRecord]]:
+def _graded_exercises(course: Course) -> Iterator[tuple[Standing, str, ExerciseRecord]]:
     for standing in course.standings:
         for record in standing.records:
             for exercise in record.exercises:

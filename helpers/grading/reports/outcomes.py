@@ -14,10 +14,10 @@ from enum import StrEnum
 from helpers.checks.result import Outcome
 from helpers.grading.points.counted import override_of
 from helpers.grading.record import CaseRecord, ExerciseRecord
-from helpers.grading.reports.text import line, number, numbered, shown
+from helpers.grading.reports.text import clip_text, line, number, numbered_title
 from helpers.views.plain import plural
 
-MOST_CASES = 60
+MAX_CASES = 60
 
 
 class Kind(StrEnum):
@@ -39,14 +39,17 @@ _KINDS = {
     Outcome.FAULT.value: Kind.FAULT,
 }
 
-FAULT_SAYS = (
+FAULT_TEXT = (
     "This could not be graded here, for a reason that is not yours: the reference answer fails "
     "here as well. You lose no points for it, and the instructor can see it."
 )
 
 # Shown if all visible cases of an exercise passed, however the hidden ones failed.
-_HIDDEN = "failed hidden cases"
-_OTHERS = "What do your own tries leave out: a size that does not divide, another root, one rank, many ranks?"
+_HIDDEN_FAILURE = "failed hidden cases"
+_HIDDEN_HINT = (
+    "What do your own tries leave out: a size that does not divide, another root, one rank, many "
+    "ranks?"
+)
 
 
 def kind_of(outcome: str) -> Kind:
@@ -65,7 +68,7 @@ def shown_outcome(exercise: ExerciseRecord) -> str:
     """
     shown = {kind_of(case.outcome) for case in exercise.cases if not case.hidden}
     hidden = kind_of(exercise.outcome) is Kind.FAILED and shown == {Kind.PASSED}
-    return _HIDDEN if hidden else exercise.outcome
+    return _HIDDEN_FAILURE if hidden else exercise.outcome
 
 
 def summary_of(
@@ -94,16 +97,16 @@ def override_text(exercise: ExerciseRecord) -> str:
     if override is None:
         return ""
     who = ", ".join(line(each) for each in (override.by, override.when) if each)
-    said = f"{numbered(exercise)}: {number(override.points)} points set by hand"
-    return f"{said}{f' ({who})' if who else ''}: {shown(override.reason, 400)}"
+    said = f"{numbered_title(exercise)}: {number(override.points)} points set by hand"
+    return f"{said}{f' ({who})' if who else ''}: {clip_text(override.reason, 400)}"
 
 
-def visible(exercise: ExerciseRecord) -> list[CaseRecord]:
+def visible_cases(exercise: ExerciseRecord) -> list[CaseRecord]:
     """Return the visible cases, which the learner's own check has as well."""
-    return [case for case in exercise.cases[:MOST_CASES] if not case.hidden]
+    return [case for case in exercise.cases[:MAX_CASES] if not case.hidden]
 
 
-def failed(cases: Sequence[CaseRecord]) -> list[CaseRecord]:
+def failed_cases(cases: Sequence[CaseRecord]) -> list[CaseRecord]:
     """Return the cases that did not pass."""
     return [case for case in cases if kind_of(case.outcome) is not Kind.PASSED]
 
@@ -111,17 +114,17 @@ def failed(cases: Sequence[CaseRecord]) -> list[CaseRecord]:
 def hidden_text(exercise: ExerciseRecord) -> str:
     """Return how many hidden cases passed, or "" if none ran or if visible ones failed."""
     hidden = [case for case in exercise.cases if case.hidden]
-    if not hidden or failed(visible(exercise)):
+    if not hidden or failed_cases(visible_cases(exercise)):
         return ""
-    passed = len(hidden) - len(failed(hidden))
+    passed = len(hidden) - len(failed_cases(hidden))
     told = f"{passed} of {len(hidden)} hidden cases passed."
-    return told if passed == len(hidden) else f"{told} {_OTHERS}"
+    return told if passed == len(hidden) else f"{told} {_HIDDEN_HINT}"
 
 
-def looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
+def explaining_cases(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
     """Yield the failed visible cases that explain something, each explanation once."""
     seen: set[tuple[str, tuple[str, ...], str]] = set()
-    for case in failed(visible(exercise)):
+    for case in failed_cases(visible_cases(exercise)):
         said = (case.message, case.broken, case.advice)
         if said not in seen and (any(said) or (not seen and any(row[4] for row in case.rows))):
             yield case
@@ -134,23 +137,23 @@ def looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
 def exercise_text(exercise: ExerciseRecord) -> str:
     """Return message, cases and first explanation of an exercise as text of several lines."""
     if is_fault(exercise):
-        return FAULT_SAYS
-    lines = [shown(exercise.message)] if exercise.message else []
-    lines += [f"{line(case.outcome, 40)}: {line(case.label)}" for case in visible(exercise)]
+        return FAULT_TEXT
+    lines = [clip_text(exercise.message)] if exercise.message else []
+    lines += [f"{line(case.outcome, 40)}: {line(case.label)}" for case in visible_cases(exercise)]
     lines += filter(None, [hidden_text(exercise)])
-    for case in failed(visible(exercise))[:1]:
-        lines += _worst(case)
-    lines += [f"Note: {shown(note, 400)}" for note in exercise.notes[:20]]
+    for case in failed_cases(visible_cases(exercise))[:1]:
+        lines += _first_explanation(case)
+    lines += [f"Note: {clip_text(note, 400)}" for note in exercise.notes[:20]]
     return "\n".join(lines)
 
 
-def _worst(case: CaseRecord) -> Iterator[str]:
+def _first_explanation(case: CaseRecord) -> Iterator[str]:
     yield f"\nIn the case {line(case.label)}:"
     for rank, given, expected, got, problem in [row for row in case.rows if row[4]][:8]:
         parts = (("given", given), ("expected", expected), ("got", got))
-        said = ", ".join(f"{name} {shown(text, 200)}" for name, text in parts if text)
-        yield f"    rank {rank}: {said}{': ' if said else ''}{shown(problem, 200)}"
-    yield from filter(None, [shown(case.message)])
-    yield from (f"How the ranks communicated: {shown(rule, 400)}" for rule in case.broken[:10])
+        said = ", ".join(f"{name} {clip_text(text, 200)}" for name, text in parts if text)
+        yield f"    rank {rank}: {said}{': ' if said else ''}{clip_text(problem, 200)}"
+    yield from filter(None, [clip_text(case.message)])
+    yield from (f"How the ranks communicated: {clip_text(rule, 400)}" for rule in case.broken[:10])
     if case.advice:
-        yield f"Start here: {shown(case.advice)}"
+        yield f"Start here: {clip_text(case.advice)}"

@@ -20,18 +20,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from helpers.grading.points.counted import is_bonus
-from helpers.grading.points.policy import described
+from helpers.grading.points.policy import describe_policy
 from helpers.grading.reports.outcomes import (
-    FAULT_SAYS,
-    failed,
+    FAULT_TEXT,
+    explaining_cases,
+    failed_cases,
     hidden_text,
     is_fault,
     kind_of,
-    looks,
     override_text,
     shown_outcome,
     summary_of,
-    visible,
+    visible_cases,
 )
 from helpers.grading.reports.standing import (
     Course,
@@ -40,14 +40,21 @@ from helpers.grading.reports.standing import (
     late_text,
     points_to_reach,
 )
-from helpers.grading.reports.text import line, number, numbered, percent, plain, shown
+from helpers.grading.reports.text import (
+    clip_text,
+    escape_markdown,
+    line,
+    number,
+    numbered_title,
+    percent,
+)
 from helpers.views.plain import plural
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_MOST_BYTES = 2_000_000
+_MAX_BYTES = 2_000_000
 # Maximum width and height. They, not the file's length, limit what a browser has to unpack.
-_MOST_PIXELS = 4_000
+_MAX_PIXELS = 4_000
 
 
 def learner_page(course: Course, standing: Standing) -> bytes:
@@ -55,15 +62,15 @@ def learner_page(course: Course, standing: Standing) -> bytes:
     return render("learner.html", course=course, standing=standing)
 
 
-def render(template: str, **given: Any) -> bytes:
+def render(template: str, **values: Any) -> bytes:
     """Fill in a template and return the page as UTF-8: Markdown for names in .md, otherwise HTML."""
     page = _environment(template.endswith(".md")).get_template(template)
-    return page.render(style=Markup(_style()), policy=_policy(_style()), **given).encode("utf-8")
+    return page.render(style=Markup(_style()), policy=_policy(_style()), **values).encode("utf-8")
 
 
-def code_marked(text: str) -> Markup:
+def mark_code(text: str) -> Markup:
     """Return escaped HTML in which text between backticks is code."""
-    parts = shown(text).split("`")
+    parts = clip_text(text).split("`")
     if len(parts) % 2 == 0:  # an unpaired backtick is an ordinary character
         parts[-2:] = ["`".join(parts[-2:])]
     marked = [
@@ -80,28 +87,47 @@ def _environment(markdown: bool) -> Environment:
         autoescape=not markdown,
         undefined=StrictUndefined,
         # Jinja cannot escape Markdown, so everything that is printed is escaped at the end.
-        finalize=_plain if markdown else _fit_to_be_shown,
+        finalize=_escape_value if markdown else _clean_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     filters = (
-        (line, number, percent, plural, shown, numbered, checked_png, described, late_text)
-        + (failed, hidden_text, is_bonus, is_fault, looks, override_text, summary_of, visible)
+        (
+            line,
+            number,
+            percent,
+            plural,
+            clip_text,
+            numbered_title,
+            checked_png,
+            describe_policy,
+            late_text,
+        )
+        + (
+            failed_cases,
+            hidden_text,
+            is_bonus,
+            is_fault,
+            explaining_cases,
+            override_text,
+            summary_of,
+            visible_cases,
+        )
         + (graded_points, points_to_reach)
     )
     environment.filters.update({each.__name__: each for each in filters})
-    environment.filters.update(code=code_marked, kind=kind_of)
-    environment.globals.update(shown_outcome=shown_outcome, fault_says=FAULT_SAYS)
+    environment.filters.update(code=mark_code, kind=kind_of)
+    environment.globals.update(shown_outcome=shown_outcome, fault_says=FAULT_TEXT)
     return environment
 
 
-def _fit_to_be_shown(value: Any) -> Any:
+def _clean_value(value: Any) -> Any:
     """Clean each text that a template prints. Markup was made of clean parts already."""
-    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return clip_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _plain(value: Any) -> Any:
-    return plain(value) if isinstance(value, str) else value
+def _escape_value(value: Any) -> Any:
+    return escape_markdown(value) if isinstance(value, str) else value
 
 
 @cache
@@ -124,14 +150,14 @@ def checked_png(picture: str) -> tuple[str, int, int] | None:
 
     The bytes are encoded again, so that nothing else can be in the text.
     """
-    if not picture or len(picture) > _MOST_BYTES * 4 // 3:
+    if not picture or len(picture) > _MAX_BYTES * 4 // 3:
         return None
     try:
         data = base64.b64decode(picture, validate=True)
     except (binascii.Error, ValueError):
         return None
     size = _size(data)
-    if size is None or not all(0 < side <= _MOST_PIXELS for side in size) or not _is_whole(data):
+    if size is None or not all(0 < side <= _MAX_PIXELS for side in size) or not _is_whole(data):
         return None
     return base64.b64encode(data).decode("ascii"), *size
 

@@ -17,21 +17,26 @@ from pathlib import PurePosixPath
 from helpers.checks.headings import headings
 from helpers.checks.headings import notebooks as known_notebooks
 from helpers.checks.result import Outcome
-from helpers.grading.owners import notebooks_named
+from helpers.grading.owners import find_notebook_names
 from helpers.grading.points.counted import (
+    apply_override,
+    apply_weights,
+    empty_record,
     is_bonus,
-    nothing_handed_in,
-    overridden,
-    reduced,
-    weighted,
+    reduce_points,
 )
 from helpers.grading.points.overrides import Override
-from helpers.grading.points.policy import DEFAULT, Policy
+from helpers.grading.points.policy import DEFAULT_POLICY, Policy
 from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.reports.copies import by_notebook, is_own, own_text, together
+from helpers.grading.reports.copies import (
+    combine_copies,
+    is_course_solution,
+    solutions_text,
+    split_by_notebook,
+)
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of, override_text
 from helpers.grading.reports.slugs import page_names
-from helpers.grading.reports.text import percent, sound
+from helpers.grading.reports.text import finite_or_zero, percent
 from helpers.views.plain import plural
 
 
@@ -102,7 +107,7 @@ class Standing:
     @property
     def own_text(self) -> str:
         """A sentence on the files that are the course's solutions, "" if there are none."""
-        return own_text(self.own)
+        return solutions_text(self.own)
 
     def record_of(self, notebook: str) -> Record | None:
         """Return the record that counts for a notebook, or None if none was handed in."""
@@ -124,14 +129,14 @@ class Course:
     notebooks: dict[str, float]
     stray: tuple[str, ...] = ()
     rare: tuple[str, ...] = ()
-    policy: Policy = DEFAULT
+    policy: Policy = DEFAULT_POLICY
 
 
 def course_of(
     records: Sequence[Record],
     title: str,
     named: Sequence[str] = (),
-    policy: Policy = DEFAULT,
+    policy: Policy = DEFAULT_POLICY,
     overrides: Sequence[Override] = (),
     handed_in: Mapping[tuple[str, str], float] | None = None,
     references: Mapping[str, str] | None = None,
@@ -148,12 +153,14 @@ def course_of(
         references: The source of each reference solution. A file that consists of them gives no points.
         people: Learners who have a standing even without a file. So have all with overrides.
     """
-    records = [weighted(part, policy) for record in records for part in by_notebook(record)]
-    own = [record for record in records if is_own(record, references or {})]
+    records = [
+        apply_weights(part, policy) for record in records for part in split_by_notebook(record)
+    ]
+    own = [record for record in records if is_course_solution(record, references or {})]
     rest = [record for record in records if not any(record is each for each in own)]
-    hands = _hands(_with_notebook(record, known_notebooks()) for record in rest)
+    hands = _learners_by_notebook(_with_notebook(record, known_notebooks()) for record in rest)
     seen = {record.notebook for record in rest if record.notebook}
-    stray = seen - {*named} if named else _handed_in_by_few(hands) & seen
+    stray = seen - {*named} if named else _rare_notebooks(hands) & seen
     reach = _points_to_reach([each for each in rest if each.notebook not in stray])
     notebooks: dict[str, float] = dict.fromkeys(sorted({*named} | seen - stray), 0.0)
     for (notebook, _), out_of in reach.items():
@@ -172,7 +179,7 @@ def course_of(
         given.setdefault(override.learner, []).append(override)
     course = Course(title, (), notebooks, tuple(sorted(stray)), tuple(rare), policy)
     standings = tuple(
-        _standing(
+        _build_standing(
             name,
             pages[name],
             learners[name],
@@ -186,7 +193,7 @@ def course_of(
     return replace(course, standings=standings)
 
 
-def _hands(records: Iterable[Record]) -> dict[str, set[str]]:
+def _learners_by_notebook(records: Iterable[Record]) -> dict[str, set[str]]:
     """Return who handed in each notebook, with at least one attempt or in an unreadable file."""
     by: dict[str, set[str]] = {}
     for record in records:
@@ -198,7 +205,7 @@ def _hands(records: Iterable[Record]) -> dict[str, set[str]]:
     return by
 
 
-def _handed_in_by_few(hands: Mapping[str, set[str]]) -> set[str]:
+def _rare_notebooks(hands: Mapping[str, set[str]]) -> set[str]:
     most = len(set().union(*hands.values()))
     if not most:  # without any attempt, the class's notebooks are unknown
         return set()
@@ -208,13 +215,13 @@ def _handed_in_by_few(hands: Mapping[str, set[str]]) -> set[str]:
 
 def graded_points(record: Record) -> float:
     """Return the sum of a record's points, without what could not be graded here."""
-    return sum(sound(each.points) for each in record.exercises if not is_fault(each))
+    return sum(finite_or_zero(each.points) for each in record.exercises if not is_fault(each))
 
 
 def points_to_reach(record: Record) -> float:
     """Return what a record's exercises are worth, without a bonus and what could not be graded here."""
     counted = (x for x in record.exercises if not is_fault(x) and not is_bonus(x))
-    return sum(sound(each.out_of) for each in counted)
+    return sum(finite_or_zero(each.out_of) for each in counted)
 
 
 def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
@@ -236,7 +243,7 @@ def _points_to_reach(records: Iterable[Record]) -> dict[tuple[str, str], float]:
             if is_bonus(each):
                 continue
             key = (record.notebook, each.name)
-            found[key] = max(found.get(key, 0.0), sound(each.out_of))
+            found[key] = max(found.get(key, 0.0), finite_or_zero(each.out_of))
     return found
 
 
@@ -244,11 +251,11 @@ def _with_notebook(record: Record, notebooks: Iterable[str]) -> Record:
     """Return a record that names its notebook, from the file's name if the file could not be read."""
     if record.notebook:
         return record
-    named = notebooks_named(PurePosixPath(record.file).name)
+    named = find_notebook_names(PurePosixPath(record.file).name)
     return replace(record, notebook=next((name for name in notebooks if name in named), ""))
 
 
-def _standing(
+def _build_standing(
     learner: str,
     page: str,
     records: Sequence[Record],
@@ -274,18 +281,18 @@ def _standing(
         )
     final, used = dict[tuple[str, str], Record](), list[Record]()
     for key, each in copies.items():
-        final[key], contributing = together(each, days, policy.late.per_day, graded_points)
+        final[key], contributing = combine_copies(each, days, policy.late.per_day, graded_points)
         used += contributing
     spare = tuple(each for each in records if not any(each is one for one in used))
     late = _lateness(policy, {each.notebook: days[each.file] for each in final.values()})
     for key, record in final.items():
         if record.notebook in late:
-            final[key] = reduced(record, late[record.notebook].factor)
+            final[key] = reduce_points(record, late[record.notebook].factor)
     for override in overrides:
         notebook = headings()[override.exercise].notebook
         if notebook in notebooks:
-            before = final.get((notebook, "")) or nothing_handed_in(learner, notebook)
-            final[notebook, ""] = overridden(before, override, policy)
+            before = final.get((notebook, "")) or empty_record(learner, notebook)
+            final[notebook, ""] = apply_override(before, override, policy)
     counted = tuple(final[key] for key in sorted(final, key=lambda key: (not key[0], *key)))
     present = {record.notebook for record in counted}
     missing = tuple(name for name in notebooks if name not in present)
@@ -293,9 +300,9 @@ def _standing(
     for record in counted:
         lost = (x for x in record.exercises if is_fault(x) and not is_bonus(x))
         if record.notebook in reach:
-            reach[record.notebook] -= sum(sound(each.out_of) for each in lost)
+            reach[record.notebook] -= sum(finite_or_zero(each.out_of) for each in lost)
     points = {record.notebook: graded_points(record) for record in counted}
-    dropped = _dropped(policy, points, reach)
+    dropped = _notebooks_to_drop(policy, points, reach)
     return Standing(
         learner=learner,
         page=page,
@@ -328,7 +335,7 @@ def _lateness(policy: Policy, days: Mapping[str, int]) -> dict[str, Lateness]:
     return found
 
 
-def _dropped(
+def _notebooks_to_drop(
     policy: Policy, points: Mapping[str, float], reach: Mapping[str, float]
 ) -> tuple[str, ...]:
     """Return the notebooks with the smallest shares. At least one notebook always remains."""

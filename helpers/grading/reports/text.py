@@ -12,8 +12,8 @@ import string
 from helpers.grading.record import ExerciseRecord
 from helpers.views.plain import clean, clip
 
-MOST = 4000
-NAME = 120
+MAX_CHARS = 4000
+MAX_NAME_CHARS = 120
 # Invisible marks that reorder or hide text and that `clean` keeps; and more than three accents on a letter.
 _INVISIBLE = re.compile(
     "[\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"
@@ -26,7 +26,7 @@ _ESCAPED = {ord(mark): f"&#{ord(mark)};" for mark in string.punctuation if mark 
 _HEADING = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ min, [^()]*\))?")
 
 
-def shown(text: str, limit: int = MOST) -> str:
+def clip_text(text: str, limit: int = MAX_CHARS) -> str:
     """Return a cleaned text of several lines, cut to `limit` characters with a mark at the cut."""
     if len(text) <= limit and text.isascii() and text.isprintable():
         return text  # most texts, so the fast path pays
@@ -36,22 +36,22 @@ def shown(text: str, limit: int = MOST) -> str:
     return clip(cleaned if len(text) <= 4 * limit else cleaned[:limit] + " ", limit)
 
 
-def line(text: str, limit: int = NAME) -> str:
+def line(text: str, limit: int = MAX_NAME_CHARS) -> str:
     """Return a cleaned name or label on one line of at most `limit` characters, or `(no name)`."""
-    return clip(" ".join(shown(text, 4 * limit).split()), limit) or "(no name)"
+    return clip(" ".join(clip_text(text, 4 * limit).split()), limit) or "(no name)"
 
 
-def plain(text: str, limit: int = 200) -> str:
+def escape_markdown(text: str, limit: int = 200) -> str:
     """Return a text that Markdown shows unchanged, even in a table."""
     return line(text, limit).translate(_ESCAPED)
 
 
 def number(value: float) -> str:
     """Return points with at most two decimals and no trailing zeros. NaN and infinity become 0."""
-    return f"{sound(value):.2f}".rstrip("0").rstrip(".")
+    return f"{finite_or_zero(value):.2f}".rstrip("0").rstrip(".")
 
 
-def sound(value: float) -> float:
+def finite_or_zero(value: float) -> float:
     """Return the number, or 0 if a gradebook could not add it up."""
     return value if math.isfinite(value) and abs(value) < 1e9 else 0.0
 
@@ -71,7 +71,7 @@ def title_of(exercise: ExerciseRecord) -> str:
     return found["title"] if found else heading
 
 
-def numbered(exercise: ExerciseRecord) -> str:
+def numbered_title(exercise: ExerciseRecord) -> str:
     """Return number and title: `5.3 Ring all-reduce`."""
     return (
         f"{line(exercise.number, 12)} {title_of(exercise)}"

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 # Shared: as long as another grader may wait for its turn alone and then run, because running next to it
 # would spoil its timing.
 _PATIENCE_S = {fcntl.LOCK_EX: 300.0, fcntl.LOCK_SH: 1800.0}
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,23 @@ class BatchLock:
     file: str = ""
 
     @contextmanager
-    def shared(self) -> Iterator[bool]:
+    def hold_shared(self) -> Iterator[bool]:
         """Run next to other graders, while none runs alone. Yield whether the lock came in time."""
-        with self._held(fcntl.LOCK_SH) as is_ours:
+        with self._hold(fcntl.LOCK_SH) as is_ours:
             yield is_ours
 
     @contextmanager
-    def exclusive(self) -> Iterator[bool]:
+    def hold_exclusive(self) -> Iterator[bool]:
         """Run while no other grader runs. Yield False if the others did not finish in time.
 
-        Code inside the block may call `shared`.
+        Code inside the block may call `hold_shared`.
         """
-        with self._held(fcntl.LOCK_EX) as is_ours:
+        with self._hold(fcntl.LOCK_EX) as is_ours:
             yield is_ours
 
     @contextmanager
-    def _held(self, kind: int) -> Iterator[bool]:
-        if not self.file or self.file in _ALONE:
+    def _hold(self, kind: int) -> Iterator[bool]:
+        if not self.file or self.file in _FILES_HELD_ALONE:
             yield True
             return
         fds: list[int] = []
@@ -65,11 +65,11 @@ class BatchLock:
                 for gate in fds[:1]:
                     fcntl.flock(gate, fcntl.LOCK_UN)
             if kind == fcntl.LOCK_EX:
-                _ALONE.add(self.file)
+                _FILES_HELD_ALONE.add(self.file)
             yield is_ours
         finally:
             if kind == fcntl.LOCK_EX:
-                _ALONE.discard(self.file)
+                _FILES_HELD_ALONE.discard(self.file)
             for fd in fds:
                 # A process forked meanwhile, such as a judge, also has the descriptor. Closing only ours
                 # would keep the lock, and a grader that wants to be alone would wait for nothing.
@@ -79,7 +79,7 @@ class BatchLock:
 
 
 # The locks that this process holds exclusively.
-_ALONE: set[str] = set()
+_FILES_HELD_ALONE: set[str] = set()
 
 
 def _lock(fd: int, kind: int, deadline: float) -> bool:
@@ -92,4 +92,4 @@ def _lock(fd: int, kind: int, deadline: float) -> bool:
             if time.monotonic() > deadline:
                 return False
             # Poll, because flock has no timeout.
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)

@@ -1,6 +1,6 @@
 """Build the command line of bubblewrap, and test whether bubblewrap works here.
 
-`bubblewrapped` starts the one program that runs behind it. `levels` calls `why_not`.
+`bubblewrapped` starts the one program that runs behind it. `levels` calls `reason_unavailable`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.staged import StagedFiles
 
 ROOT = "/course"
 LIBRARIES = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
@@ -25,7 +25,7 @@ SETTINGS = (
 )
 
 
-def bwrap_words(staged: Staged, info: int) -> list[str]:
+def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
     """Return the command line before the program: what it sees, and its rights to make namespaces.
 
     info: a descriptor to which bwrap writes, as JSON, the id of the process that it has started.
@@ -34,9 +34,9 @@ def bwrap_words(staged: Staged, info: int) -> list[str]:
     for kind in ("ipc", "pid", "net", "uts", "cgroup-try"):
         words.append(f"--unshare-{kind}")
     if os.geteuid():
-        # User 0 is the person who grades, without root's privileges. `confine` makes ranks undumpable, and
-        # the kernel then shows their state only to this user. With a different number the grader could not
-        # see in which system calls ranks wait, and would mistake a deadlock for a slow function.
+        # User 0 is the person who grades, without root's privileges. `limit_process` makes ranks undumpable,
+        # and the kernel then shows their state only to this user. With a different number the grader could
+        # not see in which system calls ranks wait, and would mistake a deadlock for a slow function.
         words += ["--unshare-user", "--uid", "0", "--gid", "0"]
     # The template needs these: it runs only the course's code, and must make namespaces, mount, bring up
     # loopback and change the user. A rank server drops them all before it serves.
@@ -90,7 +90,7 @@ def _own_package() -> list[str]:
     ]
 
 
-def why_not(staged: Staged) -> str:
+def reason_unavailable(staged: StagedFiles) -> str:
     """Return "" if bubblewrap works here, otherwise one line that says why it does not."""
     if shutil.which("bwrap") is None:
         return "bubblewrap (bwrap) is not installed"

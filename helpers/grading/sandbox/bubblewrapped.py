@@ -30,7 +30,7 @@ from helpers.grading.sandbox.bubblewrap import (
     python_folders,
 )
 from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.staged import StagedFiles
 from helpers.ranks.connection import rank_settings
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import Messages
@@ -44,7 +44,7 @@ SCRATCH = "/tmp/worlds"
 FIRST_USER = 61_184
 
 # How often to read the kernel's list of children, which has gaps if a sibling exits meanwhile.
-_LOOKS = 5
+_POLLS = 5
 
 STOPS = (
     "reading or writing any file but the system's and Python's own, which are read-only",
@@ -60,7 +60,7 @@ DOES_NOT_STOP = (
 )
 
 
-class Bubblewrapped:
+class BubblewrapSite:
     """Site of one rank server in its own namespaces. See `helpers.ranks.site.Site`.
 
     slot: a number that no other grader uses at the same time. If root grades, each slot has its own user
@@ -88,7 +88,7 @@ class Bubblewrapped:
         self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]
     ) -> ServerProcess:
         asked = {
-            "limits": self.limits.of_a_process(),
+            "limits": self.limits.rlimits(),
             "disk_bytes": self.limits.disk_bytes,
             "user": 0 if os.geteuid() else FIRST_USER + self.slot,
             "folder": SCRATCH,
@@ -97,10 +97,10 @@ class Bubblewrapped:
             "kept": [path for path in python_folders() if path.startswith(("/tmp/", "/dev/shm/"))],
         }
         self.first = self.template.fork(asked, control, log.fileno())
-        return Forked(self.first)
+        return ForkedProcess(self.first)
 
     def host_pid(self, pid: int) -> int:
-        for _ in range(_LOOKS):
+        for _ in range(_POLLS):
             for child in children_of(self.first):
                 if namespace_pid(child) == pid:
                     return child
@@ -126,7 +126,7 @@ class Template:
     Only one thread may use it. The process ends with the thread that made it, or by `close`.
     """
 
-    def __init__(self, staged: Staged) -> None:
+    def __init__(self, staged: StagedFiles) -> None:
         self.owner = os.getpid()
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (for the process's life)
         ours, theirs = socket.socketpair()
@@ -158,7 +158,7 @@ class Template:
         # the socket closes before bwrap exits, because bwrap waits for the processes inside
         return here and self._process.poll() is None and not self._control.peer_has_closed()
 
-    def fork(self, asked: Mapping[str, Any], control: int, log: int) -> int:
+    def fork(self, request: Mapping[str, Any], control: int, log: int) -> int:
         """Fork a rank server in its own namespaces. Return its process id outside.
 
         Args:
@@ -168,10 +168,10 @@ class Template:
         Raises:
             LaunchError: The server did not start.
         """
-        keeper = self._request(asked, [control, log], "keeper")
+        keeper = self._request(request, [control, log], "keeper")
         deadline = time.monotonic() + _ANSWER_S
         missed = 0
-        while missed < 10 * _LOOKS and time.monotonic() < deadline:
+        while missed < 10 * _POLLS and time.monotonic() < deadline:
             found = [child for child in children_of(self._first) if namespace_pid(child) == keeper]
             for first in (each for child in found for each in children_of(child)):
                 return first
@@ -194,14 +194,14 @@ class Template:
                 self._process.wait(5.0)
         self._log.close()
 
-    def _request(self, message: Mapping[str, Any], fds: list[int], word: str) -> int:
-        """Send a message and wait for the answer called `word`. Raise LaunchError."""
+    def _request(self, message: Mapping[str, Any], fds: list[int], reply_key: str) -> int:
+        """Send a message and wait for the answer called `reply_key`. Raise LaunchError."""
         try:
             self._control.send(message, fds)
             while True:
                 for said in self._control.receive():
-                    if word in said:
-                        return int(said[word])
+                    if reply_key in said:
+                        return int(said[reply_key])
         except (OSError, EOFError) as error:
             words = self._words()
             self.close()  # a late answer would be mistaken for the answer to the next message
@@ -212,7 +212,7 @@ class Template:
         return self._log.read()[-500:].decode(errors="replace").strip() or "it said nothing"
 
 
-class Forked:
+class ForkedProcess:
     """A rank server that a template made. It is not a child of this process."""
 
     def __init__(self, pid: int) -> None:

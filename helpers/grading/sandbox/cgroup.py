@@ -31,19 +31,19 @@ from helpers.ranks.processes import kill_process
 _ROOT = Path("/sys/fs/cgroup")
 KINDS = ("memory", "cpu", "pids")
 _NAME = "real-ranks-"
-_GONE_S = 2.0
+_REMOVAL_TIMEOUT_S = 2.0
 # Minimum age in seconds before the group of a process that we cannot see is removed: its owner may be in a
 # different process namespace, about to put a process into it.
 _STALE_S = 60.0
 # Processes allowed beyond the limit, so that `guard` sees the excess and can report it.
-_ROOM = 100
+_EXTRA_PROCESSES = 100
 # Limit, in bytes or processes, of the group that only tests whether groups can be made. The kernel would
 # refuse a limit of more processes than it has ids for.
-_TRIAL = 1 << 22
+_TRIAL_BYTES = 1 << 22
 _numbers = itertools.count()
 
 
-class Group:
+class ProcessGroups:
     """A group of processes that the kernel counts together. Make one with `put_into_group`.
 
     folders: a folder for each of `KINDS` that is counted. In version 2 they are all the same.
@@ -74,7 +74,7 @@ class Group:
             return
         with suppress(OSError, KeyError):  # no process may fork while we read the list
             (self.folders["pids"] / "pids.max").write_text("0", encoding="utf-8")
-        deadline = time.monotonic() + _GONE_S
+        deadline = time.monotonic() + _REMOVAL_TIMEOUT_S
         with suppress(OSError, ValueError):
             while time.monotonic() < deadline:
                 # a killed process stays in the list while its memory is being freed
@@ -86,7 +86,7 @@ class Group:
 
     def close(self) -> None:
         """Remove the group's folders once its processes have exited."""
-        deadline = time.monotonic() + _GONE_S
+        deadline = time.monotonic() + _REMOVAL_TIMEOUT_S
         for folder in set(self.folders.values()):
             while time.monotonic() < deadline:
                 try:
@@ -98,7 +98,7 @@ class Group:
                     time.sleep(0.01)
 
 
-def put_into_group(pid: int, most_bytes: int, most_processes: int) -> Group | None:
+def put_into_group(pid: int, max_bytes: int, max_processes: int) -> ProcessGroups | None:
     """Move a process into new groups, which its future children join. Return None if that fails."""
     name = f"{_NAME}{os.getpid()}-{next(_numbers)}"
     folders: dict[str, Path] = {}
@@ -107,16 +107,16 @@ def put_into_group(pid: int, most_bytes: int, most_processes: int) -> Group | No
         if folders and _is_v2() and parent != next(iter(folders.values())).parent:
             # in version 2 a process is in one group only: a second group would remove it from the first
             continue
-        most = most_bytes if kind == "memory" else most_processes + _ROOM
+        most = max_bytes if kind == "memory" else max_processes + _EXTRA_PROCESSES
         if parent is not None and _make_group(parent / name, kind, most, pid):
             folders[kind] = parent / name
-    return Group(folders) if folders else None
+    return ProcessGroups(folders) if folders else None
 
 
-def _make_group(folder: Path, kind: str, most: int, pid: int) -> bool:
+def _make_group(folder: Path, kind: str, limit: int, pid: int) -> bool:
     try:
         folder.mkdir(exist_ok=True)
-        _limit(folder, kind, most)
+        _set_limit(folder, kind, limit)
         (folder / "cgroup.procs").write_text(str(pid), encoding="utf-8")
     except OSError:
         with suppress(OSError):
@@ -141,10 +141,10 @@ def _find_parent(kind: str) -> Path | None:
         trial = parent / f"{_NAME}{os.getpid()}-trial"
         # a user who may make a group may still not be allowed to move a process into it
         with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
-            works = _make_group(trial, kind, _TRIAL, child.pid)
+            works = _make_group(trial, kind, _TRIAL_BYTES, child.pid)
             child.kill()
         if works:
-            Group({kind: trial}).close()
+            ProcessGroups({kind: trial}).close()
             _remove_stale(parent)
             return parent
     return None
@@ -176,7 +176,7 @@ def _candidates(kind: str) -> Iterator[Path]:
         yield from (_ROOT / kind / own[kind], _ROOT / kind)
 
 
-def _limit(folder: Path, kind: str, most: int) -> None:
+def _set_limit(folder: Path, kind: str, limit: int) -> None:
     """Set a group's limit; a cpu group keeps its default share. Raise OSError if it lacks the controller."""
     if kind == "cpu":
         if not any((folder / name).exists() for name in ("cpu.weight", "cpu.shares")):
@@ -186,7 +186,7 @@ def _limit(folder: Path, kind: str, most: int) -> None:
     file = next((path for path in (folder / name for name in names) if path.exists()), None)
     if file is None:
         raise OSError(f"no {kind} controller")
-    file.write_text(str(most), encoding="utf-8")
+    file.write_text(str(limit), encoding="utf-8")
     # Forbid swap: it does not count as memory, so an answer over the limit would become slow instead of
     # being killed.
     with suppress(OSError):  # a kernel without swap accounting, or version 1

@@ -1,6 +1,6 @@
 """Hold temporary folders while processes use them, and remove those that are no longer used.
 
-A hold ends with its process, whatever ends it. `sweep` removes what killed processes have left.
+A hold ends with its process, whatever ends it. `remove_unheld_folders` removes what killed processes left.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NotOurs(OSError):
 @contextmanager
 def hold_folder(folder: Path) -> Iterator[Path]:
     """Hold a folder, creating it if necessary. The last holder removes it. Raise NotOurs."""
-    fd = _hold(folder)
+    fd = _try_to_hold(folder)
     try:
         yield folder
     finally:
@@ -36,7 +36,7 @@ def hold_folder(folder: Path) -> Iterator[Path]:
         os.close(fd)
 
 
-def sweep(prefix: str) -> None:
+def remove_unheld_folders(prefix: str) -> None:
     """Remove this user's folders whose names begin with `prefix` and that no process holds."""
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):
@@ -50,7 +50,7 @@ def sweep(prefix: str) -> None:
                 os.close(fd)
 
 
-def _hold(folder: Path) -> int:
+def _try_to_hold(folder: Path) -> int:
     while True:
         with suppress(FileExistsError):
             folder.mkdir()

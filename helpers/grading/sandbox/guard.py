@@ -15,9 +15,9 @@ from pathlib import Path
 from helpers.grading.sandbox.limits import Limits
 from helpers.ranks.processes import end_process_tree, kill_process, process_tree
 
-LOOK_S = 0.05
+POLL_S = 0.05
 # Folders of a sandbox whose files are kept in memory.
-_ON_MEMORY = ("tmp", "dev/shm")
+_MEMORY_FOLDERS = ("tmp", "dev/shm")
 
 
 class Guard:
@@ -50,27 +50,27 @@ class Guard:
         self._ends_at, self._cpu_left_s = time.monotonic() + wall_s, cpu_s
 
     def _watch(self) -> None:
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(POLL_S):
             # Time first, because it needs no look at the processes: with many processes, or many memory
             # areas, that look may take long.
-            self.found = self._too_late()
+            self.found = self._reason_by_time()
             self.is_out_of_time = bool(self.found)
             with suppress(OSError):  # a process exited during the look; the next look will succeed
-                self.found = self.found or self._too_much()
+                self.found = self.found or self._reason_by_usage()
             if self.found:
                 # In a process namespace all processes end with the first. Without one, each has to be
                 # found.
                 kill_process(self.first) if self.enclosed else end_process_tree(self.first)
                 return
 
-    def _too_late(self) -> str:
+    def _reason_by_time(self) -> str:
         if time.monotonic() > self._ends_at:
             return "its share of the time for all files of this learner is used up"
         if self.cpu_s > self._cpu_left_s:
             return "its share of the processor time for this file is used up"
         return ""
 
-    def _too_much(self) -> str:
+    def _reason_by_usage(self) -> str:
         limits, used, count = self.limits, 0, 0
         pids = list(process_tree(self.first))
         for pid in pids:
@@ -78,7 +78,7 @@ class Guard:
             used, count = used + memory, count + threads
         # Computing shares of pages takes the kernel long, so they are read only when they may matter.
         if used > limits.world_bytes:  # pages shared by fork were counted once for each process
-            used = sum(map(_own_share, pids))
+            used = sum(map(_proportional_bytes, pids))
         self.peak_bytes = max(self.peak_bytes, used)
         # Keep the largest sum: the time of a process that ended without being waited for is lost.
         self.cpu_s = max(self.cpu_s, sum(map(_cpu_s, pids)))
@@ -120,7 +120,7 @@ def sockets_of(pid: int) -> int:
 def files_of(pid: int) -> int:
     """Return the number of files that a sandbox has in memory, or 0 if this user may not look."""
     count = 0
-    for folder in _ON_MEMORY:
+    for folder in _MEMORY_FOLDERS:
         with suppress(OSError):
             told = os.statvfs(Path("/proc", str(pid), "root", folder))
             count += told.f_files - told.f_ffree
@@ -145,7 +145,7 @@ def _cpu_s(pid: int) -> float:
     return 0.0
 
 
-def _own_share(pid: int) -> int:
+def _proportional_bytes(pid: int) -> int:
     """Return the bytes of a process. Shared bytes are divided by the number of processes that share them."""
     used = 0
     try:

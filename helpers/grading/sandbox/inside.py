@@ -1,6 +1,6 @@
 """Drop privileges inside the sandbox, in a rank server before it serves.
 
-`template_inside` and `landlocked` call `confine` before the server's own program.
+`template_inside` and `landlocked` call `limit_process` before the server's own program.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from helpers.ranks.processes import prctl
 
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 4, 24
 _CAPABILITIES_VERSION_3 = 0x20080522
-_MOST_CAPABILITIES = 64
+_MAX_CAPABILITIES = 64
 _CPU_GRACE_S = 2
 
 
-def confine(
+def limit_process(
     limits: Mapping[str, int],
     readable: Sequence[str] = (),
     writable: Sequence[str] = (),
@@ -65,6 +65,6 @@ def drop_capabilities() -> None:
 
 def bound_capabilities() -> None:
     """Prevent programs started later, such as setuid programs, from regaining any capability."""
-    for number in range(_MOST_CAPABILITIES):
+    for number in range(_MAX_CAPABILITIES):
         with suppress(OSError):  # not root, or no such capability
             prctl(_PR_CAPBSET_DROP, number)

@@ -20,7 +20,7 @@ from helpers.grading.sandbox import landlock
 from helpers.grading.sandbox.bubblewrap import LIBRARIES, SETTINGS, python_folders
 from helpers.grading.sandbox.guard import read_threads
 from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.staged import StagedFiles
 from helpers.ranks.scratch import remove_tree
 from helpers.ranks.site import ServerProcess, SpawnedServer, server_program
 
@@ -32,7 +32,7 @@ _SHARED = Path("/dev/shm")
 # Some files in /dev/shm have a name only for a moment, while they are being created.
 _SETTLE_S = 0.1
 # Name prefixes of files that multiprocessing, MPICH and torch leave behind if a rank is killed.
-_OF_LIBRARIES = ("sem.mp-", "mpich_shm_", "torch_")
+_LIBRARY_PREFIXES = ("sem.mp-", "mpich_shm_", "torch_")
 # For how long after such a file was created a process of a different sandbox may still open it by name.
 _STARTS_S = 20.0
 _SCRATCH = "real-ranks-"
@@ -52,10 +52,10 @@ DOES_NOT_STOP = (
 )
 
 
-class Landlocked:
+class LandlockSite:
     """Site of one rank server that can reach only a few files. See `helpers.ranks.site.Site`."""
 
-    def __init__(self, staged: Staged, limits: Limits) -> None:
+    def __init__(self, staged: StagedFiles, limits: Limits) -> None:
         self.root = str(staged.folder)
         self.scratch = tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-")
         self.emptied: tuple[str, ...] = (self.scratch,)
@@ -65,22 +65,22 @@ class Landlocked:
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
         # Files that exist before an answer runs belong to other processes, and are kept.
-        self._before = frozenset(_private())
+        self._before = frozenset(_private_shm_files())
 
     def start(
         self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]
     ) -> ServerProcess:
         etc = (*SETTINGS, *(f"/etc/{name}" for name in _ETC))
         readable = (*_SYSTEM, *etc, *python_folders(), self.root)
-        limits = self.limits.of_a_process()
+        limits = self.limits.rlimits()
         limits["NPROC"] += read_threads(os.getuid())  # the kernel counts all threads of this user
         prelude = (
             f"import os, sys; os.umask(0o077); sys.path.insert(0, {self.root!r}); "
-            "from helpers.grading.sandbox.inside import confine; "
+            "from helpers.grading.sandbox.inside import limit_process; "
             "from helpers.ranks.processes import end_with_parent; "
             # a server that a rank has stopped (SIGSTOP) would never notice that its pipe closes
             "end_with_parent(); "
-            f"confine({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
+            f"limit_process({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
         )
         path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
         own = {"PATH": path, "HOME": self.scratch, "TMPDIR": self.scratch, "LANG": "C.UTF-8"}
@@ -113,14 +113,14 @@ class Landlocked:
         time, new files of libraries are kept until no process can be about to open them: only root sees who
         has them open.
         """
-        if not _private() - self._before:
+        if not _private_shm_files() - self._before:
             return
         # A semaphore has a name only while it is being created: removing it then would break its creator.
         time.sleep(_SETTLE_S)
-        left = {name for name, _ in _private() - self._before}
-        left -= _in_use() if left else set()
+        left = {name for name, _ in _private_shm_files() - self._before}
+        left -= _open_shm_files() if left else set()
         if self._has_neighbors():
-            left -= {name for name in left if name.startswith(_OF_LIBRARIES) and _is_new(name)}
+            left -= {name for name in left if name.startswith(_LIBRARY_PREFIXES) and _is_new(name)}
         for name in left:
             path = _SHARED / name
             if path.is_dir() and not path.is_symlink():
@@ -137,7 +137,7 @@ class Landlocked:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-def _private() -> set[tuple[str, int]]:
+def _private_shm_files() -> set[tuple[str, int]]:
     """Return (name, inode) of this user's files in /dev/shm that others cannot read or that are links."""
     found = set()
     with suppress(OSError), os.scandir(_SHARED) as entries:
@@ -159,7 +159,7 @@ def _is_new(name: str) -> bool:
         return False
 
 
-def _in_use() -> set[str]:
+def _open_shm_files() -> set[str]:
     """Return the names in /dev/shm that processes have open or mapped, if this user may see them."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
@@ -175,7 +175,7 @@ def _in_use() -> set[str]:
     return found
 
 
-def why_not() -> str:
+def reason_unavailable() -> str:
     """Return "" if Landlock works here, otherwise one line that says why it does not."""
     try:
         return "" if landlock.abi() else "this kernel has no Landlock"

@@ -1,6 +1,6 @@
 """Choose the strongest sandbox that works on this machine, and start rank servers in it.
 
-`grader` opens a `Sandbox` for each attempt at an exercise. `choose` is called once for each batch.
+`grader` opens a `Sandbox` for each attempt at an exercise. `choose_level` is called once for each batch.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from pathlib import Path
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
 from helpers.grading.sandbox.batch_lock import BatchLock
-from helpers.grading.sandbox.bubblewrapped import Bubblewrapped, Template
+from helpers.grading.sandbox.bubblewrapped import BubblewrapSite, Template
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
 from helpers.grading.sandbox.guard import Guard
-from helpers.grading.sandbox.landlocked import Landlocked
+from helpers.grading.sandbox.landlocked import LandlockSite
 from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.setting import CannotGrade
 from helpers.ranks.connection import Connection
 from helpers.ranks.site import LocalSite, Site
 
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 
-_TOLD = (
+_REPORT_FORGERY = (
     "forging what a rank reports, where an exercise drives a class or a script: "
     "gradients left, memory held"
 )
@@ -32,14 +32,16 @@ _TOLD = (
 # What each level stops and does not stop. `protection_here` adds the limits that are missing here.
 PROTECTION = {
     "bubblewrap": Protection(
-        "bubblewrap", (*bubblewrapped.STOPS, _FILTER), (*bubblewrapped.DOES_NOT_STOP, _TOLD)
+        "bubblewrap",
+        (*bubblewrapped.STOPS, _FILTER),
+        (*bubblewrapped.DOES_NOT_STOP, _REPORT_FORGERY),
     ),
     "landlock": Protection(
-        "landlock", (*landlocked.STOPS, _FILTER), (*landlocked.DOES_NOT_STOP, _TOLD)
+        "landlock", (*landlocked.STOPS, _FILTER), (*landlocked.DOES_NOT_STOP, _REPORT_FORGERY)
     ),
     "none": Protection("none", (), ("anything: answers run with the grader's permissions",)),
 }
-_UNBOUND = {
+_MISSING_CGROUPS = {
     "memory": "memory of the kernel's own: no memory cgroup can be had here, only the machine's whole is "
     "seen",
     "cpu": "taking processor time from others by hundreds of sessions: no cpu cgroup can be had here; what "
@@ -54,7 +56,7 @@ def protection_here(level: str) -> Protection:
     protection = PROTECTION[level]
     if level == "none":
         return protection
-    missing = [words for kind, words in _UNBOUND.items() if not can_bound(kind)]
+    missing = [words for kind, words in _MISSING_CGROUPS.items() if not can_bound(kind)]
     return replace(protection, does_not_stop=(*protection.does_not_stop, *missing))
 
 
@@ -71,7 +73,7 @@ class Plan:
     """
 
     level: str
-    staged: Staged
+    staged: StagedFiles
     limits: Limits = Limits()
     lock: BatchLock = BatchLock()
     _templates: list[Template] = field(default_factory=list, compare=False, repr=False)
@@ -100,8 +102,8 @@ class Plan:
 
     def site(self, slot: int) -> Site:
         if self.level == "bubblewrap":
-            return Bubblewrapped(self._template(), self.limits, slot)
-        return Landlocked(self.staged, self.limits) if self.level == "landlock" else LocalSite()
+            return BubblewrapSite(self._template(), self.limits, slot)
+        return LandlockSite(self.staged, self.limits) if self.level == "landlock" else LocalSite()
 
     def preload(self) -> None:
         """Import in the template, if there is one, what the later notebooks need."""
@@ -115,13 +117,16 @@ class Plan:
         return self._templates[-1]
 
 
-def choose(asked: str, staged: Staged) -> str:
+def choose_level(asked: str, staged: StagedFiles) -> str:
     """Return `asked`, or the strongest level that works if `asked` is "auto".
 
     Raises:
         NoSandbox: The level does not work here, or "auto" finds none that does.
     """
-    reasons = {"bubblewrap": lambda: bubblewrap.why_not(staged), "landlock": landlocked.why_not}
+    reasons = {
+        "bubblewrap": lambda: bubblewrap.reason_unavailable(staged),
+        "landlock": landlocked.reason_unavailable,
+    }
     if asked == "none":
         return asked
     said = []
@@ -138,9 +143,9 @@ def choose(asked: str, staged: Staged) -> str:
     )
 
 
-def plan_here(asked: str, staged: Staged, out: Path) -> Plan:
+def make_plan(asked: str, staged: StagedFiles, out: Path) -> Plan:
     """Return the plan of a batch that writes its results to `out`. Raise NoSandbox."""
-    return Plan(choose(asked, staged), staged, lock=BatchLock(str(out / ".turns")))
+    return Plan(choose_level(asked, staged), staged, lock=BatchLock(str(out / ".turns")))
 
 
 class Sandbox:

@@ -58,7 +58,7 @@ class Limits:
     submission_cpu_s: int = 1200
     learner_s: int = 7200
 
-    def of_a_process(self) -> dict[str, int]:
+    def rlimits(self) -> dict[str, int]:
         """Return the limits that setrlimit can set, by its names for them."""
         return {
             "CORE": 0,

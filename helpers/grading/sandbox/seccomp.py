@@ -13,7 +13,7 @@ import struct
 
 from helpers.ranks.processes import NO_NEW_PRIVS, prctl
 
-_REFUSED: dict[str, tuple[int, int]] = {
+_REFUSED_CALLS: dict[str, tuple[int, int]] = {
     # Name: number on x86_64, number on aarch64.
     # Access to other processes: all ranks run as the same user, and each may see only its own inputs.
     "ptrace": (101, 117),
@@ -80,7 +80,7 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "ioprio_set": (251, 30),
 }
 # Calls that set a file's owner, permissions and times: Landlock allows them for any file.
-_OF_METADATA: dict[str, tuple[int | None, int | None]] = {
+_METADATA_CALLS: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -101,7 +101,7 @@ _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
-    "umask": (95, 166),  # `Landlocked.sweep` recognizes a sandbox's files by their permissions
+    "umask": (95, 166),  # `LandlockSite.sweep` recognizes a sandbox's files by their permissions
 }
 
 _CLONE = (56, 220)
@@ -109,7 +109,7 @@ _CLONE3 = (435, 435)
 _SOCKET, _FCNTL = (41, 198), (72, 25)
 # Their first argument is a process. Only 0, the calling process, is allowed, because the kernel would let a
 # process lower the priority of any process of the same user, or move it to a single core.
-_OF_ITSELF: dict[str, tuple[int, int]] = {
+_SELF_ONLY_CALLS: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261),
     "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119),
@@ -155,12 +155,12 @@ def filter_program(metadata: bool = True) -> bytes:
         # x32 reports the architecture of x86_64 but numbers its calls differently, so the list would not
         # match them.
         code += [(_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, refuse)]
-    for numbers in (_REFUSED if metadata else {**_REFUSED, **_OF_METADATA}).values():
+    for numbers in (_REFUSED_CALLS if metadata else {**_REFUSED_CALLS, **_METADATA_CALLS}).values():
         if (number := numbers[column]) is not None:
             code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refuse)]
     # clone3 keeps its flags in memory, which a filter cannot read. After ENOSYS glibc falls back to clone.
     code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
-    for numbers in _OF_ITSELF.values():
+    for numbers in _SELF_ONLY_CALLS.values():
         code += [
             (_EQUAL, 0, 4, numbers[column]),
             (_LOAD, 0, 0, 16),  # its first argument

@@ -1,6 +1,6 @@
 """Copy the modules that ranks need into a folder: no cases, no advice, no solutions, no grader.
 
-`Staged` is made once for a batch. Every sandbox shows its folder in place of the course.
+`StagedFiles` is made once for a batch. Every sandbox shows its folder in place of the course.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 
 from helpers.checks.registry import exercises
-from helpers.grading.sandbox.cleanup import hold_folder, sweep
+from helpers.grading.sandbox.cleanup import hold_folder, remove_unheld_folders
 
 _ROOT = Path(__file__).parents[3]
 _PREFIX = "real-ranks-course-"
@@ -29,7 +29,13 @@ _SERVER = (
     "helpers.grading.sandbox.template_inside",
 )
 # Folders in which nothing needs to be hidden: answers may import their contents from `helpers`.
-_OPEN = ("helpers/views", "helpers/ranks", "helpers/jobs", "helpers/trace", "helpers/data")
+_WHOLE_PACKAGES = (
+    "helpers/views",
+    "helpers/ranks",
+    "helpers/jobs",
+    "helpers/trace",
+    "helpers/data",
+)
 
 # A sandbox's /etc, apart from the linker's settings. Nothing in it is from this machine.
 _ETC = {
@@ -40,15 +46,15 @@ _ETC = {
 }
 
 
-class Staged:
+class StagedFiles:
     """A copy of the modules that ranks may import. Use it as a context manager."""
 
     def __init__(self) -> None:
-        sweep(_PREFIX)
+        remove_unheld_folders(_PREFIX)
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._hold = ExitStack()
         self._hold.enter_context(hold_folder(self.folder))
-        for path in sorted(needed()):
+        for path in sorted(needed_files()):
             target = self.folder / path.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             # keep the modification time, by which Python decides whether bytecode is up to date
@@ -67,7 +73,7 @@ class Staged:
         for path in (self.folder, *self.folder.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
-    def __enter__(self) -> Staged:
+    def __enter__(self) -> StagedFiles:
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -75,10 +81,10 @@ class Staged:
 
 
 @cache
-def needed() -> frozenset[Path]:
+def needed_files() -> frozenset[Path]:
     """Return the files of all modules that ranks may import."""
     starts = {*_SERVER, *(e.driver.__module__ for e in exercises().values() if e.driver)}
-    found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
+    found = {path for folder in _WHOLE_PACKAGES for path in (_ROOT / folder).glob("*.py")}
     todo = [name for name in starts if name]
     seen: set[str] = set()
     while todo:

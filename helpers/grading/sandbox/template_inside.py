@@ -25,23 +25,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from helpers.grading.sandbox.inside import bound_capabilities, confine
+from helpers.grading.sandbox.inside import bound_capabilities, limit_process
 from helpers.ranks import preload, server
 from helpers.ranks.messages import Messages
 from helpers.ranks.processes import end_with_parent
 
 # CLONE_NEW* for mounts, host name, IPC, processes and network.
-_NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
+_CLONE_FLAGS = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 _NOSUID_NODEV, _NOEXEC, _REC_PRIVATE = 2 | 4, 8, (1 << 14) | (1 << 18)
 _BIND = 4096 | (1 << 14)
 # MS_REMOUNT, MS_BIND, MS_RDONLY, MS_NOSUID, MS_NOEXEC.
-_SHUT = 32 | 4096 | 1 | 2 | _NOEXEC
+_REMOUNT_READ_ONLY = 32 | 4096 | 1 | 2 | _NOEXEC
 # Modules that ranks of every check need. Otherwise each server would import them.
 _DRIVERS = ("helpers.checks.driver", "helpers.checks.adversarial", "helpers.checks.replaced")
 # Folders of which each rank server has its own, in memory.
-OWN = ("/tmp", "/dev/shm")
+OWN_FOLDERS = ("/tmp", "/dev/shm")
 # Devices in /dev that all rank servers share.
-_SHARED = ("null", "zero", "full", "random", "urandom", "tty", "pts")
+_SHARED_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "pts")
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
@@ -77,7 +77,7 @@ def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
     if pid == 0:
         try:
             os.close(own)
-            _keep(asked, fd, log)
+            _run_keeper(asked, fd, log)
         except BaseException:
             traceback.print_exc()  # the launcher shows it
         finally:
@@ -85,12 +85,12 @@ def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
     return pid
 
 
-def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
+def _run_keeper(asked: dict[str, Any], fd: int, log: int) -> None:
     """Enter new namespaces, fork their first process, and wait until it exits."""
     end_with_parent()
     # Only the next child is in the new process namespace, as its process 1. When it exits, the kernel kills
     # everything in the namespace, including processes that left their session.
-    _call("unshare", _NEW)
+    _call("unshare", _CLONE_FLAGS)
     first = os.fork()
     if first == 0:
         try:
@@ -108,23 +108,23 @@ def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
 
 def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
     """Prepare the namespaces as their first process, give up all privileges, and run a rank server."""
-    enter(int(asked["disk_bytes"]), asked["kept"])
+    enter_namespaces(int(asked["disk_bytes"]), asked["kept"])
     # If the server fails before it serves, its output is shown to the person who grades.
     for target in (1, 2):
         os.dup2(log, target)
     os.close(log)
     # Without a controlling terminal no program can type into the grader's with TIOCSTI.
     os.setsid()
-    become(int(asked["user"]))
+    change_user(int(asked["user"]))
     end_with_parent()  # again, because changing the user has cleared it
     os.chdir("/tmp")
     os.mkdir(asked["folder"])
-    confine(asked["limits"])
+    limit_process(asked["limits"])
     server.main(fd, "fork", asked["folder"], tuple(asked["emptied"]))
     os._exit(0)
 
 
-def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
+def enter_namespaces(disk_bytes: int, kept: Sequence[str] = ()) -> None:
     """Mount files in memory and /proc in new namespaces, and bring up their loopback interface.
 
     kept: folders below /tmp or /dev/shm that stay visible, because Python itself may be in them.
@@ -134,11 +134,11 @@ def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
     # Descriptors keep these folders reachable, because the mounts below hide their paths.
     held = {folder: os.open(folder, os.O_PATH) for folder in kept}
     size = f"size={disk_bytes},mode=1777".encode()
-    for folder in OWN:
+    for folder in OWN_FOLDERS:
         _call("mount", b"tmpfs", folder.encode(), b"tmpfs", _NOSUID_NODEV, size)
     tops = set[str]()
     for folder, fd in held.items():
-        own = next(each for each in OWN if folder.startswith(f"{each}/"))
+        own = next(each for each in OWN_FOLDERS if folder.startswith(f"{each}/"))
         top = f"{own}/{folder.removeprefix(own).split('/')[1]}"
         # made read-only below, because ranks could otherwise move its contents
         if folder != top and top not in tops:
@@ -149,10 +149,10 @@ def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
         _call("mount", f"/proc/self/fd/{fd}".encode(), folder.encode(), None, _BIND, None)
         os.close(fd)
     for top in tops:
-        _call("mount", None, top.encode(), None, _SHUT | _NOSUID_NODEV, None)
+        _call("mount", None, top.encode(), None, _REMOUNT_READ_ONLY | _NOSUID_NODEV, None)
     # usable as before, but their times and permissions cannot pass information to the next server
-    for name in _SHARED:
-        _call("mount", None, f"/dev/{name}".encode(), None, _SHUT, None)
+    for name in _SHARED_DEVICES:
+        _call("mount", None, f"/dev/{name}".encode(), None, _REMOUNT_READ_ONLY, None)
     # A /proc of the new process namespace, because the old one shows other servers' processes.
     _call("mount", b"proc", b"/proc", b"proc", _NOSUID_NODEV | _NOEXEC, None)
     # gloo needs the loopback interface, which is down in a new network. SIOCSIFFLAGS brings it up without
@@ -163,8 +163,8 @@ def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", known | _IFF_UP))
 
 
-def become(user: int) -> None:
-    """Change from root to a user that owns nothing (0: change nothing). `confine` drops the rest."""
+def change_user(user: int) -> None:
+    """Change from root to a user that owns nothing (0: change nothing). `limit_process` drops the rest."""
     if user:
         bound_capabilities()
         # Groups first, because only root may drop them.
@@ -176,10 +176,10 @@ def become(user: int) -> None:
 
 def probe() -> None:
     """Set up namespaces as a rank server needs them, and print "ok". Raise OSError if that fails."""
-    _call("unshare", _NEW)
+    _call("unshare", _CLONE_FLAGS)
     if os.fork() == 0:
         with contextlib.suppress(OSError):
-            enter(1 << 20)
+            enter_namespaces(1 << 20)
             Path("/tmp/it").write_text("is writable", encoding="utf-8")
             print("ok", flush=True)
         os._exit(0)

@@ -13,10 +13,10 @@ from helpers.checks import exercise, worlds
 from helpers.checks.case import Case
 from helpers.checks.draw import Draw, plan_draws
 from helpers.checks.exercise import Exercise
-from helpers.grading.cache import Cache, versions_here
+from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
-from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
+from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
 from helpers.grading.sandbox.limits import Limits
 
 SLOT = 3000 + os.getpid() % 1300
@@ -29,7 +29,7 @@ SMALL = Limits(
 
 def grader_of(plan: Plan) -> Grader:
     """Make a grader that never asks the reference."""
-    versions = versions_here(plan.level)
+    versions = current_versions(plan.level)
     return Grader(
         plan, "a secret of the tests", Cache(None), versions, References(None, plan), SLOT
     )
@@ -50,7 +50,7 @@ def plan(protection: str, plan: Plan) -> Plan:
     if plan.level == protection:
         pytest.skip("this is that sandbox already")
     try:
-        return replace(plan, level=choose(protection, plan.staged))
+        return replace(plan, level=choose_level(protection, plan.staged))
     except NoSandbox as error:
         pytest.skip(str(error))
 

@@ -204,10 +204,10 @@ def state_of(folder: Path) -> dict[str, tuple[bytes, int, int, int]]:
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def sandboxed(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
     """A grader behind each kind of protection."""
-    from helpers.grading.sandbox.levels import NoSandbox, choose
+    from helpers.grading.sandbox.levels import NoSandbox, choose_level
 
     try:
-        level = choose(request.param, plan.staged)
+        level = choose_level(request.param, plan.staged)
     except NoSandbox as error:
         pytest.skip(str(error))
     yield grader_of(replace(plan, level=level))

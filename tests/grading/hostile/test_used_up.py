@@ -53,7 +53,7 @@ def _hold_in_a_sandbox(plan: Plan, use: Use, told: int) -> None:
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # in a sandbox there are no tests to import
     own = Plan(plan.level, plan.staged, plan.limits, plan.lock)  # with a template of its own
-    with own, Sandbox(own, SLOT + 1) as sandbox, own.lock.shared():
+    with own, Sandbox(own, SLOT + 1) as sandbox, own.lock.hold_shared():
         run = run_on_ranks(
             hold,
             Options(1, timeout=100),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers.grading.points.overrides import Override, OverrideError, read_overrides
-from helpers.grading.points.policy import DEFAULT
+from helpers.grading.points.policy import DEFAULT_POLICY
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.gradebooks import grade_of, gradebook
@@ -23,7 +23,7 @@ GIVEN = Override("Ada", "ping_pong", 7.5, "shown orally", "a tutor", "2026-10-20
 
 
 def course(*records: Record, given: Override = GIVEN) -> Course:
-    return course_of(records, "Autumn", (), DEFAULT, [given])
+    return course_of(records, "Autumn", (), DEFAULT_POLICY, [given])
 
 
 def test_lines_are_read_with_quotes_in_any_order_of_columns(tmp_path: Path) -> None:

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from helpers.checks.headings import headings
-from helpers.grading.points.policy import DEFAULT, Policy, PolicyError, effort, read_policy
+from helpers.grading.points.policy import (
+    DEFAULT_POLICY,
+    Policy,
+    PolicyError,
+    effort_points,
+    read_policy,
+)
 from helpers.grading.record import Record
 from helpers.grading.reports.standing import Standing, course_of
 from tests.grading.reports.builders import exercise, record
@@ -46,19 +52,24 @@ def test_solving_the_core_of_three_notebooks_gives_all_points() -> None:
         tries = [exercise(x.name, "not attempted" if x.further else "passed") for x in names]
         assert any(each.further for each in names)
         records.append(record("Ada", *tries, notebook=notebook, file=f"{notebook}.ipynb"))
-    standing = standing_of(records, DEFAULT)
+    standing = standing_of(records, DEFAULT_POLICY)
     assert standing.points == standing.out_of > 0 and standing.share == 1.0
 
 
 def test_an_exercise_is_worth_its_minutes_and_its_difficulty() -> None:
-    by_effort = sorted((each for each in headings().values() if not each.further), key=effort)
+    by_effort = sorted(
+        (each for each in headings().values() if not each.further), key=effort_points
+    )
     small, large = by_effort[0], by_effort[-1]
     assert small.minutes * small.difficulty < large.minutes * large.difficulty
-    assert effort(small) >= 1 and DEFAULT.weight_of(large.name, 10.0) == effort(large) > 10
+    assert (
+        effort_points(small) >= 1
+        and DEFAULT_POLICY.weight_of(large.name, 10.0) == effort_points(large) > 10
+    )
     assert Policy(weights="points").weight_of(large.name, 10.0) == 10.0
     further = next(each for each in headings().values() if each.further)
-    assert DEFAULT.weight_of(further.name, 10.0) == effort(further) / 4
-    assert Policy(further="counts").weight_of(further.name, 10.0) == effort(further)
+    assert DEFAULT_POLICY.weight_of(further.name, 10.0) == effort_points(further) / 4
+    assert Policy(further="counts").weight_of(further.name, 10.0) == effort_points(further)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +80,9 @@ def test_further_exercises_are_a_bonus_count_or_are_ignored(further: str, more: 
     standing = standing_of([ada("06_deadlocks")], policy)
     assert (standing.points > standing.out_of) is more and standing.share == 1.0
     core = sum(
-        effort(x) for x in headings().values() if x.notebook == "06_deadlocks" and not x.further
+        effort_points(x)
+        for x in headings().values()
+        if x.notebook == "06_deadlocks" and not x.further
     )
     assert (standing.out_of > core) is (further == "counts")
 

@@ -41,7 +41,7 @@ def course_of(records: Sequence[Record], title: str, named: Sequence[str] = ()) 
     return weighted_course(records, title, named, EQUAL)
 
 
-results = partial(gradescope.results, policy=EQUAL)
+results = partial(gradescope.gradescope_results, policy=EQUAL)
 
 
 @cache

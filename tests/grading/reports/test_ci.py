@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import mistune
 import pytest
 
-from helpers.grading.reports.github import github_annotations, summary
+from helpers.grading.reports.github import class_summary, github_annotations
 from helpers.grading.reports.junit import junit
-from helpers.grading.reports.text import plain
+from helpers.grading.reports.text import escape_markdown
 from tests.grading.reports.builders import course_of, exercise, fault, record, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 from tests.grading.reports.page_tags import Page
@@ -91,7 +91,7 @@ def test_percent_signs_and_line_ends_are_escaped() -> None:
 
 
 def test_the_summary_lists_everybody() -> None:
-    text = summary(course_of(CLASS, "Autumn")).decode()
+    text = class_summary(course_of(CLASS, "Autumn")).decode()
     page = Page(mistune.html(text).encode())
     assert "Ada" in page.text and "14 of 20" in page.text and "Look here, no verdict" in page.text
     assert [tag.name for tag in page.tags].count("tr") == 4
@@ -101,7 +101,7 @@ def test_the_summary_lists_everybody() -> None:
 def test_nothing_in_the_summary_is_markup(name: str) -> None:
     def tags(text: str) -> list[object]:
         records = [hostile_record(text), unreadable_record(text + "!")]
-        data = summary(course_of(records, text))
+        data = class_summary(course_of(records, text))
         assert not UNSHOWABLE.search(data.decode("utf-8")) and len(data) < 200_000
         return list(Page(mistune.html(data.decode()).encode()).tags)
 
@@ -110,7 +110,9 @@ def test_nothing_in_the_summary_is_markup(name: str) -> None:
 
 def test_markdown_shows_a_text_letter_by_letter() -> None:
     for name in ("markdown", "script", "entity", "mathtext"):
-        shown = Page(mistune.html(plain(TEXTS[name], 500)).encode()).text.strip()
+        shown = Page(mistune.html(escape_markdown(TEXTS[name], 500)).encode()).text.strip()
         assert shown == " ".join(TEXTS[name].split())
-    assert "http:" not in plain(TEXTS["markdown"]) and "www." not in plain(TEXTS["markdown"])
-    assert "@team" not in plain(TEXTS["markdown"])
+    assert "http:" not in escape_markdown(TEXTS["markdown"]) and "www." not in escape_markdown(
+        TEXTS["markdown"]
+    )
+    assert "@team" not in escape_markdown(TEXTS["markdown"])

@@ -7,8 +7,8 @@ from dataclasses import replace
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
 from helpers.grading.record import Record
-from helpers.grading.reports.class_page import class_page, histogram, stuck
-from helpers.grading.reports.mistakes import hardest, most_common, normalized
+from helpers.grading.reports.class_page import class_page, histogram, stuck_learners
+from helpers.grading.reports.mistakes import frequent_mistakes, normalize_words, pass_rates
 from tests.grading.reports.builders import (
     DEADLOCK,
     LOOK,
@@ -45,7 +45,7 @@ def test_lists_exercises_hardest_first_with_share_and_median() -> None:
         record("Bob", exercise("ping_pong"), exercise("token_ring", "not attempted")),
         record("Cleo", exercise("ping_pong", "wrong"), fault("token_ring")),
     ]
-    first, second = hardest(course_of(records, "Autumn"))
+    first, second = pass_rates(course_of(records, "Autumn"))
     assert (first.title, first.graded, first.passed, first.not_attempted) == (
         "2.2 Token ring",
         2,
@@ -68,12 +68,12 @@ def test_mistakes_that_differ_in_numbers_are_one() -> None:
         record("Bob", exercise(outcome="wrong", cases=wrong(3))),
         record("Cleo", exercise(outcome="crashed", cases=wrong(1))),
     ]
-    first, second = most_common(course_of(records, "Autumn"))
+    first, second = frequent_mistakes(course_of(records, "Autumn"))
     assert [each.learner for each in first.learners] == ["Ada", "Bob"]
     assert first.said.startswith("Rank 1 kept")
     assert second.outcome == "crashed"
-    assert normalized("Sent [1, 2.5] in  3 ms") == normalized("sent [7] in 12 ms")
-    assert normalized("Rank 1 waits") != normalized("Rank 1 sends")
+    assert normalize_words("Sent [1, 2.5] in  3 ms") == normalize_words("sent [7] in 12 ms")
+    assert normalize_words("Rank 1 waits") != normalize_words("Rank 1 sends")
 
 
 def test_groups_answers_by_known_mistake_not_by_advice() -> None:
@@ -93,7 +93,7 @@ def test_groups_answers_by_known_mistake_not_by_advice() -> None:
     ]
     tries = zip(explained, stuck_ones, strict=True)
     records = [record(f"Learner {at}", *pair) for at, pair in enumerate(tries)]
-    groups = most_common(course_of(records, "Autumn"))
+    groups = frequent_mistakes(course_of(records, "Autumn"))
     assert [(each.known, len(each.learners)) for each in groups] == [
         (known.title, 2),
         ("", 1),
@@ -113,7 +113,9 @@ def test_lists_stuck_learners_with_the_reason() -> None:
         record("Bob", exercise("ping_pong", "wrong"), exercise("token_ring", "not attempted")),
         unreadable("Cleo"),
     ]
-    found = {standing.learner: why for standing, why in stuck(course_of(records, "Autumn"))}
+    found = {
+        standing.learner: why for standing, why in stuck_learners(course_of(records, "Autumn"))
+    }
     assert found["Bob"] == "4 of 20 points; 1 of 2 not attempted"
     assert "1 file cannot be read" in found["Cleo"] and "Ada" not in found
 

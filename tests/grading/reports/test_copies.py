@@ -6,10 +6,10 @@ from datetime import datetime
 
 import pytest
 
-from helpers.grading.points.policy import Late, Policy
+from helpers.grading.points.policy import LatePolicy, Policy
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import class_page
-from helpers.grading.reports.copies import by_notebook, is_own
+from helpers.grading.reports.copies import is_course_solution, split_by_notebook
 from helpers.grading.reports.gradebooks import gradebook
 from helpers.grading.reports.pages import learner_page
 from helpers.grading.reports.standing import course_of
@@ -65,7 +65,7 @@ def test_an_attempt_counts_before_a_stub_or_a_fault() -> None:
 )
 def test_a_later_part_counts_only_if_it_adds_more_than_it_costs(days: int, expected: float) -> None:
     due = datetime.fromisoformat("2026-10-10T12:00:00+00:00")
-    rules = {"deadlines": {"02_blocking_p2p": due}, "late": Late(per_day=0.1)}
+    rules = {"deadlines": {"02_blocking_p2p": due}, "late": LatePolicy(per_day=0.1)}
     policy = Policy(weights="points", further="counts", **rules)  # type: ignore[arg-type]
     early, later = part("one", ping_pong="passed"), part("two", token_ring="passed")
     assert points(early, later, late={"one": 0, "two": days}, policy=policy) == expected
@@ -74,7 +74,10 @@ def test_a_later_part_counts_only_if_it_adds_more_than_it_costs(days: int, expec
 def test_a_file_with_two_notebooks_counts_for_both() -> None:
     tries = (exercise("ping_pong"), exercise("count_votes", "wrong"), exercise("my_slice"))
     both = record("ada", *tries, notebook="00_start_here", file="ada/all.ipynb")
-    assert [each.notebook for each in by_notebook(both)] == ["02_blocking_p2p", "00_start_here"]
+    assert [each.notebook for each in split_by_notebook(both)] == [
+        "02_blocking_p2p",
+        "00_start_here",
+    ]
     (standing,) = course_of([both], "", (), EQUAL).standings
     assert {each.notebook: len(each.exercises) for each in standing.records} == {
         "00_start_here": 2,
@@ -105,8 +108,8 @@ def answered(**answers: str) -> Record:
     ],
 )
 def test_recognizes_the_courses_solutions_by_their_text(answers: dict[str, str], own: bool) -> None:
-    assert is_own(answered(**answers), SOLUTIONS) is own
-    assert not is_own(answered(**answers), {})
+    assert is_course_solution(answered(**answers), SOLUTIONS) is own
+    assert not is_course_solution(answered(**answers), {})
 
 
 def test_the_courses_own_solutions_do_not_count_and_are_listed_for_review() -> None:

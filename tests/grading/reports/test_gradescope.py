@@ -111,7 +111,9 @@ def test_the_weights_of_a_policy_count(tmp_path: Path) -> None:
     target = io.BytesIO()
     write_zip(target, find_workspace().root, SECRET, NAMED, policy)
     assert zipfile.ZipFile(target).read("policy.toml") == policy.read_bytes()
-    given = gradescope.results([record("Ada", exercise("ping_pong"))], (), read_policy(policy))
+    given = gradescope.gradescope_results(
+        [record("Ada", exercise("ping_pong"))], (), read_policy(policy)
+    )
     assert given["score"] == given["tests"][0]["max_score"] == 30.0
     policy.write_text("[weight]\nping_pang = 30\n")
     with pytest.raises(PolicyError, match="line 2"):

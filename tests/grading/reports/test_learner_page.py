@@ -11,10 +11,10 @@ import pytest
 
 from helpers.checks.result import Outcome
 from helpers.grading.record import Record
-from helpers.grading.reports.github import github_annotations, summary
+from helpers.grading.reports.github import class_summary, github_annotations
 from helpers.grading.reports.gradescope import results_json
 from helpers.grading.reports.junit import junit
-from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, kind_of
+from helpers.grading.reports.outcomes import FAULT_TEXT, Kind, kind_of
 from helpers.grading.reports.pages import checked_png, learner_page
 from tests.grading.reports.builders import (
     DEADLOCK,
@@ -93,7 +93,7 @@ def test_how_hidden_cases_fail_is_shown_nowhere() -> None:
                 learner_page(class_of_one, class_of_one.standings[0]),
                 results_json([record("Ada", tried)]),
                 junit(class_of_one),
-                summary(class_of_one),
+                class_summary(class_of_one),
                 *github_annotations([record("Ada", tried)]),
             )
         )
@@ -133,7 +133,7 @@ def test_flags_are_not_for_the_learner_and_repairs_are() -> None:
 
 def test_a_fault_of_the_grading_is_reported_as_one_and_costs_nothing() -> None:
     text = words(page_of(record("Ada", exercise(), fault())))
-    assert FAULT_SAYS in text and "10 of 10 points" in text and "SIGKILL" not in text
+    assert FAULT_TEXT in text and "10 of 10 points" in text and "SIGKILL" not in text
 
 
 def test_lists_unreadable_missing_and_further_files() -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from helpers.grading.owners import (
     Source,
-    apart_in_export,
     file_sources,
     folder_source,
     name_learners,
+    separate_same_names,
 )
 from helpers.grading.roster import Roster, RosterError, RosterMatch, read_roster
 from helpers.grading.roster import match_roster as match_sources
@@ -228,7 +228,7 @@ def test_moodle_s_number_names_learners_in_blind_marking(
     rows = [identifier, identifier.replace("24", "25"), identifier.replace("24", "26")]
     path.write_text("\n".join(["ID,Name,Status", *(f"{row},," for row in rows)]), encoding="utf-8")
     names = [f"{folder}_assignsubmission_file_", f"{folder[:-2]}26_assignsubmission_file_"]
-    sources = apart_in_export({name: folder_source(name) for name in names})
+    sources = separate_same_names({name: folder_source(name) for name in names})
     learners = {name: source for source, name in name_learners(sources.values(), []).items()}
     match = match_sources(read_roster(path), learners)
     assert [learner and learners[learner].number for learner in match.rows] == ["24", None, "26"]
