@@ -619,8 +619,8 @@ def _describe_cycle(
     else:
         summary = f"A cycle: each rank waits for the next one ({chain})."
         advice = "Reorder the calls on one of these ranks so that each call meets its counterpart."
-        collectives = sorted(calls - {"send", "recv"})
-        if collectives and len(collectives) < len(calls):
+        collectives = sorted(ops - {"send", "recv"})
+        if collectives and len(collectives) < len(ops):
             # no order helps if the counterpart is missing, as when a rank receives what another broadcasts
             names = " or ".join(collectives)
             advice = (

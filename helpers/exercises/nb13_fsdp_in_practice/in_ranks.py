@@ -136,7 +136,9 @@ def _describe_excess(
         return sum(size for size in sizes if size != state)
 
     found = count(
-        counter.count_until(lambda sizes: count(sizes) <= max_bytes, *others, patience_s=PATIENCE_S / 2)
+        counter.count_until(
+            lambda sizes: count(sizes) <= max_bytes, *others, patience_s=PATIENCE_S / 2
+        )
     )
     if found <= max_bytes:
         return ""

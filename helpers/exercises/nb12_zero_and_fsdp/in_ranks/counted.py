@@ -218,7 +218,9 @@ def _describe_excess(
 
     patience_s = _SHORT_WAIT_S if _excess_found else PATIENCE_S
     sizes = [
-        s for s in counter.count_until(is_within_limit, *others, patience_s=patience_s) if s != states
+        s
+        for s in counter.count_until(is_within_limit, *others, patience_s=patience_s)
+        if s != states
     ]
     if is_within_limit(sizes):
         return ""
