@@ -99,18 +99,20 @@ def plans(
 
 
 def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
-    """Return the fastest plan that fits for each mesh. If two are equal, return the simpler one."""
-    kept: dict[tuple[int, int, int, int], Plan] = {}
+    """Return the fastest plan that fits for each DP x TP x PP. If two are equal, return the simpler one.
+
+    CP is what these leave of the GPUs.
+    """
+    kept: dict[tuple[int, int, int], Plan] = {}
     for plan in sorted(tried, key=_order):
         if plan.fits:
-            at = plan.layout
-            kept.setdefault((at.dp, at.cp, at.tp, at.pp), plan)
+            kept.setdefault((plan.layout.dp, plan.layout.tp, plan.layout.pp), plan)
     return list(kept.values())
 
 
-def _order(plan: Plan) -> tuple[float, int, bool, int, int, int, int]:
+def _order(plan: Plan) -> tuple[float, int, bool, int, int, int]:
     at = plan.layout
-    return plan.time.total_s, at.zero, at.recompute, at.interleave, at.cp, at.tp, at.pp
+    return plan.time.total_s, at.zero, at.recompute, at.interleave, at.tp, at.pp
 
 
 def _divisors(number: int, most: int) -> list[int]:

@@ -80,6 +80,8 @@ def test_context_parallelism_is_tried_where_each_rank_gets_two_chunks() -> None:
     assert all(layout.gpus == 64 for layout in tried) and len(tried) == len(set(tried))
     assert [at for at in tried if at.cp == 1] == list(layouts(model, h100(64), 64))
     assert any(at.dp == 1 and at.zero == 3 for at in tried)  # ranks of CP shard, too
+    odd = layouts(replace(model, sequence=9), h100(64), 64, cps=(1, 2))
+    assert {layout.cp for layout in odd} == {1}
 
 
 def test_long_sequences_need_context_parallelism() -> None:
