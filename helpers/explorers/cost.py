@@ -1,6 +1,7 @@
 """Show the cost model with controls: change a cluster or a model, and see which layouts are best.
 
-`helpers/plan` is the model, with its sources. cost.js does the same arithmetic for the page.
+`helpers/plan` is the model, with its sources. cost.js does the same arithmetic for the page,
+without context parallelism.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Describe how a model is distributed over GPUs: the three directions, and the related choices."""
+"""Describe how a model is distributed over GPUs: the four directions, and the related choices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Layout:
-    """DP x TP x PP, in the terms of notebooks 08 to 15.
+    """DP x CP x TP x PP, in the terms of notebooks 08 to 16.
 
     Args:
         dp, tp, pp: The number of ranks in each direction.
@@ -16,6 +16,7 @@ class Layout:
         recompute: Whether only each layer's input is kept, and backward computes the rest again.
         interleave: How many parts of the model each rank has (interleaved 1F1B; 1: plain 1F1B).
         gradient_bytes: Bytes of one gradient, stored and sent (2 or 4).
+        cp: The number of ranks that share a sequence (context parallelism).
     """
 
     dp: int
@@ -26,10 +27,23 @@ class Layout:
     recompute: bool = False
     interleave: int = 1
     gradient_bytes: int = 2
+    cp: int = 1
 
     @property
     def gpus(self) -> int:
-        return self.dp * self.tp * self.pp
+        return self.copies * self.tp * self.pp
+
+    @property
+    def copies(self) -> int:
+        """The number of ranks with the same weights, among which ZeRO shards: those of DP and of CP.
+
+        (torchtitan, `parallel_dims.py`: FSDP's mesh has dp_shard x cp ranks.)
+        """
+        return self.dp * self.cp
+
+    def tokens(self, sequence: int) -> float:
+        """Return the number of tokens of a microbatch on one rank."""
+        return self.microbatch * sequence / self.cp
 
     def microbatches(self, batch: int) -> int:
         """Return the number of microbatches of each replica. Raise ValueError if it is not whole."""
@@ -42,7 +56,8 @@ class Layout:
         return count
 
     def __str__(self) -> str:
-        words = [f"DP {self.dp:,} x TP {self.tp} x PP {self.pp}"]
+        cp = f"CP {self.cp} x " if self.cp > 1 else ""
+        words = [f"DP {self.dp:,} x {cp}TP {self.tp} x PP {self.pp}"]
         words += [f"ZeRO-{self.zero}"] if self.zero else ["no sharding"]
         words += [f"microbatch {self.microbatch}"]
         words += ["recomputed"] if self.recompute else []

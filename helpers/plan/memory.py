@@ -40,13 +40,13 @@ class Memory:
 def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
     """Return the bytes of a GPU of the first stage, which needs most: it holds the most microbatches.
 
-    These are the three counts of notebook 12 for the N parameters of this GPU, divided by dp if ZeRO shards
-    them: 16 bytes per parameter with 16-bit gradients, 18 with 32-bit ones. ZeRO-3 gathers one layer, its
-    weights and gradients, as in that notebook.
+    These are the three counts of notebook 12 for the N parameters of this GPU, divided by dp x cp if ZeRO
+    shards them: 16 bytes per parameter with 16-bit gradients, 18 with 32-bit ones. ZeRO-3 gathers one layer,
+    its weights and gradients, as in that notebook.
     """
     own = stage_parameters(model, layout)
-    share = -(-own // layout.dp)
-    whole = -(-model.layer_parameters // layout.tp) if layout.zero == 3 and layout.dp > 1 else 0
+    share = -(-own // layout.copies)
+    whole = -(-model.layer_parameters // layout.tp) if layout.zero == 3 and layout.copies > 1 else 0
     return Memory(
         weights=2 * ((share if layout.zero >= 3 else own) + whole),
         gradients=layout.gradient_bytes * ((share if layout.zero >= 2 else own) + whole),
@@ -64,14 +64,14 @@ def stage_parameters(model: Model, layout: Layout) -> int:
 
 
 def activations(model: Model, layout: Layout, batch: int) -> int:
-    """Return the bytes that the first stage keeps for backward, all cut by TP (with sequence parallelism).
+    """Return the bytes that the first stage keeps for backward, all cut by TP (sequence parallelism) and CP.
 
     1F1B holds as many microbatches as there are stages, so the first stage keeps about as much as one
     microbatch leaves in the whole model. Interleaving adds (p - 1) / (p v). Recomputation keeps a layer's
     input, 2 bytes x hidden, and one whole layer while it computes. With only one stage, the output's 32-bit
     probabilities are added (Korthikanti et al., formulas (4) to (6), section 4.3).
     """
-    tokens = layout.microbatch * model.sequence
+    tokens = layout.tokens(model.sequence)
     layers = stage_layers(model.layers, layout) * _in_flight(layout, batch)
     each = 2 * model.hidden if layout.recompute else model.activation_bytes
     once = model.activation_bytes if layout.recompute else 0

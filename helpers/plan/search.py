@@ -43,19 +43,26 @@ def plan_of(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Plan:
 
 
 def layouts(
-    model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
+    model: Model,
+    cluster: Cluster,
+    batch: int,
+    microbatches: Sequence[int] = (),
+    cps: Sequence[int] = (1,),
 ) -> Iterator[Layout]:
     """Yield every layout that divides GPUs, heads and batch, with TP inside a host and no empty stage.
 
-    microbatches: the allowed numbers of samples in a microbatch; by default 1, 2, 4 and 8.
+    Args:
+        microbatches: The allowed numbers of samples in a microbatch; by default 1, 2, 4 and 8.
+        cps: The allowed sizes of CP; by default only 1. Larger ones are tried if 2 x cp divides the sequence:
+            each rank has two chunks of it, which balances causal masks (notebook 16).
     """
-    for tp in _divisors(cluster.gpus_per_host, model.heads):
-        if cluster.gpus % tp or model.heads % tp:
+    for tp, cp in product(_divisors(cluster.gpus_per_host, model.heads), cps):
+        if cluster.gpus % (tp * cp) or model.heads % tp or (cp > 1 and model.sequence % (2 * cp)):
             continue
-        for pp in _divisors(cluster.gpus // tp, model.layers):
-            dp = cluster.gpus // tp // pp
+        for pp in _divisors(cluster.gpus // (tp * cp), model.layers):
+            mesh = Layout(cluster.gpus // (tp * cp * pp), tp, pp, cp=cp)
             if -(-model.layers // pp) * (pp - 1) < model.layers:
-                yield from _choices(model, Layout(dp, tp, pp), batch, microbatches or MICROBATCHES)
+                yield from _choices(model, mesh, batch, microbatches or MICROBATCHES)
 
 
 def _choices(model: Model, mesh: Layout, batch: int, sizes: Sequence[int]) -> Iterator[Layout]:
@@ -63,9 +70,10 @@ def _choices(model: Model, mesh: Layout, batch: int, sizes: Sequence[int]) -> It
         if batch % (mesh.dp * microbatch):
             continue
         parts = _interleavings(model, mesh, batch // (mesh.dp * microbatch))
-        stages = range(4) if mesh.dp > 1 else (0,)
+        stages = range(4) if mesh.copies > 1 else (0,)
         for zero, recompute, interleave in product(stages, (False, True), parts):
-            yield Layout(mesh.dp, mesh.tp, mesh.pp, microbatch, zero, recompute, interleave)
+            choice = microbatch, zero, recompute, interleave
+            yield Layout(mesh.dp, mesh.tp, mesh.pp, *choice, cp=mesh.cp)
 
 
 def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
@@ -79,15 +87,22 @@ def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
 
 
 def plans(
-    model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
+    model: Model,
+    cluster: Cluster,
+    batch: int,
+    microbatches: Sequence[int] = (),
+    cps: Sequence[int] = (1,),
 ) -> list[Plan]:
     """Return a plan for every layout, whether it fits or not."""
-    tried = layouts(model, cluster, batch, microbatches)
+    tried = layouts(model, cluster, batch, microbatches, cps)
     return [plan_of(model, cluster, layout, batch) for layout in tried]
 
 
 def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
-    """Return the fastest plan that fits for each DP x TP x PP. If two are equal, return the simpler one."""
+    """Return the fastest plan that fits for each DP x TP x PP. If two are equal, return the simpler one.
+
+    CP is what these leave of the GPUs.
+    """
     kept: dict[tuple[int, int, int], Plan] = {}
     for plan in sorted(tried, key=_order):
         if plan.fits:

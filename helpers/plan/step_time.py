@@ -1,4 +1,4 @@
-"""Compute the time of a training step: computing, bubble, and the traffic of TP, PP and DP.
+"""Compute the time of a training step: computing, bubble, and the traffic of TP, CP, PP and DP.
 
 search.py sorts layouts by it. Sources: D. Narayanan et al., arXiv 2104.04473, sections 2 and 3 (bubble,
 traffic of TP and PP); S. Rajbhandari et al., arXiv 1910.02054, section 7 (traffic of ZeRO); A. Chowdhery et
@@ -22,36 +22,38 @@ class StepTime:
     compute_s: float
     bubble_s: float
     tp_s: float
+    cp_s: float
     pp_s: float
     dp_s: float
 
     @property
     def total_s(self) -> float:
-        return self.compute_s + self.bubble_s + self.tp_s + self.pp_s + self.dp_s
+        return self.compute_s + self.bubble_s + self.tp_s + self.cp_s + self.pp_s + self.dp_s
 
     def parts(self) -> dict[str, float]:
-        """Return the seconds by name, in the order in which they are drawn."""
+        """Return the seconds by name, in the order in which they are drawn; CP's only if there are any."""
         return {
             "compute": self.compute_s,
             "bubble": self.bubble_s,
             "TP traffic": self.tp_s,
             "PP traffic": self.pp_s,
             "DP traffic": self.dp_s,
+            **({"CP traffic": self.cp_s} if self.cp_s else {}),
         }
 
 
 def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> StepTime:
     """Return the time of one step with `batch` samples in all.
 
-    A microbatch occupies a stage for t seconds, forward and backward, with computing and the traffic of TP
-    and PP. A stage processes m microbatches, and waits as long as (p - 1) / v more would take: the bubble.
+    A microbatch occupies a stage for t seconds, forward and backward, with computing and the traffic of TP,
+    CP and PP. A stage processes m microbatches, and waits as long as (p - 1) / v more would take: the bubble.
     """
     m = layout.microbatches(batch)
     compute = microbatch_compute_s(model, cluster, layout)
-    tp, pp = _tp_s(model, cluster, layout), _pp_s(model, cluster, layout)
-    bubble = (layout.pp - 1) / layout.interleave * (compute + tp + pp)
+    tp, cp, pp = (f(model, cluster, layout) for f in (_tp_s, _cp_s, _pp_s))
+    bubble = (layout.pp - 1) / layout.interleave * (compute + tp + cp + pp)
     dp = max(0.0, dp_traffic_s(model, cluster, layout, m) - _hidden_s(compute, layout, m))
-    return StepTime(m * compute, bubble, m * tp, m * pp, dp)
+    return StepTime(m * compute, bubble, m * tp, m * cp, m * pp, dp)
 
 
 def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> float:
@@ -64,7 +66,7 @@ def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> floa
     layer = model.layers_flops / model.layers
     again = layer if layout.recompute else model.scores_flops
     work = layers * (3 * layer + again) + 3 * model.output_flops / layout.pp
-    tokens = layout.microbatch * model.sequence
+    tokens = layout.tokens(model.sequence)
     return tokens * work / layout.tp / (cluster.achievable * cluster.peak_flops)
 
 
@@ -74,10 +76,23 @@ def _tp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     Each layer needs two in forward and two in backward, with recomputation two more for the second forward.
     Each sends one 16-bit number for each token and hidden unit (Narayanan et al., section 3.2).
     """
-    nbytes = 2 * layout.microbatch * model.sequence * model.hidden
+    nbytes = 2 * layout.tokens(model.sequence) * model.hidden
     calls = (6 if layout.recompute else 4) * stage_layers(model.layers, layout)
     in_host = min(layout.tp, cluster.gpus_per_host)
     return calls * 2 * cluster.ring_s(nbytes, layout.tp, in_host)
+
+
+def _cp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
+    """Return the seconds of CP's collectives for one microbatch on one stage. They are never hidden.
+
+    Forward gathers the 16-bit keys and values of the whole sequence in each layer, cut by TP, and waits for
+    them (Llama 3, arXiv 2407.21783, section 3.3.2). Each rank keeps its own only: backward gathers them
+    again, and reduce-scatters their gradients (Transformer Engine, `AttnFuncWithCPAndKVAllGather`). With
+    recomputation, the second forward gathers them, too.
+    """
+    nbytes = 2 * 2 * layout.microbatch * model.sequence * model.kv_width / layout.tp
+    calls = (4 if layout.recompute else 3) * stage_layers(model.layers, layout)
+    return calls * cluster.ring_s(nbytes, layout.cp, _in_host(cluster, layout, layout.cp))
 
 
 def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
@@ -87,13 +102,13 @@ def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     """
     if layout.pp == 1:
         return 0.0
-    nbytes = 2 * layout.microbatch * model.sequence * model.hidden / layout.tp
+    nbytes = 2 * layout.tokens(model.sequence) * model.hidden / layout.tp
     inside = layout.gpus <= cluster.gpus_per_host
     return 2 * layout.interleave * cluster.message_s(nbytes, inside)
 
 
 def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: int) -> float:
-    """Return the seconds of DP's traffic, hidden or not.
+    """Return the seconds of DP's traffic, hidden or not. Ranks of CP take part in it.
 
     Traffic is counted in trips around the ring, each with all gradients or all 16-bit weights of this GPU.
     DDP sends gradients in two trips per step, ZeRO-1 gradients in one and weights in one. ZeRO-2 does not
@@ -104,12 +119,19 @@ def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: i
     m = microbatches
     of_gradients, of_weights = {0: (2, 0), 1: (1, 1), 2: (m, 1), 3: (m, 2 * m)}[layout.zero]
     calls = stage_layers(model.layers, layout) if layout.zero >= 2 else 1
-    # ranks are counted TP first, then DP, then PP, so DP fills the rest of a host
-    in_host = max(1, min(layout.dp, cluster.gpus_per_host // layout.tp))
+    in_host = _in_host(cluster, layout, layout.copies)
     own = stage_parameters(model, layout)
-    gradients = cluster.ring_s(layout.gradient_bytes * own, layout.dp, in_host, calls)
-    weights = cluster.ring_s(2 * own, layout.dp, in_host, calls)
+    gradients = cluster.ring_s(layout.gradient_bytes * own, layout.copies, in_host, calls)
+    weights = cluster.ring_s(2 * own, layout.copies, in_host, calls)
     return of_gradients * gradients + of_weights * weights
+
+
+def _in_host(cluster: Cluster, layout: Layout, members: int) -> int:
+    """Return how many members of a group of CP, or of CP and DP, share a host.
+
+    Ranks are counted TP first, then CP, DP and PP, so CP and DP fill the rest of a host.
+    """
+    return max(1, min(members, cluster.gpus_per_host // layout.tp))
 
 
 def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:

@@ -53,6 +53,13 @@ def test_tensor_parallelism_cuts_everything(tp: int) -> None:
     assert cut == pytest.approx(whole / tp, rel=1e-9)
 
 
+@pytest.mark.parametrize("zero", range(4))
+def test_context_parallelism_cuts_activations_and_shards_as_dp_does(zero: int) -> None:
+    dp, cp = (memory_of(SMALL, Layout(n, 1, 1, zero=zero, cp=8 // n), 64) for n in (8, 1))
+    assert replace(cp, activations=0) == replace(dp, activations=0)
+    assert cp.activations == dp.activations / 8
+
+
 def test_the_first_stage_has_its_layers_and_one_table() -> None:
     layers = 3 * SMALL.layer_parameters  # of eight layers in three stages, the largest has three
     assert stage_parameters(SMALL, Layout(1, 1, 3)) == layers + SMALL.table_parameters

@@ -73,6 +73,30 @@ def test_of_llamas_two_published_layouts_one_is_found_and_one_is_not(
     assert [(p.layout.dp, p.layout.tp, p.layout.pp) for p in best].index(mesh) == place
 
 
+def test_context_parallelism_is_tried_where_each_rank_gets_two_chunks() -> None:
+    model = replace(LLAMA_8B, sequence=8)
+    tried = list(layouts(model, h100(64), 64, cps=(1, 2, 4, 8)))
+    assert {layout.cp for layout in tried} == {1, 2, 4}
+    assert all(layout.gpus == 64 for layout in tried) and len(tried) == len(set(tried))
+    assert [at for at in tried if at.cp == 1] == list(layouts(model, h100(64), 64))
+    assert any(at.dp == 1 and at.zero == 3 for at in tried)  # ranks of CP shard, too
+    odd = layouts(replace(model, sequence=9), h100(64), 64, cps=(1, 2))
+    assert {layout.cp for layout in odd} == {1}
+
+
+def test_long_sequences_need_context_parallelism() -> None:
+    """Llama 3's layout for 131,072 tokens (arXiv 2407.21783, table 4) is 6 % slower than the best."""
+    model = replace(LLAMA_405B, sequence=131_072)
+    tried = plans(model, h100(16_384), 128, cps=[2**k for k in range(7)])
+    best = best_of_each_mesh(tried)
+    meshes = [(p.layout.dp, p.layout.cp, p.layout.tp, p.layout.pp) for p in best]
+    llama = best[meshes.index((8, 16, 8, 16))]
+    assert llama.time.total_s / best[0].time.total_s == pytest.approx(1.06, abs=0.01)
+    without = next(plan for plan in best if plan.layout.cp == 1)
+    assert without.time.total_s > 10 * llama.time.total_s
+    assert str(llama.layout).startswith("DP 8 x CP 16 x TP 8 x PP 16, ZeRO-")
+
+
 def test_nothing_fits_on_eight_gpus() -> None:
     tried = plans(LLAMA_405B, h100(8), 64)
     assert tried and not best_of_each_mesh(tried)
