@@ -1,4 +1,4 @@
-"""Whoever runs away by forking is ended with the process tree that it comes from."""
+"""A process that runs away by forking is ended with the process tree that it comes from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOON_S = 10.0
 
 
 def _runs_away() -> None:
-    """Be somebody else all the time: fork, and leave."""
+    """Change the process all the time: fork, and leave."""
     while os.fork() == 0:
         pass
 
