@@ -67,14 +67,14 @@ def find_mistake(
     exercise = answer.exercise
     if exercise.kind is Kind.SCRIPT:  # a script takes seconds
         return recognize(exercise, shown)
-    known = [mistake for mistake in known_mistakes(exercise) if mistake.outcome is outcome]
-    if not known:
+    mistakes = [mistake for mistake in known_mistakes(exercise) if mistake.outcome is outcome]
+    if not mistakes:
         return None
     key = _behavior_digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:
-        matches[key] = _find_title(answer, shown, known, wrong, passed)
+        matches[key] = _find_title(answer, shown, mistakes, wrong, passed)
     # by title, because it may have been found for another learner's answer
-    return next((mistake for mistake in known if mistake.title == matches[key]), None)
+    return next((mistake for mistake in mistakes if mistake.title == matches[key]), None)
 
 
 def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[Execution]) -> str:
@@ -97,7 +97,7 @@ def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[
 def _find_title(
     answer: Worlds,
     shown: Execution,
-    known: Sequence[KnownMistake],
+    mistakes: Sequence[KnownMistake],
     wrong: Sequence[Execution],
     passed: Sequence[Execution],
 ) -> str:
@@ -108,7 +108,7 @@ def _find_title(
     same_size_passed = [execution for execution in passed if execution.case.world_size == size]
     candidates = _similar_mistakes(
         answer,
-        known,
+        mistakes,
         [shown, *same_size_wrong[:1], *same_size_passed[:1], *same_size_passed[1:][-1:]],
     )
     # Cases of a different size say more than further ones of the same size.

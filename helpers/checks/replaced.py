@@ -82,28 +82,28 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     # Everything that this calls was looked up before the answer was built, or is a method of a built-in
     # type, which no answer can replace.
     def compare() -> None:
-        found: list[str] = []
+        replaced: list[str] = []
         for name, namespace, values in contents:
             for key, old_value in values.items():
                 if namespace.get(key) is not old_value and (
                     is_callable(old_value) or type_of(old_value) is module_type
                 ):
-                    found.append(name + "." + key)
+                    replaced.append(name + "." + key)
         for name, holder, kind in kinds:
             if type_of(holder) is not kind:
-                found.append(name)
+                replaced.append(name)
         for name, namespace, keys in hidden:
             for key in keys.intersection(namespace):
-                found.append(name + "." + key)
+                replaced.append(name + "." + key)
         for name, key, function, code, defaults, kw_defaults in codes:
             if (
                 function.__code__ is not code
                 or function.__defaults__ is not defaults
                 or function.__kwdefaults__ is not kw_defaults
             ):
-                found.append(name + "." + key)
-        if found:
-            report("\n".join(found[:max_names]))
+                replaced.append(name + "." + key)
+        if replaced:
+            report("\n".join(replaced[:max_names]))
 
     return compare
 

@@ -146,7 +146,7 @@ class Worlds:
             trace = run.trace if is_alone else run.trace.between(spans)
             values = [turn_report.returned for turn_report in reported]
             if turn.case.timings is not None:
-                values = [Measured(found, timings[index]) for found in values]
+                values = [Measured(returned, timings[index]) for returned in values]
             part = replace(run, values=values, trace=trace)
             changed = (
                 [turn_report.changed for turn_report in reported]

@@ -143,13 +143,13 @@ class Connection:
 
     def _start(self) -> None:
         # A pair has no name, so no other process can connect, and each side sees when the other exits.
-        ours, theirs = socket.socketpair()
-        ours.setblocking(True)  # Block even if a cell has called socket.setdefaulttimeout.
-        theirs.setblocking(True)
-        self.control = Messages(ours)
-        with theirs:
+        own_end, server_end = socket.socketpair()
+        own_end.setblocking(True)  # Block even if a cell has called socket.setdefaulttimeout.
+        server_end.setblocking(True)
+        self.control = Messages(own_end)
+        with server_end:
             self._process = self.site.start(
-                theirs.fileno(), self._log, start_method(), rank_settings()
+                server_end.fileno(), self._log, start_method(), rank_settings()
             )
         self.pid = self._process.pid
 

@@ -69,8 +69,10 @@ def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
 
     They are set only after the import, because all ranks share one rank server.
     """
-    common, found = _common_variables(envs), {name for env in envs for name in env}
-    return sorted(n for n in found if n not in common and _is_read_at_import(n.encode()))
+    common, all_names = _common_variables(envs), {name for env in envs for name in env}
+    return sorted(
+        name for name in all_names if name not in common and _is_read_at_import(name.encode())
+    )
 
 
 def code_of(function: Any) -> types.CodeType | None:

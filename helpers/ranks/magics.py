@@ -207,7 +207,9 @@ def _find_magic(source: str) -> str:
             and isinstance(node.func.value, ast.Call)
             and ast.unparse(node.func.value) == "get_ipython()"
         ):
-            words = [str(a.value) for a in node.args if isinstance(a, ast.Constant)]
+            words = [
+                str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)
+            ]
             return _IPYTHON_METHODS[node.func.attr] + " ".join(words)
     return ""
 
@@ -316,15 +318,15 @@ def _reason_for_new_ranks(world: World, connection: Servers, options: _CellOptio
             return "their processes exited"
     world.poll(0.0)
     size, is_recorded = world.options.world_size, world.options.trace
-    if any(m.exitcode is not None for m in world.members):
+    if any(member.exitcode is not None for member in world.members):
         return "their processes exited"
     if options.fresh:
         return "you asked for fresh ranks"
     if size != options.world_size:
         return f"you asked for {options.world_size} instead of {size}"
     if is_recorded != options.trace:
-        was, wanted = ("", " not") if is_recorded else (" not", "")
-        return f"their calls were{was} recorded, and you asked for ranks whose calls are{wanted}"
+        verb, negation = ("", " not") if is_recorded else (" not", "")
+        return f"their calls were{verb} recorded, and you asked for ranks whose calls are{negation}"
     return ""
 
 

@@ -175,9 +175,13 @@ def _reduce_module(module: types.ModuleType) -> Any:
     cloudpickle only knows plain modules, and also sends each submodule whose name occurs in the code.
     """
     name = getattr(module, "__name__", "")
-    found = sys.modules.get(name)
-    if found is not module:
-        names = [n for n, m in list(sys.modules.items()) if m is module and n != "__mp_main__"]
+    registered = sys.modules.get(name)
+    if registered is not module:
+        names = [
+            key
+            for key, other in list(sys.modules.items())
+            if other is module and key != "__mp_main__"
+        ]
         name = names[0] if names else name
         if not names and _import_object(name) is not module:
             return _reduce_module_by_value(module)
@@ -256,7 +260,7 @@ def _reduce_log_file(handler: logging.FileHandler) -> Any:
         type(handler) is not logging.FileHandler
     ):  # Subclasses rename files or connect, so two processes must not share one.
         return NotImplemented
-    state = {name: held for name, held in vars(handler).items() if name not in {"stream", "lock"}}
+    state = {name: value for name, value in vars(handler).items() if name not in {"stream", "lock"}}
     # Append, whatever the mode was: the file exists, and the kernel continues to write to it.
     return _make_log_file, ({**state, "mode": "a", "stream": None},)
 
@@ -438,10 +442,10 @@ def _import_object(path: str) -> Any:
         name = ".".join(parts[:count])
         try:
             __import__(name)
-            found: Any = sys.modules[name]
+            obj: Any = sys.modules[name]
             for part in parts[count:]:
-                found = getattr(found, part)
-            return found
+                obj = getattr(obj, part)
+            return obj
         except (ImportError, AttributeError, KeyError, ValueError):
             continue
     return None

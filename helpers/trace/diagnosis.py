@@ -192,9 +192,9 @@ def _diagnose_present_waits(
         _diagnose_blocked_outside_torch,
         _diagnose_unmatched_call,
     ):
-        found = diagnose_cause(states, trace, waits)
-        if found is not None:
-            return found
+        diagnosis = diagnose_cause(states, trace, waits)
+        if diagnosis is not None:
+            return diagnosis
     return None
 
 

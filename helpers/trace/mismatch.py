@@ -53,14 +53,14 @@ def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None
     groups: dict[tuple[str, tuple[int, ...]], list[Collective]] = defaultdict(list)
     for collective in trace.collectives():
         groups[collective.group, collective.group_ranks].append(collective)
-    found = []
+    differences = []
     for collectives in groups.values():
         if only_stuck and all(map(_have_all_finished, collectives)):
             continue
         collectives.sort(key=lambda collective: collective.index)
         if (first := _first_difference_in_group(collectives)) is not None:
-            found.append(first)
-    return min(found, key=lambda first: first.one.start_ns, default=None)
+            differences.append(first)
+    return min(differences, key=lambda first: first.one.start_ns, default=None)
 
 
 def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference | None:
@@ -87,7 +87,7 @@ def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference 
             calls[call.rank].append(call)
             lines[call.rank].append(numbers.setdefault(line, len(numbers)))
     first, *others = sorted(calls)
-    found = []
+    differences = []
     for other in others:
         both_lines = lines[first], lines[other]
         pairs = enumerate(zip(*both_lines, strict=False))
@@ -100,9 +100,9 @@ def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference 
                 or _is_extension(own_rest, other_rest)
                 or _is_extension(other_rest, own_rest)
             ):
-                found.append(Difference("line", collectives[index], one, two))
+                differences.append(Difference("line", collectives[index], one, two))
                 break
-    return min(found, key=lambda difference: difference.collective.index, default=None)
+    return min(differences, key=lambda difference: difference.collective.index, default=None)
 
 
 def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
