@@ -74,10 +74,10 @@ def grade(
         exercise, [answer.source], _make_place_finder(answer, name_cell), connection, record_values
     )
     # no learner sees the advice on a hidden case
-    is_read = matches is None and visible
-    advice = {} if is_read else matches
+    is_for_learner = matches is None and visible
+    advice = {} if is_for_learner else matches
     with use_one_thread():
-        check = _CheckOptions(worlds, secret, every_case, advice, is_read)
+        check = _CheckOptions(worlds, secret, every_case, advice, is_for_learner)
         result = _check_answer(check, answer)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
@@ -143,15 +143,15 @@ def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult
 class _CheckOptions:
     """How one answer is checked.
 
-    matches: of `match_mistakes`, which advises; None if no advice is needed. is_read: a learner reads the
-    result.
+    matches: of `match_mistakes`, which advises; None if no advice is needed. is_for_learner: a learner reads
+    the result.
     """
 
     worlds: Worlds
     secret: str
     every_case: bool
     matches: Matches | None = None
-    is_read: bool = False
+    is_for_learner: bool = False
 
     @property
     def own_server(self) -> bool:
@@ -226,7 +226,9 @@ def _run_shown_case(
 
     try:
         return choose_shown_run(
-            Presentation(options.worlds, make_twin, options.matches, options.is_read), failing, runs
+            Presentation(options.worlds, make_twin, options.matches, options.is_for_learner),
+            failing,
+            runs,
         )
     except Flooded:
         return flooded_run(options.worlds.exercise, failing.turn)

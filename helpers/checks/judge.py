@@ -179,13 +179,13 @@ def _is_plausible(value: Any, max_parts: int) -> bool:
 def judge(
     exercise: Exercise,
     execution: Execution,
-    others: Sequence[Execution] = (),
-    passed: Sequence[Execution] = (),
+    other_failures: Sequence[Execution] = (),
+    passed_cases: Sequence[Execution] = (),
     names: Sequence[str] = (),
 ) -> CaseVerdict:
-    """Judge one case. others: more cases that went wrong, which advice must explain as well.
+    """Judge one case. other_failures: more cases that went wrong, which advice must explain as well.
 
-    passed: cases that went right, which the advised change must not make wrong. names: of the answer's
+    passed_cases: cases that went right, which the advised change must not make wrong. names: of the answer's
     parameters, which label the inputs for the reader.
 
     Raises only if the exercise's own functions do. `JudgeFailed` means that they failed on a returned
@@ -219,7 +219,7 @@ def judge(
             _make_row(exercise, execution, rank, found, names)
             for rank, found in enumerate(all_findings)
         )
-        advice = advise([execution, *others], passed)
+        advice = advise([execution, *other_failures], passed_cases)
         if exercise.kind.is_adversarial and not advice:
             advice = _missing_wait_advice(run)
         # this finding concerns all ranks together, none of which is right or wrong on its own
@@ -305,10 +305,10 @@ def _readable_text(value: Any, max_length: int) -> str:
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def advise(executions: Sequence[Execution], passed: Sequence[Execution] = ()) -> str:
+def advise(executions: Sequence[Execution], passed_cases: Sequence[Execution] = ()) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
-    passed: cases that went right, which must stay right with the factor that a sentence asks for.
+    passed_cases: cases that went right, which must stay right with the factor that a sentence asks for.
     """
     wrong = [
         (execution, rank, finding)
@@ -328,17 +328,17 @@ def advise(executions: Sequence[Execution], passed: Sequence[Execution] = ()) ->
     first, *others = wrong
     for words in _explain_value(*first):
         if all(words in _explain_value(*other) for other in others) and not _is_factor_refuted(
-            words, passed
+            words, passed_cases
         ):
             return first[0].case.fill_facts(words)
     return ""
 
 
-def _is_factor_refuted(words: str, passed: Sequence[Execution]) -> bool:
+def _is_factor_refuted(sentence: str, passed_cases: Sequence[Execution]) -> bool:
     """Return whether a sentence asks for a factor that would make a right result wrong."""
-    return words in {_TOO_LARGE_ADVICE, _TOO_SMALL_ADVICE} and any(
+    return sentence in {_TOO_LARGE_ADVICE, _TOO_SMALL_ADVICE} and any(
         _has_nonzero(value)
-        for execution in passed
+        for execution in passed_cases
         if execution.case.world_size > 1
         for value in execution.run.values
     )

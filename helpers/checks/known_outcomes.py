@@ -40,7 +40,7 @@ def known_outcomes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     )
 
 
-def recognize(exercise: Exercise, execution: Execution) -> KnownMistake | None:
+def recognize_mistake(exercise: Exercise, execution: Execution) -> KnownMistake | None:
     """Return the first entry whose observation explains all that is wrong in a case."""
     run = execution.run
     if run.failure is not None:

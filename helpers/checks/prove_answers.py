@@ -284,11 +284,11 @@ def _append_to_file(path: Path, mistake: KnownMistake) -> None:
     clear_caches()
 
 
-def is_sentence(words: str, shown: str) -> bool:
+def is_sentence(words: str, shown_text: str) -> bool:
     """Return whether a sentence that was shown is this one, with the facts of some case filled in."""
     # a fact may be anything, so braces match anything
     pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(words))
-    return re.fullmatch(pattern, shown, re.DOTALL) is not None
+    return re.fullmatch(pattern, shown_text, re.DOTALL) is not None
 
 
 def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from helpers.checks.case import Case, Measured
-from helpers.checks.driver import Turns, drive_cases
+from helpers.checks.driver import TurnPlan, drive_cases
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
@@ -112,7 +112,7 @@ class Worlds:
                 record_values=self.record_values and len(turns) == 1,
             ),
             args=(
-                Turns(
+                TurnPlan(
                     list(self.programs),
                     [turn.program for turn in turns],
                     [turn.number for turn in turns],

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from helpers.explorers.in_ranks import broken
-from helpers.ranks.cells import own_cells
+from helpers.ranks.cells import learner_cells
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.options import Options
 from helpers.ranks.run import Run
@@ -148,7 +148,7 @@ def break_it(fn: Callable[..., Any], world_size: int = 4, *, args: Sequence[Any]
     """
     if not 1 <= world_size <= _MOST_RANKS:
         raise ValueError(f"break_it runs on 1 to {_MOST_RANKS} ranks, not on {world_size!r}.")
-    return Broken(fn, Break(world_size), tuple(args), read_settings(*own_cells()))
+    return Broken(fn, Break(world_size), tuple(args), read_settings(*learner_cells()))
 
 
 def _rank_options(count: int) -> list[tuple[str, int]]:

@@ -3,7 +3,7 @@
 A rank server imports torch, and modules that earlier programs needed, before it forks a rank. Under
 torchrun each process does its own imports. While it imports, a module reads the environment of that
 process, and may copy a name that the program has replaced in a different module. If this makes a
-difference to a program, the program gets its own rank server (`launcher.connect_for`).
+difference to a program, the program gets its own rank server (`launcher.connect_with_state`).
 """
 
 from __future__ import annotations

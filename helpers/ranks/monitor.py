@@ -20,7 +20,7 @@ from helpers.ranks.failures import (
     is_consequence,
 )
 from helpers.ranks.run import RankFailure
-from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, waits_now
+from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, current_waits
 from helpers.ranks.world import Member, World
 from helpers.trace.events import Event
 from helpers.trace.mismatch import describe_mismatch
@@ -70,7 +70,7 @@ def _poll_until_done(
             world.ask_status_and_wait(_FINAL_REPORT_S)
             return failure_of(world, detector) or RankTimeout(
                 timeout,
-                waits_now(detector).waits,
+                current_waits(detector).waits,
                 budget.by_the_clock,
                 world.hosts,
                 budget.was_computing,
@@ -191,7 +191,7 @@ def _host_lost_failure(detector: DeadlockDetector, member: Member) -> HostLost:
     lost_ranks = [
         other.rank for other in world.members if other.host_loss and world.hosts[other.rank] == host
     ]
-    waits = [wait for wait in waits_now(detector).waits if wait.rank not in lost_ranks]
+    waits = [wait for wait in current_waits(detector).waits if wait.rank not in lost_ranks]
     return HostLost(host, lost_ranks, member.host_loss, waits, world.hosts)
 
 

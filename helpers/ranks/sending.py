@@ -46,7 +46,7 @@ _MAIN_ATTRIBUTES = ("__file__", "__package__")
 
 
 def dumps(
-    value: Any, use_main: bool = True, first: Sequence[Any] = ()
+    value: Any, use_main: bool = True, earlier_objects: Sequence[Any] = ()
 ) -> tuple[bytes, dict[str, Source]]:
     """Pickle `value`. Also return the source of each cell whose code is in it, by file.
 
@@ -55,16 +55,16 @@ def dumps(
         use_main: If True, functions of `__main__` use the rank's own `__main__` for their global
             variables, as in a script. Otherwise they get a separate namespace, so that nothing in
             `__main__` is replaced.
-        first: Objects that are pickled before `value` into the same stream, for the same Unpickler. An
-            object that occurs in both is one object on the rank too: after `F.gelu = mine`,
-            `F.gelu is mine`.
+        earlier_objects: Objects that are pickled before `value` into the same stream, for the same
+            Unpickler. An object that occurs in both is one object on the rank too: after
+            `F.gelu = mine`, `F.gelu is mine`.
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
-    for obj in first:
+    for obj in earlier_objects:
         pickler.dump(obj)
     if not use_main:
-        pickler.leave_main()
+        pickler.use_separate_namespace()
     pickler.dump(value)
     return file.getvalue(), pickler.sources
 
@@ -83,7 +83,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         self._main = sys.modules["__main__"].__dict__
         self.globals_ref[id(self._main)] = _MainNamespace()
 
-    def leave_main(self) -> None:
+    def use_separate_namespace(self) -> None:
         """Use a separate namespace for functions of `__main__` from here on."""
         del self.globals_ref[id(self._main)]
 

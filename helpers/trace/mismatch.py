@@ -28,13 +28,13 @@ class Difference:
     Attributes:
         problem: A result of `find_problem`; or "line" if both ranks made the same call, but one rank made
             it on a line that the other never reached.
-        collective: The collective to which the two calls, `one` and `other`, belong.
+        collective: The collective to which the two calls, `call` and `other_call`, belong.
     """
 
     problem: str
     collective: Collective
-    one: Event
-    other: Event
+    call: Event
+    other_call: Event
 
     @property
     def finished(self) -> bool:
@@ -42,7 +42,7 @@ class Difference:
         return self.collective.complete and _have_all_finished(self.collective)
 
     def __str__(self) -> str:
-        return _describe_difference(self.one, self.other, self.problem)
+        return _describe_difference(self.call, self.other_call, self.problem)
 
 
 def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None:
@@ -60,7 +60,7 @@ def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None
         collectives.sort(key=lambda collective: collective.index)
         if (first := _first_difference_in_group(collectives)) is not None:
             differences.append(first)
-    return min(differences, key=lambda first: first.one.start_ns, default=None)
+    return min(differences, key=lambda first: first.call.start_ns, default=None)
 
 
 def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference | None:
