@@ -194,17 +194,17 @@ class _InFlightCall:
             for index, copies in copied_args.items()
         }
         self.written_pairs = pairs.get(written_index, [])
-        written = [own for own, _ in self.written_pairs]
-        for own in written:
-            _poison(own, other_poison)
+        written = [original for original, _ in self.written_pairs]
+        for original in written:
+            _poison(original, other_poison)
         # read the versions after the poison was written, so that later changes are the answer's own
-        self._write_counts = [_write_count(own) for own in written]
+        self._write_counts = [_write_count(original) for original in written]
         # gloo may reduce within the buffer that it reads, so what was passed is kept in a separate copy.
         # A tensor that is only sent needs no such copy, which would count as memory of the answer.
         self.read_pairs = [
-            (own, copy if written_index is None else copy.clone())
-            for own, copy in pairs.get(read_index, [])
-            if not any(_shares_memory(own, other) for other in written)
+            (original, copy if written_index is None else copy.clone())
+            for original, copy in pairs.get(read_index, [])
+            if not any(_shares_memory(original, other) for other in written)
         ]
 
     def end(self) -> None:
@@ -212,21 +212,21 @@ class _InFlightCall:
         if self._is_finished:
             return
         self._is_finished = True
-        for own, copy in self.read_pairs:
-            if not _has_same_bits(own, copy):
+        for original, copy in self.read_pairs:
+            if not _has_same_bits(original, copy):
                 raise BufferInUse(
                     "a tensor that was passed to a call was changed before wait(): the receiver may "
                     "get old values, new values or a mixture. Wait before you write, or write into a "
                     "different tensor."
                 )
-        if self._write_counts != [_write_count(own) for own, _ in self.written_pairs]:
+        if self._write_counts != [_write_count(original) for original, _ in self.written_pairs]:
             raise BufferInUse(
                 "a tensor that a call writes its result to was changed before wait(): your write "
                 "races with the result. Wait before you write."
             )
         with torch.no_grad():
-            for own, copy in self.written_pairs:
-                own.copy_(copy)
+            for original, copy in self.written_pairs:
+                original.copy_(copy)
 
 
 def _copy_tensors(argument: Any) -> Any:
@@ -276,7 +276,7 @@ class _DeferredWork(dist.Work):
             record_finished_work(self._work)
             self._in_flight.end()
             # the future holds gloo's copies: return the answer's own tensors in their place
-            results = [own for own, _ in self._in_flight.written_pairs]
+            results = [original for original, _ in self._in_flight.written_pairs]
             return results if isinstance(value, list) and len(value) == len(results) else value
 
         return self._work.get_future().then(finish_call)
@@ -295,7 +295,7 @@ class _DeferredWork(dist.Work):
 
     def result(self) -> list[torch.Tensor]:
         self._in_flight.end()
-        return [own for own, _ in self._in_flight.written_pairs]
+        return [original for original, _ in self._in_flight.written_pairs]
 
 
 def _tensors_in(argument: Any) -> list[torch.Tensor]:

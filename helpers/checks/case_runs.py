@@ -167,13 +167,13 @@ def run_isolated(worlds: Worlds, turn: Turn) -> CaseRun:
 def judge_case(
     exercise: Exercise,
     execution: Execution,
-    others: Sequence[Execution] = (),
-    passed: Sequence[Execution] = (),
+    other_failures: Sequence[Execution] = (),
+    passed_cases: Sequence[Execution] = (),
     names: Sequence[str] = (),
 ) -> CaseVerdict:
     """Judge the run of a case. Raise CheckFault if the exercise's own functions fail on it."""
     try:
-        return judge(exercise, execution, others, passed, names)
+        return judge(exercise, execution, other_failures, passed_cases, names)
     except JudgeFailed as error:
         message = f"In the case {label_of(exercise, execution.case)}, {error.returned_value}"
         raise CheckFault(f"{message} ({error})", f"{message}.", error.is_odd) from error

@@ -36,21 +36,23 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
         return CheckResult(str(answer), "", Outcome.UNREADABLE, message=message)
     # the source as typed, with magics: `In` has IPython's translation, but exists even without a history
     inputs = getattr(shell.history_manager, "input_hist_raw", shell.user_ns.get("In", []))
-    found = answer_from_history(answer, inputs, shell.user_ns)
+    found_answer = answer_from_history(answer, inputs, shell.user_ns)
     try:
-        exercise = get(found.name)
+        exercise = get(found_answer.name)
     except UnknownExercise as error:
         message = f"check() takes the function of an exercise: {error}"
-        return CheckResult(found.name or str(answer), "", Outcome.UNREADABLE, message=message)
+        return CheckResult(
+            found_answer.name or str(answer), "", Outcome.UNREADABLE, message=message
+        )
     if where is not None and not isinstance(where, HostsContext):
         message = (
             f"where= takes the object that hosts(...) returns, not {where!r}. Write machines = "
             "hosts(...), then where=machines."
         )
-        return CheckResult(found.name, "", Outcome.UNREADABLE, message=message)
-    if note := _note_on_later_attempt(found, inputs):
-        found = replace(found, notes=(*found.notes, note))
-    source = found.source if isinstance(found, Answer) else ""
+        return CheckResult(found_answer.name, "", Outcome.UNREADABLE, message=message)
+    if note := _note_on_later_attempt(found_answer, inputs):
+        found_answer = replace(found_answer, notes=(*found_answer.notes, note))
+    source = found_answer.source if isinstance(found_answer, Answer) else ""
     from helpers.course import after
 
     # settings of earlier cells, such as a default dtype, must not change what is drawn, because a grader
@@ -59,7 +61,7 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
         servers = where.servers() if where is not None else None
         result = grade(
             exercise,
-            found,
+            found_answer,
             input_number,
             connection=servers,
             record_values=Display().records_values,
@@ -123,17 +125,17 @@ def _next_part(name: str) -> tuple[str, str]:
     return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
 
 
-def _note_on_later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:
+def _note_on_later_attempt(answer: Answer | Problem, inputs: Sequence[str]) -> str:
     """Return a note if the last version of the answer never ran because its cell is not valid Python."""
-    if isinstance(found, Problem) or not found.origins:
+    if isinstance(answer, Problem) or not answer.origins:
         return ""
-    checked = max(origin.cell for origin in found.origins)
+    checked = max(origin.cell for origin in answer.origins)
     # a cell that does not compile defines nothing, so the kernel still has the version before it
-    definition = re.compile(rf"^(async def|def|class) {re.escape(found.name)}\b", re.MULTILINE)
+    definition = re.compile(rf"^(async def|def|class) {re.escape(answer.name)}\b", re.MULTILINE)
     for index in range(len(inputs) - 1, checked, -1):
         if definition.search(inputs[index]) and not _is_python(inputs[index]):
             return (
-                f"{input_number(index)} also defines {found.name}, but is not valid Python and did not "
+                f"{input_number(index)} also defines {answer.name}, but is not valid Python and did not "
                 f"run: the version in {input_number(checked)} was checked"
             )
     return ""

@@ -83,11 +83,11 @@ def grade_notebook(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> 
     """Grade every exercise of the notebook that `path` is a copy of. Raise UnreadableNotebook."""
     if only:
         chosen = [find_exercise(only)]
-        found = read_answers(path, [chosen[0].name])
+        answers = read_answers(path, [chosen[0].name])
     else:
-        chosen, found = find_answers(path)
+        chosen, answers = find_answers(path)
     with hide_own_files():
-        return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in chosen]
+        return [grade(exercise, answers[exercise.name], cell_number, secret) for exercise in chosen]
 
 
 def find_answers(path: Path) -> tuple[list[Exercise], Found]:
@@ -99,12 +99,14 @@ def find_answers(path: Path) -> tuple[list[Exercise], Found]:
     """
     # by their headings, so that only the exercises that are looked for are imported
     known_headings = headings()
-    found = read_answers(path, list(known_headings))
+    answers = read_answers(path, list(known_headings))
     attempted = Counter(
-        known_headings[name].notebook for name in known_headings if isinstance(found[name], Answer)
+        known_headings[name].notebook
+        for name in known_headings
+        if isinstance(answers[name], Answer)
     )
     defined = Counter(
-        known_headings[name].notebook for name in known_headings if is_defined(found[name])
+        known_headings[name].notebook for name in known_headings if is_defined(answers[name])
     )
     hinted = next(
         (
@@ -126,12 +128,14 @@ def find_answers(path: Path) -> tuple[list[Exercise], Found]:
         main_notebook,
         *(notebook for notebook, count in attempted.items() if count > 1 or defined[notebook] > 1),
     }
-    return [get(name) for name in known_headings if known_headings[name].notebook in chosen], found
+    return [
+        get(name) for name in known_headings if known_headings[name].notebook in chosen
+    ], answers
 
 
-def is_defined(found: Answer | Problem) -> bool:
+def is_defined(answer: Answer | Problem) -> bool:
     """Return whether a file defines an answer, even if it is a stub or in an unreadable cell."""
-    return isinstance(found, Answer) or found.kind != "not_defined"
+    return isinstance(answer, Answer) or answer.kind != "not_defined"
 
 
 def summary(results: list[CheckResult]) -> str:

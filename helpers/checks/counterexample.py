@@ -44,12 +44,12 @@ TwinFactory = Callable[[Case], Case | None]
 
 @dataclass(frozen=True)
 class Presentation:
-    """How a failing case is shown. matches: see `match_mistakes`. is_read: a learner reads it."""
+    """How a failing case is shown. matches: see `match_mistakes`. is_for_learner: a learner reads it."""
 
     worlds: Worlds
     make_twin: TwinFactory
     matches: Matches
-    is_read: bool
+    is_for_learner: bool
 
     @property
     def exercise(self) -> Exercise:
@@ -64,15 +64,15 @@ def choose_shown_run(
     runs: the runs of all cases. If the returned run passed, the failing case fails only when others run
     in its world.
     """
-    shown, note = _find_shown_run(presentation, failing, runs)
-    if shown.passed or shown.execution is None:
-        return shown
-    verdict = _judge_with_advice(presentation, shown, shown.execution, runs)
+    shown_run, note = _find_shown_run(presentation, failing, runs)
+    if shown_run.passed or shown_run.execution is None:
+        return shown_run
+    verdict = _judge_with_advice(presentation, shown_run, shown_run.execution, runs)
     if verdict.outcome is Outcome.WRONG:
         verdict = replace(verdict, message=verdict.message or note)
     if not failing.isolated:  # a smaller case may break fewer rules
         verdict = replace(verdict, partial=failing.verdict.partial)
-    return replace(shown, verdict=verdict)
+    return replace(shown_run, verdict=verdict)
 
 
 def easiest_to_read(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
@@ -138,7 +138,7 @@ def _find_smaller(
     runs_by_case: Mapping[int, CaseRun] = {}
     # the drawn cases did not break the check, so ignore a small case that does
     with suppress(CheckFault, Flooded):
-        if presentation.is_read:
+        if presentation.is_for_learner:
             turns += _draw_low(presentation, ranks)
         runs_by_case = run_in_one_world(presentation.worlds, turns)
     if not runs_by_case:
@@ -169,24 +169,35 @@ def _draw_low(presentation: Presentation, ranks: int) -> list[Turn]:
 
 
 def _judge_with_advice(
-    presentation: Presentation, shown: CaseRun, execution: Execution, runs: Sequence[CaseRun]
+    presentation: Presentation, shown_run: CaseRun, execution: Execution, runs: Sequence[CaseRun]
 ) -> CaseVerdict:
     """Judge the case that is shown again, with advice that also holds for all other cases."""
-    other_runs = [run for run in runs if not run.isolated and run.turn.case is not shown.turn.case]
-    wrong = [run.execution for run in other_runs if run.execution is not None and not run.passed]
-    passed = [run.execution for run in other_runs if run.execution is not None and run.passed]
+    other_runs = [
+        run for run in runs if not run.isolated and run.turn.case is not shown_run.turn.case
+    ]
+    wrong_cases = [
+        run.execution for run in other_runs if run.execution is not None and not run.passed
+    ]
+    passed_cases = [run.execution for run in other_runs if run.execution is not None and run.passed]
     exercise = presentation.exercise
-    verdict = judge_case(exercise, execution, wrong, passed, _argument_names(presentation.worlds))
+    verdict = judge_case(
+        exercise, execution, wrong_cases, passed_cases, _argument_names(presentation.worlds)
+    )
     if exercise.kind is Kind.LOCAL:
-        verdict = replace(verdict, given=tuple(shown.turn.case.given[0]))
+        verdict = replace(verdict, given=tuple(shown_run.turn.case.given[0]))
     if not has_wrong_values(verdict):  # a broken rule needs no advice
         return verdict
     mistake = find_mistake(
-        presentation.worlds, execution, verdict.outcome, wrong, passed, presentation.matches
+        presentation.worlds,
+        execution,
+        verdict.outcome,
+        wrong_cases,
+        passed_cases,
+        presentation.matches,
     )
     if mistake is not None:
         return replace(
-            verdict, advice=shown.turn.case.fill_facts(mistake.words), mistake=mistake.title
+            verdict, advice=shown_run.turn.case.fill_facts(mistake.words), mistake=mistake.title
         )
     if verdict.outcome is Outcome.WRONG and not verdict.advice:
         return replace(verdict, advice=_poison_advice(presentation.worlds, execution))

@@ -28,12 +28,12 @@ _MAX_RANKS = 1_000
 
 
 @dataclass(frozen=True)
-class Turns:
+class TurnPlan:
     """The work of all ranks of a world: they call programs on cases, one turn after another.
 
     sources[programs[k]] defines the answer, called `name`, of turn k. kind: how programs are called. The
     driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
-    any, and seeds each rank's random numbers. second: see `adversarial_world`. report_replaced: report
+    any, and seeds each rank's random numbers. other_poison: see `adversarial_world`. report_replaced: report
     functions that were replaced.
     """
 
@@ -48,7 +48,7 @@ class Turns:
 
 
 def drive_cases(
-    rank: int, world_size: int, turns: Turns, given: Sequence[Sequence[Any]]
+    rank: int, world_size: int, plan: TurnPlan, given: Sequence[Sequence[Any]]
 ) -> list[list[Any]]:
     """Call programs on cases. Runs in ranks only.
 
@@ -62,24 +62,24 @@ def drive_cases(
     # the real sleep, taken before the answer runs and before the world is hard, so that a late rank is
     # really late
     sleep, results = time.sleep, []
-    kind, driver, is_alone = turns.kind, turns.driver, turns.kind.is_alone
+    kind, driver, is_alone = plan.kind, plan.driver, plan.kind.is_alone
     built_program: int | None = None
     initial_names = set(vars(sys.modules["__main__"]))
     _remove_learner_modules()
     _disable_compile()
-    with adversarial_world(turns.other_poison) if kind.is_adversarial else contextlib.nullcontext():
+    with adversarial_world(plan.other_poison) if kind.is_adversarial else contextlib.nullcontext():
         # start this inside the hard world, so that functions which the world replaces do not count as
         # the answer's
-        compare = watch_functions(replacement_reporter()) if turns.report_replaced else None
-        for turn, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
+        compare = watch_functions(replacement_reporter()) if plan.report_replaced else None
+        for turn, (inputs, number) in enumerate(zip(given, plan.numbers, strict=True)):
             if (
-                turns.programs[turn] != built_program
+                plan.programs[turn] != built_program
             ):  # build an answer once, because it may count its calls
-                built_program = turns.programs[turn]
+                built_program = plan.programs[turn]
                 _remove_names(
                     initial_names
                 )  # a program must not find what a previous one has defined
-                answer: Any = _build_answer(turns.sources[built_program], turns.name, kind)
+                answer: Any = _build_answer(plan.sources[built_program], plan.name, kind)
             input_copies = [_copy(value) for value in inputs]
             first_call = recorded_call_count()
             # A different seed on each rank, as in new processes, but the same each time a case is tried.

@@ -166,10 +166,10 @@ def _produces(
 
 
 def _imports_of(source: str) -> set[str]:
-    found = (
+    imports = (
         node for node in ast.parse(source).body if isinstance(node, (ast.Import, ast.ImportFrom))
     )
-    return {ast.unparse(node) for node in found}
+    return {ast.unparse(node) for node in imports}
 
 
 def _defined_names(program: str) -> set[str]:
@@ -215,18 +215,22 @@ def _blocks_of(node: ast.stmt) -> list[tuple[str, int, list[ast.stmt]]]:
     """Return the blocks of a compound statement: head, line (0 if unknown), statements."""
     if not hasattr(node, "body"):
         return []
-    found = [(_head_text(node), node.lineno, list(node.body))]
+    blocks = [(_head_text(node), node.lineno, list(node.body))]
     for handler in getattr(node, "handlers", ()):
-        found.append((_head_text(handler), handler.lineno, handler.body))
-    rest = list(getattr(node, "orelse", ()))
-    while isinstance(node, ast.If) and len(rest) == 1 and isinstance(inner := rest[0], ast.If):
-        found.append(("el" + _head_text(inner), inner.lineno, inner.body))
-        rest = inner.orelse
-    if rest:
-        found.append(("else:", 0, rest))
+        blocks.append((_head_text(handler), handler.lineno, handler.body))
+    else_body = list(getattr(node, "orelse", ()))
+    while (
+        isinstance(node, ast.If)
+        and len(else_body) == 1
+        and isinstance(inner := else_body[0], ast.If)
+    ):
+        blocks.append(("el" + _head_text(inner), inner.lineno, inner.body))
+        else_body = inner.orelse
+    if else_body:
+        blocks.append(("else:", 0, else_body))
     if getattr(node, "finalbody", None):
-        found.append(("finally:", 0, node.finalbody))  # type: ignore[attr-defined]
-    return found
+        blocks.append(("finally:", 0, node.finalbody))  # type: ignore[attr-defined]
+    return blocks
 
 
 def _head_text(node: ast.AST) -> str:
@@ -241,7 +245,7 @@ def _head_line(node: ast.stmt, head: str, lines: list[str]) -> int:
 
 def _statement_lines(source: str) -> dict[int, tuple[int, int]]:
     """Return for each line the first and the last line of the statement that it belongs to."""
-    found: dict[int, tuple[int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}
     first = 0
     for token in tokenize.generate_tokens(StringIO(source).readline):
         if token.type in (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT):
@@ -249,9 +253,9 @@ def _statement_lines(source: str) -> dict[int, tuple[int, int]]:
         first = first or token.start[0]
         if token.type == tokenize.NEWLINE:
             last = token.start[0]
-            found |= dict.fromkeys(range(first, last + 1), (first, last))
+            spans |= dict.fromkeys(range(first, last + 1), (first, last))
             first = 0
-    return found
+    return spans
 
 
 class _RemoveDocstringsAndTypes(ast.NodeTransformer):

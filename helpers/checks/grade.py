@@ -51,7 +51,7 @@ _MAX_CALLED_ANSWERS = 3
 
 def grade(
     exercise: Exercise,
-    found: Answer | Problem,
+    answer: Answer | Problem,
     name_cell: NameCell,
     secret: str = VISIBLE_SECRET,
     *,
@@ -66,23 +66,23 @@ def grade(
     the advice are the same, but come sooner. connection: the rank server that runs the answer, by default
     this process's own. record_values: record tensor values in cases that run alone, as failing ones do.
     """
-    if isinstance(found, Problem):
-        outcome = Outcome.NOT_ATTEMPTED if found.kind in NO_ATTEMPT else Outcome.UNREADABLE
-        return _make_result(exercise, found, outcome, message=found.message)
+    if isinstance(answer, Problem):
+        outcome = Outcome.NOT_ATTEMPTED if answer.kind in NO_ATTEMPT else Outcome.UNREADABLE
+        return _make_result(exercise, answer, outcome, message=answer.message)
     visible = secret == VISIBLE_SECRET
     worlds = Worlds(
-        exercise, [found.source], _make_place_finder(found, name_cell), connection, record_values
+        exercise, [answer.source], _make_place_finder(answer, name_cell), connection, record_values
     )
     # no learner sees the advice on a hidden case
-    is_read = matches is None and visible
-    advice = {} if is_read else matches
+    is_for_learner = matches is None and visible
+    advice = {} if is_for_learner else matches
     with use_one_thread():
-        check = _CheckOptions(worlds, secret, every_case, advice, is_read)
-        result = _check_answer(check, found)
+        check = _CheckOptions(worlds, secret, every_case, advice, is_for_learner)
+        result = _check_answer(check, answer)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
         return replace(
-            result, notes=(*result.notes, *_notes_on_called_answers(worlds, found, result))
+            result, notes=(*result.notes, *_notes_on_called_answers(worlds, answer, result))
         )
 
 
@@ -111,7 +111,7 @@ def _make_place_finder(answer: Answer, name_cell: NameCell) -> Callable[[str, in
     return place
 
 
-def _notes_on_called_answers(worlds: Worlds, found: Answer, result: CheckResult) -> list[str]:
+def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult) -> list[str]:
     """Return the names of answers to other exercises that this one calls and that are wrong themselves.
 
     They are tried on cases of the world size that is shown. result: of this answer. If it was attempted,
@@ -119,7 +119,7 @@ def _notes_on_called_answers(worlds: Worlds, found: Answer, result: CheckResult)
     """
     notes = []
     own_name, size = worlds.exercise.name, result.run.world_size if result.run is not None else 0
-    called_names = [name for name in defined_in(found) if name in exercises() and name != own_name]
+    called_names = [name for name in defined_in(answer) if name in exercises() and name != own_name]
     for name in called_names[:_MAX_CALLED_ANSWERS]:
         called_exercise = exercises()[name]
         called_worlds = replace(worlds, exercise=called_exercise, record_values=False)
@@ -127,7 +127,7 @@ def _notes_on_called_answers(worlds: Worlds, found: Answer, result: CheckResult)
         skipped = [
             index for index, case in enumerate(called_exercise.draw()) if case.world_size != size
         ]
-        outcome = _check_answer(check, replace(found, name=name), skipped).outcome
+        outcome = _check_answer(check, replace(answer, name=name), skipped).outcome
         is_replaced_stub = outcome is Outcome.NOT_ATTEMPTED and result.outcome is not outcome
         # a fault of the check says nothing about the part, because a grader has not yet run its
         # reference
@@ -143,15 +143,15 @@ def _notes_on_called_answers(worlds: Worlds, found: Answer, result: CheckResult)
 class _CheckOptions:
     """How one answer is checked.
 
-    matches: of `match_mistakes`, which advises; None if no advice is needed. is_read: a learner reads the
-    result.
+    matches: of `match_mistakes`, which advises; None if no advice is needed. is_for_learner: a learner reads
+    the result.
     """
 
     worlds: Worlds
     secret: str
     every_case: bool
     matches: Matches | None = None
-    is_read: bool = False
+    is_for_learner: bool = False
 
     @property
     def own_server(self) -> bool:
@@ -159,7 +159,7 @@ class _CheckOptions:
 
 
 def _check_answer(
-    options: _CheckOptions, found: Answer, skipped: Collection[int] = ()
+    options: _CheckOptions, answer: Answer, skipped: Collection[int] = ()
 ) -> CheckResult:
     exercise = options.worlds.exercise
     try:
@@ -175,10 +175,10 @@ def _check_answer(
         if all(run.passed for run in runs):
             runs += _run_and_choose(options, cases, last_group)
     except CheckFault as fault:
-        return _fault_result(exercise, found, fault)
+        return _fault_result(exercise, answer, fault)
     except LaunchError as error:
-        return _make_result(exercise, found, Outcome.CRASHED, message=str(error))
-    return combine_verdicts(exercise, found, _keep_verdicts(runs, options.every_case), len(cases))
+        return _make_result(exercise, answer, Outcome.CRASHED, message=str(error))
+    return combine_verdicts(exercise, answer, _keep_verdicts(runs, options.every_case), len(cases))
 
 
 def _run_and_choose(
@@ -226,7 +226,9 @@ def _run_shown_case(
 
     try:
         return choose_shown_run(
-            Presentation(options.worlds, make_twin, options.matches, options.is_read), failing, runs
+            Presentation(options.worlds, make_twin, options.matches, options.is_for_learner),
+            failing,
+            runs,
         )
     except Flooded:
         return flooded_run(options.worlds.exercise, failing.turn)
@@ -254,14 +256,14 @@ def _drop_cases(case_ids: Collection[int], groups: Sequence[Sequence[Turn]]) -> 
 
 
 def combine_verdicts(
-    exercise: Exercise, found: Answer, verdicts: Sequence[CaseVerdict], count: int
+    exercise: Exercise, answer: Answer, verdicts: Sequence[CaseVerdict], count: int
 ) -> CheckResult:
     """Combine the verdicts of an answer's cases into a result. count: of all its cases."""
     failed: Iterator[CaseVerdict] = (verdict for verdict in verdicts if not verdict.passed)
     worst = next(failed, None)
     sizes = {verdict.run.world_size for verdict in verdicts if verdict.run is not None}
     return replace(
-        _make_result(exercise, found, worst.outcome if worst else Outcome.PASSED),
+        _make_result(exercise, answer, worst.outcome if worst else Outcome.PASSED),
         cases=tuple(verdicts),
         sizes=() if exercise.kind.is_alone else tuple(sorted(sizes)),
         given=worst.given if worst else (),
@@ -285,21 +287,21 @@ def _earned_share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: in
     return min(share, 0.5) if breaks_rules else share
 
 
-def _fault_result(exercise: Exercise, found: Answer, fault: CheckFault) -> CheckResult:
+def _fault_result(exercise: Exercise, answer: Answer, fault: CheckFault) -> CheckResult:
     if fault.is_odd:
         message = (
             f"We could not check your return value. {fault}. If this is what the task asks for, the bug is "
             "ours: please report it."
         )
-        result = _make_result(exercise, found, Outcome.WRONG, message=message)
+        result = _make_result(exercise, answer, Outcome.WRONG, message=message)
     else:
         message = f"This check is at fault, not your answer. Please report it: {fault}"
-        result = _make_result(exercise, found, Outcome.FAULT, message=message)
+        result = _make_result(exercise, answer, Outcome.FAULT, message=message)
     return replace(result, unjudged=fault.unjudged)
 
 
 def _make_result(
-    exercise: Exercise, found: Answer | Problem, outcome: Outcome, message: str = ""
+    exercise: Exercise, answer: Answer | Problem, outcome: Outcome, message: str = ""
 ) -> CheckResult:
     return CheckResult(
         exercise.name,
@@ -307,6 +309,6 @@ def _make_result(
         outcome,
         message=message,
         out_of=exercise.points,
-        notes=found.notes,
+        notes=answer.notes,
         rules=tuple(rule.text for rule in exercise.rules),
     )

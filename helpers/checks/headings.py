@@ -127,9 +127,9 @@ def find_heading(query: Any) -> Heading:
     raise unknown_exercise_error(name, headings())
 
 
-def unknown_exercise_error(name: str, known: Iterable[str]) -> UnknownExercise:
+def unknown_exercise_error(name: str, known_names: Iterable[str]) -> UnknownExercise:
     """Return the error for a name that no exercise has, with the names that are most similar."""
-    similar = difflib.get_close_matches(name, list(known), 3)
+    similar = difflib.get_close_matches(name, list(known_names), 3)
     meant = (
         f"Did you mean {' or '.join(similar)}?"
         if similar

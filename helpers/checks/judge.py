@@ -130,13 +130,15 @@ class Execution:
             if kind_text := kind_problem(value_for_rank(case.like, rank), got):
                 return Finding(kind_text)
             try:
-                found = expected.own(got) if isinstance(expected, AllRanks) else expected(got, rank)
+                problem = (
+                    expected.own(got) if isinstance(expected, AllRanks) else expected(got, rank)
+                )
             except Exception as error:
                 raise JudgeFailed(rank, got, error) from error
         else:
-            found = _describe_difference(case, expected, got)
-        if found:
-            return _to_finding(found)
+            problem = _describe_difference(case, expected, got)
+        if problem:
+            return _to_finding(problem)
         if self.changed and self.changed[rank]:
             names = " and ".join(f"`{name}`" for name in self.changed[rank])
             return Finding(
@@ -146,8 +148,8 @@ class Execution:
         return None
 
 
-def _to_finding(found: Finding | str | None) -> Finding | None:
-    return Finding(found) if isinstance(found, str) and found else found or None
+def _to_finding(problem: Finding | str | None) -> Finding | None:
+    return Finding(problem) if isinstance(problem, str) and problem else problem or None
 
 
 def find_impossible_value(reported: Sequence[str], got: Any) -> Finding | None:
@@ -177,13 +179,13 @@ def _is_plausible(value: Any, max_parts: int) -> bool:
 def judge(
     exercise: Exercise,
     execution: Execution,
-    others: Sequence[Execution] = (),
-    passed: Sequence[Execution] = (),
+    other_failures: Sequence[Execution] = (),
+    passed_cases: Sequence[Execution] = (),
     names: Sequence[str] = (),
 ) -> CaseVerdict:
-    """Judge one case. others: more cases that went wrong, which advice must explain as well.
+    """Judge one case. other_failures: more cases that went wrong, which advice must explain as well.
 
-    passed: cases that went right, which the advised change must not make wrong. names: of the answer's
+    passed_cases: cases that went right, which the advised change must not make wrong. names: of the answer's
     parameters, which label the inputs for the reader.
 
     Raises only if the exercise's own functions do. `JudgeFailed` means that they failed on a returned
@@ -217,7 +219,7 @@ def judge(
             _make_row(exercise, execution, rank, found, names)
             for rank, found in enumerate(all_findings)
         )
-        advice = advise([execution, *others], passed)
+        advice = advise([execution, *other_failures], passed_cases)
         if exercise.kind.is_adversarial and not advice:
             advice = _missing_wait_advice(run)
         # this finding concerns all ranks together, none of which is right or wrong on its own
@@ -259,7 +261,11 @@ def label_of(exercise: Exercise, case: Case) -> str:
 
 
 def _make_row(
-    exercise: Exercise, execution: Execution, rank: int, found: Finding | None, names: Sequence[str]
+    exercise: Exercise,
+    execution: Execution,
+    rank: int,
+    finding: Finding | None,
+    names: Sequence[str],
 ) -> Row:
     case = execution.case
     expected_value = value_for_rank(case.right, rank)
@@ -279,7 +285,7 @@ def _make_row(
     )
     if expected == got and not has_judge:  # only later digits differ
         expected, got = short_value(expected_value, max_length), short_value(value, max_length)
-    return Row(rank, given, expected, got, found.what if found else "")
+    return Row(rank, given, expected, got, finding.what if finding else "")
 
 
 def _format_arguments(names: Sequence[str], values: Sequence[str]) -> str:
@@ -299,20 +305,20 @@ def _readable_text(value: Any, max_length: int) -> str:
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def advise(executions: Sequence[Execution], passed: Sequence[Execution] = ()) -> str:
+def advise(executions: Sequence[Execution], passed_cases: Sequence[Execution] = ()) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
-    passed: cases that went right, which must stay right with the factor that a sentence asks for.
+    passed_cases: cases that went right, which must stay right with the factor that a sentence asks for.
     """
     wrong = [
-        (execution, rank, found)
+        (execution, rank, finding)
         for execution in executions
         if execution.run.failure is None
-        for rank, found in [
+        for rank, finding in [
             *enumerate(execution.all_findings()),
             (execution.case.world_size - 1, execution.joint_finding()),
         ]
-        if found is not None
+        if finding is not None
     ]
     if not wrong:
         return ""
@@ -322,17 +328,17 @@ def advise(executions: Sequence[Execution], passed: Sequence[Execution] = ()) ->
     first, *others = wrong
     for words in _explain_value(*first):
         if all(words in _explain_value(*other) for other in others) and not _is_factor_refuted(
-            words, passed
+            words, passed_cases
         ):
             return first[0].case.fill_facts(words)
     return ""
 
 
-def _is_factor_refuted(words: str, passed: Sequence[Execution]) -> bool:
+def _is_factor_refuted(sentence: str, passed_cases: Sequence[Execution]) -> bool:
     """Return whether a sentence asks for a factor that would make a right result wrong."""
-    return words in {_TOO_LARGE_ADVICE, _TOO_SMALL_ADVICE} and any(
+    return sentence in {_TOO_LARGE_ADVICE, _TOO_SMALL_ADVICE} and any(
         _has_nonzero(value)
-        for execution in passed
+        for execution in passed_cases
         if execution.case.world_size > 1
         for value in execution.run.values
     )
@@ -345,9 +351,9 @@ def _has_nonzero(value: Any) -> bool:
         return False
 
 
-def _explain_value(execution: Execution, rank: int, found: Finding) -> list[str]:
+def _explain_value(execution: Execution, rank: int, finding: Finding) -> list[str]:
     """Return all sentences that explain what one rank returned, the exercise's own first."""
-    advice = (found.advice,) if isinstance(found.advice, str) else found.advice
+    advice = (finding.advice,) if isinstance(finding.advice, str) else finding.advice
     words = [*filter(None, advice)]
     # a hostile value may raise an error on any access; then there is no advice
     with contextlib.suppress(Exception):
@@ -358,8 +364,8 @@ def _explain_value(execution: Execution, rank: int, found: Finding) -> list[str]
 def _describe_difference(case: Case, expected: Any, got: Any) -> str:
     """Compare two values. A value that cannot even be compared is wrong, and raises no error."""
     try:
-        found = difference(expected, got, case.tolerance, scale=case.scale)
-        return re.sub(r"^\[(\d+)\]", lambda m: _part_name(case, int(m[1])), found)
+        text = difference(expected, got, case.tolerance, scale=case.scale)
+        return re.sub(r"^\[(\d+)\]", lambda m: _part_name(case, int(m[1])), text)
     except Exception as error:
         return f"it cannot be compared ({type(error).__name__})"
 
@@ -517,8 +523,8 @@ def is_own_stub(failure: RankFailed, exercise: Exercise) -> bool:
     kind, message = failure.error.kind, failure.error.message
     if kind != "NotImplementedError":
         return False
-    own = f"Exercise {exercise.number}" if exercise.number else "Exercise "
-    return not message or message.startswith(own)
+    own_prefix = f"Exercise {exercise.number}" if exercise.number else "Exercise "
+    return not message or message.startswith(own_prefix)
 
 
 def _is_stub_of_other(failure: RankFailed) -> bool:
@@ -528,8 +534,8 @@ def _is_stub_of_other(failure: RankFailed) -> bool:
 
 def _stub_number(message: str) -> str:
     """Return the number of the exercise whose stub raised a message, or "" if it names none."""
-    found = re.match(r"Exercise (\d+\.\d+)\b", message)
-    return found[1] if found else ""
+    match = re.match(r"Exercise (\d+\.\d+)\b", message)
+    return match[1] if match else ""
 
 
 def _different_lines_advice(failure: RankTimeout) -> str:

@@ -40,21 +40,23 @@ def known_outcomes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     )
 
 
-def recognize(exercise: Exercise, execution: Execution) -> KnownMistake | None:
+def recognize_mistake(exercise: Exercise, execution: Execution) -> KnownMistake | None:
     """Return the first entry whose observation explains all that is wrong in a case."""
     run = execution.run
     if run.failure is not None:
         observe = exercise.observe
-        seen = {*(observe(execution.case, run) if observe else ()), *_observe_failure(run)}
+        observations = {*(observe(execution.case, run) if observe else ()), *_observe_failure(run)}
     else:
-        found = [
-            each
-            for each in (*execution.all_findings(), execution.joint_finding())
-            if each is not None
+        findings = [
+            finding
+            for finding in (*execution.all_findings(), execution.joint_finding())
+            if finding is not None
         ]
         # an entry that explains one wrong rank but not another is at best half of the explanation
-        seen = set.intersection(*(set(each.seen) for each in found)) if found else set()
-    return next((entry for entry in known_outcomes(exercise) if entry.seen in seen), None)
+        observations = (
+            set.intersection(*(set(finding.seen) for finding in findings)) if findings else set()
+        )
+    return next((entry for entry in known_outcomes(exercise) if entry.seen in observations), None)
 
 
 def _observe_failure(run: Run) -> Iterator[str]:

@@ -25,7 +25,7 @@ from helpers.checks.compare import find_huge_range, same
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Execution, judge
 from helpers.checks.kinds import Kind
-from helpers.checks.known_outcomes import recognize
+from helpers.checks.known_outcomes import recognize_mistake
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.named_parts import NamedParts
 from helpers.checks.oracle import ADVICE_SECRET, Reference, draw
@@ -52,29 +52,29 @@ Matches = MutableMapping[str, str]
 
 def find_mistake(
     answer: Worlds,
-    shown: Execution,
+    shown_case: Execution,
     outcome: Outcome,
-    wrong: Sequence[Execution],
-    passed: Sequence[Execution],
+    wrong_cases: Sequence[Execution],
+    passed_cases: Sequence[Execution],
     matches: Matches,
 ) -> KnownMistake | None:
     """Return the mistake that behaves like the answer, if there is one.
 
-    shown: the case that the learner will see, and its outcome. wrong, passed: other cases in which the
-    answer was wrong, or right. matches: earlier results, to which this one is added, so that each wrong
-    behavior is looked up once per class.
+    shown_case, outcome: the case that the learner will see, and its outcome. wrong_cases, passed_cases: other
+    cases in which the answer was wrong, or right. matches: earlier results, to which this one is added, so
+    that each wrong behavior is looked up once per class.
     """
     exercise = answer.exercise
     if exercise.kind is Kind.SCRIPT:  # a script takes seconds
-        return recognize(exercise, shown)
-    known = [mistake for mistake in known_mistakes(exercise) if mistake.outcome is outcome]
-    if not known:
+        return recognize_mistake(exercise, shown_case)
+    mistakes = [mistake for mistake in known_mistakes(exercise) if mistake.outcome is outcome]
+    if not mistakes:
         return None
-    key = _behavior_digest(exercise, outcome, [shown, *wrong, *passed])
+    key = _behavior_digest(exercise, outcome, [shown_case, *wrong_cases, *passed_cases])
     if key not in matches:
-        matches[key] = _find_title(answer, shown, known, wrong, passed)
+        matches[key] = _find_title(answer, shown_case, mistakes, wrong_cases, passed_cases)
     # by title, because it may have been found for another learner's answer
-    return next((mistake for mistake in known if mistake.title == matches[key]), None)
+    return next((mistake for mistake in mistakes if mistake.title == matches[key]), None)
 
 
 def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[Execution]) -> str:
@@ -96,25 +96,27 @@ def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[
 
 def _find_title(
     answer: Worlds,
-    shown: Execution,
-    known: Sequence[KnownMistake],
-    wrong: Sequence[Execution],
-    passed: Sequence[Execution],
+    shown_case: Execution,
+    mistakes: Sequence[KnownMistake],
+    wrong_cases: Sequence[Execution],
+    passed_cases: Sequence[Execution],
 ) -> str:
     """Return the title of the mistake that behaves like the answer, or ""."""
-    size = shown.case.world_size
-    same_size_wrong = [execution for execution in wrong if execution.case.world_size == size]
+    size = shown_case.case.world_size
+    same_size_wrong = [execution for execution in wrong_cases if execution.case.world_size == size]
     # a mistake that is wrong in a case that the answer passes is a different one
-    same_size_passed = [execution for execution in passed if execution.case.world_size == size]
+    same_size_passed = [
+        execution for execution in passed_cases if execution.case.world_size == size
+    ]
     candidates = _similar_mistakes(
         answer,
-        known,
-        [shown, *same_size_wrong[:1], *same_size_passed[:1], *same_size_passed[1:][-1:]],
+        mistakes,
+        [shown_case, *same_size_wrong[:1], *same_size_passed[:1], *same_size_passed[1:][-1:]],
     )
     # Cases of a different size say more than further ones of the same size.
-    other_sizes = _cases_of_other_sizes(size, wrong, passed)
+    other_sizes = _cases_of_other_sizes(size, wrong_cases, passed_cases)
     for failing, passing in other_sizes:
-        weak_cases = [*failing[1:], *passing] if _can_share(shown) else passing[:1]
+        weak_cases = [*failing[1:], *passing] if _can_share(shown_case) else passing[:1]
         candidates = _similar_mistakes(answer, candidates, failing[:1], weak_cases)
     if not other_sizes or len({mistake.words for mistake in candidates}) > 1:
         weak_cases = [*same_size_wrong[_MAX_OTHER_CASES:], *same_size_passed[1:-1]]
@@ -123,27 +125,27 @@ def _find_title(
         )
     if len({mistake.words for mistake in candidates}) > 1:
         candidates = _similar_mistakes(
-            answer, candidates, list(_run_on_further_cases(answer, shown))
+            answer, candidates, list(_run_on_further_cases(answer, shown_case))
         )
     sentences = {mistake.words for mistake in candidates}
     return candidates[0].title if len(sentences) == 1 else ""
 
 
 def _cases_of_other_sizes(
-    size: int, wrong: Sequence[Execution], passed: Sequence[Execution]
+    size: int, wrong_cases: Sequence[Execution], passed_cases: Sequence[Execution]
 ) -> list[tuple[list[Execution], list[Execution]]]:
     """Return the cases of at most two other world sizes: those that failed, and those that passed.
 
         The sizes are the smallest at which some cases failed, and the one at which most cases passed. A
     world costs 50 ms.
     """
-    failing = _group_by_size(size, wrong)
-    passing = _group_by_size(size, passed)
-    chosen = sorted(failing)[:1]
-    remaining = sorted(set(passing) - set(chosen), key=lambda other: -len(passing[other]))
+    failing = _group_by_size(size, wrong_cases)
+    passing = _group_by_size(size, passed_cases)
+    chosen_sizes = sorted(failing)[:1]
+    remaining = sorted(set(passing) - set(chosen_sizes), key=lambda other: -len(passing[other]))
     return [
         (failing.get(world_size, []), passing.get(world_size, []))
-        for world_size in [*chosen, *remaining[:1]]
+        for world_size in [*chosen_sizes, *remaining[:1]]
     ]
 
 
@@ -157,9 +159,9 @@ def _group_by_size(
     return by_size
 
 
-def _run_on_further_cases(answer: Worlds, shown: Execution) -> Iterable[Execution]:
+def _run_on_further_cases(answer: Worlds, shown_case: Execution) -> Iterable[Execution]:
     """Draw further cases and run the answer on them."""
-    sizes = {shown.case.world_size}
+    sizes = {shown_case.case.world_size}
     # a separate secret, because the visible cases have not distinguished the mistakes
     own_server = answer.connection is None
     for case in draw(answer.exercise, ADVICE_SECRET, own_server=own_server):
@@ -185,7 +187,7 @@ def _similar_mistakes(
             answer, programs=[mistake.source for mistake in candidates], record_values=False
         )
         turns = [Turn(expected.case, expected.number) for expected in executions]
-        results = _run_or_recall(worlds, turns, in_one_world=_can_share(executions[0]))
+        results = _run_or_reuse(worlds, turns, in_one_world=_can_share(executions[0]))
         candidates = [
             mistake
             for mistake, mistake_runs in zip(candidates, results, strict=True)
@@ -237,7 +239,7 @@ def record_runs(runs: dict[bytes, Execution]) -> Iterator[None]:
             runs.clear()
 
 
-def _run_or_recall(
+def _run_or_reuse(
     worlds: Worlds, turns: Sequence[Turn], in_one_world: bool
 ) -> list[list[Execution]]:
     """Run all programs of `worlds` as `_run_programs` does, except where runs on these turns are kept."""
@@ -353,14 +355,14 @@ def behave_alike(exercise: Exercise, execution: Execution, other: Execution) -> 
     return broken_rules(exercise, execution) == broken_rules(exercise, other)
 
 
-def _have_same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
-    if find_huge_range(one) or find_huge_range(other):
+def _have_same_value(case: Case, rank: int, value: Any, other_value: Any) -> bool:
+    if find_huge_range(value) or find_huge_range(other_value):
         return False
-    if isinstance(one, Measured) and isinstance(other, Measured):
-        one, other = one.found, other.found
+    if isinstance(value, Measured) and isinstance(other_value, Measured):
+        value, other_value = value.found, other_value.found
     if isinstance(case.right, (NamedParts, Reference)):
-        return case.right.same(one, other, rank)
-    return same(other, one, case.tolerance, case.scale)
+        return case.right.same(value, other_value, rank)
+    return same(other_value, value, case.tolerance, case.scale)
 
 
 def broken_rules(exercise: Exercise, execution: Execution) -> list[bool]:

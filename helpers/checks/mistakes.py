@@ -78,15 +78,15 @@ def shared_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
 def _read_mistakes(answers_path: Path, own_path: Path) -> tuple[KnownMistake, ...]:
     # a learner's bundle has only the sealed file
     sealed_path = answers_path.with_suffix(SEALED)
-    found: tuple[KnownMistake, ...] = ()
+    mistakes: tuple[KnownMistake, ...] = ()
     if answers_path.is_file():
         # If this copy of the course lacks the solution, edits of it cannot be read, and are left out.
         with suppress(MissingSolution):
-            found = select_mistakes(read_answers_at(answers_path))
+            mistakes = select_mistakes(read_answers_at(answers_path))
     elif sealed_path.is_file():
         content = bz2.decompress(sealed_path.read_bytes())
-        found = msgspec.json.decode(content, type=tuple[KnownMistake, ...])
-    return found + (
+        mistakes = msgspec.json.decode(content, type=tuple[KnownMistake, ...])
+    return mistakes + (
         read_mistakes(own_path.read_text(encoding="utf-8"), str(own_path))
         if own_path.is_file()
         else ()

@@ -26,7 +26,7 @@ from helpers.ranks.failures import LaunchError
 
 
 def pass_all(
-    exercise: Exercise, found: Answer, secrets: Sequence[str], connection: Servers
+    exercise: Exercise, answer: Answer, secrets: Sequence[str], connection: Servers
 ) -> list[CheckResult] | None:
     """Return a passing result for each secret, or None if a case fails or cannot share a world.
 
@@ -36,25 +36,25 @@ def pass_all(
         return None
     with use_one_thread():
         try:
-            return _passing_results(exercise, found, secrets, connection)
+            return _passing_results(exercise, answer, secrets, connection)
         except (CheckFault, Flooded, LaunchError):
             return None
 
 
 def _passing_results(
-    exercise: Exercise, found: Answer, secrets: Sequence[str], connection: Servers
+    exercise: Exercise, answer: Answer, secrets: Sequence[str], connection: Servers
 ) -> list[CheckResult] | None:
-    drawn = []
+    case_sets = []
     for secret in secrets:
-        drawn.append(draw(exercise, secret, own_server=False))
-        if not all(Turn(case, 0).may_share for case in drawn[-1]):
+        case_sets.append(draw(exercise, secret, own_server=False))
+        if not all(Turn(case, 0).may_share for case in case_sets[-1]):
             return None
-    grouped = [group_cases(exercise, cases) for cases in drawn]
+    grouped = [group_cases(exercise, cases) for cases in case_sets]
     turns = [turn for groups, _ in grouped for group in groups for turn in group]
     turns.sort(key=lambda turn: turn.case.world_size)
     groups = [list(group) for _, group in groupby(turns, key=lambda turn: turn.case.world_size)]
     groups += [group for _, last_groups in grouped for group in last_groups]
-    worlds = Worlds(exercise, [found.source], connection=connection)
+    worlds = Worlds(exercise, [answer.source], connection=connection)
     passed: dict[int, CaseVerdict] = {}
     for group in groups:
         verdicts_by_case = _judge_group(worlds, group)
@@ -64,8 +64,8 @@ def _passing_results(
         ):
             return None
         passed |= verdicts_by_case
-    sets = [[passed[id(case)] for case in cases] for cases in drawn]
-    return [combine_verdicts(exercise, found, verdicts, len(verdicts)) for verdicts in sets]
+    sets = [[passed[id(case)] for case in cases] for cases in case_sets]
+    return [combine_verdicts(exercise, answer, verdicts, len(verdicts)) for verdicts in sets]
 
 
 def _judge_group(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseVerdict]:

@@ -91,9 +91,9 @@ def check_mistake(
     failed = [case for case in result.cases if not case.passed]
     advice = failed[0].advice if failed else ""
     others = [
-        known.title
-        for known in known_mistakes(exercise)
-        if known.words != mistake.words and is_sentence(known.words, advice)
+        entry.title
+        for entry in known_mistakes(exercise)
+        if entry.words != mistake.words and is_sentence(entry.words, advice)
     ]
     return Proof(
         mistake,
@@ -107,21 +107,21 @@ def check_mistake(
     )
 
 
-def find_flaw(exercise: Exercise, known: KnownAnswer | KnownMistake) -> str:
+def find_flaw(exercise: Exercise, entry: KnownAnswer | KnownMistake) -> str:
     """Return what is wrong with an entry before any check, such as the name of a rule that does not exist."""
     try:
-        tree = ast.parse(known.source)
+        tree = ast.parse(entry.source)
     except (SyntaxError, ValueError) as error:
         return f"it is not valid Python: {error}"
-    if known.source and exercise.name not in top_level_names(tree):
+    if entry.source and exercise.name not in top_level_names(tree):
         return f"it does not define `{exercise.name}`"
-    if _FACT_IN_BRACES.search(known.words) and all(
-        _FACT_IN_BRACES.search(case.fill_facts(known.words)) for case in _visible_cases(exercise)
+    if _FACT_IN_BRACES.search(entry.words) and all(
+        _FACT_IN_BRACES.search(case.fill_facts(entry.words)) for case in _visible_cases(exercise)
     ):
         return "its sentence names a fact in braces that no case has"
     rules = [rule.text for rule in exercise.rules]
-    if isinstance(known, KnownAnswer) and known.rule and known.rule not in rules:
-        return f"no rule has the text {known.rule!r}. The rules are: {', '.join(map(repr, rules))}"
+    if isinstance(entry, KnownAnswer) and entry.rule and entry.rule not in rules:
+        return f"no rule has the text {entry.rule!r}. The rules are: {', '.join(map(repr, rules))}"
     return ""
 
 
@@ -132,43 +132,43 @@ def _visible_cases(exercise: Exercise) -> tuple[Case, ...]:
 
 def top_level_names(tree: ast.Module) -> set[str]:
     """Return the names that a program binds at its top level."""
-    found = {node.name for node in tree.body if isinstance(node, DEFINITIONS)}
+    names = {node.name for node in tree.body if isinstance(node, DEFINITIONS)}
     for node in tree.body:
         for target in node.targets if isinstance(node, ast.Assign) else ():
-            found |= {name.id for name in ast.walk(target) if isinstance(name, ast.Name)}
-    return found
+            names |= {name.id for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return names
 
 
-def answer_problem(exercise: Exercise, known: KnownAnswer, secret: str = VISIBLE_SECRET) -> str:
+def answer_problem(exercise: Exercise, entry: KnownAnswer, secret: str = VISIBLE_SECRET) -> str:
     """Return how a check differs from what the file says about an answer, or "".
 
     On hidden cases, which have no advice, a wrong answer only has to fail. A script's mistake without a
     program is proved by the wrong answers that name it.
     """
-    if flaw_text := find_flaw(exercise, known):
+    if flaw_text := find_flaw(exercise, entry):
         return flaw_text
-    if not known.source:
+    if not entry.source:
         return ""
-    result = _check_source(exercise, known.source, secret, every_case=False)
+    result = _check_source(exercise, entry.source, secret, every_case=False)
     shown_text = verdict_text(result)
     failed = next((case for case in result.cases if not case.passed), None)
-    if known.kind is AnswerKind.RIGHT:
+    if entry.kind is AnswerKind.RIGHT:
         return "" if result.passed else f"it is rejected:\n{shown_text}"
     if result.passed:
         return "it passes all cases: it is not a wrong answer"
     if secret != VISIBLE_SECRET:
         return ""
-    if result.outcome is not known.outcome:
-        return f"a check ends with {result.outcome.value!r}, not {known.outcome.value!r}:\n{shown_text}"
+    if result.outcome is not entry.outcome:
+        return f"a check ends with {result.outcome.value!r}, not {entry.outcome.value!r}:\n{shown_text}"
     advice = failed.advice if failed else ""
-    if known.kind is AnswerKind.MISTAKE and not is_sentence(known.words, advice):
+    if entry.kind is AnswerKind.MISTAKE and not is_sentence(entry.words, advice):
         return f"its author is shown a different message: {advice or 'none'}\n{shown_text}"
-    if known.mistake and result.mistake != known.mistake:
-        return f"it is recognized as {result.mistake or 'nothing'!r}, not {known.mistake!r}:\n{shown_text}"
-    if known.rule and (failed is None or known.rule not in failed.broken_rules):
-        return f"it does not break the rule {known.rule!r}:\n{shown_text}"
-    if known.shows not in shown_text:
-        return f"its author is not shown {known.shows!r}:\n{shown_text}"
+    if entry.mistake and result.mistake != entry.mistake:
+        return f"it is recognized as {result.mistake or 'nothing'!r}, not {entry.mistake!r}:\n{shown_text}"
+    if entry.rule and (failed is None or entry.rule not in failed.broken_rules):
+        return f"it does not break the rule {entry.rule!r}:\n{shown_text}"
+    if entry.shows not in shown_text:
+        return f"its author is not shown {entry.shows!r}:\n{shown_text}"
     return ""
 
 
@@ -212,23 +212,23 @@ def add_mistake(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistak
 
 def find_program(exercise: Exercise, title: str) -> str:
     """Return the whole program of an answer in the exercise's file. Raise LookupError if there is none."""
-    known = {each.title: each.source for each in known_answers(exercise)}
-    known |= {each.title: each.source for each in known_mistakes(exercise)}
-    if title not in known:
-        similar = difflib.get_close_matches(title, known, 3) or list(known)[:3]
+    sources = {entry.title: entry.source for entry in known_answers(exercise)}
+    sources |= {entry.title: entry.source for entry in known_mistakes(exercise)}
+    if title not in sources:
+        similar = difflib.get_close_matches(title, sources, 3) or list(sources)[:3]
         raise LookupError(
             f"{exercise.name} has no answer called {title!r}, but for example "
             f"{', '.join(map(repr, similar))}"
         )
-    return known[title]
+    return sources[title]
 
 
 def _shorten_to_edit(exercise: Exercise, mistake: KnownMistake) -> KnownMistake:
     """Return the mistake as the smallest edit of the solution or of a right answer, if that edit is small."""
     bases = {"": solution_of(answers_path(exercise))}
-    for known in known_answers(exercise):
-        if known.kind is AnswerKind.RIGHT and not known.edit:
-            bases[known.title] = whole_program(known.source)
+    for entry in known_answers(exercise):
+        if entry.kind is AnswerKind.RIGHT and not entry.edit:
+            bases[entry.title] = whole_program(entry.source)
     best = mistake
     max_lines = MAX_EDIT_LINES
     for title, base in bases.items():
@@ -253,16 +253,16 @@ def add_instructor_mistake(exercise: Exercise, mistake: KnownMistake) -> Path:
 
 
 def _free_title(exercise: Exercise, title: str) -> str:
-    """Return the title, with a number if it is taken: two programs may deserve one sentence."""
-    taken = {known.title for known in known_mistakes(exercise)}
+    """Return the title, with a number if it is used_titles: two programs may deserve one sentence."""
+    used_titles = {other.title for other in known_mistakes(exercise)}
     titles = (title if number == 1 else f"{title} {number}" for number in count(1))
-    return next(candidate for candidate in titles if candidate not in taken)
+    return next(candidate for candidate in titles if candidate not in used_titles)
 
 
 def _check_addable(exercise: Exercise, mistake: KnownMistake) -> None:
     if not mistake.words.strip():
         raise CannotAdd('add the message for its author: --say "..."')
-    if any(known.title == mistake.title for known in known_mistakes(exercise)):
+    if any(other.title == mistake.title for other in known_mistakes(exercise)):
         raise CannotAdd(
             f"{exercise.name} has a mistake called {mistake.title!r} already: choose another title"
         )
@@ -284,11 +284,11 @@ def _append_to_file(path: Path, mistake: KnownMistake) -> None:
     clear_caches()
 
 
-def is_sentence(words: str, shown: str) -> bool:
+def is_sentence(words: str, shown_text: str) -> bool:
     """Return whether a sentence that was shown is this one, with the facts of some case filled in."""
     # a fact may be anything, so braces match anything
     pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(words))
-    return re.fullmatch(pattern, shown, re.DOTALL) is not None
+    return re.fullmatch(pattern, shown_text, re.DOTALL) is not None
 
 
 def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
@@ -340,10 +340,10 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
 def table_of_other_answers(exercise: Exercise) -> tuple[str, bool]:
     """Try the right and other wrong answers. Return a line for each, and whether all end as the file says."""
     lines, good = [], True
-    for known in known_answers(exercise):
-        if known.kind is not AnswerKind.MISTAKE:
-            problem = answer_problem(exercise, known)
+    for entry in known_answers(exercise):
+        if entry.kind is not AnswerKind.MISTAKE:
+            problem = answer_problem(exercise, entry)
             good &= not problem
-            lines.append(f"  {'BAD' if problem else 'ok '} {known.kind.value}{known.title}")
+            lines.append(f"  {'BAD' if problem else 'ok '} {entry.kind.value}{entry.title}")
             lines += [f"      {line}" for line in problem.splitlines()]
     return "\n".join(lines), good

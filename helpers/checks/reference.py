@@ -43,14 +43,14 @@ class Program:
         """
         first, end = self.own_range
         try:
-            own = apply_edit(self.lines[first:end], edit)
+            edited_lines = apply_edit(self.lines[first:end], edit)
         except ValueError as error:
             # The line may be in a function of an earlier cell, which the solution calls.
             try:
                 return "\n".join([*apply_edit(self.lines, edit), ""])
             except ValueError:
                 raise error from None
-        return "\n".join([*self.lines[:first], *own, *self.lines[end:], ""])
+        return "\n".join([*self.lines[:first], *edited_lines, *self.lines[end:], ""])
 
     def make_edit_for(self, program: str, max_lines: int) -> str:
         """Return an edit of at most `max_lines` lines that makes `program`; "" if there is none."""
@@ -98,10 +98,10 @@ def _defines(line: str, name: str) -> bool:
 
 def _unreachable_lines(source: str) -> set[int]:
     """Return the lines that are never run, such as the faulty script that a solution replaces."""
-    found: set[int] = set()
+    unreachable: set[int] = set()
     for node in ast.parse(source).body:
         body = node.body if isinstance(node, ast.FunctionDef) else []
         returns = [statement for statement in body if isinstance(statement, ast.Return)]
         if returns and returns[0] is not body[-1]:
-            found |= set(range((returns[0].end_lineno or 0) + 1, (node.end_lineno or 0) + 1))
-    return found
+            unreachable |= set(range((returns[0].end_lineno or 0) + 1, (node.end_lineno or 0) + 1))
+    return unreachable

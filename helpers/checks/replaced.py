@@ -64,13 +64,13 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     A name that was added is reported only if it hides a built-in function or a function of a base class.
     report: called with the names, one per line. Like the comparison, it must not look up anything.
     """
-    max_names, is_callable, type_of, module_type = _MAX_NAMES, callable, type, ModuleType
-    holders = list(_holders())
+    max_names, is_callable, get_type, module_type = _MAX_NAMES, callable, type, ModuleType
+    holders = list(_watched_holders())
     contents = [(name, vars(holder), vars(holder).copy()) for name, holder in holders]
     modules = {name: holder for name, holder in holders if isinstance(holder, ModuleType)}
     contents.append(("sys.modules", sys.modules, modules))
-    kinds = [(name, holder, type(holder)) for name, holder in holders]
-    hidden = [(name, vars(holder), names) for name, holder, names in _hideable_names(holders)]
+    classes_before = [(name, holder, type(holder)) for name, holder in holders]
+    hideable = [(name, vars(holder), names) for name, holder, names in _hideable_names(holders)]
     codes = [
         (name, key, value, value.__code__, value.__defaults__, value.__kwdefaults__)
         for name, _, values in contents
@@ -82,33 +82,33 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     # Everything that this calls was looked up before the answer was built, or is a method of a built-in
     # type, which no answer can replace.
     def compare() -> None:
-        found: list[str] = []
+        replaced: list[str] = []
         for name, namespace, values in contents:
             for key, old_value in values.items():
                 if namespace.get(key) is not old_value and (
-                    is_callable(old_value) or type_of(old_value) is module_type
+                    is_callable(old_value) or get_type(old_value) is module_type
                 ):
-                    found.append(name + "." + key)
-        for name, holder, kind in kinds:
-            if type_of(holder) is not kind:
-                found.append(name)
-        for name, namespace, keys in hidden:
+                    replaced.append(name + "." + key)
+        for name, holder, kind in classes_before:
+            if get_type(holder) is not kind:
+                replaced.append(name)
+        for name, namespace, keys in hideable:
             for key in keys.intersection(namespace):
-                found.append(name + "." + key)
+                replaced.append(name + "." + key)
         for name, key, function, code, defaults, kw_defaults in codes:
             if (
                 function.__code__ is not code
                 or function.__defaults__ is not defaults
                 or function.__kwdefaults__ is not kw_defaults
             ):
-                found.append(name + "." + key)
-        if found:
-            report("\n".join(found[:max_names]))
+                replaced.append(name + "." + key)
+        if replaced:
+            report("\n".join(replaced[:max_names]))
 
     return compare
 
 
-def _holders() -> Iterator[tuple[str, Any]]:
+def _watched_holders() -> Iterator[tuple[str, Any]]:
     """Yield the modules and classes of the course, and those of Python and torch that it calls."""
     watched = {name: sys.modules[name] for name in _WATCHED_MODULES if name in sys.modules}
     for name, module in _course_modules():

@@ -154,8 +154,8 @@ class Calls(FirstProblem):
             count = self.exactly if self.most is None else self.most
             expected = len(calls) if count is None else resolve_amount(count, case, rank)
             if is_wrong_count(len(calls), expected, self.most is not None):
-                fewer = self.missing if self.phase else self.why
-                why = with_space(self.why if len(calls) > expected else fewer)
+                why_fewer = self.missing if self.phase else self.why
+                why = with_space(self.why if len(calls) > expected else why_fewer)
                 yield f"{self._describe_count(rank, calls, expected)}{why}"
             if not (calls or self.op or self.phase or self.most is None):
                 yield f"rank {rank} makes no call: it cannot know what the other ranks have."

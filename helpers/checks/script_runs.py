@@ -102,12 +102,12 @@ def _find_failure(
 def _find_waits(report: Mapping[Any, Any], find_place: PlaceFinder) -> tuple[Wait, ...]:
     """Return for each rank that had not ended the learner's line at which it was blocked."""
     frames_by_rank = report.get("stands")
-    found = []
+    waits = []
     for rank, frames in frames_by_rank.items() if isinstance(frames_by_rank, Mapping) else ():
         if isinstance(rank, int) and (own_lines := _learner_lines(frames, find_place)):
             source = f": {own_lines[-1].source.strip()}" if own_lines[-1].source else ""
-            found.append(Wait(rank, f"{own_lines[-1]}, in {own_lines[-1].function}{source}"))
-    return tuple(sorted(found, key=lambda wait: wait.rank))
+            waits.append(Wait(rank, f"{own_lines[-1]}, in {own_lines[-1].function}{source}"))
+    return tuple(sorted(waits, key=lambda wait: wait.rank))
 
 
 def _learner_lines(frames: Any, find_place: PlaceFinder) -> list[Place]:
@@ -134,5 +134,5 @@ def _make_error(rank: int, error_report: Mapping[Any, Any], find_place: PlaceFin
 
 
 def _fit_to_length(value: Any, length: int) -> list[Any]:
-    found = list(value) if isinstance(value, (list, tuple)) else []
-    return [*found[:length], *[None] * (length - len(found))]
+    values = list(value) if isinstance(value, (list, tuple)) else []
+    return [*values[:length], *[None] * (length - len(values))]

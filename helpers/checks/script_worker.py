@@ -97,8 +97,8 @@ def ask(*question: Any) -> Any:
 def find_driver(name: str) -> Callable[..., Any]:
     """Return the function that "module:function" names."""
     module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    driver: Callable[..., Any] = getattr(import_module(module), function)
+    return driver
 
 
 def report_name() -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from helpers.checks.case import Case, Measured
-from helpers.checks.driver import Turns, drive_cases
+from helpers.checks.driver import TurnPlan, drive_cases
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
@@ -112,7 +112,7 @@ class Worlds:
                 record_values=self.record_values and len(turns) == 1,
             ),
             args=(
-                Turns(
+                TurnPlan(
                     list(self.programs),
                     [turn.program for turn in turns],
                     [turn.number for turn in turns],
@@ -146,7 +146,7 @@ class Worlds:
             trace = run.trace if is_alone else run.trace.between(spans)
             values = [turn_report.returned for turn_report in reported]
             if turn.case.timings is not None:
-                values = [Measured(found, timings[index]) for found in values]
+                values = [Measured(returned, timings[index]) for returned in values]
             part = replace(run, values=values, trace=trace)
             changed = (
                 [turn_report.changed for turn_report in reported]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from helpers.explorers.in_ranks import run_with_faults
-from helpers.ranks.cells import own_cells
+from helpers.ranks.cells import learner_cells
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.options import Options
 from helpers.ranks.run import Run
@@ -155,7 +155,7 @@ def break_it(
     """
     if not 1 <= world_size <= _MAX_RANKS:
         raise ValueError(f"break_it runs on 1 to {_MAX_RANKS} ranks, not on {world_size!r}.")
-    return FaultExplorer(fn, Faults(world_size), tuple(args), read_settings(*own_cells()))
+    return FaultExplorer(fn, Faults(world_size), tuple(args), read_settings(*learner_cells()))
 
 
 def _rank_options(count: int) -> list[tuple[str, int]]:

@@ -109,7 +109,7 @@ def _judge_in_child(
     if pid == 0:
         try:
             set_up_child()
-            connection.take_over()
+            connection.use_from_fork()
             # ASCII, because texts may contain half a surrogate pair
             text = json.dumps(msgspec.to_builtins(judge()))
             with open(theirs, "wb") as pipe:

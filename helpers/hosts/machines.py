@@ -20,7 +20,7 @@ from helpers.hosts.peer import Problem
 from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.launcher import note_for_next_run, use_hosts
+from helpers.ranks.launcher import add_note, use_hosts
 from helpers.ranks.rank_context import check_launch_allowed
 
 # Timeouts in seconds: to connect, for an answer, and for a nanny to restart a worker.
@@ -138,7 +138,7 @@ class Hosts:
             time.sleep(0.1)  # a nanny may be about to restart a worker
         self._servers = self._start_servers(workers)
         if lost := [name for name in before if name not in self.names]:
-            note_for_next_run(f"lost {', '.join(lost)}: ranks now run on {', '.join(self.names)}")
+            add_note(f"lost {', '.join(lost)}: ranks now run on {', '.join(self.names)}")
         return self._servers
 
     # --- opening ----------------------------------------------------------------------------------

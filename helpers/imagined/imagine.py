@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from helpers.ranks.cells import in_kernel, own_cells
+from helpers.ranks.cells import in_kernel, learner_cells
 from helpers.ranks.display import Display, NoDisplay
 from helpers.ranks.failures import LaunchError, RankDied, RankFailed, RankTimeout
-from helpers.ranks.launcher import run_on_ranks, shorten_stop
+from helpers.ranks.launcher import raise_as_stopped, run_on_ranks
 from helpers.ranks.options import Options
 from helpers.ranks.payload import check_call
 from helpers.ranks.run import RankFailure, Run
@@ -67,8 +67,8 @@ def imagine(
         len(chosen_ranks), None, timeout, init=False, imagined=world_size, own_temp=False
     )
     world = ImaginedWorld(world_size, chosen_ranks, per_host, real_tensors)
-    with shorten_stop(len(chosen_ranks)):
-        settings = read_settings(*own_cells())
+    with raise_as_stopped(len(chosen_ranks)):
+        settings = read_settings(*learner_cells())
         run = run_on_ranks(
             run_as_rank, options, args=(world, fn, tuple(args)), settings=settings, display=display
         )

@@ -20,7 +20,7 @@ from helpers.ranks.process_snapshot import Times, process_times
 from helpers.ranks.world import World
 
 # No world may take longer than this many times its budget, however busy the machine is.
-MAX_TIMES_BUDGET = 10
+MAX_BUDGET_FACTOR = 10
 _CHARGE_INTERVAL_S = 0.05
 
 
@@ -58,7 +58,7 @@ class Budget:
         self._cores = cores or os.cpu_count() or 1
         self._seconds = self._left = seconds
         self._ran_ns = 0
-        self._end = now + seconds * MAX_TIMES_BUDGET
+        self._end = now + seconds * MAX_BUDGET_FACTOR
         self._last = now
         self._times: Mapping[Any, Times] = {}
 

@@ -34,7 +34,7 @@ def in_kernel() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def own_cells() -> tuple[list[str], dict[str, Any]]:
+def learner_cells() -> tuple[list[str], dict[str, Any]]:
     """Return the texts of the cells that have run, and their variables.
 
     Outside a notebook, return the text of the script and its variables.

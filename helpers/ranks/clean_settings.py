@@ -49,7 +49,7 @@ class _KernelStart:
 _kernel_start: list[_KernelStart] = []
 
 
-def remember_start() -> None:
+def remember_kernel_start() -> None:
     """Store the kernel's present state for later checks."""
     _kernel_start[:] = [_KernelStart(dict(os.environ), os.getcwd(), list(sys.path))]
 

@@ -143,13 +143,13 @@ class Connection:
 
     def _start(self) -> None:
         # A pair has no name, so no other process can connect, and each side sees when the other exits.
-        ours, theirs = socket.socketpair()
-        ours.setblocking(True)  # Block even if a cell has called socket.setdefaulttimeout.
-        theirs.setblocking(True)
-        self.control = Messages(ours)
-        with theirs:
+        own_end, server_end = socket.socketpair()
+        own_end.setblocking(True)  # Block even if a cell has called socket.setdefaulttimeout.
+        server_end.setblocking(True)
+        self.control = Messages(own_end)
+        with server_end:
             self._process = self.site.start(
-                theirs.fileno(), self._log, start_method(), rank_settings()
+                server_end.fileno(), self._log, start_method(), rank_settings()
             )
         self.pid = self._process.pid
 
@@ -185,7 +185,7 @@ class Connection:
             self._read(0.5)
         self._messages.remove({"preloaded": True})
 
-    def take_over(self) -> None:
+    def use_from_fork(self) -> None:
         """Use the server from a forked child of the owner. The owner must not use it meanwhile."""
         self.owner = os.getpid()
         self.lock = threading.RLock()
@@ -289,7 +289,7 @@ class Connection:
     def has_messages_for(self, launch: int) -> bool:
         return any(_launch_of(message) == launch for message in self._messages)
 
-    def has_retired(self) -> bool:
+    def exited_when_idle(self) -> bool:
         """Return whether the server exited by itself because it was idle."""
         return self.owner == os.getpid() and self._process.poll() == 0
 

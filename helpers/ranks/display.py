@@ -61,10 +61,10 @@ class Display(NoDisplay):
         self._due = seconds + REDRAW_INTERVAL_S
         from IPython.display import HTML, display
 
-        from helpers.ranks.watch import waits_now
+        from helpers.ranks.watch import current_waits
         from helpers.views.lanes import lanes_live_html
 
-        waits = waits_now(detector).waits if seconds >= SHOW_WAITS_AFTER_S else ()
+        waits = current_waits(detector).waits if seconds >= SHOW_WAITS_AFTER_S else ()
         output = [member.recent_output for member in world.members]
         states = [member.state for member in world.members]
         view = HTML(lanes_live_html(states, output, waits, seconds, world.hosts))
@@ -76,10 +76,10 @@ class Display(NoDisplay):
     def show_stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         from IPython.display import display
 
-        from helpers.ranks.watch import waits_now
+        from helpers.ranks.watch import current_waits
         from helpers.views.lanes import lanes_stopped_html, lanes_stopped_text
 
-        waits = waits_now(detector).waits
+        waits = current_waits(detector).waits
         output = [member.output for member in world.members]
         states = [member.state for member in world.members]
         self.clear()

@@ -242,10 +242,10 @@ def _wait_lines(
     groups: dict[tuple[bool, str], list[int]] = {}
     for wait in sorted(waits, key=lambda wait: (wait.rank not in guilty, wait.rank)):
         groups.setdefault((wait.rank in guilty, describe_wait(wait)), []).append(wait.rank)
-    shown = [f"  {_name_ranks(ranks)}: {action}" for (_, action), ranks in groups.items()]
+    lines = [f"  {_name_ranks(ranks)}: {action}" for (_, action), ranks in groups.items()]
     omitted = sum(len(ranks) for ranks in list(groups.values())[_MAX_SHARED_LINES:])
     return [
-        *shown[:_MAX_SHARED_LINES],
+        *lines[:_MAX_SHARED_LINES],
         *([f"  (and {omitted} more: see .waits)"] if omitted else []),
     ]
 

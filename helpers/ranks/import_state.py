@@ -3,7 +3,7 @@
 A rank server imports torch, and modules that earlier programs needed, before it forks a rank. Under
 torchrun each process does its own imports. While it imports, a module reads the environment of that
 process, and may copy a name that the program has replaced in a different module. If this makes a
-difference to a program, the program gets its own rank server (`launcher.connect_for`).
+difference to a program, the program gets its own rank server (`launcher.connect_with_state`).
 """
 
 from __future__ import annotations
@@ -69,8 +69,10 @@ def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
 
     They are set only after the import, because all ranks share one rank server.
     """
-    common, found = _common_variables(envs), {name for env in envs for name in env}
-    return sorted(n for n in found if n not in common and _is_read_at_import(n.encode()))
+    common, all_names = _common_variables(envs), {name for env in envs for name in env}
+    return sorted(
+        name for name in all_names if name not in common and _is_read_at_import(name.encode())
+    )
 
 
 def code_of(function: Any) -> types.CodeType | None:

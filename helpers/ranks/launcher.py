@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from helpers.ranks.cells import in_kernel, own_cells
+from helpers.ranks.cells import in_kernel, learner_cells
 from helpers.ranks.connection import Connection, ServerExited, Servers
 from helpers.ranks.display import Display, NoDisplay
 from helpers.ranks.failures import LaunchError, Stopped
@@ -99,8 +99,8 @@ def launch(
         keep_others_running=on_failure == "go on",
         own_temp=False,
     )
-    with shorten_stop(world_size):
-        settings = read_settings(*own_cells())
+    with raise_as_stopped(world_size):
+        settings = read_settings(*learner_cells())
         run = run_on_ranks(
             fn,
             options,
@@ -145,7 +145,7 @@ def run_on_ranks(
     state = import_state(code_of(fn), payload.shared, options.envs)
     modules = [] if state.in_ranks else find_imports(payload.shared, *payload.per_rank)
     for attempt in (1, 2):
-        server = connection or connect_for(state)
+        server = connection or connect_with_state(state)
         try:
             with exclusive_server(server, size, display):
                 notes = pop_notes()
@@ -186,7 +186,7 @@ def preload_next_time(world: World, state: ImportState) -> None:
 
 
 @contextmanager
-def shorten_stop(world_size: int) -> Iterator[None]:
+def raise_as_stopped(world_size: int) -> Iterator[None]:
     """Raise Stopped for a Stop even before the ranks exist, for example while the server starts."""
     try:
         yield
@@ -324,19 +324,19 @@ def current_connection() -> Connection | None:
 
 def connect(site: Site | None = None) -> Connection:
     """Return this process's rank server; start one (at `site`) if there is none or it has exited."""
-    connection = _if_running(_own_server.connection)
+    connection = _running_or_none(_own_server.connection)
     if connection is None:
         _own_server.state = current_import_state()
         connection = _own_server.connection = Connection(site)
     return connection
 
 
-def connect_for(state: ImportState) -> Connection:
+def connect_with_state(state: ImportState) -> Connection:
     """Return a rank server whose imports of torch suit a program: usually the one of `connect`."""
-    connection = _if_running(_own_server.connection)
+    connection = _running_or_none(_own_server.connection)
     if state == (current_import_state() if connection is None else _own_server.state):
         return connect()
-    server = _if_running(_own_server.other_servers.pop(state, None))
+    server = _running_or_none(_own_server.other_servers.pop(state, None))
     if server is None:
         _close_other_servers(_MAX_OTHER_SERVERS - 1)
         server = Connection(LocalSite(dict(state.variables)))
@@ -356,12 +356,12 @@ def _close_other_servers(max_count: int) -> None:
                 connection.lock.release()
 
 
-def _if_running(connection: Connection | None) -> Connection | None:
+def _running_or_none(connection: Connection | None) -> Connection | None:
     """Return a rank server if it runs. Otherwise clean up what is left of it and return None."""
     if connection is None or not (connection.has_exited or not connection.alive()):
         return connection
     if connection.owner == os.getpid():
-        if not connection.has_retired():
+        if not connection.exited_when_idle():
             _own_server.note = "the rank server had been killed from outside; a new one was started"
         connection.close()
     return None
@@ -385,7 +385,7 @@ def start_in_background() -> None:
         connect()
 
 
-def prepare_for(source: str) -> None:
+def preload_for_cell(source: str) -> None:
     """Ask the rank server to import what a cell is likely to need soon, unless the server is busy."""
     connection = _own_server.connection
     if connection is not None and connection.alive() and connection.lock.acquire(blocking=False):
@@ -396,7 +396,7 @@ def prepare_for(source: str) -> None:
             connection.lock.release()
 
 
-def note_for_next_run(text: str) -> None:
+def add_note(text: str) -> None:
     """Add a note that the next Run shows."""
     _own_server.note = text
 

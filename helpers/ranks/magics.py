@@ -18,9 +18,9 @@ from helpers.ranks.cells import (
     correct_cell_numbers,
     in_kernel,
     ipython,
-    own_cells,
+    learner_cells,
 )
-from helpers.ranks.clean_settings import remember_start
+from helpers.ranks.clean_settings import remember_kernel_start
 from helpers.ranks.connection import Connection, Servers
 from helpers.ranks.display import Display, track_cells
 from helpers.ranks.failures import LaunchError, RankFailed
@@ -28,17 +28,17 @@ from helpers.ranks.import_state import import_state
 from helpers.ranks.launcher import (
     HostsContext,
     active_hosts,
-    connect_for,
+    connect_with_state,
     exclusive_server,
     execute,
     make_run,
     pop_notes,
+    preload_for_cell,
     preload_next_time,
-    prepare_for,
-    shorten_stop,
+    raise_as_stopped,
     start_in_background,
 )
-from helpers.ranks.missing_name import advice_for_name, names_set_by
+from helpers.ranks.missing_name import advice_for_name, names_defined_by
 from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload
@@ -123,7 +123,7 @@ def ranks(line: str, cell: str) -> Run:
     `machines = hosts(...)` names. Each rank returns the value of the cell's last expression.
     """
     options = _parse_line(line)
-    with shorten_stop(options.world_size):
+    with raise_as_stopped(options.world_size):
         return _run_magic(options, cell)
 
 
@@ -207,7 +207,9 @@ def _find_magic(source: str) -> str:
             and isinstance(node.func.value, ast.Call)
             and ast.unparse(node.func.value) == "get_ipython()"
         ):
-            words = [str(a.value) for a in node.args if isinstance(a, ast.Constant)]
+            words = [
+                str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)
+            ]
             return _IPYTHON_METHODS[node.func.attr] + " ".join(words)
     return ""
 
@@ -220,19 +222,19 @@ def run_cell(cell_options: _CellOptions, source: str, file: str, names: Mapping[
     code = compile(source, file, "exec", dont_inherit=True)
     state = import_state(code, source.encode() + payload.shared)
     display = Display()
-    connection = active_hosts() or _server_of_live_world(cell_options) or connect_for(state)
+    connection = active_hosts() or _server_of_live_world(cell_options) or connect_with_state(state)
     with exclusive_server(connection, size, display):
         try:
             if not state.in_ranks:
                 connection.request_imports(find_imports(source.encode(), payload.shared))
             world, notes = _live_world(connection, cell_options)
             if not world.members:  # Live ranks keep their settings, and what they have set since.
-                settings = read_settings(*own_cells())
+                settings = read_settings(*learner_cells())
                 payload = names_payload(names, settings)
                 notes = (*notes, *unsent_note(settings), *notes_for_new_ranks())
             notes = (*notes, *notes_for_live_ranks(_live_ranks.module_times))
             payload.sources[file] = Source(cell_name(file), source)
-            _live_ranks.defined_names |= dict.fromkeys(names_set_by(code), cell_name(file))
+            _live_ranks.defined_names |= dict.fromkeys(names_defined_by(code), cell_name(file))
             task, payloads = payload.task(source, file), [(payload.shared,)] * size
             failure = execute(world, task, payloads, cell_options.timeout, display, keep_alive=True)
             preload_next_time(world, state)
@@ -257,7 +259,7 @@ def run_cell(cell_options: _CellOptions, source: str, file: str, names: Mapping[
 
 def _advice_for_name(options: _CellOptions, failure: RankFailure) -> str:
     name = failure.error.missing if isinstance(failure, RankFailed) else ""
-    _, kernel = own_cells()
+    _, kernel = learner_cells()
     return (
         advice_for_name(name, kernel, _live_ranks.lost_names, options.line_with_name(name))
         if name
@@ -316,15 +318,15 @@ def _reason_for_new_ranks(world: World, connection: Servers, options: _CellOptio
             return "their processes exited"
     world.poll(0.0)
     size, is_recorded = world.options.world_size, world.options.trace
-    if any(m.exitcode is not None for m in world.members):
+    if any(member.exitcode is not None for member in world.members):
         return "their processes exited"
     if options.fresh:
         return "you asked for fresh ranks"
     if size != options.world_size:
         return f"you asked for {options.world_size} instead of {size}"
     if is_recorded != options.trace:
-        was, wanted = ("", " not") if is_recorded else (" not", "")
-        return f"their calls were{was} recorded, and you asked for ranks whose calls are{wanted}"
+        verb, negation = ("", " not") if is_recorded else (" not", "")
+        return f"their calls were{verb} recorded, and you asked for ranks whose calls are{negation}"
     return ""
 
 
@@ -382,13 +384,13 @@ def register(shell: Any) -> None:
         importlib.import_module("numpy.random")
         track_generators()
         remember_imports()
-        remember_start()
+        remember_kernel_start()
         track_cells(shell)
         silence_stopped_threads()
         shell.events.register("pre_run_cell", _before_cell)
         shell.events.register("post_run_cell", _after_cell)
         # IPython has announced the cell that imports this module, so `_before_cell` does not see it.
-        prepare_for(str(shell.history_manager.input_hist_raw[-1]))
+        preload_for_cell(str(shell.history_manager.input_hist_raw[-1]))
 
 
 def _reject_second_line(line: str) -> None:
@@ -418,5 +420,5 @@ def _before_cell(info: Any) -> None:
     if info.store_history:  # Otherwise a magic of another cell runs this one.
         correct_cell_numbers(ipython())
     start_in_background()  # The server may have exited while it was idle.
-    prepare_for(str(info.raw_cell))
+    preload_for_cell(str(info.raw_cell))
     track_generators()

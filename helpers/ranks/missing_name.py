@@ -16,26 +16,27 @@ from helpers.ranks.own_modules import is_learner_object
 _DEFINING_OPS = {"STORE_NAME", "STORE_GLOBAL"}
 
 
-def names_set_by(code: types.CodeType) -> set[str]:
+def names_defined_by(code: types.CodeType) -> set[str]:
     """Return the names that a cell defines at its top level."""
     return {str(step.argval) for step in dis.get_instructions(code) if step.opname in _DEFINING_OPS}
 
 
 def advice_for_name(
-    name: str, kernel: Mapping[str, Any], ended: Mapping[str, str], line: str
+    name: str, kernel: Mapping[str, Any], lost_names: Mapping[str, str], line: str
 ) -> str:
     """Return how ranks can get a name; "" if neither the kernel nor earlier ranks had it.
 
     Args:
         name: The name that was not found.
         kernel: The names of the notebook.
-        ended: For each name that was defined on ranks that have ended, the cell that defined it.
+        lost_names: For each name that was defined on ranks that have ended, the cell that defined it.
         line: The first line of the cell, with `name` among the names to send.
     """
     ways = []
-    if name in ended:
+    if name in lost_names:
         ways.append(
-            f"`{name}` was defined in {ended[name]}, on ranks that have been terminated. Run that cell again."
+            f"`{name}` was defined in {lost_names[name]}, on ranks that have been terminated. Run that "
+            "cell again."
         )
     if name in kernel:
         ways.append(_advice_for_name_of_kernel(name, kernel[name], line))

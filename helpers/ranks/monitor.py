@@ -20,7 +20,7 @@ from helpers.ranks.failures import (
     is_consequence,
 )
 from helpers.ranks.run import RankFailure
-from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, waits_now
+from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, current_waits
 from helpers.ranks.world import Member, World
 from helpers.trace.events import Event
 from helpers.trace.mismatch import describe_mismatch
@@ -70,7 +70,7 @@ def _poll_until_done(
             world.ask_status_and_wait(_FINAL_REPORT_S)
             return failure_of(world, detector) or RankTimeout(
                 timeout,
-                waits_now(detector).waits,
+                current_waits(detector).waits,
                 budget.by_the_clock,
                 world.hosts,
                 budget.was_computing,
@@ -98,7 +98,7 @@ def _blocked_calls(world: World) -> list[Event | None]:
 def _grace_period(world: World) -> float:
     """Return how long after a failure the other ranks may take to report theirs, in seconds."""
     return max(
-        (MONITORED_GRACE_PERIOD_S for e in _blocked_calls(world) if _is_monitored(e)),
+        (MONITORED_GRACE_PERIOD_S for event in _blocked_calls(world) if _is_monitored(event)),
         default=GRACE_PERIOD_S,
     )
 
@@ -134,13 +134,16 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
         key=lambda error: error.when_ns,
     )
     errors = _move_lowest_rank_first(errors)
-    dead = sorted((m for m in world.members if m.state == "died"), key=lambda m: m.ended_ns)
+    dead = sorted(
+        (member for member in world.members if member.state == "died"),
+        key=lambda member: member.ended_ns,
+    )
     causes = [
         error for error in errors if not (dead or len(errors) > 1) or not is_consequence(error)
     ]
     if causes and not (dead and dead[0].ended_ns < causes[0].when_ns):
-        rest = tuple(error for error in errors if error is not causes[0])
-        return RankFailed(causes[0], rest, world.hosts)
+        consequences = tuple(error for error in errors if error is not causes[0])
+        return RankFailed(causes[0], consequences, world.hosts)
     if dead:
         return (
             _host_lost_failure(detector, dead[0])
@@ -157,9 +160,13 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
 def _move_lowest_rank_first(errors: list[RankError]) -> list[RankError]:
     """Move the lowest of the ranks that failed alike to the front. The order of their failures is random."""
     if errors:
-        same = [e for e in errors if (e.kind, e.frames) == (errors[0].kind, errors[0].frames)]
+        same = [
+            error
+            for error in errors
+            if (error.kind, error.frames) == (errors[0].kind, errors[0].frames)
+        ]
         first = min(same, key=lambda error: error.rank)
-        return [first, *(e for e in errors if e is not first)]
+        return [first, *(error for error in errors if error is not first)]
     return errors
 
 
@@ -181,8 +188,10 @@ def _died_failure(world: World, member: Member) -> RankDied:
 def _host_lost_failure(detector: DeadlockDetector, member: Member) -> HostLost:
     world = detector.world
     host = world.hosts[member.rank]
-    lost_ranks = [m.rank for m in world.members if m.host_loss and world.hosts[m.rank] == host]
-    waits = [wait for wait in waits_now(detector).waits if wait.rank not in lost_ranks]
+    lost_ranks = [
+        other.rank for other in world.members if other.host_loss and world.hosts[other.rank] == host
+    ]
+    waits = [wait for wait in current_waits(detector).waits if wait.rank not in lost_ranks]
     return HostLost(host, lost_ranks, member.host_loss, waits, world.hosts)
 
 

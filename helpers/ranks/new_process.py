@@ -96,7 +96,9 @@ def join_threads() -> None:
         call()  # The threads of a pool wait until this callback tells them to exit.
     threading.__dict__.get("_threading_atexits", []).clear()
     current = threading.current_thread()
-    while remaining := [t for t in threading.enumerate() if t is not current and not t.daemon]:
+    while remaining := [
+        thread for thread in threading.enumerate() if thread is not current and not thread.daemon
+    ]:
         remaining[0].join()
 
 

@@ -55,7 +55,7 @@ def make_payload(
     check_call(fn, world_size, args, rank_args)
     _check_arguments(args, rank_args)
     try:
-        shared, sources = sending.dumps((fn, tuple(args)), first=settings.values)
+        shared, sources = sending.dumps((fn, tuple(args)), earlier_objects=settings.values)
         pickled_args = tuple(sending.dumps(part)[0] if part else b"" for part in rank_args)
     except Exception as error:
         raise unsendable.explain_unsendable(error, fn, args, rank_args) from None
@@ -70,7 +70,9 @@ def names_payload(names: Mapping[str, Any], settings: SentSettings = NO_SETTINGS
 
     try:
         # Not into __main__: live ranks have their own variables under these names.
-        shared, sources = sending.dumps(dict(names), use_main=False, first=settings.values)
+        shared, sources = sending.dumps(
+            dict(names), use_main=False, earlier_objects=settings.values
+        )
     except Exception:
         for name, value in names.items():
             if unsendable.pickling_problem(value):

@@ -42,14 +42,14 @@ class _Importer:
     """Whether the modules are imported, whether by this process itself, and whether torch is set up."""
 
     has_imported: bool = False
-    is_here: bool = False
+    has_imported_itself: bool = False
     is_server: bool = False
 
 
 _importer = _Importer()
 # Process ids do not show it, because a sandbox's template and its servers are all process 1 of their own
 # namespaces.
-os.register_at_fork(after_in_child=lambda: setattr(_importer, "is_here", False))
+os.register_at_fork(after_in_child=lambda: setattr(_importer, "has_imported_itself", False))
 
 _NEEDED_MODULES = (
     "torch.distributed",
@@ -96,7 +96,7 @@ def _import(modules: Sequence[str]) -> None:
     gc.disable()  # Imports make no garbage, and looking for it takes a tenth of the time.
     for name in modules:
         importlib.import_module(name)
-    _importer.has_imported = _importer.is_here = True
+    _importer.has_imported = _importer.has_imported_itself = True
 
 
 def _freeze_memory() -> None:
@@ -124,7 +124,7 @@ def _collapse_pages() -> None:
     Fork then copies a few hundred entries of the page table in place of forty thousand, and a rank's end
     frees as few. A rank that writes splits its own view of such a page and copies 4 kB, as before.
     """
-    if not _importer.is_here:
+    if not _importer.has_imported_itself:
         # The memory is shared with the process that forked this one, so all of it would be copied.
         return
     if not (maps := Path("/proc/self/maps")).exists():

@@ -97,7 +97,7 @@ def kill_orphan(pid: int, spared_group: int = 0) -> None:
     kill_process(pid)
 
 
-def end_process_groups(leaders: Collection[int], others: Collection[int] = ()) -> None:
+def end_process_groups(leaders: Collection[int], other_leaders: Collection[int] = ()) -> None:
     """End groups of processes by their leaders, but first let shared-memory trackers finish.
 
     A process that makes named shared memory or semaphores starts a tracker in its group: a program of
@@ -105,9 +105,9 @@ def end_process_groups(leaders: Collection[int], others: Collection[int] = ()) -
 
     Args:
         leaders: Children of this process, or processes that were until now.
-        others: Children that lead other groups, which continue.
+        other_leaders: Children that lead other groups, which continue.
     """
-    members = _group_members(leaders, others)
+    members = _group_members(leaders, other_leaders)
     trackers = [pid for pid in members if pid not in leaders and _is_tracker(pid)]
     if os.getpid() == 1:  # Nothing outlives a sandbox, so there is nothing to track.
         trackers = []
@@ -120,7 +120,9 @@ def end_process_groups(leaders: Collection[int], others: Collection[int] = ()) -
             os.killpg(
                 leader, signal.SIGSTOP
             )  # A running leader could fork faster than its members are killed.
-    for pid, group in _group_members(tracked_groups, {*leaders, *others} - tracked_groups).items():
+    for pid, group in _group_members(
+        tracked_groups, {*leaders, *other_leaders} - tracked_groups
+    ).items():
         if group in tracked_groups and pid not in trackers:
             kill_process(pid)
     for pid in trackers:
@@ -133,13 +135,13 @@ def end_process_groups(leaders: Collection[int], others: Collection[int] = ()) -
         kill_group(leader)
 
 
-def _group_members(leaders: Collection[int], others: Collection[int]) -> dict[int, int]:
+def _group_members(leaders: Collection[int], other_leaders: Collection[int]) -> dict[int, int]:
     """Return the group of each process that descends from these leaders or was adopted by this process."""
     if not leaders:
         return {}
     # Look in this order, because a leader that ends meanwhile leaves its children to this process.
     descendants = [pid for leader in leaders for pid in process_tree(leader)]
-    adopted = [pid for pid in children_of(os.getpid()) if pid not in others]
+    adopted = [pid for pid in children_of(os.getpid()) if pid not in other_leaders]
     descendants += [pid for root in adopted for pid in process_tree(root)]
     groups = {pid: _group_of(pid) for pid in dict.fromkeys(descendants)}
     return {pid: group for pid, group in groups.items() if group in leaders}
@@ -165,12 +167,12 @@ def _is_tracker(pid: int) -> bool:
 
 def process_tree(pid: int) -> Iterator[int]:
     """Yield a process and all its descendants."""
-    todo, seen = [pid], set()
+    todo, visited = [pid], set()
     while todo:
         pid = todo.pop()
-        if pid in seen:
+        if pid in visited:
             continue
-        seen.add(pid)
+        visited.add(pid)
         yield pid
         todo += children_of(pid)
 

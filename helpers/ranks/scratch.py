@@ -19,8 +19,8 @@ def remove_tree(folder: Path) -> None:
         folder.rmdir()
 
 
-def empty_folder(folder: Path, keep: Path | None = None) -> None:
-    """Remove the contents of a folder. Keep the subfolder `keep`, but remove its contents too."""
+def empty_folder(folder: Path, kept_folder: Path | None = None) -> None:
+    """Remove the contents of a folder. Keep the subfolder `kept_folder`, but remove its contents too."""
     todo = [folder]
     moved: list[Path] = []
     prefix = secrets.token_hex(4)
@@ -30,7 +30,7 @@ def empty_folder(folder: Path, keep: Path | None = None) -> None:
             with suppress(OSError):
                 if not stat.S_ISDIR(path.lstat().st_mode):
                     path.unlink()
-                elif path == keep:
+                elif path == kept_folder:
                     todo.append(path)
                 else:
                     # Move it to the top, so that no path gets longer than the kernel accepts.

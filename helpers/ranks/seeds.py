@@ -36,7 +36,7 @@ class _TrackedGenerator:
         self._last: Any = None
         self.seeded = False
 
-    def track_generators(self) -> None:
+    def update(self) -> None:
         """Read its state, and check whether draws alone can have led there."""
         last, self._last = self._last, self._read()
         if last is not None and last != self._last and not self.seeded:
@@ -71,7 +71,7 @@ def track_generators() -> None:
     """Look at the generators now. Must be called at the start of each cell and before a launch."""
     for module, generator in _GENERATORS.items():
         if module in sys.modules:
-            generator.track_generators()
+            generator.update()
 
 
 def seeded_states(called_functions: Sequence[Any], call_names: Iterable[str]) -> dict[str, Any]:

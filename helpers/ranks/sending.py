@@ -46,7 +46,7 @@ _MAIN_ATTRIBUTES = ("__file__", "__package__")
 
 
 def dumps(
-    value: Any, use_main: bool = True, first: Sequence[Any] = ()
+    value: Any, use_main: bool = True, earlier_objects: Sequence[Any] = ()
 ) -> tuple[bytes, dict[str, Source]]:
     """Pickle `value`. Also return the source of each cell whose code is in it, by file.
 
@@ -55,16 +55,16 @@ def dumps(
         use_main: If True, functions of `__main__` use the rank's own `__main__` for their global
             variables, as in a script. Otherwise they get a separate namespace, so that nothing in
             `__main__` is replaced.
-        first: Objects that are pickled before `value` into the same stream, for the same Unpickler. An
-            object that occurs in both is one object on the rank too: after `F.gelu = mine`,
-            `F.gelu is mine`.
+        earlier_objects: Objects that are pickled before `value` into the same stream, for the same
+            Unpickler. An object that occurs in both is one object on the rank too: after
+            `F.gelu = mine`, `F.gelu is mine`.
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
-    for obj in first:
+    for obj in earlier_objects:
         pickler.dump(obj)
     if not use_main:
-        pickler.leave_main()
+        pickler.use_separate_namespace()
     pickler.dump(value)
     return file.getvalue(), pickler.sources
 
@@ -83,7 +83,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         self._main = sys.modules["__main__"].__dict__
         self.globals_ref[id(self._main)] = _MainNamespace()
 
-    def leave_main(self) -> None:
+    def use_separate_namespace(self) -> None:
         """Use a separate namespace for functions of `__main__` from here on."""
         del self.globals_ref[id(self._main)]
 
@@ -175,9 +175,13 @@ def _reduce_module(module: types.ModuleType) -> Any:
     cloudpickle only knows plain modules, and also sends each submodule whose name occurs in the code.
     """
     name = getattr(module, "__name__", "")
-    found = sys.modules.get(name)
-    if found is not module:
-        names = [n for n, m in list(sys.modules.items()) if m is module and n != "__mp_main__"]
+    registered = sys.modules.get(name)
+    if registered is not module:
+        names = [
+            key
+            for key, other in list(sys.modules.items())
+            if other is module and key != "__mp_main__"
+        ]
         name = names[0] if names else name
         if not names and _import_object(name) is not module:
             return _reduce_module_by_value(module)
@@ -256,7 +260,7 @@ def _reduce_log_file(handler: logging.FileHandler) -> Any:
         type(handler) is not logging.FileHandler
     ):  # Subclasses rename files or connect, so two processes must not share one.
         return NotImplemented
-    state = {name: held for name, held in vars(handler).items() if name not in {"stream", "lock"}}
+    state = {name: value for name, value in vars(handler).items() if name not in {"stream", "lock"}}
     # Append, whatever the mode was: the file exists, and the kernel continues to write to it.
     return _make_log_file, ({**state, "mode": "a", "stream": None},)
 
@@ -438,10 +442,10 @@ def _import_object(path: str) -> Any:
         name = ".".join(parts[:count])
         try:
             __import__(name)
-            found: Any = sys.modules[name]
+            obj: Any = sys.modules[name]
             for part in parts[count:]:
-                found = getattr(found, part)
-            return found
+                obj = getattr(obj, part)
+            return obj
         except (ImportError, AttributeError, KeyError, ValueError):
             continue
     return None

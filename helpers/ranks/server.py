@@ -228,7 +228,7 @@ class _Server:
         if not self.ranks:
             folder, folders_to_empty = self.world_folders
             for path in folders_to_empty:
-                empty_folder(Path(path), keep=Path(folder))
+                empty_folder(Path(path), kept_folder=Path(folder))
                 Path(folder).mkdir(exist_ok=True)  # A rank may have replaced the file.
 
     def end_all_launches(self) -> None:

@@ -65,7 +65,7 @@ def _set_filters(filters: list[Any]) -> None:
     vars(warnings)["_filters_mutated"]()
 
 
-def own_loggers() -> Iterator[tuple[str, logging.Logger]]:
+def learner_loggers() -> Iterator[tuple[str, logging.Logger]]:
     """Yield the root logger and all loggers that belong to no library. Ranks import libraries themselves."""
     for name, logger in {"": logging.root, **logging.root.manager.loggerDict}.items():
         library = sys.modules.get(name.partition(".")[0]) if name else None
@@ -85,7 +85,7 @@ def _logging_settings() -> tuple[dict[str, int], list[tuple[str | None, str | No
         if type(handler) is logging.StreamHandler and handler not in _INITIAL_HANDLERS:
             formatter = handler.formatter or logging.Formatter()
             formats.append((formatter._fmt, formatter.datefmt))
-    return {name: logger.level for name, logger in own_loggers() if logger.level}, formats
+    return {name: logger.level for name, logger in learner_loggers() if logger.level}, formats
 
 
 def _set_logging(settings: tuple[Mapping[str, int], Sequence[tuple[str, str]]]) -> None:

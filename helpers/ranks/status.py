@@ -113,9 +113,9 @@ class ChildCall:
 def report_child_call(rank_pid: int, call: str, at: FrameLine) -> None:
     """Store a call of this process for the rank that forked it. Must run in the child, before the call."""
     data = sys.modules.get("torch.utils.data")
-    who = "DataLoader worker" if data and data.get_worker_info() else "child process"
+    process_kind = "DataLoader worker" if data and data.get_worker_info() else "child process"
     with contextlib.suppress(OSError):  # If the disk is full, nothing is reported.
-        _child_call_file(rank_pid).write_bytes(json.encode(ChildCall(who, call, at)))
+        _child_call_file(rank_pid).write_bytes(json.encode(ChildCall(process_kind, call, at)))
 
 
 def _read_child_call() -> ChildCall | None:
@@ -165,7 +165,7 @@ class Status:
 def status(main: int, listener: int) -> Status:
     """Return the report of this rank. main, listener: the ids of these two threads."""
     at, inside, frame = thread_location(main)
-    rendezvous, needs, named, ends_by_itself = _current_rendezvous(frame)
+    rendezvous, needs, members, ends_by_itself = _current_rendezvous(frame)
     key_wait = key_wait_of(frame)
     if key_wait is not None:
         inside = inside or key_wait.call
@@ -175,7 +175,7 @@ def status(main: int, listener: int) -> Status:
         inside[:_MAX_NAME],
         rendezvous,
         needs,
-        named,
+        members,
         key_wait,
         _is_in_own_event_loop(frame),
         _other_threads(main),
@@ -204,12 +204,12 @@ def _is_in_own_event_loop(frame: FrameType | None) -> bool:
 def _other_threads(main: int) -> tuple[tuple[str, FrameLine], ...]:
     """Return name and place of the other threads that are in the learner's code, up to a limit."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
-    found = []
+    threads = []
     for ident, frame in sys._current_frames().items():
         learner_line = learner_frame(frame) if ident != main and ident in names else None
         if learner_line is not None:
-            found.append((clip_text(names[ident], _MAX_NAME), frame_line(learner_line)))
-    return tuple(found[:_MAX_THREADS])
+            threads.append((clip_text(names[ident], _MAX_NAME), frame_line(learner_line)))
+    return tuple(threads[:_MAX_THREADS])
 
 
 def _current_rendezvous(
@@ -257,15 +257,15 @@ def _harmless_threads() -> list[int]:
     """
     frames = sys._current_frames()
     awaited = set(_joined_threads(frames.values()))
-    found = []
+    native_ids = []
     for thread in threading.enumerate():
         kind = f"{type(thread).__module__}.{type(thread).__qualname__}"
         frame = frames.get(thread.ident or 0)
         if thread is threading.main_thread() or frame is None or thread.native_id is None:
             continue
         if id(thread) not in awaited and (kind in _MONITOR_THREADS or _is_harmless_thread(frame)):
-            found.append(thread.native_id)
-    return found
+            native_ids.append(thread.native_id)
+    return native_ids
 
 
 def _joined_threads(frames: Any) -> Iterator[int]:
@@ -280,13 +280,15 @@ def _joined_threads(frames: Any) -> Iterator[int]:
 
 def _is_harmless_thread(frame: FrameType | None) -> bool:
     learner_frames = 0
-    seen: set[int] = set()
+    checked_ids: set[int] = set()
     while frame is not None:
         if code_kind(frame.f_code) is LEARNER:
             learner_frames += 1
-            if not _are_harmless_values(list(frame.f_locals.values()), frame.f_code, seen):
+            if not _are_harmless_values(list(frame.f_locals.values()), frame.f_code, checked_ids):
                 return False
-            if not _is_harmless_code(frame.f_code, {**frame.f_globals, **frame.f_locals}, seen):
+            if not _is_harmless_code(
+                frame.f_code, {**frame.f_globals, **frame.f_locals}, checked_ids
+            ):
                 return False
         elif frame.f_globals.get("__name__") != "threading":
             return False
@@ -299,10 +301,10 @@ def _is_harmless_thread(frame: FrameType | None) -> bool:
     return learner_frames > 0 and has_plain_output
 
 
-def _is_harmless_code(code: CodeType, scope: Mapping[str, Any], seen: set[int]) -> bool:
+def _is_harmless_code(code: CodeType, scope: Mapping[str, Any], checked_ids: set[int]) -> bool:
     """Return whether code with plain values as its parameters can wake no other thread or rank.
 
-    scope: the values of its other names. seen: the functions that have been checked already.
+    scope: the values of its other names. checked_ids: the functions that have been checked already.
     """
     if any(isinstance(const, CodeType) for const in code.co_consts):
         return False  # Functions defined inside it are not checked.
@@ -313,31 +315,33 @@ def _is_harmless_code(code: CodeType, scope: Mapping[str, Any], seen: set[int]) 
         ):
             return False
         if instruction.opname == "IMPORT_NAME" and not _are_harmless_values(
-            [sys.modules.get(name, object())], code, seen
+            [sys.modules.get(name, object())], code, checked_ids
         ):
             return False
         reads_or_sets = instruction.opname in _NAME_OPS or instruction.opname in {
             "STORE_GLOBAL",
             "STORE_DEREF",
         }
-        if reads_or_sets and not _is_harmless_name(name, scope, code, seen):
+        if reads_or_sets and not _is_harmless_name(name, scope, code, checked_ids):
             return False
     return True
 
 
-def _is_harmless_name(name: str, scope: Mapping[str, Any], code: CodeType, seen: set[int]) -> bool:
+def _is_harmless_name(
+    name: str, scope: Mapping[str, Any], code: CodeType, checked_ids: set[int]
+) -> bool:
     if name not in scope:  # The variable is not defined yet and will get a plain value.
         return name in _HARMLESS_BUILTINS or not hasattr(builtins, name)
-    return _are_harmless_values([scope[name]], code, seen)
+    return _are_harmless_values([scope[name]], code, checked_ids)
 
 
-def _are_harmless_values(values: list[Any], code: CodeType, seen: set[int]) -> bool:
+def _are_harmless_values(values: list[Any], code: CodeType, checked_ids: set[int]) -> bool:
     """Return whether `code` cannot wake others by anything that it does with these values."""
     for count, value in enumerate(values):  # The list grows during the loop.
         kind = type(value)
         if kind in _PLAIN_TYPES or kind is threading.Event:
             continue
-        if count > _MAX_VALUES or not _is_harmless_value(value, code, seen):
+        if count > _MAX_VALUES or not _is_harmless_value(value, code, checked_ids):
             return False
         if kind in _CONTAINER_TYPES:
             if len(values) + len(value) > _MAX_VALUES:
@@ -346,7 +350,7 @@ def _are_harmless_values(values: list[Any], code: CodeType, seen: set[int]) -> b
     return True
 
 
-def _is_harmless_value(value: Any, code: CodeType, seen: set[int]) -> bool:
+def _is_harmless_value(value: Any, code: CodeType, checked_ids: set[int]) -> bool:
     if type(value) in _CONTAINER_TYPES:
         return True
     if isinstance(value, types.ModuleType):
@@ -357,14 +361,14 @@ def _is_harmless_value(value: Any, code: CodeType, seen: set[int]) -> bool:
             _is_from_harmless_module(attribute) for attribute in attributes
         )
     if isinstance(value, types.FunctionType) and code_kind(value.__code__) is LEARNER:
-        if id(value) in seen:
+        if id(value) in checked_ids:
             return True
-        seen.add(id(value))
+        checked_ids.add(id(value))
         defaults = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=False)
         names = {**value.__globals__, **{free: _cell_contents(cell) for free, cell in cells}}
-        return _are_harmless_values(defaults, value.__code__, seen) and _is_harmless_code(
-            value.__code__, names, seen
+        return _are_harmless_values(defaults, value.__code__, checked_ids) and _is_harmless_code(
+            value.__code__, names, checked_ids
         )
     return callable(value) and _is_from_harmless_module(value)
 

@@ -96,12 +96,12 @@ def read_threads(pid: int) -> list[Thread]:
     """Return the threads of a process, its main thread first, without those that end meanwhile."""
     if sys.platform != "linux" or not pid:
         return []
-    found = []
+    threads = []
     with contextlib.suppress(OSError):  # It may exit at any moment.
         for name in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
             with contextlib.suppress(OSError, IndexError, ValueError):
-                found.append(_read_thread(pid, int(name)))
-    return found
+                threads.append(_read_thread(pid, int(name)))
+    return threads
 
 
 def thread_times(pid: int, separate_name: str = "") -> tuple[int, int, int]:
@@ -204,7 +204,7 @@ def lock_holders(pid: int) -> frozenset[int]:
 
     The id is -1 for an open file description lock (F_OFD_SETLKW), which several processes may share.
     """
-    found = set()
+    holders = set()
     with contextlib.suppress(OSError, ValueError, IndexError):
         holder = 0
         # The waiting processes follow each lock: "1: FLOCK ADVISORY WRITE 123 ...", "1: -> FLOCK ...".
@@ -213,8 +213,8 @@ def lock_holders(pid: int) -> frozenset[int]:
             if fields[0] != "->":
                 holder = int(fields[3])
             elif int(fields[4]) == pid:
-                found.add(holder)
-    return frozenset(found)
+                holders.add(holder)
+    return frozenset(holders)
 
 
 def listening_ports(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:
@@ -245,12 +245,12 @@ def connection_queues(
     """
     with contextlib.suppress(OSError, ValueError):
         inodes = _socket_inodes(pid)
-        found = {}
+        queues = {}
         for fields in connections(pid) if table is None else table:
             if fields[3] != _LISTEN_STATE and int(fields[9]) in inodes:
                 sent, unread = fields[4].split(":")
-                found[int(fields[9])] = int(sent, 16), int(unread, 16)
-        return found
+                queues[int(fields[9])] = int(sent, 16), int(unread, 16)
+        return queues
     return None
 
 
@@ -264,13 +264,13 @@ def connections(pid: int) -> Iterator[list[str]]:
 
 def _socket_inodes(pid: int) -> set[int]:
     """Return the inodes of the sockets that a process has open."""
-    found = set()
+    inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):  # closed meanwhile
             target = os.readlink(f"/proc/{pid}/fd/{fd}")
             if target.startswith("socket:["):
-                found.add(int(target[8:-1]))
-    return found
+                inodes.add(int(target[8:-1]))
+    return inodes
 
 
 def _milliseconds(argument: int) -> float:

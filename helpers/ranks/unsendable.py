@@ -187,13 +187,13 @@ def _kind_and_remedy(part: Any) -> tuple[str, str]:
 
 
 def _known_kind(part: Any) -> tuple[str, str] | None:
-    for kinds, what, remedy in _REMEDIES:
+    for kinds, kind, remedy in _REMEDIES:
         if isinstance(part, kinds):
-            return what, remedy
-    for module, name, what, remedy in _REMEDIES_BY_NAME:
+            return kind, remedy
+    for module, name, kind, remedy in _REMEDIES_BY_NAME:
         for base in type(part).__mro__:
             if base.__module__.startswith(module) and name in base.__name__:
-                return what, remedy
+                return kind, remedy
     return None
 
 
@@ -241,14 +241,14 @@ def _used_values(
     for rank, part in enumerate(rank_args):
         for i, value in enumerate(part):
             yield _UsedValue(f"per_rank[{rank}][{i}]", value)
-    seen: set[int] = set()
+    yielded_ids: set[int] = set()
     queue: list[Any] = [fn]
     while queue:
-        found = queue.pop()
-        if id(found) in seen:
+        used = queue.pop()
+        if id(used) in yielded_ids:
             continue
-        seen.add(id(found))
-        for use in _values_used_by(found):
+        yielded_ids.add(id(used))
+        for use in _values_used_by(used):
             if isinstance(use.value, types.FunctionType) and _is_sent_by_value(use.value):
                 queue.append(use.value)
             else:
@@ -290,7 +290,7 @@ def _values_used_by(function: Any) -> Iterator[_UsedValue]:
 
 def _first_lines(code: types.CodeType) -> dict[str, int]:
     """Return the outside variables that code reads, each with the first line that reads it."""
-    found: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):
         line = (
@@ -299,12 +299,12 @@ def _first_lines(code: types.CodeType) -> dict[str, int]:
             else _line_number(instruction, line)
         )
         if instruction.opname in {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}:
-            found.setdefault(str(instruction.argval), line)
+            first_lines.setdefault(str(instruction.argval), line)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
             for name, inner in _first_lines(const).items():
-                found.setdefault(name, inner)
-    return found
+                first_lines.setdefault(name, inner)
+    return first_lines
 
 
 def _line_number(instruction: Any, previous: int) -> int:

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from helpers.ranks.budget import MAX_TIMES_BUDGET
+from helpers.ranks.budget import MAX_BUDGET_FACTOR
 from helpers.ranks.process_snapshot import LocalSnapshot, RankSnapshot, WorldSnapshot
 from helpers.ranks.status import SHORT_TIMEOUT_S, Status
 from helpers.ranks.threads import FOREVER, GLOO_LOOP, RPC_LOOP, Thread
@@ -382,7 +382,7 @@ class DeadlockDetector:
         if thread.call == "?":  # The call is hidden, so rely on the rank's own report.
             return not is_main or self._in_torch(member)
         # It cannot end before the launch itself ends.
-        lasts_until_end = thread.ends_in_s > self.budget_s * MAX_TIMES_BUDGET
+        lasts_until_end = thread.ends_in_s > self.budget_s * MAX_BUDGET_FACTOR
         if thread.call == "futex" and thread.private and lasts_until_end:
             return True  # It waits for a different thread of its own process.
         if thread.call == "flock":
@@ -450,7 +450,7 @@ class DeadlockDetector:
         )
 
 
-def waits_now(detector: DeadlockDetector) -> Diagnosis:
+def current_waits(detector: DeadlockDetector) -> Diagnosis:
     """Describe what each rank is doing now, deadlocked or not."""
     # The answers may arrive too late for this call; the next one then uses them.
     detector.world.ask_status()

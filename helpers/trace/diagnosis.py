@@ -192,9 +192,9 @@ def _diagnose_present_waits(
         _diagnose_blocked_outside_torch,
         _diagnose_unmatched_call,
     ):
-        found = diagnose_cause(states, trace, waits)
-        if found is not None:
-            return found
+        diagnosis = diagnose_cause(states, trace, waits)
+        if diagnosis is not None:
+            return diagnosis
     return None
 
 
@@ -283,7 +283,7 @@ def _diagnose_group_order(
 def _minority_ranks(difference: Difference) -> tuple[int, ...]:
     """Return the ranks whose call differs from that of the majority, or all ranks if there is no majority."""
     if difference.problem in {"line", "splits"}:
-        return (difference.one.rank, difference.other.rank)
+        return (difference.call.rank, difference.other_call.rank)
     counts: dict[object, list[int]] = {}
     for call in difference.collective.calls:
         counts.setdefault(comparison_key(call, difference.problem), []).append(call.rank)

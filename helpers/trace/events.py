@@ -176,10 +176,10 @@ class Trace:
     @property
     def by_host(self) -> dict[str, list[int]]:
         """The ranks of each host, in rank order; empty if all ran on this machine."""
-        found: dict[str, list[int]] = {}
+        ranks_by_host: dict[str, list[int]] = {}
         for rank, host in enumerate(self.hosts):
-            found.setdefault(host, []).append(rank)
-        return found
+            ranks_by_host.setdefault(host, []).append(rank)
+        return ranks_by_host
 
     def between_hosts(self, ranks: Iterable[int]) -> bool:
         """Return whether these ranks are on more than one host."""

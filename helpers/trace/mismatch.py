@@ -28,13 +28,13 @@ class Difference:
     Attributes:
         problem: A result of `find_problem`; or "line" if both ranks made the same call, but one rank made
             it on a line that the other never reached.
-        collective: The collective to which the two calls, `one` and `other`, belong.
+        collective: The collective to which the two calls, `call` and `other_call`, belong.
     """
 
     problem: str
     collective: Collective
-    one: Event
-    other: Event
+    call: Event
+    other_call: Event
 
     @property
     def finished(self) -> bool:
@@ -42,7 +42,7 @@ class Difference:
         return self.collective.complete and _have_all_finished(self.collective)
 
     def __str__(self) -> str:
-        return _describe_difference(self.one, self.other, self.problem)
+        return _describe_difference(self.call, self.other_call, self.problem)
 
 
 def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None:
@@ -53,14 +53,14 @@ def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None
     groups: dict[tuple[str, tuple[int, ...]], list[Collective]] = defaultdict(list)
     for collective in trace.collectives():
         groups[collective.group, collective.group_ranks].append(collective)
-    found = []
+    differences = []
     for collectives in groups.values():
         if only_stuck and all(map(_have_all_finished, collectives)):
             continue
         collectives.sort(key=lambda collective: collective.index)
         if (first := _first_difference_in_group(collectives)) is not None:
-            found.append(first)
-    return min(found, key=lambda first: first.one.start_ns, default=None)
+            differences.append(first)
+    return min(differences, key=lambda first: first.call.start_ns, default=None)
 
 
 def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference | None:
@@ -87,7 +87,7 @@ def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference 
             calls[call.rank].append(call)
             lines[call.rank].append(numbers.setdefault(line, len(numbers)))
     first, *others = sorted(calls)
-    found = []
+    differences = []
     for other in others:
         both_lines = lines[first], lines[other]
         pairs = enumerate(zip(*both_lines, strict=False))
@@ -100,9 +100,9 @@ def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference 
                 or _is_extension(own_rest, other_rest)
                 or _is_extension(other_rest, own_rest)
             ):
-                found.append(Difference("line", collectives[index], one, two))
+                differences.append(Difference("line", collectives[index], one, two))
                 break
-    return min(found, key=lambda difference: difference.collective.index, default=None)
+    return min(differences, key=lambda difference: difference.collective.index, default=None)
 
 
 def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:

@@ -173,8 +173,8 @@ def test_a_factor_that_would_make_right_results_wrong_is_not_advised() -> None:
         Execution(case(other), ran([other] * 2)),
         Execution(case(X[:0]), ran([X[:0]] * 2)),
     )
-    assert "2 times too large" in judge(exercise(), wrong, passed=[empty]).advice
-    assert judge(exercise(), wrong, passed=[empty, right]).advice == ""
+    assert "2 times too large" in judge(exercise(), wrong, passed_cases=[empty]).advice
+    assert judge(exercise(), wrong, passed_cases=[empty, right]).advice == ""
 
 
 def test_parts_of_a_result_are_named_and_numbers_have_few_digits() -> None:

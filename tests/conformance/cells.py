@@ -7,14 +7,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from helpers.ranks.budget import MAX_TIMES_BUDGET
+from helpers.ranks.budget import MAX_BUDGET_FACTOR
 from tests.conformance.entry import Entry
 from tests.conformance.in_kernel import SAID
 from tests.conformance.outcome import Outcome, from_json
 from tests.kernel.session import Cell, Kernel
 
 BUDGET_S, HANG_S, SLACK_S = 60.0, 8.0, 30.0
-"""On a busy machine a cell may take MAX_TIMES_BUDGET times as long, as launches may."""
+"""On a busy machine a cell may take MAX_BUDGET_FACTOR times as long, as launches may."""
 
 _FIRST = """\
 from helpers import *
@@ -76,7 +76,7 @@ class Cells:
         timeout = _budget_s(entry)
         more = ", trace=False" if way == "untraced" else ""
         call = _CALL.format(n=entry.world_size, init=entry.init, timeout=timeout, more=more)
-        cell = self.kernel.run(call, timeout * MAX_TIMES_BUDGET + SLACK_S)
+        cell = self.kernel.run(call, timeout * MAX_BUDGET_FACTOR + SLACK_S)
         return _told(cell) if cell.status == "ok" else _failed(cell)
 
     def _ranks(self, entry: Entry) -> Outcome:
@@ -85,7 +85,7 @@ class Cells:
         if not entry.init:  # these ranks have joined the group already
             lines.append("dist.destroy_process_group()")
         lines.append("main(rank, world_size)")
-        cell = self.kernel.run("\n".join(lines), timeout * MAX_TIMES_BUDGET + SLACK_S)
+        cell = self.kernel.run("\n".join(lines), timeout * MAX_BUDGET_FACTOR + SLACK_S)
         return _told(self.kernel.run(f"_conformance.tell_cell({cell.status == 'ok'})"))
 
     def _renew(self) -> None:

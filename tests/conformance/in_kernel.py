@@ -9,7 +9,7 @@ from typing import Any
 
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankFailure, RankTimeout
 from helpers.ranks.run import Run
-from helpers.ranks.setting_kinds import SETTINGS, own_loggers
+from helpers.ranks.setting_kinds import SETTINGS, learner_loggers
 from tests.conformance.outcome import HANG, VALUE, Outcome, text_of
 
 SAID = "@@conformance "
@@ -74,7 +74,7 @@ def forget(kept: list[str]) -> None:
         if setting.name in _kept:
             setting.apply(_kept[setting.name])
     warnings.filters[:] = [f for f in warnings.filters if f[0] != "error"]  # type: ignore[index]
-    for _, logger in own_loggers():
+    for _, logger in learner_loggers():
         logger.handlers.clear()
     torch.seed()
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from helpers.ranks import launcher
-from helpers.ranks.budget import MAX_TIMES_BUDGET
+from helpers.ranks.budget import MAX_BUDGET_FACTOR
 from helpers.ranks.failures import RankFailed
 from helpers.ranks.launcher import launch
 from tests.kernel.session import Kernel
@@ -120,7 +120,7 @@ def in_a_cell(kernel: Kernel, suite: str, name: str) -> End:
             f"%%ranks {world_sizes(suite)[name]} --fresh --timeout {DEADLINE_S:g}\n"
             "from tests.torch_suite import cases\n"
             f"cases.run(rank, world_size, {suite!r}, {name!r}, {folder!r}, False)",
-            DEADLINE_S * MAX_TIMES_BUDGET + SLACK_S,
+            DEADLINE_S * MAX_BUDGET_FACTOR + SLACK_S,
         )
         if cell.status == "ok":
             found = kernel.value("import json; print(json.dumps(_.values))")
