@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.views.plain import clean, clip, for_log, lines_of, one_line, plural, short_bytes
+from helpers.views.plain import clean, clip, for_log, one_line, plural, short_bytes, split_lines
 from helpers.views.values import short_value
 
 
@@ -34,7 +34,7 @@ def test_cleaned_text_can_be_encoded() -> None:
 
 
 def test_the_middle_of_long_output_is_left_out() -> None:
-    lines = lines_of("\n".join(map(str, range(1000))), most=10)
+    lines = split_lines("\n".join(map(str, range(1000))), max_lines=10)
     assert lines == (
         "0",
         "1",

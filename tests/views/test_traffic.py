@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.trace.events import Trace
-from helpers.views.traffic import handed_in, traffic, traffic_matrix
+from helpers.views.traffic import bytes_by_collective, traffic, traffic_matrix
 from tests.views.builders import event, ping_pong, ring, trace_of_rows
 
 
@@ -62,7 +62,7 @@ def test_collectives_are_described_for_each_rank() -> None:
     trace = trace_of_rows(
         2, [[event(rank, 0, "broadcast", 0, 1, root=0, nbytes=400 * (1 - rank))] for rank in (0, 1)]
     )
-    assert handed_in(trace) == {"broadcast": [400, 0]}
+    assert bytes_by_collective(trace) == {"broadcast": [400, 0]}
     assert traffic(trace).text == (
         "traffic of 2 ranks: broadcast\nbroadcast: passed by rank 0 400 B, rank 1 0 B"
     )
