@@ -58,7 +58,7 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
     with as_in_a_new_process(), without_own_files():
         servers = where.servers() if where is not None else None
         result = grade(exercise, found, input_number, connection=servers, watched=Display().watched)
-    after.remember(result.name, passed=result.passed)
+    after.remember_result(result.name, passed=result.passed)
     following, link = _following(result.name)
     return replace(_recorded(result), source=source, following=following, link=link)
 
@@ -71,7 +71,7 @@ def _following(name: str) -> tuple[str, str]:
     After the last part comes the next notebook or the cell with the next stops.
     """
     from helpers.course.home import home, title_of
-    from helpers.course.workspace import cells_with, ids_with
+    from helpers.course.workspace import match_cell_ids, matching_cells
 
     own, way = headings()[name], home().way
     notebook, path = own.notebook, way.path if way else None
@@ -82,7 +82,9 @@ def _following(name: str) -> tuple[str, str]:
         order = list(stop.exercises)
     left_out = {x.title for x in headings().values() if x.notebook == notebook and x not in order}
     exercises = {each.title: each for each in order}
-    parts = [(title, cell) for title, cell in ids_with(notebook, _PART) if title not in left_out]
+    parts = [
+        (title, cell) for title, cell in match_cell_ids(notebook, _PART) if title not in left_out
+    ]
     places = {title: place for place, (title, _) in enumerate(parts)}
     # A copy of the course may lack the notebook. Then nothing is known about its parts.
     below = list(enumerate(parts))[places.get(own.title, len(parts)) + 1 :]
@@ -98,7 +100,7 @@ def _following(name: str) -> tuple[str, str]:
     following = path.after(notebook) if path and is_on_path else None
     if following is not None:
         return title_of(following.notebook), following.link
-    (cell,) = cells_with(notebook, r"^## (Next)$").values() or ("",)
+    (cell,) = matching_cells(notebook, r"^## (Next)$").values() or ("",)
     end = f"the end of “{path.title}”" if path and is_on_path else "the next notebook of your path"
     return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
 
@@ -130,11 +132,11 @@ def _is_python(source: str) -> bool:
 def _recorded(result: CheckResult) -> CheckResult:
     """Store the outcome in the learner's progress; add a note, not an error, if that fails."""
     # imported here, in a learner's kernel only, because checks must not depend on the course or the room
-    from helpers.course.progress import record
+    from helpers.course.progress import record_score
     from helpers.room.outbox import record_check
 
     if result.outcome in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}:
         return result
     record_check(result.name, result.outcome.value, result.mistake)
-    problem = record(result.name, result.outcome.value, result.points, result.out_of)
+    problem = record_score(result.name, result.outcome.value, result.points, result.out_of)
     return replace(result, notes=(*result.notes, problem)) if problem else result
