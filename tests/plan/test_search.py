@@ -73,7 +73,7 @@ def test_of_llamas_two_published_layouts_one_is_found_and_one_is_not(
     assert [(p.layout.dp, p.layout.tp, p.layout.pp) for p in best].index(mesh) == place
 
 
-def test_nothing_fits_on_eight_gpus() -> None:
+def test_finds_no_layout_that_fits_on_eight_gpus() -> None:
     tried = plans(LLAMA_405B, h100(8), 64)
     assert tried and not best_of_each_mesh(tried)
 

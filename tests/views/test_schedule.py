@@ -58,7 +58,7 @@ def test_gpipe_holds_all_microbatches_and_1f1b_no_more_than_there_are_stages(
     assert held == [min(stages - rank, microbatches) for rank in range(stages)]
 
 
-def test_nothing_runs_before_what_it_needs() -> None:
+def test_no_action_starts_before_those_that_it_needs() -> None:
     first, last = plan_lanes([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
     assert [piece.start for piece in first] == [0, 1, 4, 7]
     assert [piece.start for piece in last] == [1, 2, 4, 5]
@@ -102,7 +102,7 @@ def test_a_rank_that_wants_what_never_comes_is_named() -> None:
 
 
 @pytest.mark.parametrize("action", ["X0", "F", "F-1", "backward 0"])
-def test_what_is_no_action_is_refused(action: str) -> None:
+def test_refuses_names_that_are_not_actions(action: str) -> None:
     with pytest.raises(ValueError, match="not an action of a stage"):
         schedule({"odd": [["F0", action]]})
 

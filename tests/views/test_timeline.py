@@ -56,7 +56,7 @@ def ends(mark: Mark) -> tuple[float, float]:
     return mark.points[0][0], mark.points[1][0]
 
 
-def test_two_ranks() -> None:
+def test_draws_two_ranks_as_text() -> None:
     picture = timeline(ping_pong(), title="ping-pong")
     assert picture.text == (
         "timeline of 2 ranks: 2 messages, 1 all_reduce\n"
@@ -189,7 +189,7 @@ def test_mismatch_loss_failure_and_any_source_are_shown() -> None:
     assert {"mismatched collectives", "✕ failed", "message never received"} <= set(legend(picture))
 
 
-def test_sixteen_ranks_and_hundreds_of_calls() -> None:
+def test_draws_sixteen_ranks_and_hundreds_of_calls() -> None:
     trace = ring()
     picture = timeline(trace)
     lines = picture.text.splitlines()
@@ -279,7 +279,7 @@ def test_a_run_is_drawn_like_its_trace_and_nothing_else_is() -> None:
         timeline([1, 2])  # type: ignore[arg-type]
 
 
-def test_repeats_are_folded() -> None:
+def test_folds_repeated_calls_in_the_text() -> None:
     assert fold_repetitions(list("aaab")) == [("a ×3", 3), ("b", 1)]
     assert fold_repetitions(list("ababab")) == [("(a, b) ×3", 6)]
     assert fold_repetitions(list("ababcababc")) == [("((a, b) ×2, c) ×2", 10)]

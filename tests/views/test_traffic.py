@@ -7,7 +7,7 @@ from helpers.views.traffic import bytes_by_collective, traffic, traffic_matrix
 from tests.views.builders import event, ping_pong, ring, trace_of_rows
 
 
-def test_two_ranks() -> None:
+def test_draws_the_traffic_of_two_ranks() -> None:
     picture = traffic(ping_pong(2))
     assert picture.text == (
         "traffic of 2 ranks: 4 messages, all_reduce\n"
@@ -43,7 +43,7 @@ def test_cells_without_a_message_stay_empty() -> None:
     assert image.mask.tolist() == [[True, False], [False, True]]  # type: ignore[union-attr]
 
 
-def test_only_what_arrived_counts() -> None:
+def test_counts_only_messages_that_arrived() -> None:
     trace = trace_of_rows(
         2,
         [
@@ -68,7 +68,7 @@ def test_collectives_are_described_for_each_rank() -> None:
     )
 
 
-def test_no_communication_is_said() -> None:
+def test_the_text_says_that_there_was_no_communication() -> None:
     picture = traffic(Trace(3))
     assert picture.text == "traffic of 3 ranks: no communication"
     assert picture._repr_png_()
