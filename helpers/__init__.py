@@ -96,9 +96,9 @@ def _show_results() -> None:
     from helpers.ranks.rank_context import inside_rank
 
     if not inside_rank():
-        from helpers.views.show import tie
+        from helpers.views.show import register_displays
 
-        tie()
+        register_displays()
 
 
 def greet_kernel() -> None:

@@ -24,11 +24,11 @@ from helpers.checks.answer_file import AnswerKind
 from helpers.checks.grade import grade
 from helpers.checks.mistakes import known_answers
 from helpers.checks.registry import find_exercise
-from helpers.course.doctor import PROBES, Finding, examine, report
+from helpers.course.doctor import PROBES, Finding, format_finding, run_probes
 from helpers.course.hints import hint
 from helpers.course.home import home
 from helpers.course.message import to_html
-from helpers.course.quizzes import judged_html, load_quizzes, predict
+from helpers.course.quizzes import answer_html, load_quizzes, predict
 from helpers.ranks.launcher import launch
 from helpers.views.lanes import lanes_html, lanes_text
 from helpers.views.verdict import verdict_html, verdict_text
@@ -121,7 +121,7 @@ def no_answers() -> Iterator[Shown]:
         return [row for mark in getattr(test, "pytestmark", []) for row in mark.args[1]]
 
     path = FOLDER / "nb.ipynb"
-    for content, _ in rows(test_reader.test_what_is_wrong_is_said_in_a_line):
+    for content, _ in rows(test_reader.test_describes_an_unreadable_file_in_one_line):
         path.write_bytes(content)
         try:
             read_notebook(path)
@@ -140,10 +140,10 @@ def course() -> Iterator[Shown]:
         yield "a hint", repr(told), to_html(told.text)
     quiz = next(iter(load_quizzes().values()))
     for choice, letter in enumerate(quiz.letters):
-        yield f"answer {letter}", repr(predict(quiz.id, letter)), judged_html(quiz, choice)
-    for finding, (name, _, remedy) in zip(examine(), PROBES, strict=True):
-        failed = report(Finding(name, "warning", "if it fails", remedy))
-        yield plain("doctor", f"{report(finding)}\n{failed}")
+        yield f"answer {letter}", repr(predict(quiz.id, letter)), answer_html(quiz, choice)
+    for finding, (name, _, remedy) in zip(run_probes(), PROBES, strict=True):
+        failed = format_finding(Finding(name, "warning", "if it fails", remedy))
+        yield plain("doctor", f"{format_finding(finding)}\n{failed}")
 
 
 if __name__ == "__main__":

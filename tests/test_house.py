@@ -79,18 +79,18 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
     assert not circles
 
 
-def test_the_trace_knows_nothing_above_it() -> None:
+def test_trace_imports_nothing_above_it() -> None:
     for name in _in("trace"):
         assert not [other for other in reached(name) if not other.startswith("helpers.trace")]
 
 
-def test_views_know_only_the_data_that_they_draw() -> None:
+def test_views_import_only_the_data_that_they_draw() -> None:
     for name in [*_in("views"), *DATA]:
         above = {x for x in reached(name) if not x.startswith(("helpers.trace.", "helpers.plan."))}
         assert not {x for x in above if not x.startswith("helpers.views")} - DATA, name
 
 
-def test_data_does_not_draw_itself() -> None:
+def test_data_imports_no_views() -> None:
     for name in [*DATA, *_in("trace")]:
         assert not [x for x in reached(name) if x.startswith("helpers.views")], name
 
@@ -111,7 +111,7 @@ def test_ranks_compare_by_what_no_answer_can_replace() -> None:
         "from helpers.checks.headings import headings; assert len(headings()) > 100",
     ],
 )
-def test_what_should_answer_at_once_does_without_torch(statement: str) -> None:
+def test_quick_imports_and_hints_do_not_import_torch(statement: str) -> None:
     """A kernel's rank server starts while the first cell imports torch; a hint is wanted now."""
     program = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from helpers.answers.closure import Unresolved, find_closure
 from helpers.answers.data import Answer, Origin, Problem, ProblemKind, Where
-from helpers.answers.listing import DEFINITIONS, Listing, Statement, parse_quietly, searchable
+from helpers.answers.listing import DEFINITIONS, Listing, Statement, normalize_text, parse_quietly
 from helpers.answers.notes import await_notes, broken_note, repair_notes, standing_notes
 
 __all__ = ["Answer", "Origin", "Problem", "build_answer", "cell_number", "normalize"]
@@ -74,7 +74,7 @@ class _Build:
         return replace(found, notes=tuple(notes))
 
     def _build(self) -> Answer | Problem:
-        if problem := self._missing():
+        if problem := self._missing_problem():
             return problem
         try:
             closure = find_closure(self.listing, self.name, self.where)
@@ -83,7 +83,7 @@ class _Build:
         notes = [] if self.history else [*repair_notes(self.listing, closure, self.where)]
         notes += standing_notes(closure, self.where)
         answer = _compose(self.name, [*_future_imports(self.listing), *closure.statements])
-        return _sound(replace(answer, notes=tuple(notes)), self.where)
+        return _check_compiles(replace(answer, notes=tuple(notes)), self.where)
 
     def _cell_notes(self) -> list[str]:
         broken = [broken_note(cell, self.where) for cell in self.listing.broken()]
@@ -107,28 +107,30 @@ class _Build:
 
     # --- problems --------------------------------------------------------------------------------
 
-    def _missing(self) -> Problem | None:
+    def _missing_problem(self) -> Problem | None:
         binders = self.listing.binders(self.name)
         # A cell that cannot be parsed may contain the attempt, so that only the stub is found.
         last = next((s for s in reversed(binders) if not s.skipped), None)
-        if (last is None or stub_line(last.node)) and (problem := self._broken()):
+        if (last is None or stub_line(last.node)) and (problem := self._broken_cell_problem()):
             return problem
         if last is not None:
-            return self._unusable(last)
+            return self._skipped_problem(last)
         if binders:
-            return self._never_run(binders[-1])
+            return self._never_run_problem(binders[-1])
         return (
-            self._under_magic()
-            or self._misspelt()
+            self._under_magic_problem()
+            or self._misspelling_problem()
             or self._problem("not_defined", f"no cell defines `{self.name}`.")
         )
 
-    def _misspelt(self) -> Problem | None:
+    def _misspelling_problem(self) -> Problem | None:
         """Return a problem if a definition's name is a likely misspelling of the answer's."""
         found: dict[str, int] = {}
         for index, text in enumerate(self.listing.sources()):
-            found |= dict.fromkeys(_DEFINED.findall(text), index)
-        near = difflib.get_close_matches(self.name.casefold(), map(str.casefold, found), 1, _NEAR)
+            found |= dict.fromkeys(_DEFINITION.findall(text), index)
+        near = difflib.get_close_matches(
+            self.name.casefold(), map(str.casefold, found), 1, _SIMILARITY
+        )
         if not near:
             return None
         name = next(each for each in found if each.casefold() == near[0])
@@ -144,7 +146,7 @@ class _Build:
     def _problem(self, kind: ProblemKind, message: str) -> Problem:
         return Problem(kind, message, self.name)
 
-    def _unusable(self, last: Statement) -> Problem | None:
+    def _skipped_problem(self, last: Statement) -> Problem | None:
         cell = self.where(last.cell)
         if line := stub_line(last.node):
             return self._problem(
@@ -164,7 +166,7 @@ class _Build:
             )
         return None
 
-    def _never_run(self, last: Statement) -> Problem:
+    def _never_run_problem(self, last: Statement) -> Problem:
         what = "a top-level `await`" if last.skipped == "await" else "`if __name__ == ...:`"
         return self._problem(
             "unresolved",
@@ -172,7 +174,7 @@ class _Build:
             "check does not run. Define it outside.",
         )
 
-    def _broken(self) -> Problem | None:
+    def _broken_cell_problem(self) -> Problem | None:
         """Return a problem about the last unparseable cell that seems to define the answer."""
         for cell in reversed(self.listing.broken(self.name)):
             if defines(self.listing.sources()[cell.cell], self.name):
@@ -187,7 +189,7 @@ class _Build:
                 )
         return None
 
-    def _under_magic(self) -> Problem | None:
+    def _under_magic_problem(self) -> Problem | None:
         """Return a problem if the definition is in a `%%ranks` cell or the like, not in the notebook."""
         for index, text in enumerate(self.listing.sources()):
             if text.lstrip().startswith("%%") and defines(text, self.name):
@@ -201,15 +203,15 @@ class _Build:
 
 
 # Minimum similarity of a misspelled name. Python's own suggestions are as strict, or less.
-_NEAR = 0.8
-_DEFINED = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
+_SIMILARITY = 0.8
+_DEFINITION = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
 def defines(text: str, name: str) -> bool:
     """Return whether a text that cannot be parsed here seems to define a name."""
     name = re.escape(name)
     pattern = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*=(?!=)"
-    return re.search(pattern, searchable(text), re.MULTILINE) is not None
+    return re.search(pattern, normalize_text(text), re.MULTILINE) is not None
 
 
 # --- stubs ----------------------------------------------------------------------------------------
@@ -296,7 +298,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
     return list(found.values())
 
 
-def _sound(answer: Answer, where: Where) -> Answer | Problem:
+def _check_compiles(answer: Answer, where: Where) -> Answer | Problem:
     """Reject an answer that is too large, or that only the compiler rejects: `return` outside a function."""
     # it is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:

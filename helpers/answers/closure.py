@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from helpers.answers.external_values import find_external_value
-from helpers.answers.listing import END, Listing, Position, Statement
+from helpers.answers.listing import END_OF_CELLS, Listing, Position, Statement
 
 # Finding the functions that a statement calls is a guess, and its cost grows quadratically with the
 # closure. Beyond this number of steps only the last definitions of names are followed.
@@ -31,7 +31,7 @@ class Unresolved(Exception):
 
 
 @dataclass(frozen=True)
-class Reached:
+class Need:
     """Why a statement is in the closure: `user` uses `name`, if `later` only when called."""
 
     name: str
@@ -49,7 +49,7 @@ class Closure:
     """
 
     statements: tuple[Statement, ...]
-    reached: dict[Position, Reached]
+    reached: dict[Position, Need]
     unknown: dict[str, Statement]
 
 
@@ -57,88 +57,88 @@ class Closure:
 class _Search:
     listing: Listing
     where: Callable[[int], str]
-    reached: dict[Position, Reached] = field(default_factory=dict)
-    taken: dict[Position, Statement] = field(default_factory=dict)
+    reached: dict[Position, Need] = field(default_factory=dict)
+    statements: dict[Position, Statement] = field(default_factory=dict)
     unknown: dict[str, Statement] = field(default_factory=dict)
-    hard: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
-    soft: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
+    needed_edges: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
+    optional_edges: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
     external: dict[Position, str] = field(default_factory=dict)
     seen: set[tuple[Position, Position]] = field(default_factory=set)
     pending: deque[tuple[Statement, Position]] = field(default_factory=deque)
 
     def run(self, name: str) -> Closure:
-        self.follow(name, END, Reached(name, None, later=True), self.hard)
+        self.follow(name, END_OF_CELLS, Need(name, None, later=True), self.needed_edges)
         for statement in _star_imports(self.listing):
-            self.reached.setdefault(statement.position, Reached("*", None, later=True))
-            self.pending.append((statement, END))
+            self.reached.setdefault(statement.position, Need("*", None, later=True))
+            self.pending.append((statement, END_OF_CELLS))
         while self.pending:
             statement, point = self.pending.popleft()
-            if point != END:
-                self._called_at(statement, point)
-            if statement.position not in self.taken:
-                self._take(statement)
+            if point != END_OF_CELLS:
+                self._follow_calls(statement, point)
+            if statement.position not in self.statements:
+                self._add_statement(statement)
         # Statements found through calls may come late, so the order is known only now.
-        ordered = _order_statements(self.taken, self.hard, self.soft)
+        ordered = _order_statements(self.statements, self.needed_edges, self.optional_edges)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
-    def _take(self, statement: Statement) -> None:
-        self.taken[statement.position] = statement
+    def _add_statement(self, statement: Statement) -> None:
+        self.statements[statement.position] = statement
         names = statement.names
         # sorted, because the order of string sets varies between processes, and an answer must not
         for name in sorted(names.now):
-            self.follow(name, statement.position, Reached(name, statement, False), self.hard)
+            self.follow(name, statement.position, Need(name, statement, False), self.needed_edges)
         for name in sorted(names.at_once):
-            self.follow(name, statement.position, Reached(name, statement, False), self.soft)
+            self.follow(name, statement.position, Need(name, statement, False), self.optional_edges)
         for name in sorted(names.later):
-            self.follow(name, END, Reached(name, statement, True), self.hard)
+            self.follow(name, END_OF_CELLS, Need(name, statement, True), self.needed_edges)
         for name in sorted(names.hints):
-            self.follow(name, END, Reached(name, statement, True), self.soft)
+            self.follow(name, END_OF_CELLS, Need(name, statement, True), self.optional_edges)
 
-    def _called_at(self, statement: Statement, point: Position) -> None:
+    def _follow_calls(self, statement: Statement, point: Position) -> None:
         """Follow the names of functions that a statement may have called when it ran at `point`.
 
         Also follow what its value was made of: `g = decorate(h)` keeps h.
         """
         if len(self.seen) > _MAX_CALLS:
             return
-        user = self.taken[point]
+        user = self.statements[point]
         for name in sorted(statement.names.later):
-            self.follow(name, point, Reached(name, user, False), self.soft)
+            self.follow(name, point, Need(name, user, False), self.optional_edges)
         for name in sorted(statement.names.now | statement.names.at_once):
             for kept in self.listing.binders_at(name, statement.position):
-                if not self._external(kept):
-                    self._put(kept, point, Reached(name, user, False))
+                if not self._is_external(kept):
+                    self._enqueue(kept, point, Need(name, user, False))
 
     def follow(
         self,
         name: str,
         point: Position,
-        reached: Reached,
+        reached: Need,
         edges: dict[Position, set[Position]],
     ) -> None:
         """Queue the statements that give `name` its value at `point`. Soft edges never fail."""
-        is_soft = edges is self.soft
+        is_soft = edges is self.optional_edges
         binders = self.listing.binders_at(name, point)
         if not binders and not is_soft:
-            self._missing(name, reached)
+            self._require_known(name, reached)
         for statement in [*binders, *self.listing.changers_of(name, binders)]:
             # if unavailable, statements that are only perhaps needed are left out
-            if self._external(statement):
+            if self._is_external(statement):
                 if not is_soft:
                     raise Unresolved(self._external_message(statement, reached))
                 continue
-            if point != END and statement.position != point and statement in binders:
+            if point != END_OF_CELLS and statement.position != point and statement in binders:
                 edges[point].add(statement.position)
             in_force = statement in binders or statement.position < point
-            self._put(statement, point if in_force else END, reached)
+            self._enqueue(statement, point if in_force else END_OF_CELLS, reached)
 
-    def _put(self, statement: Statement, point: Position, reached: Reached) -> None:
+    def _enqueue(self, statement: Statement, point: Position, reached: Need) -> None:
         if (statement.position, point) not in self.seen:
             self.seen.add((statement.position, point))
             self.reached.setdefault(statement.position, reached)
             self.pending.append((statement, point))
 
-    def _external(self, statement: Statement) -> str:
+    def _is_external(self, statement: Statement) -> str:
         # cached, because several paths lead to a statement, and following its calls takes time
         if statement.position not in self.external:
             self.external[statement.position] = find_external_value(self.listing, statement)
@@ -146,7 +146,7 @@ class _Search:
 
     # --- unavailable values ----------------------------------------------------------------------
 
-    def _missing(self, name: str, reached: Reached) -> None:
+    def _require_known(self, name: str, reached: Need) -> None:
         user = reached.user
         if user is None:
             return
@@ -154,33 +154,35 @@ class _Search:
             raise Unresolved(_skipped_message(name, reached, statement, self.where))
         if _KERNEL_MEMORY.fullmatch(name):
             raise Unresolved(
-                f"{_user(reached)} uses `{name}` ({self.where(user.cell)}), the kernel's record of a "
+                f"{_describe_user(reached)} uses `{name}` ({self.where(user.cell)}), the "
+                "kernel's record of a "
                 "different cell, which is not stored in the notebook. Give that value a name of its "
-                f"own. {_ADVICE}"
+                f"own. {_SKIP_ADVICE}"
             )
         # not an error yet: a builtin, a star import or a `global` may still define it
         self.unknown.setdefault(name, user)
 
-    def _external_message(self, statement: Statement, reached: Reached) -> str:
+    def _external_message(self, statement: Statement, reached: Need) -> str:
         """Return a message with the variable that the function uses, and the last call of the chain."""
-        source = f"{self._place(statement)} {self._external(statement)}"
+        source = f"{self._cell_name(statement)} {self._is_external(statement)}"
         if reached.user is None:
             return (
                 f"`{reached.name}` depends on something outside the cells: {source}. A check does not "
-                f"repeat that. {_ADVICE}"
+                f"repeat that. {_SKIP_ADVICE}"
             )
         chain = [reached.name]
-        while (before := self._before(reached)) is not None:
+        while (before := self._reason_needed(reached)) is not None:
             reached = before
             chain.append(reached.name)
         via = ", ".join(f"`{name}`" for name in dict.fromkeys(chain[-2::-1]))
         through = f" (through {via})" if via else ""
         return (
-            f"{_user(reached)} uses `{chain[-1]}`, whose value comes{through} from outside the cells: "
-            f"{source}. A check does not repeat that. {_ADVICE}"
+            f"{_describe_user(reached)} uses `{chain[-1]}`, whose value comes{through} from "
+            "outside the cells: "
+            f"{source}. A check does not repeat that. {_SKIP_ADVICE}"
         )
 
-    def _before(self, reached: Reached) -> Reached | None:
+    def _reason_needed(self, reached: Need) -> Need | None:
         """Return why the statement that uses this name is needed. None for a function or the answer."""
         user = reached.user
         if user is None or reached.later or user.is_definition:
@@ -188,26 +190,26 @@ class _Search:
         before = self.reached[user.position]
         return before if before.user is not None else None
 
-    def _place(self, statement: Statement) -> str:
+    def _cell_name(self, statement: Statement) -> str:
         return f"{self.where(statement.cell)} (line {statement.line})"
 
 
-def _user(reached: Reached) -> str:
+def _describe_user(reached: Need) -> str:
     names = sorted(reached.user.names.binds) if reached.user else [reached.name]
     return f"`{names[0]}`" if names else "The answer"
 
 
-_ADVICE = "Write the value into the function, or pass it as an argument."
+_SKIP_ADVICE = "Write the value into the function, or pass it as an argument."
 
 
 def _skipped_message(
-    name: str, reached: Reached, statement: Statement, where: Callable[[int], str]
+    name: str, reached: Need, statement: Statement, where: Callable[[int], str]
 ) -> str:
     why = {
         "main": 'only under `if __name__ == "__main__":`, which a check does not run. Move that line out',
         "await": "with a top-level `await`, which a check does not run. Compute it without, or pass it",
     }[statement.skipped]
-    user = _user(reached)
+    user = _describe_user(reached)
     return f"{user} uses `{name}`, which {where(statement.cell)} sets {why}."
 
 
@@ -240,25 +242,25 @@ def _order_statements(
         before = set(hard.get(position, ()))
         for other in soft.get(position, set()) - before:
             # A soft dependency is moved up only if that violates no hard one.
-            if other < position or not _depends(other, position, hard):
+            if other < position or not _has_path(other, position, hard):
                 before.add(other)
         return sorted(before & taken.keys())
 
     # dependencies may be circular: each statement is put once, wherever the circle is entered
-    def put(position: Position) -> None:
+    def place(position: Position) -> None:
         if position in started:
             return
         started.add(position)
         for other in needed_first(position):
-            put(other)
+            place(other)
         done[position] = None
 
     for position in sorted(taken):
-        put(position)
+        place(position)
     return [taken[position] for position in done]
 
 
-def _depends(start: Position, goal: Position, hard: _Edges) -> bool:
+def _has_path(start: Position, goal: Position, hard: _Edges) -> bool:
     pending, seen = [start], {start}
     while pending:
         for other in hard.get(pending.pop(), ()):

@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from helpers.answers.listing import Listing, Position, Statement
 from helpers.answers.names import Path
 
-COURSE = "helpers"
-_RUNS = frozenset({"launch", "check", "hint", "predict", "timeline", "traffic", "wait_graph"})
-_WORKS_IN_RANKS = frozenset({"span"})
-_READERS = frozenset(
+COURSE_PACKAGE = "helpers"
+_STARTS_RANKS = frozenset(
+    {"launch", "check", "hint", "predict", "timeline", "traffic", "wait_graph"}
+)
+_ALLOWED_IN_RANKS = frozenset({"span"})
+_READING_CALLS = frozenset(
     {"open", "read_text", "read_bytes", "loadtxt", "genfromtxt", "fromfile", "memmap"}
     | {"read_csv", "read_json"}
 )
@@ -39,7 +41,7 @@ def find_external_value(listing: Listing, statement: Statement) -> str:
     while pending:
         path, caller = pending.pop()
         binders = listing.binders_at(path[0], statement.position) if path[0] else []
-        if (reason := _reason(path, binders)) and not _is_a_test(path, caller):
+        if (reason := _reason(path, binders)) and not _only_tests_for_kernel(path, caller):
             return reason
         if len(path) == 1:
             # functions may call each other recursively
@@ -49,7 +51,7 @@ def find_external_value(listing: Listing, statement: Statement) -> str:
     return ""
 
 
-def _is_a_test(path: Path, caller: ast.stmt) -> bool:
+def _only_tests_for_kernel(path: Path, caller: ast.stmt) -> bool:
     """Return whether each call only tests whether there is a kernel, and expects none.
 
     For example `try: get_ipython() ... except NameError: ...`, which ranks can run because they lack the
@@ -86,11 +88,11 @@ def _is_function(statement: Statement) -> bool:
 
 
 def _reason(path: Path, binders: Iterable[Statement]) -> str:
-    if len(path) > 1 and path[-1] in _READERS:
+    if len(path) > 1 and path[-1] in _READING_CALLS:
         return f"reads a file (`{path[-1]}`)"
     binders = list(binders)
     # even without an import, because `from helpers import *` in a cell binds names that cannot be listed
-    if not binders and path[0] in _RUNS:
+    if not binders and path[0] in _STARTS_RANKS:
         return f"calls `{path[0]}`"
     if not binders:
         return _EXTERNAL.get(path[0], "") if len(path) == 1 else ""
@@ -104,7 +106,7 @@ def _imported_reason(path: Path, node: ast.stmt) -> str:
     called = name or path[-1]
     top = module.split(".")[0]
     # the course's functions belong to the notebook, except those that ranks call as well
-    if top == COURSE and called not in _WORKS_IN_RANKS:
+    if top == COURSE_PACKAGE and called not in _ALLOWED_IN_RANKS:
         return f"calls `{called}`"
     if top == "subprocess":
         return f"starts another program (`{called}`)"

@@ -1,26 +1,26 @@
 """Recognize, by its contents, a file that was handed in as a notebook but is not one.
 
-`notebook` calls `what_it_is` for a file that is not valid JSON. `grading` calls `looks_like_notebook` for a
-file whose name does not end in .ipynb. Only bytes are compared, so a hostile file takes time in proportion
-to its size.
+`notebook` calls `describe_kind` for a file that is not valid JSON. `grading` calls `looks_like_notebook`
+for a file whose name does not end in .ipynb. Only bytes are compared, so a hostile file takes time in
+proportion to its size.
 """
 
 from __future__ import annotations
 
 import re
 
-EARLIER = "Hand in an earlier copy, for example from .ipynb_checkpoints."
+EARLIER_VERSION_ADVICE = "Hand in an earlier copy, for example from .ipynb_checkpoints."
 
 # Compared in this order. Each text says what the file is, and what to do.
-_UNPACK = "Unpack it, and hand in the .ipynb file inside it."
-_BEGINNINGS: tuple[tuple[bytes, str], ...] = (
-    (b"PK\x03\x04", f"is a zip archive, not a notebook. {_UNPACK}"),
+_UNPACK_ADVICE = "Unpack it, and hand in the .ipynb file inside it."
+_SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", f"is a zip archive, not a notebook. {_UNPACK_ADVICE}"),
     (b"PK\x05\x06", "is an empty zip archive, not a notebook. Hand in the .ipynb file."),
-    (b"\x1f\x8b", f"is compressed with gzip. {_UNPACK}"),
-    (b"BZh", f"is compressed with bzip2. {_UNPACK}"),
-    (b"\xfd7zXZ\0", f"is compressed with xz. {_UNPACK}"),
-    (b"7z\xbc\xaf\x27\x1c", f"is a 7z archive, not a notebook. {_UNPACK}"),
-    (b"Rar!", f"is a rar archive, not a notebook. {_UNPACK}"),
+    (b"\x1f\x8b", f"is compressed with gzip. {_UNPACK_ADVICE}"),
+    (b"BZh", f"is compressed with bzip2. {_UNPACK_ADVICE}"),
+    (b"\xfd7zXZ\0", f"is compressed with xz. {_UNPACK_ADVICE}"),
+    (b"7z\xbc\xaf\x27\x1c", f"is a 7z archive, not a notebook. {_UNPACK_ADVICE}"),
+    (b"Rar!", f"is a rar archive, not a notebook. {_UNPACK_ADVICE}"),
     (b"%PDF", "is a PDF: a print of a notebook has no cells. Hand in the .ipynb file."),
     (b"{\\rtf", "is a text document (RTF), not a notebook. Hand in the .ipynb file."),
     (b"\xd0\xcf\x11\xe0", "is an Office document, not a notebook. Hand in the .ipynb file."),
@@ -33,13 +33,13 @@ _UTF16 = (
     "iconv -f UTF-16 -t UTF-8 OLD.ipynb > NEW.ipynb"
 )
 # Canvas saves text from its text box as HTML without a head: `<p>...`.
-_PAGE = re.compile(
+_HTML_PAGE = re.compile(
     rb"\A(?:<!--.*?-->|\s)*<(?:!doctype\s+html|\?xml|(?:html|head|body|title|meta|link|script|style|div|section"
     rb"|article|main|p|br|hr|h[1-6]|ul|ol|li|table|blockquote|pre|code|span|strong|em|b|i|u|a|img|iframe|font)"
     rb"[\s/>])",
     re.I | re.S,
 )
-_LINK = re.compile(
+_LINK_FILE = re.compile(
     rb"\A\s*(?:https?://\S+\s*\Z|\[InternetShortcut\]|\{\s*\"(?:url|doc_id)\"\s*:)", re.I
 )
 _CONFLICT = re.compile(rb"^(?:<{7} .*|={7}|>{7} .*)\r?$", re.M)
@@ -48,11 +48,11 @@ _SCRIPT = re.compile(
     re.M,
 )
 _CELLS = re.compile(rb"\"(?:cells|worksheets)\"\s*:")
-_MOST_LINK_BYTES = 4_000
+_MAX_LINK_BYTES = 4_000
 _HEAD_BYTES = 1 << 20
 
 
-def what_it_is(content: bytes) -> str:
+def describe_kind(content: bytes) -> str:
     """Return the end of a sentence that begins with the file's name, or "" for an unknown kind.
 
     The sentence says what the file is, and how to hand in the notebook.
@@ -60,9 +60,9 @@ def what_it_is(content: bytes) -> str:
     if not content.strip(b"\0 \t\r\n"):
         if b"\0" not in content:
             return "is empty: save the notebook again."
-        return f"holds only zero bytes: it was damaged when it was saved or copied. {EARLIER}"
+        return f"holds only zero bytes: it was damaged when it was saved or copied. {EARLIER_VERSION_ADVICE}"
     text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
-    for beginning, says in _BEGINNINGS:
+    for beginning, says in _SIGNATURES:
         if text.startswith(beginning):
             return says
     if content[:2] in (b"\xff\xfe", b"\xfe\xff") or _is_utf16(content[:4000]):
@@ -72,12 +72,12 @@ def what_it_is(content: bytes) -> str:
             "is a git-lfs pointer instead of the notebook. Fetch the notebook with `git lfs pull`, "
             "and hand it in."
         )
-    if _PAGE.match(text[:_HEAD_BYTES]):
+    if _HTML_PAGE.match(text[:_HEAD_BYTES]):
         return (
             "is a web page, not a notebook (an export to HTML, or a sign-in page that was saved in its "
             "place). Download the .ipynb file itself, and hand it in."
         )
-    if len(text) <= _MOST_LINK_BYTES and (found := _LINK.match(text)):
+    if len(text) <= _MAX_LINK_BYTES and (found := _LINK_FILE.match(text)):
         colab = b"colab" in text.lower() or b"doc_id" in found[0]
         where = (
             ", choose File > Download > Download .ipynb" if colab else ", download the .ipynb file"
@@ -95,7 +95,7 @@ def what_it_is(content: bytes) -> str:
     if (at := content.find(b"\0")) >= 0:
         return (
             f"holds zero bytes (the first is byte {at:,}): it was damaged when it was saved or copied. "
-            f"{EARLIER}"
+            f"{EARLIER_VERSION_ADVICE}"
         )
     if text[:1] not in (b"{", b"[") and _SCRIPT.search(text[:_HEAD_BYTES]):
         return (

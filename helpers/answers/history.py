@@ -16,7 +16,7 @@ from helpers.answers.build import build_answer
 from helpers.answers.data import Answer, Problem
 from helpers.answers.listing import Listing
 
-_HOME = "__main__"
+_KERNEL_MODULE = "__main__"
 
 
 def input_number(index: int) -> str:
@@ -44,14 +44,14 @@ def answer_from_history(
     inner = _innermost(target)
     if namespace is None:
         namespace = _own_namespace(inner)
-    name = _known_as(target, namespace, listing) or _own_name(target) or _own_name(inner)
+    name = _variable_of(target, namespace, listing) or _name_of(target) or _name_of(inner)
     if not name:
         message = "This object has no name: pass a function or class of your own."
         return Problem("unresolved", message)
     # the name alone is not enough: an import or `%run` may have bound it after the cell that defines it
-    at_home = _is_at_home(target, inner, name, namespace) and not _is_in_a_file(inner)
+    at_home = _is_from_kernel(target, inner, name, namespace) and not _is_from_run_file(inner)
     if not at_home or not listing.binders(name):
-        return _from_elsewhere(inner, name)
+        return _other_module_message(inner, name)
     return build_answer(listing, name, where=input_number, history=True)
 
 
@@ -68,35 +68,37 @@ def _innermost(target: object) -> object:
 def _own_namespace(inner: object) -> Mapping[str, object]:
     """Return the kernel's names if the function was defined there: they are its globals."""
     names = inner.__globals__ if isinstance(inner, FunctionType) else {}
-    return names if names.get("__name__") == _HOME else {}
+    return names if names.get("__name__") == _KERNEL_MODULE else {}
 
 
-def _known_as(target: object, namespace: Mapping[str, object], listing: Listing) -> str:
+def _variable_of(target: object, namespace: Mapping[str, object], listing: Listing) -> str:
     """Return the variable that holds this very object, because lambdas and partials have no useful name."""
     # a copy, because the kernel's names may change meanwhile, for example in a widget's callback
     names = [name for name, value in list(namespace.items()) if value is target]
-    if (own := _own_name(target)) in names:
+    if (own := _name_of(target)) in names:
         return own
     # `_` and `_12` are the kernel's names for results: no cell binds them
     typed = [name for name in names if not name.startswith("_") and listing.binders(name)]
     return typed[-1] if typed else ""
 
 
-def _own_name(target: object) -> str:
+def _name_of(target: object) -> str:
     name = getattr(target, "__name__", "")
     return name if isinstance(name, str) and name.isidentifier() else ""
 
 
-def _is_at_home(target: object, inner: object, name: str, namespace: Mapping[str, object]) -> bool:
+def _is_from_kernel(
+    target: object, inner: object, name: str, namespace: Mapping[str, object]
+) -> bool:
     """Return whether a cell of the kernel made the object, not a module with the same name."""
     if namespace.get(name) is target:
         return True
     if isinstance(inner, FunctionType) and inner.__globals__ is namespace:
         return True
-    return getattr(inner, "__module__", None) == _HOME
+    return getattr(inner, "__module__", None) == _KERNEL_MODULE
 
 
-def _is_in_a_file(inner: object) -> bool:
+def _is_from_run_file(inner: object) -> bool:
     """Return whether `%run` executed a file that bound the name after a cell had bound it."""
     functions = [inner, *(vars(inner).values() if isinstance(inner, type) else ())]
     for function in functions:
@@ -108,9 +110,9 @@ def _is_in_a_file(inner: object) -> bool:
     return False
 
 
-def _from_elsewhere(inner: object, name: str) -> Problem:
+def _other_module_message(inner: object, name: str) -> Problem:
     module = getattr(inner, "__module__", None)
-    source = f"module `{module}`" if module not in (None, _HOME) else "a file or a `%run`"
+    source = f"module `{module}`" if module not in (None, _KERNEL_MODULE) else "a file or a `%run`"
     message = (
         f"`{name}` was not defined in a cell: it comes from {source}, which is not handed in. "
         "Copy its code into a cell, run that, and check again."

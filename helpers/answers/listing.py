@@ -24,11 +24,11 @@ from helpers.answers.names import Names, names_of
 from helpers.answers.scopes import imported_name
 
 Position = tuple[int, int]  # (cell, number of earlier statements in that cell)
-END: Position = (sys.maxsize, 0)
-Skip = Literal["", "await", "main"]
+END_OF_CELLS: Position = (sys.maxsize, 0)
+SkipReason = Literal["", "await", "main"]
 
 AWAIT = re.compile(r"\bawait\b|\basync\s+(?:for|with)\b")
-_POSTPONES = re.compile(
+_POSTPONES_ANNOTATIONS = re.compile(
     r"^[ \t]*from\s+__future__\s+import\b[\s(]*(?:\w+\s*,\s*)*annotations\b", re.MULTILINE
 )
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -54,7 +54,7 @@ class Statement:
         return names_of(self.node, self.postponed)
 
     @cached_property
-    def skipped(self) -> Skip:
+    def skipped(self) -> SkipReason:
         """Why this statement is never run, or ""."""
         if isinstance(self.node, ast.If) and _is_main_guard(self.node.test):
             return "main"
@@ -78,7 +78,7 @@ class BrokenCell:
     reason: str
 
 
-def searchable(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return a text in NFKC form, as Python reads names, so that names can be found in it.
 
     Invisible characters are removed, because text pasted from web pages or documents may contain them
@@ -95,9 +95,9 @@ class Listing:
 
     def __init__(self, cells: Sequence[str]) -> None:
         self._sources = [cell if isinstance(cell, str) else "" for cell in cells]
-        self._searched = list(map(searchable, self._sources))
+        self._searched = list(map(normalize_text, self._sources))
         # from any cell, because an answer begins with all imports from __future__
-        self._postponed = any(map(_POSTPONES.search, self._searched))
+        self._postponed = any(map(_POSTPONES_ANNOTATIONS.search, self._searched))
         self._parsed: dict[int, list[Statement]] = {}
         self._broken: dict[int, BrokenCell] = {}
         self._binders: dict[str, list[Statement]] = {}
@@ -106,12 +106,12 @@ class Listing:
 
     def binders(self, name: str) -> list[Statement]:
         """Return the statements that bind `name`, in order, including those that are never run."""
-        self._ask(name)
+        self._load_cells_with(name)
         return self._binders.get(name, [])
 
     def changers(self, name: str) -> list[Statement]:
         """Return the statements that change the object called `name`, in order."""
-        self._ask(name)
+        self._load_cells_with(name)
         return self._changers.get(name, [])
 
     def binders_at(self, name: str, point: Position) -> list[Statement]:
@@ -155,7 +155,7 @@ class Listing:
         """Return all statements of the cells whose text matches `pattern`."""
         found = [index for index, text in enumerate(self._searched) if pattern.search(text)]
         for index in found:
-            self._load(index)
+            self._load_cell(index)
         return [statement for index in found for statement in self._parsed[index]]
 
     def broken(self, name: str = "") -> list[BrokenCell]:
@@ -171,30 +171,30 @@ class Listing:
         """Return the text of every cell."""
         return self._sources
 
-    def _ask(self, name: str) -> None:
+    def _load_cells_with(self, name: str) -> None:
         if name in self._asked:
             return
         self._asked.add(name)
         for index, text in enumerate(self._searched):
             if may_bind(name, text):
-                self._load(index)
+                self._load_cell(index)
 
-    def _load(self, index: int) -> None:
+    def _load_cell(self, index: int) -> None:
         if index not in self._parsed:
             self._parsed[index] = self._parse(index)
             for statement in self._parsed[index]:
-                self._enter(statement)
+                self._register(statement)
 
     def _parse(self, index: int) -> list[Statement]:
         source = self._sources[index].replace("\r\n", "\n").replace("\r", "\n")
         try:
             return list(parse_cell(source, index, self._postponed))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            self._broken[index] = _broken(index, error)
+            self._broken[index] = _broken_cell(index, error)
             return []
 
-    def _enter(self, statement: Statement) -> None:
-        binds, changes = _effects(statement)
+    def _register(self, statement: Statement) -> None:
+        binds, changes = _find_effects(statement)
         # cells are loaded on demand, in any order
         for name in binds:
             insort(self._binders.setdefault(name, []), statement, key=_position)
@@ -219,7 +219,7 @@ def _position(statement: Statement) -> Position:
     return statement.position
 
 
-def _broken(index: int, error: Exception) -> BrokenCell:
+def _broken_cell(index: int, error: Exception) -> BrokenCell:
     if isinstance(error, SyntaxError):
         return BrokenCell(index, error.lineno or 0, error.msg or "invalid syntax")
     if isinstance(error, (RecursionError, MemoryError)):
@@ -247,13 +247,13 @@ def parse_cell(source: str, index: int, postponed: bool = False) -> Iterator[Sta
     lines = text.split("\n")
     number = 0
     for node in tree.body:
-        for part in _parts(node):
+        for part in _split_statement(node):
             body = _text_of(part, lines) if part is node else ast.unparse(part)
             yield Statement((index, number), _first_line(part), body, part, postponed)
             number += 1
 
 
-def _parts(node: ast.stmt) -> list[ast.stmt]:
+def _split_statement(node: ast.stmt) -> list[ast.stmt]:
     """Split a statement that does several things, of which one may be needed and another unwanted.
 
     `from helpers import check, span`: ranks do not need checks. `del model, run`: ranks do not know run.
@@ -277,13 +277,13 @@ def _first_line(node: ast.stmt) -> int:
 def _text_of(node: ast.stmt, lines: list[str]) -> str:
     first, last = _first_line(node), node.end_lineno or node.lineno
     block = lines[first - 1 : last]
-    block[-1] = _cut(block[-1], 0, node.end_col_offset)
+    block[-1] = _cut_line(block[-1], 0, node.end_col_offset)
     if first == node.lineno:  # a statement may follow another on its line: `a = 1; b = 2`
-        block[0] = _cut(block[0], node.col_offset, None)
+        block[0] = _cut_line(block[0], node.col_offset, None)
     return "\n".join(block)
 
 
-def _cut(line: str, start: int, end: int | None) -> str:
+def _cut_line(line: str, start: int, end: int | None) -> str:
     if line.isascii():
         return line[start:end]
     return line.encode()[start:end].decode()  # the tree counts bytes
@@ -298,7 +298,7 @@ def _is_main_guard(test: ast.expr) -> bool:
     return named and main and isinstance(test.ops[0], ast.Eq)
 
 
-def _effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
+def _find_effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
     """Return (names bound, names changed). Common forms need no walk over the whole tree."""
     node, text = statement.node, statement.text
     if isinstance(node, DEFINITIONS) and not node.decorator_list and ":=" not in text:
@@ -327,8 +327,8 @@ _BINDING_WORD = re.compile(
     r"\b(?:import|as|del|case|setattr|delattr)\b|\b(?:def|class|type)\s+$"
     r"|\bfor\b(?:(?!\bin\b).)*$"
 )
-_AT_START = re.compile(r"(?:^|[;:]|%time)[\s(\[*@]*$")
-_ALONE_AFTER = re.compile(r"[\s,\w\])*]*(?:#.*)?\\?$")
+_STATEMENT_START = re.compile(r"(?:^|[;:]|%time)[\s(\[*@]*$")
+_LONE_NAME_END = re.compile(r"[\s,\w\])*]*(?:#.*)?\\?$")
 _BRACKET_OR_ASSIGNMENT = re.compile(r"[()\[\]{}]|(?<![=!<>])=(?!=)|<<=|>>=")
 _BRANCHING = re.compile(r"^(?:if|for|while|with|try|match|async)\b|\A\s*\n?[ \t]", re.MULTILINE)
 
@@ -363,7 +363,9 @@ def _line_may_bind(before: str, after: str, flat: bool) -> bool:
         return True
     if flat and before[:1].isspace() and after[:1] in (".", "[", "("):
         return False
-    return _AT_START.search(before) is not None or _ALONE_AFTER.fullmatch(after) is not None
+    return (
+        _STATEMENT_START.search(before) is not None or _LONE_NAME_END.fullmatch(after) is not None
+    )
 
 
 def _is_word_character(character: str) -> bool:

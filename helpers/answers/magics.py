@@ -43,8 +43,8 @@ _TOKEN = re.compile(
 
 def strip_magics(source: str) -> str:
     """Return `source` as plain Python with the same lines. Takes time linear in its length."""
-    text, blank_lines = _without_cell_magic(_as_typed(source))
-    return "\n" * blank_lines + _without_line_magics(_dedented(text))
+    text, blank_lines = _without_cell_magic(_restore_cell_magic(source))
+    return "\n" * blank_lines + _without_line_magics(_dedent(text))
 
 
 def has_stored_magics(source: str) -> bool:
@@ -52,7 +52,7 @@ def has_stored_magics(source: str) -> bool:
     return source.startswith(_STORED_CELL) or _STORED_TIME.search(source) is not None
 
 
-def _as_typed(source: str) -> str:
+def _restore_cell_magic(source: str) -> str:
     """Return the original text of a `%%magic` cell, which IPython's history stores as a call."""
     if not source.startswith(_STORED_CELL):
         return source
@@ -86,7 +86,7 @@ def _without_cell_magic(source: str) -> tuple[str, int]:
     return "\n".join(lines[taken:]), taken
 
 
-def _dedented(source: str) -> str:
+def _dedent(source: str) -> str:
     """Remove the first line's indentation from all lines that have it, as IPython does."""
     indent = source[: len(source) - len(source.lstrip(" \t"))]
     if not indent:
@@ -104,7 +104,7 @@ def _without_line_magics(source: str) -> str:
         line_end = source.index("\n", position)
         line = source[position:line_end]
         # checked only at the start of a logical line, because inside strings and brackets `%` is Python
-        replaced = _replaced(line)
+        replaced = _replacement(line)
         if replaced is None:
             end = _logical_end(source, position)
             pieces.append(source[position:end])
@@ -115,7 +115,7 @@ def _without_line_magics(source: str) -> str:
     return "".join(pieces)[:-1]
 
 
-def _replaced(line: str) -> str | None:
+def _replacement(line: str) -> str | None:
     """Return the replacement of a logical line that begins with `line`, or None if it is Python."""
     code = line.lstrip(" \t")
     indent = line[: len(line) - len(code)]

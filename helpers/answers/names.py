@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from helpers.answers.scopes import ScopeWalker, imported_name, root_name
 
-_SETTERS = frozenset({"setattr", "delattr"})
+_ATTRIBUTE_SETTERS = frozenset({"setattr", "delattr"})
 
 Path = tuple[str, ...]
 
@@ -159,19 +159,19 @@ class _Recorder(ScopeWalker):
     # --- changes to objects ----------------------------------------------------------------------
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        self._store(node)
+        self._record_store(node)
         self.visit(node.value)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
-        self._store(node)
+        self._record_store(node)
         self.generic_visit(node)
 
-    def _store(self, target: ast.Attribute | ast.Subscript) -> None:
+    def _record_store(self, target: ast.Attribute | ast.Subscript) -> None:
         if not isinstance(target.ctx, ast.Load) and self.scope is self.module:
-            self._note(self.stores, root_name(target))
+            self._add_root(self.stores, root_name(target))
 
     @staticmethod
-    def _note(roots: set[str], root: str) -> None:
+    def _add_root(roots: set[str], root: str) -> None:
         if root:
             roots.add(root)
 
@@ -180,15 +180,17 @@ class _Recorder(ScopeWalker):
         if isinstance(call, ast.Call) and self.scope is self.module:
             if isinstance(call.func, ast.Attribute):
                 kind = self.registers if call.func.attr.startswith("register") else self.pokes
-                self._note(kind, root_name(call.func))
-            elif isinstance(call.func, ast.Name) and call.func.id in _SETTERS and call.args:
-                self._note(self.stores, root_name(call.args[0]))
+                self._add_root(kind, root_name(call.func))
+            elif (
+                isinstance(call.func, ast.Name) and call.func.id in _ATTRIBUTE_SETTERS and call.args
+            ):
+                self._add_root(self.stores, root_name(call.args[0]))
         self.visit(call)
 
     def decorator(self, node: ast.expr) -> None:
         called = node.func if isinstance(node, ast.Call) else node
         if isinstance(called, ast.Attribute) and self.scope is self.module:
-            self._note(self.registers, root_name(called))
+            self._add_root(self.registers, root_name(called))
         if isinstance(node, ast.Call):
             # Not counted as a call, because `@span("work")` computes no value.
             self.visit_all((node.func, *node.args, *node.keywords))

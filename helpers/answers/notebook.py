@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helpers.answers.file_kinds import EARLIER, what_it_is
+from helpers.answers.file_kinds import EARLIER_VERSION_ADVICE, describe_kind
 
 MAX_FILE_BYTES = 20_000_000
 MAX_CELL_CHARS = 1_000_000
@@ -62,8 +62,8 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
 
     For a file from another person use `read_answers`, because hostile JSON can take a lot of memory.
     """
-    name = shown_name(path)
-    content = bytes_of(path)
+    name = printable_name(path)
+    content = read_bytes(path)
     data = _parse(content, _decode(content, name), name)
     cells = _cells(data, name)
     if len(cells) > MAX_CELLS:
@@ -72,11 +72,11 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
             "is it the notebook of this course?"
         )
     repairs: list[str] = []
-    read = tuple(_cell(index, raw, repairs) for index, raw in enumerate(cells))
-    return Notebook(read, tuple(repairs), _python(data))
+    read = tuple(_make_cell(index, raw, repairs) for index, raw in enumerate(cells))
+    return Notebook(read, tuple(repairs), _python_version(data))
 
 
-def shown_name(path: str | os.PathLike[str]) -> str:
+def printable_name(path: str | os.PathLike[str]) -> str:
     """Return the file's name in a form that fits a one-line message."""
     name = Path(os.fsdecode(path)).name
     return "".join(c if c.isprintable() else "?" for c in name)[:100]
@@ -85,9 +85,9 @@ def shown_name(path: str | os.PathLike[str]) -> str:
 # --- bytes ----------------------------------------------------------------------------------------
 
 
-def bytes_of(path: str | os.PathLike[str]) -> bytes:
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a regular file of limited size. Raise UnreadableNotebook."""
-    name = shown_name(path)
+    name = printable_name(path)
     # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a submission must not be a link to
     # a different file of the grader's.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -100,7 +100,7 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
-            raise UnreadableNotebook(f"{name} {_folder(descriptor)}")
+            raise UnreadableNotebook(f"{name} {_describe_folder(descriptor)}")
         if not stat.S_ISREG(mode):
             raise UnreadableNotebook(
                 f"{name} is not a regular file (a pipe or device): name the notebook itself."
@@ -119,7 +119,7 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
-def _folder(descriptor: int) -> str:
+def _describe_folder(descriptor: int) -> str:
     """Return what is wrong with a folder in place of a notebook, by its direct contents."""
     names = os.listdir(descriptor)
     if any(name.lower().endswith(".ipynb") for name in names):
@@ -143,12 +143,12 @@ def _decode(content: bytes, name: str) -> str:
         if content.strip():
             return content.decode("utf-8-sig")  # some editors on Windows write a byte order mark
     except UnicodeDecodeError as error:
-        says = what_it_is(content) or (
+        says = describe_kind(content) or (
             f"is not UTF-8 text (byte {error.start:,}). If it is a notebook, open it in a text editor, and "
             "save it as UTF-8. Otherwise hand in the .ipynb file."
         )
     else:
-        says = what_it_is(content)
+        says = describe_kind(content)
     raise UnreadableNotebook(f"{name} {says}")
 
 
@@ -160,7 +160,7 @@ def _parse(content: bytes, text: str, name: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise UnreadableNotebook(
-            f"{name} {what_it_is(content) or _json_message(error, text)}"
+            f"{name} {describe_kind(content) or _json_message(error, text)}"
         ) from None
     except (RecursionError, MemoryError):
         raise UnreadableNotebook(
@@ -183,11 +183,11 @@ def _json_message(error: json.JSONDecodeError, text: str) -> str:
     if not rest or rest.isalnum() or error.msg.startswith("Unterminated"):
         return (
             f"is cut off (line {error.lineno}: {error.msg}). Download or save it again. If that is not "
-            f"possible, {EARLIER.lower()}"
+            f"possible, {EARLIER_VERSION_ADVICE.lower()}"
         )
     return (
         f"is not valid JSON (line {error.lineno}: {error.msg}), so it is damaged, or not a notebook. Repair "
-        f"that line in a text editor. If that is not possible, {EARLIER.lower()}"
+        f"that line in a text editor. If that is not possible, {EARLIER_VERSION_ADVICE.lower()}"
     )
 
 
@@ -208,7 +208,7 @@ def _cells(content: Any, name: str) -> list[Any]:
     return cells
 
 
-def _python(data: Any) -> tuple[int, ...]:
+def _python_version(data: Any) -> tuple[int, ...]:
     """Return the version of Python that a notebook contains, or ()."""
     info: Any = data
     for key in ("metadata", "language_info", "version"):
@@ -230,7 +230,7 @@ def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:
 # --- cells ----------------------------------------------------------------------------------------
 
 
-def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
+def _make_cell(index: int, raw: Any, repairs: list[str]) -> Cell:
     """Return a cell for whatever is in its place."""
     # an unusable cell becomes an empty one, so that messages use the numbers that the author sees
     number = f"cell {index + 1}"
@@ -241,7 +241,7 @@ def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
     if not isinstance(kind, str):
         repairs.append(f"{number} has no cell type: taken as code")
         kind = "code"
-    source = _source(raw.get("source"))
+    source = _cell_source(raw.get("source"))
     if source is None:
         repairs.append(f"{number} has no source text: skipped")
         source = ""
@@ -252,7 +252,7 @@ def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
     return Cell(index, source, name if isinstance(name, str) else "", kind)
 
 
-def _source(raw: Any) -> str | None:
+def _cell_source(raw: Any) -> str | None:
     """Return a cell's text, which is stored as a string or as a list of lines, or None if it has none."""
     if isinstance(raw, str):
         return raw

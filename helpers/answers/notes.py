@@ -15,7 +15,7 @@ from helpers.answers.listing import AWAIT, BrokenCell, Listing, Statement
 Where = Callable[[int], str]
 
 # Names that Python, IPython and a class body define.
-_GIVEN = frozenset(dir(builtins)) | {"__file__", "__annotations__", "__class__", "display"}
+_PROVIDED_NAMES = frozenset(dir(builtins)) | {"__file__", "__annotations__", "__class__", "display"}
 
 
 def repair_notes(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
@@ -77,7 +77,7 @@ def standing_notes(closure: Closure, where: Where) -> Iterator[str]:
         return  # a star import may give any name
     set_inside = {name for s in closure.statements for name in s.names.set_globally}
     for name, user in closure.unknown.items():
-        if name not in _GIVEN and name not in set_inside:
+        if name not in _PROVIDED_NAMES and name not in set_inside:
             function = min(user.names.binds, default="the answer")
             yield f"no cell defines `{name}`, which `{function}` uses ({where(user.cell)})"
 

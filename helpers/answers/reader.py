@@ -22,23 +22,23 @@ from pathlib import Path
 from typing import IO, Any
 
 from helpers.answers.data import Answer, Origin, Problem
-from helpers.answers.notebook import UnreadableNotebook, shown_name
+from helpers.answers.notebook import UnreadableNotebook, printable_name
 
-__all__ = ["Found", "UnreadableNotebook", "read_answers"]
+__all__ = ["AnswerOrProblem", "UnreadableNotebook", "read_answers"]
 
 MAX_REPLY_BYTES = 16_000_000
-_CHUNK = 1 << 16
-_CHILD = "helpers.answers.reader_child"
+_CHUNK_BYTES = 1 << 16
+_CHILD_MODULE = "helpers.answers.reader_child"
 
 _ADVICE = "Look for a very large or very deeply nested cell."
 
-Found = dict[str, Answer | Problem]
+AnswerOrProblem = dict[str, Answer | Problem]
 """The result for each requested answer, by name."""
 
 
 def read_answers(
     path: str | os.PathLike[str], names: Sequence[str], timeout_s: float = 20.0
-) -> Found:
+) -> AnswerOrProblem:
     """Build the answers called `names` from the notebook at `path`.
 
     Args:
@@ -50,7 +50,7 @@ def read_answers(
         UnreadableNotebook: The file is not a notebook, or reading it took more time or memory than any
             notebook needs.
     """
-    name = shown_name(path)
+    name = printable_name(path)
     request = {"path": os.fsdecode(path), "names": list(names), "timeout_s": timeout_s}
     reply, status = _ask_child(json.dumps(request).encode(), time.monotonic() + timeout_s)
     if reply is None:
@@ -59,18 +59,18 @@ def read_answers(
         data = json.loads(reply)
     except ValueError:
         # an incomplete reply: the child exceeded a limit, or crashed
-        why = f"its reader {_ending(status)}"
+        why = f"its reader {_describe_exit(status)}"
         raise UnreadableNotebook(f"{name} could not be read: {why}. {_ADVICE}") from None
     if "unreadable" in data:
         raise UnreadableNotebook(data["unreadable"])
-    return {name: _decoded(entry) for name, entry in data["answers"].items()}
+    return {name: _decode_entry(entry) for name, entry in data["answers"].items()}
 
 
 def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     """Return (the child's output, its exit status). The output is None if the child missed the deadline."""
     child = subprocess.Popen(
         # -P: the current folder may contain a student's json.py
-        [sys.executable, "-P", "-m", _CHILD],
+        [sys.executable, "-P", "-m", _CHILD_MODULE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -101,7 +101,7 @@ def _read_until(pipe: IO[bytes], deadline: float) -> bytes | None:
         while (left := deadline - time.monotonic()) > 0 and len(received) <= MAX_REPLY_BYTES:
             if not selector.select(left):
                 continue
-            chunk = os.read(pipe.fileno(), _CHUNK)
+            chunk = os.read(pipe.fileno(), _CHUNK_BYTES)
             if not chunk:
                 return bytes(received)
             received += chunk
@@ -115,11 +115,11 @@ def _child_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else root}
 
 
-def _ending(status: int) -> str:
+def _describe_exit(status: int) -> str:
     return f"was terminated by {signal.Signals(-status).name}" if status < 0 else "stopped early"
 
 
-def _decoded(entry: dict[str, Any]) -> Answer | Problem:
+def _decode_entry(entry: dict[str, Any]) -> Answer | Problem:
     notes = tuple(entry["notes"])
     if "kind" in entry:
         return Problem(entry["kind"], entry["message"], entry["name"], notes)

@@ -17,7 +17,7 @@ from typing import Any
 from helpers.answers.build import build_answer, cell_number, defines
 from helpers.answers.data import Answer, Problem
 from helpers.answers.listing import Listing
-from helpers.answers.notebook import Notebook, UnreadableNotebook, read_notebook, shown_name
+from helpers.answers.notebook import Notebook, UnreadableNotebook, printable_name, read_notebook
 
 MAX_MEMORY_BYTES = 1 << 30
 
@@ -25,31 +25,31 @@ MAX_MEMORY_BYTES = 1 << 30
 def main() -> None:
     """Answer the one request on standard input, then exit."""
     request = json.loads(sys.stdin.buffer.read())
-    _limit(request["timeout_s"])
+    _limit_process(request["timeout_s"])
     try:
-        reply = json.dumps({"answers": _answers(request["path"], request["names"])})
+        reply = json.dumps({"answers": _read_answers(request["path"], request["names"])})
     except UnreadableNotebook as error:
         reply = json.dumps({"unreadable": str(error)})
     # the limits raise exceptions first, so that they can be reported
     except (MemoryError, RecursionError):
-        name = shown_name(request["path"])
+        name = printable_name(request["path"])
         reply = json.dumps({"unreadable": f"{name} needs more memory than any notebook does."})
     sys.stdout.write(reply)
 
 
-def _answers(path: str, names: Sequence[str]) -> dict[str, Any]:
+def _read_answers(path: str, names: Sequence[str]) -> dict[str, Any]:
     notebook = read_notebook(path)
     # one listing for all names, so that each cell is parsed once
     listing = Listing([cell.code for cell in notebook.cells])
     found = {name: build_answer(listing, name, others=names) for name in names}
-    found = {name: _explained(each, notebook) for name, each in found.items()}
+    found = {name: _with_cause(each, notebook) for name, each in found.items()}
     return {
         name: {**asdict(each), "notes": [*notebook.repairs, *each.notes]}
         for name, each in found.items()
     }
 
 
-def _explained(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
+def _with_cause(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
     """Return a problem with its cause, if parts of the file other than its code cells show it."""
     if not isinstance(found, Problem):
         return found
@@ -79,7 +79,7 @@ def _explained(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
     return found
 
 
-def _limit(timeout_s: float) -> None:
+def _limit_process(timeout_s: float) -> None:
     """Limit this process, in case the caller is killed and can no longer end it at the deadline."""
     seconds = int(timeout_s) + 1
     limits = {

@@ -87,7 +87,7 @@ class ScopeWalker(ast.NodeVisitor):
     # --- scopes ----------------------------------------------------------------------------------
 
     @contextmanager
-    def _inside(self, scope: Scope, deferred: bool) -> Iterator[None]:
+    def _enter_scope(self, scope: Scope, deferred: bool) -> Iterator[None]:
         outer, was_deferred = self.scope, self.deferred
         self.scope, self.deferred = scope, deferred
         try:
@@ -110,7 +110,7 @@ class ScopeWalker(ast.NodeVisitor):
                 self.annotation(argument.annotation)
             self.annotation(node.returns)
             in_definition, self.in_definition = self.in_definition, True
-            self._body(node, node.body)
+            self._visit_body(node, node.body)
             self.in_definition = in_definition
         self.bind(node.name)
 
@@ -118,10 +118,12 @@ class ScopeWalker(ast.NodeVisitor):
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.visit_all((*node.args.defaults, *node.args.kw_defaults))
-        self._body(node, [node.body])
+        self._visit_body(node, [node.body])
 
-    def _body(self, node: Function, body: Iterable[ast.AST]) -> None:
-        with self._inside(Scope("function", self.scope, *bound_in_function(node)), deferred=True):
+    def _visit_body(self, node: Function, body: Iterable[ast.AST]) -> None:
+        with self._enter_scope(
+            Scope("function", self.scope, *bound_in_function(node)), deferred=True
+        ):
             self.visit_all(body)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
@@ -129,7 +131,7 @@ class ScopeWalker(ast.NodeVisitor):
             self.decorator(decorator)
         with self._type_parameters(node):
             self.visit_all((*node.bases, *node.keywords))
-            with self._inside(Scope("class", self.scope), self.deferred):
+            with self._enter_scope(Scope("class", self.scope), self.deferred):
                 self.visit_all(node.body)
         self.bind(node.name)
 
@@ -141,7 +143,7 @@ class ScopeWalker(ast.NodeVisitor):
     def _type_parameters(self, node: ast.AST) -> Iterator[None]:
         parameters = getattr(node, "type_params", ())  # Python 3.12: def f[T](...)
         scope = Scope("function", self.scope, {p.name for p in parameters}) if parameters else None
-        with self._inside(scope or self.scope, self.deferred):
+        with self._enter_scope(scope or self.scope, self.deferred):
             for parameter in parameters:
                 self.generic_visit(parameter)
             yield
@@ -158,7 +160,7 @@ class ScopeWalker(ast.NodeVisitor):
             targets = (n for n in ast.walk(generator.target) if isinstance(n, ast.Name))
             bound.update(n.id for n in targets if isinstance(n.ctx, ast.Store))
             self.awaits |= bool(generator.is_async) and not self.deferred
-        with self._inside(Scope("comprehension", self.scope, bound), self.deferred):
+        with self._enter_scope(Scope("comprehension", self.scope, bound), self.deferred):
             for index, generator in enumerate(node.generators):
                 self.visit_all([generator.iter] if index else [])
                 self.visit_all(generator.ifs)
@@ -191,7 +193,7 @@ class ScopeWalker(ast.NodeVisitor):
 
     # --- flow: parts that may not run -------------------------------------------------------------
 
-    def _block(self, body: Iterable[ast.AST]) -> set[str]:
+    def _visit_block(self, body: Iterable[ast.AST]) -> set[str]:
         """Walk a part that may not run. Return what is bound at its end, without binding it outside."""
         if self.scope.kind in FUNCTIONS:
             self.visit_all(body)
@@ -202,17 +204,17 @@ class ScopeWalker(ast.NodeVisitor):
         self.scope.bound = before
         return inside
 
-    def _join(self, branches: list[set[str]]) -> None:
+    def _join_branches(self, branches: list[set[str]]) -> None:
         self.scope.bound |= set.intersection(*branches)
 
     def visit_If(self, node: ast.If) -> None:
         self.visit(node.test)
-        self._join([self._block(node.body), self._block(node.orelse)])
+        self._join_branches([self._visit_block(node.body), self._visit_block(node.orelse)])
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.visit(node.iter)
-        self._block((node.target, *node.body))  # the body may not run at all
-        self._block(node.orelse)
+        self._visit_block((node.target, *node.body))  # the body may not run at all
+        self._visit_block(node.orelse)
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> None:
         self.awaits |= not self.deferred
@@ -220,17 +222,17 @@ class ScopeWalker(ast.NodeVisitor):
 
     def visit_While(self, node: ast.While) -> None:
         self.visit(node.test)
-        self._block(node.body)
-        self._block(node.orelse)
+        self._visit_block(node.body)
+        self._visit_block(node.orelse)
 
     def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
-        branches = [self._block((*node.body, *node.orelse))]
+        branches = [self._visit_block((*node.body, *node.orelse))]
         for handler in node.handlers:
-            bound = self._block([handler])
+            bound = self._visit_block([handler])
             # after a handler that raises, nothing below runs
             if not isinstance(handler.body[-1], ast.Raise):
                 branches.append(bound)
-        self._join(branches)
+        self._join_branches(branches)
         self.visit_all(node.finalbody)
 
     visit_TryStar = visit_Try
@@ -238,7 +240,7 @@ class ScopeWalker(ast.NodeVisitor):
     def visit_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
         for case in node.cases:
-            self._block([case])
+            self._visit_block([case])
 
     def visit_AsyncWith(self, node: ast.AsyncWith) -> None:
         self.awaits |= not self.deferred
@@ -268,15 +270,15 @@ class ScopeWalker(ast.NodeVisitor):
             self.bind(node.name)
         self.visit_all(node.body)
 
-    def _pattern(self, node: ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
+    def _visit_pattern(self, node: ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
         self.generic_visit(node)
         name = node.rest if isinstance(node, ast.MatchMapping) else node.name
         if name:
             self.bind(name)
 
-    visit_MatchAs = _pattern
-    visit_MatchStar = _pattern
-    visit_MatchMapping = _pattern
+    visit_MatchAs = _visit_pattern
+    visit_MatchStar = _visit_pattern
+    visit_MatchMapping = _visit_pattern
 
 
 def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
@@ -296,7 +298,7 @@ class _Binder(ScopeWalker):
         if self.scope.owner() is self.function:
             self.function.bound.add(name)
 
-    def _body(self, node: Function, body: Iterable[ast.AST]) -> None:
+    def _visit_body(self, node: Function, body: Iterable[ast.AST]) -> None:
         """Skip an inner function."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:

@@ -66,7 +66,7 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
             connection=servers,
             record_values=Display().records_values,
         )
-    after.remember(result.name, passed=result.passed)
+    after.remember_result(result.name, passed=result.passed)
     following, link = _next_part(result.name)
     return replace(_store_outcome(result), source=source, following=following, link=link)
 
@@ -79,7 +79,7 @@ def _next_part(name: str) -> tuple[str, str]:
     After the last part comes the next notebook or the cell with the next stops.
     """
     from helpers.course.home import home, title_of
-    from helpers.course.workspace import cells_with, ids_with
+    from helpers.course.workspace import match_cell_ids, matching_cells
 
     heading, chosen_path = headings()[name], home().way
     notebook, path = heading.notebook, chosen_path.path if chosen_path else None
@@ -98,18 +98,17 @@ def _next_part(name: str) -> tuple[str, str]:
     exercises = {exercise.title: exercise for exercise in exercises_in_order}
     parts = [
         (title, cell)
-        for title, cell in ids_with(notebook, _PART_HEADING)
+        for title, cell in match_cell_ids(notebook, _PART_HEADING)
         if title not in skipped_titles
     ]
     places = {title: place for place, (title, _) in enumerate(parts)}
     # A copy of the course may lack the notebook. Then nothing is known about its parts.
     parts_below = list(enumerate(parts))[places.get(heading.title, len(parts)) + 1 :]
-    candidates = [
-        exercise for exercise in parts_below if stop is not None and exercise[1][0] in stop.parts
-    ]
-    if not candidates and not (is_on_path and stop is not None and stop.parts):
+    on_path = stop.parts if stop is not None else ()
+    candidates = [(place, part) for place, part in parts_below if part[0] in on_path]
+    if not candidates and not (is_on_path and on_path):
         last_place = max((places.get(title, -1) for title in exercises), default=-1)
-        candidates = [exercise for exercise in parts_below if exercise[0] <= last_place]
+        candidates = [(place, part) for place, part in parts_below if place <= last_place]
     for place, (title, cell) in candidates:
         # A section may have the title of the exercise below it.
         next_exercise = exercises.get(title) if place == places[title] else None
@@ -120,7 +119,7 @@ def _next_part(name: str) -> tuple[str, str]:
     following = path.after(notebook) if path and is_on_path else None
     if following is not None:
         return title_of(following.notebook), following.link
-    (cell,) = cells_with(notebook, r"^## (Next)$").values() or ("",)
+    (cell,) = matching_cells(notebook, r"^## (Next)$").values() or ("",)
     end = f"the end of “{path.title}”" if path and is_on_path else "the next notebook of your path"
     return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
 
@@ -152,11 +151,11 @@ def _is_python(source: str) -> bool:
 def _store_outcome(result: CheckResult) -> CheckResult:
     """Store the outcome in the learner's progress; add a note, not an error, if that fails."""
     # imported here, in a learner's kernel only, because checks must not depend on the course or the room
-    from helpers.course.progress import record
+    from helpers.course.progress import record_score
     from helpers.room.outbox import record_check
 
     if result.outcome in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}:
         return result
     record_check(result.name, result.outcome.value, result.mistake)
-    problem = record(result.name, result.outcome.value, result.points, result.out_of)
+    problem = record_score(result.name, result.outcome.value, result.points, result.out_of)
     return replace(result, notes=(*result.notes, problem)) if problem else result

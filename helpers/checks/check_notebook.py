@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.answers.build import Answer, Problem, cell_number
-from helpers.answers.reader import Found, UnreadableNotebook, read_answers
+from helpers.answers.reader import AnswerOrProblem, UnreadableNotebook, read_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.headings import all_names_of, headings, notebooks
@@ -90,7 +90,7 @@ def grade_notebook(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> 
         return [grade(exercise, answers[exercise.name], cell_number, secret) for exercise in chosen]
 
 
-def find_answers(path: Path) -> tuple[list[Exercise], Found]:
+def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
     """Return the exercises of each notebook that the file attempts, and the answers found for them.
 
     The content of the file decides which notebooks it contains, and these may be two. The file's name

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 from helpers.views.one_port import port_rounds
-from helpers.views.plain import listed, plural
+from helpers.views.plain import join_words, plural
 from helpers.views.traffic_ledger import calls_by_phase
 
 Case = Any
@@ -72,12 +72,12 @@ class OnlyCalls(FirstProblem):
 
     @property
     def text(self) -> str:
-        return f"uses only {listed(self.ops)}" if self.ops else "no communication"
+        return f"uses only {join_words(self.ops)}" if self.ops else "no communication"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         # spans are the rank's own marks, so only calls that communicate are judged
         allowed = (
-            f"only {listed(self.ops)} may be used here"
+            f"only {join_words(self.ops)} may be used here"
             if self.ops
             else "no communication is needed"
         )
@@ -229,7 +229,7 @@ class Peers(FirstProblem):
             # look at sends only: each message has one, and its receiver may receive from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
                 allowed = self.allowed(case, event.rank)
-                ranks = f"only to rank{'s' * (len(allowed) > 1)} {listed([*map(str, allowed)])}"
+                ranks = f"only to rank{'s' * (len(allowed) > 1)} {join_words([*map(str, allowed)])}"
                 requirement = f"it must send {ranks if allowed else 'to no rank'}"
                 yield f"rank {event.rank} sends to rank {event.peer}{at(event)}; here {requirement}."
 

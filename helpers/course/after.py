@@ -17,25 +17,25 @@ from helpers.checks.headings import UnknownExercise, find_heading
 
 _MAGIC = "%%after"
 # keep results in this kernel only, because the answer does not survive a restart either
-_passed: set[str] = set()
+_passed_exercises: set[str] = set()
 
 
-def remember(name: str, *, passed: bool) -> None:
+def remember_result(name: str, *, passed: bool) -> None:
     """Store the result of an exercise's last check in this kernel."""
     if passed:
-        _passed.add(name)
+        _passed_exercises.add(name)
     else:
-        _passed.discard(name)
+        _passed_exercises.discard(name)
 
 
 @dataclass(frozen=True, repr=False)
-class NotYet:
+class WaitingCell:
     """The display of such a cell until its exercises have passed."""
 
     waits_for: tuple[str, ...]
 
     def __repr__(self) -> str:
-        each = " and ".join(map(_called, self.waits_for))
+        each = " and ".join(map(_exercise_name, self.waits_for))
         verb = "has" if len(self.waits_for) == 1 else "have"
         return (
             f"This cell uses your own answer. It runs once {each} {verb} passed. If that was before you "
@@ -46,7 +46,7 @@ class NotYet:
         return f'<div style="opacity: 0.75">{escape(repr(self))}</div>'
 
 
-def _called(name: str) -> str:
+def _exercise_name(name: str) -> str:
     heading = find_heading(name)
     return f"Exercise {heading.number} ({heading.title})"
 
@@ -57,13 +57,13 @@ def only_after(lines: list[str]) -> list[str]:
         return lines
     names = lines[0].removeprefix(_MAGIC).split()
     try:
-        missing = [name for name in names if find_heading(name).name not in _passed]
+        missing = [name for name in names if find_heading(name).name not in _passed_exercises]
     except UnknownExercise as error:
         return [f"raise NameError({f'{_MAGIC}: {error}'!r})\n"]
     if not missing:
         rest = lines[1:]
         return rest if rest and rest[0].startswith("%%") else ["\n", *rest]
-    return [f"__import__({__name__!r}, fromlist=['NotYet']).NotYet({tuple(missing)!r})\n"]
+    return [f"__import__({__name__!r}, fromlist=['WaitingCell']).WaitingCell({tuple(missing)!r})\n"]
 
 
 def register(shell: Any) -> None:

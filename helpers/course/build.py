@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.course.links import linked, numbered
+from helpers.course.links import files_by_number, link_notebooks
 from helpers.course.notebook_file import (
     Notebook,
     NotebookError,
@@ -73,7 +73,7 @@ def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
     """
     copies: dict[Path, Notebook] = {}
     sources = sorted(solutions_dir.glob("*.ipynb"))
-    files = numbered(source.name for source in sources)
+    files = files_by_number(source.name for source in sources)
     for source in sources:
         copies[notebooks_dir / source.name] = learner_copy(
             read_notebook(source), source.name, files
@@ -104,10 +104,12 @@ def learner_copy(
         if cell["cell_type"] == "markdown":
             title = _last_exercise_title(source) or title
             source += f"\n\n{lines[cell['id']]}" if cell["id"] in lines else ""
-            source = linked(source, {n: file for n, file in (files or {}).items() if file != name})
+            source = link_notebooks(
+                source, {n: file for n, file in (files or {}).items() if file != name}
+            )
         if cell["cell_type"] == "code":
             try:
-                source = _with_stubs(source, title)
+                source = _replace_solutions(source, title)
             except RegionError as error:
                 raise NotebookError(f"{name}, cell {number}: {error}") from None
         cells.append(_blank_cell(cell, source))
@@ -126,7 +128,7 @@ def _blank_cell(cell: Notebook, source: str) -> Notebook:
     return blank
 
 
-def _with_stubs(source: str, title: str) -> str:
+def _replace_solutions(source: str, title: str) -> str:
     regions = list(_regions(source))
     if not regions:
         return source
@@ -136,7 +138,7 @@ def _with_stubs(source: str, title: str) -> str:
             "5.3: Ring all-reduce (15 min, ●●●○○)'."
         )
     _check_inside_functions(source, regions)
-    stubbed = _replace(source, regions, title)
+    stubbed = _replace_regions(source, regions, title)
     try:
         ast.parse(stubbed)
     except SyntaxError as error:
@@ -176,7 +178,7 @@ def _check_inside_functions(source: str, regions: list[Region]) -> None:
             f" (line {error.lineno}: {error.msg})."
         ) from None
     inside = dict.fromkeys(regions, 0)
-    for statement, in_function in _statements(tree, in_function=False):
+    for statement, in_function in _walk_statements(tree, in_function=False):
         for region in regions:
             if region.holds(statement.lineno):
                 if not in_function:
@@ -189,7 +191,7 @@ def _check_inside_functions(source: str, regions: list[Region]) -> None:
             raise RegionError(f"line {region.begin}: no statement between the markers.")
 
 
-def _statements(parent: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.stmt, bool]]:
+def _walk_statements(parent: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.stmt, bool]]:
     """Return every statement, and whether its closest function or class is a function."""
     for child in ast.iter_child_nodes(parent):
         inside = in_function
@@ -199,10 +201,10 @@ def _statements(parent: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.stm
             inside = False
         if isinstance(child, ast.stmt):
             yield child, inside
-        yield from _statements(child, in_function=inside)
+        yield from _walk_statements(child, in_function=inside)
 
 
-def _replace(source: str, regions: list[Region], title: str) -> str:
+def _replace_regions(source: str, regions: list[Region], title: str) -> str:
     # JSON's quoting is also Python's, for any title that fits on one line.
     stub = f"raise NotImplementedError({json.dumps(title, ensure_ascii=False)})"
     starts = {region.begin: region for region in regions}

@@ -56,18 +56,18 @@ async def check_claim(client: NotebookClient, cell: NotebookNode, cell_index: in
     assert client.kc is not None  # a cell was executed, so a kernel exists
     asked = client.kc.execute("", silent=True, user_expressions={CLAIM: f"bool({claim})"})
     try:
-        value = await asyncio.wait_for(_value(client, asked), _REPLY_WITHIN_S)
+        value = await asyncio.wait_for(_claim_value(client, asked), _REPLY_WITHIN_S)
     except TimeoutError:
         value = f"no answer after {_REPLY_WITHIN_S:g} s"
     if value != "True":
         raise ClaimError(f"cell {cell_index}: the text next to it claims {claim}, but: {value}")
 
 
-async def _value(client: NotebookClient, asked: str) -> str:
-    """Return the claim's value, or its error, in words. asked: the id of the request."""
+async def _claim_value(client: NotebookClient, request_id: str) -> str:
+    """Return the claim's value, or its error, in words. request_id: the id of the request."""
     while True:
         reply = await client.kc.get_shell_msg(timeout=_REPLY_WITHIN_S)  # type: ignore[union-attr]
-        if reply["parent_header"].get("msg_id") == asked:
+        if reply["parent_header"].get("msg_id") == request_id:
             found = reply["content"]["user_expressions"][CLAIM]
             if found["status"] == "ok":
                 return str(found["data"]["text/plain"])

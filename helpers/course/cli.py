@@ -24,7 +24,7 @@ import click
 
 from helpers.course import workspace as workspaces
 from helpers.course.notebook_file import NotebookError
-from helpers.course.paths import names as path_names
+from helpers.course.paths import path_names as path_names
 from helpers.course.workspace import Workspace, WorkspaceError
 from helpers.views.plain import PLAIN_MARKS, plural
 
@@ -39,7 +39,7 @@ _FOR_WHOM = {
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
-class _CannotRun(click.ClickException):
+class _CommandError(click.ClickException):
     """A command could not do its work. The exit code differs from that of a wrong answer."""
 
     exit_code = 2
@@ -79,11 +79,13 @@ class _Course(click.Group):
             raise click.ClickException(str(error)) from error
         except OSError as error:
             if error.errno in _NO_ROOM:
-                raise _CannotRun(f"{error.strerror}: {error.filename or 'the output'}.") from error
+                raise _CommandError(
+                    f"{error.strerror}: {error.filename or 'the output'}."
+                ) from error
             try:
                 tempfile.gettempdir()
             except FileNotFoundError:
-                raise _CannotRun(
+                raise _CommandError(
                     "No folder for temporary files can be written. Set TMPDIR to a writable folder."
                 ) from error
             raise
@@ -134,9 +136,11 @@ def lab(lab_args: tuple[str, ...]) -> None:
             "Running JupyterLab as root: anyone with its token can do anything on this machine."
         )
         extra.append("--allow-root")
-    new = workspaces.fill(workspace)
+    new = workspaces.copy_missing_notebooks(workspace)
     if new:
-        click.echo(f"Copied into {_short(workspace.work)}: {', '.join(path.name for path in new)}")
+        click.echo(
+            f"Copied into {_relative_path(workspace.work)}: {', '.join(path.name for path in new)}"
+        )
     from helpers.course.home import write_home
 
     opened = write_home(workspace.work)
@@ -162,8 +166,10 @@ def reset(notebook: str) -> None:
     """
     fresh, kept = workspaces.reset(workspaces.find_workspace(), notebook)
     if kept:
-        click.echo(f"Your file is now {_short(kept)}.")
-    click.echo(f"{_short(fresh)} has its original state again. If it is open, reload it from disk.")
+        click.echo(f"Your file is now {_relative_path(kept)}.")
+    click.echo(
+        f"{_relative_path(fresh)} has its original state again. If it is open, reload it from disk."
+    )
 
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; see docs/json.md.")
@@ -177,13 +183,13 @@ def doctor(as_json: bool) -> None:
     Says how to repair what does not work. Exits with 1 if something is missing that the course
     cannot do without.
     """
-    from helpers.course.doctor import examine, exit_code, report
+    from helpers.course.doctor import exit_code, format_finding, run_probes
 
     findings = []
-    for finding in examine():
+    for finding in run_probes():
         findings.append(finding)
         if not as_json:
-            click.echo(report(finding))
+            click.echo(format_finding(finding))
     if as_json:
         from helpers.course.as_json import doctor_data, write
 
@@ -202,9 +208,9 @@ def progress(as_json: bool) -> None:
         return
     from helpers.checks.headings import headings
     from helpers.course.as_json import progress_data, write
-    from helpers.course.progress import read
+    from helpers.course.progress import read_progress
 
-    write(progress_data(read(), headings().values()))
+    write(progress_data(read_progress(), headings().values()))
 
 
 @main.command()
@@ -238,7 +244,7 @@ def check(notebook: Path, only: str, as_json: bool) -> None:
         read_answers(notebook, [])
     except UnreadableNotebook as error:
         if as_json:
-            raise _CannotRun(for_log(str(error))) from error
+            raise _CommandError(for_log(str(error))) from error
         click.echo(for_log(str(error)))
         sys.exit(2)
 
@@ -303,7 +309,7 @@ def serve(file: Path | None, **options: Any) -> None:
     Prints what learners run to join, and the address at which you see the class. Started again with the same
     file, the board has the same class, code and address.
     """
-    with _serving() as rooms:
+    with _room_server() as rooms:
         rooms.serve(file or _room_file(), **options)
 
 
@@ -319,7 +325,7 @@ def forget(file: Path | None, name: str, silent: bool) -> None:
     """
     if silent == bool(name):
         raise click.UsageError("name a learner, or give --silent")
-    with _serving() as rooms:
+    with _room_server() as rooms:
         if silent:
             count = rooms.forget_silent(file or _room_file())
             click.echo(f"Removed from the room: {plural(count, 'learner')}.")
@@ -335,13 +341,13 @@ def new_code(file: Path | None) -> None:
 
     The old code no longer works. Learners who have joined stay.
     """
-    with _serving() as rooms:
+    with _room_server() as rooms:
         code = rooms.replace_code(file or _room_file())
     click.echo(f"The code is now {code}.")
 
 
 @contextmanager
-def _serving() -> Iterator[ModuleType]:
+def _room_server() -> Iterator[ModuleType]:
     """Yield the module that serves rooms; turn its errors into an error of the command."""
     try:
         from helpers.room import serve as rooms
@@ -444,7 +450,7 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     except CannotGrade as error:
         from helpers.views.plain import for_log
 
-        raise _CannotRun(for_log(f"Cannot grade: {error}")) from error
+        raise _CommandError(for_log(f"Cannot grade: {error}")) from error
 
 
 @main.command()
@@ -514,11 +520,11 @@ def slides(
             chosen = paths()[path]
             sources = [(workspace.solutions / f"{s.notebook}.ipynb", s) for s in chosen.stops]
             file = out / f"{path}.html"
-            click.echo(_short(write(sources, file, learning_path=chosen)))
+            click.echo(_relative_path(write(sources, file, learning_path=chosen)))
             return
-        for source in _solved(workspace, notebooks):
+        for source in _solved_notebooks(workspace, notebooks):
             sources, file = [(source, Stop(source.stem))], out / f"{source.stem}.html"
-            click.echo(_short(write(sources, file)))
+            click.echo(_relative_path(write(sources, file)))
 
 
 @main.command()
@@ -533,7 +539,7 @@ def teach(out: Path) -> None:
         from helpers.room.teacher_pages import write_teacher_pages
 
         pages = write_teacher_pages(read_lessons(workspaces.find_workspace()), out)
-    click.echo(f"{plural(len(pages), 'page')}. Open {_short(pages[-1])}.")
+    click.echo(f"{plural(len(pages), 'page')}. Open {_relative_path(pages[-1])}.")
 
 
 @main.command()
@@ -644,7 +650,9 @@ def release(
     except ReleaseError as error:
         click.echo(error, err=True)
         sys.exit(2)
-    click.echo(f"{len(files)} files in {_short(out)}. Zip it, or put it where learners can get it.")
+    click.echo(
+        f"{len(files)} files in {_relative_path(out)}. Zip it, or put it where learners can get it."
+    )
 
 
 @main.command()
@@ -678,7 +686,7 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
     except OSError as error:
         click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
         sys.exit(2)
-    click.echo(f"{_short(out)} contains the secret: upload it only to Gradescope.")
+    click.echo(f"{_relative_path(out)} contains the secret: upload it only to Gradescope.")
 
 
 @main.command()
@@ -688,7 +696,7 @@ def build() -> None:
 
     workspace = workspaces.find_workspace()
     for path in build_notebooks(workspace.solutions, workspace.notebooks):
-        click.echo(_short(path))
+        click.echo(_relative_path(path))
 
 
 @main.command()
@@ -712,7 +720,7 @@ def site(out: Path, notebooks: str, stored: bool) -> None:
     workspace = workspaces.find_workspace()
     names = tuple(notebooks.replace(",", " ").split())
     for path in build_site(workspace.solutions, out, names, run=not stored):
-        click.echo(_short(path))
+        click.echo(_relative_path(path))
 
 
 @main.command()
@@ -724,8 +732,8 @@ def outputs(notebooks: tuple[str, ...]) -> None:
     """
     from helpers.course.outputs import store_outputs
 
-    for path in _solved(workspaces.find_workspace(), notebooks):
-        click.echo(f"{_short(path)} ...")
+    for path in _solved_notebooks(workspaces.find_workspace(), notebooks):
+        click.echo(f"{_relative_path(path)} ...")
         store_outputs(path)
 
 
@@ -746,13 +754,13 @@ def _extra_slides() -> Iterator[None]:
         ) from error
 
 
-def _solved(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:
+def _solved_notebooks(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:
     if names:
         return [workspaces.find_notebook(workspace.solutions, name) for name in names]
     return sorted(workspace.solutions.glob("*.ipynb"))
 
 
-def _short(path: Path) -> str:
+def _relative_path(path: Path) -> str:
     """Return the path relative to the current folder, if it is inside it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -57,7 +57,7 @@ Probe = Callable[[], tuple[bool, str]]
 """Returns whether all is well, and a detail. False means a warning; raises Missing for worse problems."""
 
 
-def examine(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[Finding]:
+def run_probes(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[Finding]:
     """Run each probe and yield its finding as soon as it is known."""
     for name, probe, advice in PROBES if probes is None else probes:
         try:
@@ -72,7 +72,7 @@ def examine(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[
             yield Finding(name, "ok", detail) if fine else Finding(name, "warning", detail, advice)
 
 
-def report(finding: Finding) -> str:
+def format_finding(finding: Finding) -> str:
     """Return a finding as one line, with the advice as a second one."""
     line = f"{finding.status:8} {finding.name}: {finding.detail}"
     return f"{line}\n{'':8} -> {finding.advice}" if finding.advice else line
@@ -86,7 +86,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
 # --- the machine ----------------------------------------------------------------------------------
 
 
-def _fork() -> tuple[bool, str]:
+def _probe_fork() -> tuple[bool, str]:
     if sys.platform == "win32":
         raise Missing("native Windows, but ranks need Linux or macOS: use WSL")
     if sys.platform == "darwin":
@@ -99,14 +99,14 @@ def _fork() -> tuple[bool, str]:
     return True, "works: ranks start in milliseconds"
 
 
-def _cpus() -> tuple[bool, str]:
+def _probe_cpus() -> tuple[bool, str]:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if (count or 1) < 2:
         return False, "1: ranks take turns, so no speed-up or overlap can be seen"
     return True, f"{count}"
 
 
-def _memory() -> tuple[bool, str]:
+def _probe_memory() -> tuple[bool, str]:
     import psutil
 
     free = psutil.virtual_memory().available
@@ -114,7 +114,7 @@ def _memory() -> tuple[bool, str]:
     return ranks >= COURSE_RANKS, f"{free / GIB:.1f} GiB free, about {ranks} ranks"
 
 
-def _shared_memory() -> tuple[bool, str]:
+def _probe_shared_memory() -> tuple[bool, str]:
     path = Path("/dev/shm")
     if not path.is_dir():
         return True, "no /dev/shm on this system; nothing to check"
@@ -122,7 +122,7 @@ def _shared_memory() -> tuple[bool, str]:
     return free >= 256 * MIB, f"{free / MIB:.0f} MiB free in {path}"
 
 
-def _open_files() -> tuple[bool, str]:
+def _probe_open_files() -> tuple[bool, str]:
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -132,7 +132,7 @@ def _open_files() -> tuple[bool, str]:
     return ranks >= 2 * COURSE_RANKS, f"at most {limit}: enough for about {ranks} ranks"
 
 
-def _temp_folder() -> tuple[bool, str]:
+def _probe_temp_folder() -> tuple[bool, str]:
     # In this memory ranks connect and store the data that they exchange.
     folder = tempfile.gettempdir()
     with tempfile.TemporaryFile() as file:
@@ -142,7 +142,7 @@ def _temp_folder() -> tuple[bool, str]:
     return free >= GIB, f"{free / GIB:.1f} GiB free in {folder}"
 
 
-def _bubblewrap() -> tuple[bool, str]:
+def _probe_bubblewrap() -> tuple[bool, str]:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         return False, "bubblewrap (bwrap) is not installed"
@@ -166,7 +166,7 @@ def landlock_version() -> int:
     return max(0, int(libc.syscall(create_ruleset, None, ctypes.c_size_t(0), version_flag)))
 
 
-def _landlock() -> tuple[bool, str]:
+def _probe_landlock() -> tuple[bool, str]:
     version = landlock_version()
     return (
         version > 0,
@@ -177,7 +177,7 @@ def _landlock() -> tuple[bool, str]:
 # --- installed software ---------------------------------------------------------------------------
 
 
-def _python() -> tuple[bool, str]:
+def _probe_python() -> tuple[bool, str]:
     return True, f"{sys.version.split()[0]} at {sys.executable}"
 
 
@@ -187,7 +187,10 @@ def packages(root: Path | None = None) -> tuple[bool, str]:
         text = ((root or find_workspace().root) / "constraints.txt").read_text(encoding="utf-8")
     except (WorkspaceError, OSError) as error:
         return False, f"versions cannot be compared: {error}"
-    pins = {_plain(pin[1]): pin[2] for pin in re.finditer(r"(?m)^([\w.-]+)==([^\s;]+)", text)}
+    pins = {
+        _normalize_package_name(pin[1]): pin[2]
+        for pin in re.finditer(r"(?m)^([\w.-]+)==([^\s;]+)", text)
+    }
     here = {name: _installed(name) for name in sorted(direct_dependencies())}
     if absent := [name for name, found in here.items() if not found]:
         raise Missing(f"not installed: {', '.join(absent)}")
@@ -204,10 +207,14 @@ def packages(root: Path | None = None) -> tuple[bool, str]:
 def direct_dependencies() -> set[str]:
     """Return the names of the packages that the course itself needs, without its extras."""
     lines = requires("real-ranks") or []
-    return {_plain(re.split(r"[^\w.-]", line)[0]) for line in lines if "extra ==" not in line}
+    return {
+        _normalize_package_name(re.split(r"[^\w.-]", line)[0])
+        for line in lines
+        if "extra ==" not in line
+    }
 
 
-def _plain(name: str) -> str:
+def _normalize_package_name(name: str) -> str:
     """Return a package's name in the normalized form of package indexes."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -219,7 +226,7 @@ def _installed(name: str) -> str:
         return ""
 
 
-def _gloo() -> tuple[bool, str]:
+def _probe_gloo() -> tuple[bool, str]:
     from helpers import launch
 
     run = launch(_sum_of_ranks, 2, timeout=TIMEOUT_S, backend="gloo")
@@ -237,7 +244,7 @@ def _sum_of_ranks(rank: int, world_size: int) -> float:
     return total.item()
 
 
-def _nccl() -> tuple[bool, str]:
+def _probe_nccl() -> tuple[bool, str]:
     import torch
     import torch.distributed as dist
 
@@ -249,7 +256,7 @@ def _nccl() -> tuple[bool, str]:
     return True, f"{count} ({torch.cuda.get_device_name(0)}): NCCL is used for up to {count} ranks"
 
 
-def _jupyterlab() -> tuple[bool, str]:
+def _probe_jupyterlab() -> tuple[bool, str]:
     worked, said = _run(sys.executable, "-m", "jupyterlab.labextensions", "list")
     found = _installed("jupyterlab")
     if not (worked and found):
@@ -260,7 +267,7 @@ def _jupyterlab() -> tuple[bool, str]:
     return True, f"{found}, with widgets"
 
 
-def _mpi() -> tuple[bool, str]:
+def _probe_mpi() -> tuple[bool, str]:
     own = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(own) if own.exists() else shutil.which("mpiexec")
     if not mpiexec or not importlib.util.find_spec("mpi4py"):
@@ -274,7 +281,7 @@ def _mpi() -> tuple[bool, str]:
     return True, f"{mpiexec} ran two ranks of mpi4py"
 
 
-def _browser() -> tuple[bool, str]:
+def _probe_browser() -> tuple[bool, str]:
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     worked, said = _run(path, "--version") if path else (False, "")
     if not worked:
@@ -299,28 +306,48 @@ def _run(*command: str) -> tuple[bool, str]:
 
 
 PROBES: tuple[tuple[str, Probe, str], ...] = (
-    ("fork", _fork, "On macOS no action is needed: everything works, but ranks start more slowly."),
-    ("Python", _python, ""),  # pip does not install the course with a Python that is too old.
+    (
+        "fork",
+        _probe_fork,
+        "On macOS no action is needed: everything works, but ranks start more slowly.",
+    ),
+    ("Python", _probe_python, ""),  # pip does not install the course with a Python that is too old.
     ("packages", packages, "Run `make venv`."),
-    ("gloo", _gloo, "Check the firewall, the hostname in /etc/hosts, and the other findings."),
-    ("GPUs", _nccl, "No action is needed. To use them, install a torch with NCCL."),
-    ("CPUs", _cpus, "With two or more CPUs the timings match the notebooks."),
-    ("memory", _memory, "Close other programs, or other kernels."),
+    (
+        "gloo",
+        _probe_gloo,
+        "Check the firewall, the hostname in /etc/hosts, and the other findings.",
+    ),
+    ("GPUs", _probe_nccl, "No action is needed. To use them, install a torch with NCCL."),
+    ("CPUs", _probe_cpus, "With two or more CPUs the timings match the notebooks."),
+    ("memory", _probe_memory, "Close other programs, or other kernels."),
     (
         "shared memory",
-        _shared_memory,
+        _probe_shared_memory,
         "Start a container with --shm-size=1g. Without it, DataLoader workers may crash.",
     ),
     (
         "open files",
-        _open_files,
+        _probe_open_files,
         "Run `ulimit -n 4096` before `make lab` (`ulimit -Hn` shows the limit).",
     ),
-    ("temp folder", _temp_folder, "Free some space, or set TMPDIR."),
-    ("JupyterLab", _jupyterlab, "Run `make venv`, or enable the extension with the command above."),
-    ("MPI", _mpi, f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"),
-    ("sandbox", _bubblewrap, "Only grading uses it: install bubblewrap and allow user namespaces."),
-    ("Landlock", _landlock, "Only grading uses it, as a second layer: add landlock to lsm=."),
-    ("browser", _browser, "Only `make test` uses it: sudo apt-get install chromium"),
+    ("temp folder", _probe_temp_folder, "Free some space, or set TMPDIR."),
+    (
+        "JupyterLab",
+        _probe_jupyterlab,
+        "Run `make venv`, or enable the extension with the command above.",
+    ),
+    (
+        "MPI",
+        _probe_mpi,
+        f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`",
+    ),
+    (
+        "sandbox",
+        _probe_bubblewrap,
+        "Only grading uses it: install bubblewrap and allow user namespaces.",
+    ),
+    ("Landlock", _probe_landlock, "Only grading uses it, as a second layer: add landlock to lsm=."),
+    ("browser", _probe_browser, "Only `make test` uses it: sudo apt-get install chromium"),
 )
 """The probes in the order of their findings."""

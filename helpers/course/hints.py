@@ -12,7 +12,7 @@ from typing import Any
 
 from helpers.checks.headings import Heading, find_heading
 from helpers.course.message import LearnerMessage, to_html
-from helpers.course.progress import read, record_hint
+from helpers.course.progress import read_progress, record_hint
 from helpers.course.workspace import find_workspace
 from helpers.views.live import widget_view
 from helpers.views.plain import plural
@@ -28,13 +28,13 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Learner
     """
     found = get(asked)
     exercise = found.name
-    progress = read()
+    progress = read_progress()
     seen = progress.hints.get(exercise, 0)
     level = min(seen + 1, len(found.hints))
     note = record_hint(exercise, level) if level > seen else ""
-    lines = [_heading(found, level, seen), *_hints(found, level)]
+    lines = [_hint_heading(found, level, seen), *_hint_texts(found, level)]
     if level == len(found.hints) or progress.has_passed(exercise):
-        lines.append(_solution(found))
+        lines.append(_solution_text(found))
     told = "\n\n".join([*lines, *filter(None, [progress.note, note])])
     return Hints(told, exercise, get, level < len(found.hints))
 
@@ -67,7 +67,7 @@ class Hints(LearnerMessage):
         return widgets.VBox([text, button])
 
 
-def _heading(found: Heading, level: int, seen: int) -> str:
+def _hint_heading(found: Heading, level: int, seen: int) -> str:
     about = f"Exercise {found.number}: {found.title}"
     if not found.hints:
         return f"**{about}** has no hints."
@@ -76,11 +76,11 @@ def _heading(found: Heading, level: int, seen: int) -> str:
     return f"**{about}**: hint {level} of {len(found.hints)}."
 
 
-def _hints(found: Heading, level: int) -> list[str]:
+def _hint_texts(found: Heading, level: int) -> list[str]:
     return [f"{number}. {text.strip()}" for number, text in enumerate(found.hints[:level], start=1)]
 
 
-def _solution(found: Heading) -> str:
+def _solution_text(found: Heading) -> str:
     solution = f"{found.notebook}.ipynb"
     if (find_workspace().solutions / solution).is_file():
         shown = f"`from helpers import show_me; show_me({found.name!r})`"

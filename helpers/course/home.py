@@ -1,6 +1,6 @@
 """Show a learner the next step, the progress on each path, and the map of the course.
 
-    progress + headings + quizzes -> places() -> ways() -> Home -> home(), work/home.ipynb, `course progress`
+    progress + headings + quizzes -> notebook_places(), path_progress() -> Home -> home(), work/home.ipynb
 
 `course lab` rewrites work/home.ipynb each time and opens it, so that the map is shown before any cell runs.
 While the page is open, look/home.js asks the server (look/__init__.py) for the current map. Without that
@@ -20,14 +20,14 @@ from typing import Any
 
 from helpers.checks.headings import Heading, headings
 from helpers.course.notebook_file import notebook_metadata, write_notebook
-from helpers.course.page import page
+from helpers.course.page import render_page
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, hours, is_reference, paths
-from helpers.course.progress import Progress, read
+from helpers.course.progress import Progress, read_progress
 from helpers.course.quizzes import quizzes_of_notebooks
-from helpers.course.workspace import cells_with, file_of, trusted
+from helpers.course.workspace import file_of, matching_cells, sign_notebook
 from helpers.views.live import live_page
 
-FILE = "home.ipynb"
+HOME_FILE = "home.ipynb"
 _PAGE = Path(__file__).parent / "look" / "home.js"
 _CELL = "from helpers import home\n\nhome()"
 _ANSWERS = {"right": "●", "tried": "◐", "open": "○"}
@@ -213,7 +213,7 @@ class Home:
     def map_html(self) -> str:
         """Return the page in a form that does not change while it is shown."""
         parts = [(part, list(own)) for part, own in groupby(self.places, lambda each: each.part)]
-        return page(
+        return render_page(
             "home.html",
             home=self,
             parts=parts,
@@ -228,12 +228,12 @@ class Home:
 
 def home() -> Home:
     """Return the home page: the next step, the paths, and the map of the course with links to notebooks."""
-    progress = read()
-    found = places(progress, list(headings().values()))
-    return Home(found, ways(progress, found), progress.note)
+    progress = read_progress()
+    found = notebook_places(progress, list(headings().values()))
+    return Home(found, path_progress(progress, found), progress.note)
 
 
-def ways(progress: Progress, found: Sequence[Place]) -> tuple[PathProgress, ...]:
+def path_progress(progress: Progress, found: Sequence[Place]) -> tuple[PathProgress, ...]:
     """Return the progress on each path. found: the places of all notebooks."""
     by_name = {place.notebook: place for place in found}
 
@@ -250,7 +250,7 @@ def docs_folder() -> Path | None:
     return docs if docs.is_dir() else None
 
 
-def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
+def notebook_places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
     """Return each notebook's place, in the course's order.
 
     If no notebook is begun, the one after the last that is done is "next", or the first one.
@@ -260,7 +260,7 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
         own = [e for e in exercises if e.notebook == notebook]
         core = [e for e in own if not e.further]
         left = [e for e in core if not progress.has_passed(e.name)]
-        asked = _asked(progress, notebook)
+        asked = _quiz_states(progress, notebook)
         begun = any(quiz.state != "open" for quiz in asked) or any(
             e.name in {*progress.exercises, *progress.hints} for e in own
         )
@@ -313,7 +313,7 @@ def write_home(work: Path) -> Path:
             "source": _CELL,
         },
     ]
-    path = work / FILE
+    path = work / HOME_FILE
     notebook = {
         "cells": cells,
         "metadata": notebook_metadata(),
@@ -321,16 +321,16 @@ def write_home(work: Path) -> Path:
         "nbformat_minor": 5,
     }
     write_notebook(path, notebook)
-    trusted(path)
+    sign_notebook(path)
     return path
 
 
-def _asked(progress: Progress, notebook: str) -> tuple[QuizState, ...]:
+def _quiz_states(progress: Progress, notebook: str) -> tuple[QuizState, ...]:
     def state(quiz: str) -> str:
         answers = progress.quizzes.get(quiz)
         return "open" if answers is None else "right" if answers.correct else "tried"
 
-    cells = cells_with(notebook, r'predict\("([^"]+)"\)')
+    cells = matching_cells(notebook, r'predict\("([^"]+)"\)')
     ids = quizzes_of_notebooks().get(notebook, ())
     return tuple(QuizState(quiz, state(quiz), cells.get(quiz, "")) for quiz in ids)
 

@@ -16,7 +16,7 @@ from typing import Any
 from helpers.course import look
 from helpers.course.home import write_home
 from helpers.course.programs import put_programs_first
-from helpers.course.workspace import WorkspaceError, fill, find_workspace
+from helpers.course.workspace import WorkspaceError, copy_missing_notebooks, find_workspace
 
 HUB = "REAL_RANKS_HUB"
 
@@ -45,14 +45,14 @@ def _load_jupyter_server_extension(server: Any) -> None:
         return
     try:
         workspace = find_workspace()
-        new = fill(workspace)
+        new = copy_missing_notebooks(workspace)
         workspace.work.chmod(0o700)
         server.log.info("Real Ranks: %s, %d new", write_home(workspace.work), len(new))
     except (WorkspaceError, OSError) as error:
         # Continue, because the person can do other work, and a server that does not start could not even
         # report the error.
         server.log.error("Real Ranks could not fill this person's folder: %s", error)
-    look.switch_on(server)
+    look.enable_look(server)
 
 
 def _on_hub() -> bool:

@@ -15,21 +15,23 @@ _NAMED = r"\b[Nn]otebooks? \d\d(?:(?:, | and | or | to |, and )\d\d)*\b"
 _WORDS = re.compile(f"(?P<kept>{_KEPT})|(?P<named>{_NAMED})", re.DOTALL | re.MULTILINE)
 
 
-def numbered(files: Iterable[str]) -> dict[str, str]:
+def files_by_number(files: Iterable[str]) -> dict[str, str]:
     """Return notebooks' files by their numbers: {"05": "05_collective_algorithms.ipynb"}."""
     return {file[:2]: file for file in files}
 
 
-def linked(markdown: str, files: Mapping[str, str]) -> str:
+def link_notebooks(markdown: str, files: Mapping[str, str]) -> str:
     """Return the text with a link wherever it names a notebook of `files`, which maps numbers to files."""
-    return _WORDS.sub(lambda match: match["kept"] or _links(match["named"], files), markdown)
+    return _WORDS.sub(
+        lambda match: match["kept"] or _replace_links(match["named"], files), markdown
+    )
 
 
-def _links(named: str, files: Mapping[str, str]) -> str:
+def _replace_links(named: str, files: Mapping[str, str]) -> str:
     """Make "notebook 05" one link; in "notebooks 05 and 06", link each number."""
     pattern = r"\d\d" if named[8:9] == "s" else r"(?:[Nn]otebook )?\d\d"
-    return re.sub(pattern, lambda match: _link(match[0], match[0][-2:], files), named)
+    return re.sub(pattern, lambda match: _make_link(match[0], match[0][-2:], files), named)
 
 
-def _link(words: str, number: str, files: Mapping[str, str]) -> str:
+def _make_link(words: str, number: str, files: Mapping[str, str]) -> str:
     return f"[{words}]({files[number]})" if number in files else words

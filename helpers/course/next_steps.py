@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from html import escape
 
 from helpers.checks.headings import Heading, headings, match_notebook
-from helpers.course.home import FILE, PathProgress, Place, QuizState, home
+from helpers.course.home import HOME_FILE, PathProgress, Place, QuizState, home
 from helpers.course.paths import is_reference
-from helpers.course.workspace import cells_with
+from helpers.course.workspace import matching_cells
 
 _CHECKED = r"^(?:.*= )?check\((\w+)\)"
 
@@ -32,12 +32,14 @@ class NextSteps:
 
     def __repr__(self) -> str:
         lines = [f"{self.place.title}: {self._count()}"]
-        lines += [f"  {self._sign(heading)[0]} {_words(heading)}" for heading in self.exercises]
+        lines += [
+            f"  {self._sign(heading)[0]} {_describe_heading(heading)}" for heading in self.exercises
+        ]
         if self._open:
             lines.append("Predictions to make: " + ", ".join(quiz.id for quiz in self._open))
-        return "\n".join([*lines, *(words for words, _, _ in self._onward())])
+        return "\n".join([*lines, *(words for words, _, _ in self._next_lines())])
 
-    def _onward(self) -> list[tuple[str, str, str]]:
+    def _next_lines(self) -> list[tuple[str, str, str]]:
         """Return, for each path, the line as text, the words before the link, and the link."""
         found = []
         if is_reference(self.place.notebook):
@@ -59,16 +61,16 @@ class NextSteps:
         rows = []
         for heading in self.exercises:
             sign, state = self._sign(heading)
-            link = self._link(self.cells.get(heading.name, ""), _words(heading))
+            link = self._link(self.cells.get(heading.name, ""), _describe_heading(heading))
             signed = f'<span role="img" aria-label="{state}">{sign}</span>'
             rows.append(f'<li style="list-style: none">{signed} {link}</li>')
         asked = ", ".join(self._link(quiz.cell, quiz.id) for quiz in self._open)
         asked = f"<p>Predictions to make: {asked}</p>" if asked else ""
-        onward = "".join(f"<p>{escape(said)}{link}</p>" for _, said, link in self._onward())
+        onward = "".join(f"<p>{escape(said)}{link}</p>" for _, said, link in self._next_lines())
         return (
             f"<p><b>{self._count()}</b></p>"
             f'<ul style="padding-left: 0">{"".join(rows)}</ul>{asked}{onward}'
-            f'<p><a href="{FILE}">Where you are</a></p>'
+            f'<p><a href="{HOME_FILE}">Where you are</a></p>'
         )
 
     def _count(self) -> str:
@@ -94,9 +96,9 @@ def next_steps(notebook: str) -> NextSteps:
     place = next(place for place in shown.places if place.notebook == name)
     own = [heading for heading in headings().values() if heading.notebook == name]
     ways = (way for way in shown.ways if any(leg.place is place for leg in way.legs))
-    return NextSteps(place, tuple(own), cells_with(name, _CHECKED), tuple(ways))
+    return NextSteps(place, tuple(own), matching_cells(name, _CHECKED), tuple(ways))
 
 
-def _words(heading: Heading) -> str:
+def _describe_heading(heading: Heading) -> str:
     further = ", further" if heading.further else ""
     return f"{heading.number} {heading.title} ({heading.minutes} min{further})"

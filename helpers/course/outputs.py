@@ -48,13 +48,13 @@ def store_outputs(path: Path) -> None:
         if has_claims(notebook):
             wait_until_idle()
         try:
-            return write_notebook(path, executed(notebook, path.name))
+            return write_notebook(path, run_notebook(notebook, path.name))
         except ClaimError as error:
             if run == RUNS:
                 raise NotebookError(f"{path.name}, {error}, in {RUNS} runs") from None
 
 
-def executed(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
+def run_notebook(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
     """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors.
 
     live: with players in place of still pictures, as on a reader's page. Claims are checked only if it
@@ -65,14 +65,14 @@ def executed(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
     with tempfile.TemporaryDirectory(prefix="real-ranks-outputs-") as scratch:
         # The kernel's folder contains the notebook, as a learner's does.
         write_notebook(Path(scratch, name), notebook)
-        _execute(node, name, scratch, live)
+        _run_cells(node, name, scratch, live)
     stored: Notebook = json.loads(nbformat.writes(node))
     for cell in stored["cells"]:
         cell["metadata"] = cell_metadata(cell)
     return stored | {"metadata": notebook_metadata()}
 
 
-def _execute(node: nbformat.NotebookNode, name: str, scratch: str, live: bool) -> None:
+def _run_cells(node: nbformat.NotebookNode, name: str, scratch: str, live: bool) -> None:
     client = NotebookClient(
         node,
         timeout=CELL_TIMEOUT_S,
@@ -82,7 +82,7 @@ def _execute(node: nbformat.NotebookNode, name: str, scratch: str, live: bool) -
         coalesce_streams=True,
         store_widget_state=False,
     )
-    client.on_cell_start = lambda cell, cell_index: _set_live(client, live or _is_kept(cell))
+    client.on_cell_start = lambda cell, cell_index: _set_live(client, live or _keeps_output(cell))
     if not live:
         client.on_cell_executed = lambda cell, cell_index, execute_reply: check_claim(
             client, cell, cell_index
@@ -93,7 +93,7 @@ def _execute(node: nbformat.NotebookNode, name: str, scratch: str, live: bool) -
         raise NotebookError(f"{name} did not run to its end: {error}") from None
 
 
-def _is_kept(cell: nbformat.NotebookNode) -> bool:
+def _keeps_output(cell: nbformat.NotebookNode) -> bool:
     """Return whether the learner's copy contains the cell's output, in the form for a live page."""
     return KEEP_OUTPUT in cell["metadata"].get("tags", ())
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def page(template: str, **given: Any) -> str:
+def render_page(template: str, **values: Any) -> str:
     """Fill in a template."""
     folder = Path(__file__).parent / "templates"
-    return environment(folder).get_template(template).render(**given)
+    return environment(folder).get_template(template).render(**values)
 
 
 @cache

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from helpers.course.notebook_file import Notebook, NotebookError, source_of
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, paths
-from helpers.views.plain import listed
+from helpers.views.plain import join_words
 
 _PART = re.compile(
     r"^## (?:Exercise (?P<number>\d+\.\d+): )?(?P<title>.+?)(?: \(\d+ min, .*\))?$", re.MULTILINE
@@ -41,7 +41,7 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
 
 
 def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:
-    parts = listed([links[title] for title in stop.parts])
+    parts = join_words([links[title] for title in stop.parts])
     read = (
         f"run the cells above the first heading, then read {parts}"
         if parts

@@ -66,18 +66,18 @@ class LearningPath:
         return self.stops[names.index(notebook) + 1]
 
 
-def names() -> list[str]:
+def path_names() -> list[str]:
     """Return the names of all paths, the one for beginners first."""
-    return list(_listed())
+    return list(_path_table())
 
 
 @cache
 def paths() -> Mapping[str, LearningPath]:
     """Return all paths by name. Raise UnknownExercise if one names a notebook that does not exist."""
-    return {name: _path(name, **entry) for name, entry in _listed().items()}
+    return {name: _path(name, **entry) for name, entry in _path_table().items()}
 
 
-def _listed() -> dict[str, Any]:
+def _path_table() -> dict[str, Any]:
     return tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 

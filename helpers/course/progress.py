@@ -1,6 +1,7 @@
 """Store what a learner has done, as data and in one small file.
 
-Checks call `record`, hints `record_hint`, quizzes `record_quiz`; `course progress` shows `read()`.
+Checks call `record_score`, hints `record_hint`, and quizzes `record_quiz`. `course progress` shows what
+`read_progress` returns.
 The file survives a crash (it is replaced as a whole) and two kernels at once (each of them reads,
 changes and writes it under a lock). A file may have been edited, truncated or written by a different
 version, so `decode` accepts only what it expects. No function fails because of the file. Instead, a
@@ -28,7 +29,7 @@ LOCK_TIMEOUT_S = 2.0
 MAX_BYTES = 1 << 20
 """Many times the size of the file of a complete course, so a larger file is not ours."""
 
-NO_LOCKS_HERE = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+NO_LOCK_ERRNOS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -151,23 +152,23 @@ def progress_file() -> Path:
         return Path.cwd() / ".progress.json"
 
 
-def record(exercise: str, outcome: str, points: float, out_of: float) -> str:
+def record_score(exercise: str, outcome: str, points: float, out_of: float) -> str:
     """Record how a check ended. Return a note for the learner, or ""."""
     score = Score(outcome, float(points), float(out_of), _now())
     return _update(lambda progress: progress.with_score(exercise, score))
 
 
 def record_hint(exercise: str, level: int) -> str:
-    """Record that the first `level` hints of an exercise were shown. Return a note, as `record` does."""
+    """Record that the first `level` hints of an exercise were shown. Return a note or ""."""
     return _update(lambda progress: progress.with_hint(exercise, level))
 
 
 def record_quiz(quiz: str, choice: int, correct: bool) -> str:
-    """Record an answer to a quiz, as an option number from 0. Return a note, as `record` does."""
+    """Record an answer to a quiz, as an option number from 0. Return a note, as `record_score` does."""
     return _update(lambda progress: progress.with_answer(quiz, choice, correct, _now()))
 
 
-def read() -> Progress:
+def read_progress() -> Progress:
     """Return the learner's progress.
 
     If the file is unreadable, the progress is empty and its `note` says so.
@@ -264,7 +265,7 @@ def locked(path: Path) -> Iterator[None]:
                 time.sleep(0.01)
             except OSError as error:
                 # Some network disks have no locks: two kernels at once may then lose a score.
-                if error.errno not in NO_LOCKS_HERE:
+                if error.errno not in NO_LOCK_ERRNOS:
                     raise
                 break
         yield

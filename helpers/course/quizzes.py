@@ -29,7 +29,7 @@ from typing import Any
 
 import msgspec
 
-from helpers.course.links import linked, numbered
+from helpers.course.links import files_by_number, link_notebooks
 from helpers.course.message import LearnerMessage, to_html
 from helpers.course.notebook_file import source_of
 from helpers.course.workspace import cells_of
@@ -141,12 +141,12 @@ def _quiz(entry: Any, where: str) -> Quiz:
         quiz = msgspec.convert(entry, Quiz)
     except msgspec.ValidationError as error:
         raise QuizFileError(f"{where}: {error}") from None
-    if problem := _problem(quiz):
+    if problem := _find_problem(quiz):
         raise QuizFileError(f"{where} ({quiz.id}): {problem}")
     return quiz
 
 
-def _problem(quiz: Quiz) -> str:
+def _find_problem(quiz: Quiz) -> str:
     count = len(quiz.options)
     if not re.fullmatch(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", quiz.id):
         return "an id may contain only lower-case letters, digits, - and _"
@@ -219,7 +219,7 @@ def quiz_widget(quiz: Quiz) -> Any:
 
     def on_check(_: object) -> None:
         choice = choices.value
-        html = "Choose an answer first." if choice is None else judged_html(quiz, choice)
+        html = "Choose an answer first." if choice is None else answer_html(quiz, choice)
         shown = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
         feedback.outputs = (shown,)
 
@@ -228,10 +228,12 @@ def quiz_widget(quiz: Quiz) -> Any:
     return widgets.VBox([question, choices, button, feedback])
 
 
-def judged_html(quiz: Quiz, choice: int) -> str:
+def answer_html(quiz: Quiz, choice: int) -> str:
     color, sign = (RIGHT, "✓") if choice == quiz.answer else (WRONG, "✗")
-    files = numbered(f"{name}.ipynb" for name in quizzes_of_notebooks())
-    said = "\n\n".join(filter(None, [linked(answer_quiz(quiz, choice), files), _onward(quiz.id)]))
+    files = files_by_number(f"{name}.ipynb" for name in quizzes_of_notebooks())
+    said = "\n\n".join(
+        filter(None, [link_notebooks(answer_quiz(quiz, choice), files), _next_cell_link(quiz.id)])
+    )
     badge = f"background: {color}; color: white; font-weight: bold; padding: 0px 6px"
     return (
         f'<div style="border-left: 6px solid {color}; padding: 2px 10px; max-width: 70em">'
@@ -239,7 +241,7 @@ def judged_html(quiz: Quiz, choice: int) -> str:
     )
 
 
-def _onward(quiz_id: str) -> str:
+def _next_cell_link(quiz_id: str) -> str:
     """Return a link to the next cell, which shows the answer, if it is code; otherwise ""."""
     name = next((name for name, ids in quizzes_of_notebooks().items() if quiz_id in ids), "")
     for asking, after in pairwise(cells_of(name)):

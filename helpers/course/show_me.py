@@ -19,8 +19,8 @@ from helpers.checks.headings import Heading, find_heading
 from helpers.checks.registry import get
 from helpers.course.message import LearnerMessage
 from helpers.course.notebook_file import read_notebook
-from helpers.course.page import page
-from helpers.course.progress import read, record_hint
+from helpers.course.page import render_page
+from helpers.course.progress import read_progress, record_hint
 from helpers.course.workspace import find_workspace
 from helpers.ranks.cells import ipython
 from helpers.ranks.run import Run
@@ -46,9 +46,9 @@ class SideBySide:
         return "\n".join(parts)
 
     def _repr_html_(self) -> str:
-        own = "Yours", self.own, _picture(self.own_run)
-        reference = "Reference", self.reference, _picture(self.reference_run)
-        return page("side_by_side.html", title=self.title, sides=(own, reference))
+        own = "Yours", self.own, _draw_run(self.own_run)
+        reference = "Reference", self.reference, _draw_run(self.reference_run)
+        return render_page("side_by_side.html", title=self.title, sides=(own, reference))
 
 
 def show_me(asked: Any) -> SideBySide | LearnerMessage:
@@ -64,7 +64,7 @@ def show_me(asked: Any) -> SideBySide | LearnerMessage:
             "This copy of the course has no solutions. Your instructor has the solution to "
             f"{found.number} {found.title}. `hint({found.name!r})` gives the next hint."
         )
-    if not read().has_passed(found.name):
+    if not read_progress().has_passed(found.name):
         record_hint(found.name, len(found.hints) + 1)
     own = check(found.name)
     return SideBySide(
@@ -72,7 +72,7 @@ def show_me(asked: Any) -> SideBySide | LearnerMessage:
         _own_source(found.name) or "nothing yet",
         reference,
         own.run,
-        _tried(found, solved),
+        _check_answers(found, solved),
     )
 
 
@@ -83,15 +83,17 @@ def _source_in(solved: Path, name: str) -> str | None:
     sources = [
         "".join(c["source"]) for c in read_notebook(solved)["cells"] if c["cell_type"] == "code"
     ]
-    return _defining(sources, name)
+    return _defining_source(sources, name)
 
 
 def _own_source(name: str) -> str | None:
     shell = ipython()
-    return _defining(shell.history_manager.input_hist_raw, name) if shell is not None else None
+    return (
+        _defining_source(shell.history_manager.input_hist_raw, name) if shell is not None else None
+    )
 
 
-def _defining(sources: list[str], name: str) -> str | None:
+def _defining_source(sources: list[str], name: str) -> str | None:
     defines = re.compile(rf"^(async def|def|class) {re.escape(name)}\b", re.MULTILINE)
     for source in reversed(sources):
         if defines.search(source):
@@ -99,7 +101,7 @@ def _defining(sources: list[str], name: str) -> str | None:
     return None
 
 
-def _tried(found: Heading, solved: Path) -> Run | None:
+def _check_answers(found: Heading, solved: Path) -> Run | None:
     try:
         answer = read_answers(solved, [found.name])[found.name]
     except UnreadableNotebook:
@@ -109,5 +111,5 @@ def _tried(found: Heading, solved: Path) -> Run | None:
     return grade(get(found.name), answer, cell_number).run
 
 
-def _picture(run: Run | None) -> str:
+def _draw_run(run: Run | None) -> str:
     return "" if run is None else timeline(run).html()

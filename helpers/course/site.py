@@ -1,7 +1,7 @@
 """`make site`: write the whole course as static pages, to try before installing anything.
 
     solutions/ -> run -> sources as handed out, outputs of the run -> one page a notebook
-    shown_first() -> run -> players and an explorer -> index.html, with the paths
+    run_landing_page() -> run -> players and an explorer -> index.html, with the paths
 
 Players and explorers are plain HTML with their own scripts, so they also work without a server.
 """
@@ -19,10 +19,10 @@ from nbconvert import HTMLExporter
 from helpers.checks.headings import headings
 from helpers.course.build import KEEP_OUTPUT, learner_copy
 from helpers.course.home import part_of
-from helpers.course.links import numbered
+from helpers.course.links import files_by_number
 from helpers.course.notebook_file import Notebook, notebook_metadata, read_notebook, source_of
-from helpers.course.outputs import executed
-from helpers.course.page import page
+from helpers.course.outputs import run_notebook
+from helpers.course.page import render_page
 from helpers.course.paths import hours, paths
 
 _VARIANTS = (
@@ -56,25 +56,27 @@ def build_site(
     """
     out.mkdir(parents=True, exist_ok=True)
     sources = sorted(solutions.glob("*.ipynb"))
-    files = numbered(source.name for source in sources)
+    files = files_by_number(source.name for source in sources)
     exporter = HTMLExporter(template_name="lab", exclude_output_prompt=True)
     written, pages = [], []
     for source in sources:
         if names and source.stem[:2] not in names:
             continue
         solved = read_notebook(source)
-        solved = executed(solved, source.name, live=True) if run else solved
-        notebook = as_shown(solved, source.name, files)
+        solved = run_notebook(solved, source.name, live=True) if run else solved
+        notebook = shown_notebook(solved, source.name, files)
         body, _ = exporter.from_notebook_node(nbformat.reads(json.dumps(notebook), as_version=4))
-        written.append(_written(out / f"{source.stem}.html", _NOTEBOOK.sub(_to_page, body)))
+        written.append(_write(out / f"{source.stem}.html", _NOTEBOOK.sub(_page_link, body)))
         pages.append(_page(source.stem, notebook))
     first = read_notebook(sources[0])
-    shown = shown_first(first) if run else {_VARIANTS[0][0]: _opening(first)}
-    index = page("site.html", pages=pages, shown=shown, paths=list(paths().values()), hours=hours)
-    return [*written, _written(out / "index.html", index)]
+    shown = run_landing_page(first) if run else {_VARIANTS[0][0]: _first_picture(first)}
+    index = render_page(
+        "site.html", pages=pages, shown=shown, paths=list(paths().values()), hours=hours
+    )
+    return [*written, _write(out / "index.html", index)]
 
 
-def shown_first(first: Notebook) -> dict[str, str]:
+def run_landing_page(first: Notebook) -> dict[str, str]:
     """Run what the landing page shows; return it as HTML by title. first: notebook 00."""
     opening = next(cell for cell in first["cells"] if _is_kept(cell))
     called = (
@@ -100,12 +102,12 @@ def shown_first(first: Notebook) -> dict[str, str]:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    _, *found = executed(notebook, "shown.ipynb", live=True)["cells"]
+    _, *found = run_notebook(notebook, "shown.ipynb", live=True)["cells"]
     titles = [*(title for title, _ in _VARIANTS), "A pipeline, with sliders"]
     return {title: _html(cell) for title, cell in zip(titles, found, strict=True)}
 
 
-def as_shown(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
+def shown_notebook(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
     """Return the learner's copy with the outputs of the solved notebook."""
     shown = learner_copy(solved, name, files)
     for copy, original in zip(shown["cells"], solved["cells"], strict=True):
@@ -114,7 +116,7 @@ def as_shown(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
     return shown
 
 
-def _to_page(match: re.Match[str]) -> str:
+def _page_link(match: re.Match[str]) -> str:
     return f'href="{match[1]}.html{match[2] or ""}"'
 
 
@@ -125,7 +127,7 @@ def _page(stem: str, notebook: Notebook) -> _Page:
     return _Page(f"{stem}.html", title, part_of(int(stem[:2])), len(own), minutes)
 
 
-def _opening(notebook: Notebook) -> str:
+def _first_picture(notebook: Notebook) -> str:
     """Return the first picture of the course as HTML, or "" if the notebook has none."""
     return next((_html(cell) for cell in notebook["cells"] if _is_kept(cell)), "")
 
@@ -143,6 +145,6 @@ def _html(cell: Notebook) -> str:
     return ""
 
 
-def _written(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path

@@ -16,34 +16,34 @@ from helpers.checks.check_notebook import find_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
-from helpers.course.progress import record
+from helpers.course.progress import record_score
 from helpers.ranks.launcher import disconnect
 from helpers.room.outbox import record_check
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
-LOOK_EVERY_S = 0.3
+POLL_S = 0.3
 
 
 def watch(folder: Path) -> None:
     """Check the notebooks saved in a folder until Ctrl-C: print each verdict, and the next exercise."""
     seen = {path: _stamp(path) for path in folder.glob("*.ipynb")}
     # Start from the current state, because only notebooks that are saved from now on are checked.
-    before: dict[Path, Mapping[str, str]] = {p: _sources(_answers(p)[1]) for p in seen}
+    before: dict[Path, Mapping[str, str]] = {p: _sources(_read_answers(p)[1]) for p in seen}
     print(
         f"Watching {folder}: each time you save a notebook, the exercises that you changed are checked. "
         "Ctrl-C stops it."
     )
     try:
-        for path in saved(folder, seen):
-            before[path] = look(path, before.get(path, {}))
+        for path in watch_saves(folder, seen):
+            before[path] = check_changed(path, before.get(path, {}))
     except KeyboardInterrupt:
         print()
     finally:
         disconnect()
 
 
-def saved(folder: Path, seen: dict[Path, tuple[int, int]]) -> Iterator[Path]:
+def watch_saves(folder: Path, seen: dict[Path, tuple[int, int]]) -> Iterator[Path]:
     """Yield each notebook of the folder that differs from `seen`, forever."""
     while True:
         for path in sorted(folder.glob("*.ipynb")):
@@ -51,12 +51,12 @@ def saved(folder: Path, seen: dict[Path, tuple[int, int]]) -> Iterator[Path]:
             if stamp != seen.get(path):
                 seen[path] = stamp
                 yield path
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_S)
 
 
-def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
+def check_changed(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
     """Check the exercises of a notebook that differ from `before`; return all current sources by name."""
-    exercises, found = _answers(path)
+    exercises, found = _read_answers(path)
     now = _sources(found)
     for index, exercise in enumerate(exercises):
         if not now[exercise.name] or now[exercise.name] == before.get(exercise.name):
@@ -64,7 +64,7 @@ def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
         result = grade(exercise, found[exercise.name], cell_number, VISIBLE_SECRET)
         print(f"\n{for_log(verdict_text(result))}", flush=True)
         if result.outcome is not Outcome.UNREADABLE:
-            record(result.name, result.outcome.value, result.points, result.out_of)
+            record_score(result.name, result.outcome.value, result.points, result.out_of)
             record_check(result.name, result.outcome.value, result.mistake)
         following = next((e for e in exercises[index + 1 :] if not now[e.name]), None)
         if result.passed and following is not None:
@@ -72,7 +72,7 @@ def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
     return now
 
 
-def _answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Problem]]:
+def _read_answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Problem]]:
     try:
         return find_answers(path)
     except (UnreadableNotebook, OSError):  # not a notebook, or still being written

@@ -1,6 +1,6 @@
 """Fill the learner's own folder once, and never overwrite it.
 
-`course lab` calls `fill` and opens JupyterLab there; `course reset` calls `reset`.
+`course lab` calls `copy_missing_notebooks` and opens JupyterLab there; `course reset` calls `reset`.
 
     notebooks/NN_topic.ipynb  --copied once-->  work/NN_topic.ipynb
 
@@ -84,17 +84,17 @@ def find_workspace() -> Workspace:
     return workspace
 
 
-def fill(workspace: Workspace) -> list[Path]:
+def copy_missing_notebooks(workspace: Workspace) -> list[Path]:
     """Copy every notebook that the learner's folder lacks. Return the new files."""
-    work = _made(workspace)
+    work = _work_folder(workspace)
     return [
         target
         for source in sorted(workspace.notebooks.glob("*.ipynb"))
-        if _copy_if_new(source, target := work / source.name) and trusted(target)
+        if _copy_if_new(source, target := work / source.name) and sign_notebook(target)
     ]
 
 
-def trusted(notebook: Path) -> bool:
+def sign_notebook(notebook: Path) -> bool:
     """Sign a notebook that the course has made, because JupyterLab runs scripts only in trusted ones."""
     import nbformat  # imported here, because most commands do not need it
     from nbformat.sign import NotebookNotary
@@ -114,14 +114,14 @@ def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
     None if there was none. Raises WorkspaceError if `which` names no notebook.
     """
     source = find_notebook(workspace.notebooks, which)
-    target = _made(workspace) / source.name
+    target = _work_folder(workspace) / source.name
     kept = _move_aside(target) if target.exists() else None
     _copy_if_new(source, target)
-    trusted(target)
+    sign_notebook(target)
     return target, kept
 
 
-def _made(workspace: Workspace) -> Path:
+def _work_folder(workspace: Workspace) -> Path:
     """Return the person's folder, created if necessary. Raises WorkspaceError if it is not writable."""
     work = workspace.work
     try:
@@ -156,12 +156,12 @@ def cells_of(notebook: str) -> list[Notebook]:
 
 
 @cache
-def cells_with(notebook: str, pattern: str) -> Mapping[str, str]:
+def matching_cells(notebook: str, pattern: str) -> Mapping[str, str]:
     """Return ids of cells, at which JupyterLab can open a notebook, by what the pattern's group matches."""
-    return dict(ids_with(notebook, pattern))
+    return dict(match_cell_ids(notebook, pattern))
 
 
-def ids_with(notebook: str, pattern: str) -> list[tuple[str, str]]:
+def match_cell_ids(notebook: str, pattern: str) -> list[tuple[str, str]]:
     """Return what the pattern's group matches in a notebook, in order, each with the id of its cell."""
     return [
         (found, cell.get("id", ""))

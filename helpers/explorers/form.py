@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from helpers.views.live import KEYS
+from helpers.views.live import KEYS_SCRIPT
 from helpers.views.palette import COLLECTIVE, FAILURE, INK, RECV, SEND, SPAN, WAIT
 from helpers.views.plain import plural, short_bytes
 
@@ -128,7 +128,7 @@ class Explorer:
 def javascript_of(module: ModuleType) -> str:
     """Return the JavaScript of one explorer: first the part that all explorers share, then its own."""
     own = _HERE / f"{module.__name__.rpartition('.')[2]}.js"
-    parts = (KEYS, _HERE / "frame.js", own)
+    parts = (KEYS_SCRIPT, _HERE / "frame.js", own)
     return "\n".join(path.read_text(encoding="utf-8") for path in parts)
 
 

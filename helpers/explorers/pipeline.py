@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from helpers.explorers.form import Control, choice, steps
-from helpers.views.schedule_times import idle_share, most_held, planned
+from helpers.views.schedule_times import idle_share, max_held, plan_lanes
 
 TITLE = "Pipeline schedules"
 CONTROLS: tuple[Control, ...] = (
@@ -24,11 +24,11 @@ WORDS = {
 def plan(kind: str, stages: int, microbatches: int) -> dict[str, Any]:
     """Return the schedule, in which a backward takes twice as long as a forward, and its bubble."""
     orders = [ORDERS[kind](stage, stages, microbatches) for stage in range(stages)]
-    lanes = planned(orders)
+    lanes = plan_lanes(orders)
     rows = [
         {
             "stage": stage,
-            "held": most_held(order),
+            "held": max_held(order),
             "order": " ".join(order),
             "pieces": [[piece.action, piece.start, piece.end] for piece in lane],
         }

@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from helpers.answers.notebook import UnreadableNotebook, bytes_of
+from helpers.answers.notebook import UnreadableNotebook, read_bytes
 from helpers.grading.cache import (
     Cache,
     CannotWrite,
@@ -233,7 +233,7 @@ def _stored_record(job: Job, path: Path, versions: Mapping[str, str]) -> Record 
         record = from_json(json.loads(path.read_text(encoding="utf-8")))
         same = record.status is Status.GRADED and record.versions == versions
         same = same and not any(exercise.was_too_slow for exercise in record.exercises)
-        if same and record.sha256 == hashlib.sha256(bytes_of(job.path)).hexdigest():
+        if same and record.sha256 == hashlib.sha256(read_bytes(job.path)).hexdigest():
             return record
     return None
 

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from helpers.answers.build import Answer, Problem, cell_number
-from helpers.answers.notebook import bytes_of
+from helpers.answers.notebook import read_bytes
 from helpers.answers.reader import UnreadableNotebook
 from helpers.checks.check_notebook import find_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
@@ -112,7 +112,7 @@ class Grader:
             versions=dict(self.versions),
         )
         try:
-            digest = hashlib.sha256(bytes_of(job.path)).hexdigest()
+            digest = hashlib.sha256(read_bytes(job.path)).hexdigest()
             wanted, found = find_answers(job.path)
         except UnreadableNotebook as error:
             return replace(base, message=str(error), seconds=time.monotonic() - began)

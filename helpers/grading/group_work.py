@@ -15,7 +15,7 @@ from pathlib import Path
 from helpers.grading.record import Record
 from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_table
-from helpers.views.plain import one_form
+from helpers.views.plain import normalize_name
 
 FILE = "groups.csv"
 _COLUMNS = ("group", "learner")
@@ -36,7 +36,7 @@ def read_groups(path: Path) -> Groups:
         raise GroupError(str(error)) from None
     found: dict[str, list[str]] = {}
     for at, (line, cells) in enumerate(rows):
-        pair = [one_form(cell) for cell in cells]
+        pair = [normalize_name(cell) for cell in cells]
         if at == 0:
             if tuple(each.casefold() for each in pair) != _COLUMNS:
                 raise GroupError(f"{path}, line {line}: the columns must be {', '.join(_COLUMNS)}.")

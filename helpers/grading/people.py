@@ -19,7 +19,7 @@ from helpers.grading.reports.gradebooks import escape_formula
 from helpers.grading.reports.text import line
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
 from helpers.grading.setting import Setting
-from helpers.views.plain import one_form
+from helpers.views.plain import normalize_name
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
 def _by_spelling(learners: Iterable[str]) -> dict[str, str]:
     """Return each learner by the name, and by its spelling in gradebook.csv."""
     names = list(learners)
-    written = {one_form(escape_formula(line(name))): name for name in names}
-    return written | {one_form(name): name for name in names}
+    written = {normalize_name(escape_formula(line(name))): name for name in names}
+    return written | {normalize_name(name): name for name in names}
 
 
 def _notices(people: People, sources: Mapping[str, Source]) -> Iterator[str]:

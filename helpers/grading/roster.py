@@ -17,7 +17,7 @@ from pathlib import Path
 from helpers.grading.owners import Source, only_letters
 from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_table
-from helpers.views.plain import one_form
+from helpers.views.plain import normalize_name
 
 # First cells of rows in a Canvas export that are not learners: the points to reach, the test student.
 _NO_LEARNERS = {"points possible", "student, test"}
@@ -136,11 +136,11 @@ def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     if learners and not any(found):
         raise RosterError(
             f"{roster.file} names nobody who handed something in (column {column!r}; looked for "
-            f"{one_form(next(iter(learners)))[:60]!r} and the like). Is it this class's, and does that "
+            f"{normalize_name(next(iter(learners)))[:60]!r} and the like). Is it this class's, and does that "
             "column hold the names of the submitted files or folders?"
         )
     count = Counter(cells)
-    called = {one_form(source.name) for name, source in learners.items() if name not in found}
+    called = {normalize_name(source.name) for name, source in learners.items() if name not in found}
     present = set(found)
     return RosterMatch(
         roster,
@@ -220,7 +220,7 @@ def _names_agree(
 
 def _name_texts(row: Sequence[str]) -> set[str]:
     """Return the texts in a row that may name its learner: each cell, and two neighbors in either order."""
-    cells = [one_form(cell) for cell in row[:_MAX_NAME_COLUMNS]]
+    cells = [normalize_name(cell) for cell in row[:_MAX_NAME_COLUMNS]]
     pairs = [
         pair
         for one, two in pairwise(cells)
@@ -234,13 +234,16 @@ def _most_likely_column(roster: Roster, learners: Sequence[str]) -> tuple[int, s
     """Return index, name and cells of the column, or pair of columns, that names most learners."""
     columns = roster.columns
     tries = [
-        (at, columns[at], [one_form(row[at]) for row in roster.rows]) for at in range(len(columns))
+        (at, columns[at], [normalize_name(row[at]) for row in roster.rows])
+        for at in range(len(columns))
     ]
     for at in range(min(len(columns), _MAX_NAME_COLUMNS) - 1):
         for one, two in ((at, at + 1), (at + 1, at)):
             name = f"{columns[one]} {columns[two]}"
-            tries.append((at, name, [one_form(f"{row[one]} {row[two]}") for row in roster.rows]))
-    exact = set(map(one_form, learners))
+            tries.append(
+                (at, name, [normalize_name(f"{row[one]} {row[two]}") for row in roster.rows])
+            )
+    exact = set(map(normalize_name, learners))
 
     def hits(tried: tuple[int, str, list[str]]) -> tuple[int, int]:
         cells = tried[2]
@@ -258,9 +261,9 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
     for row, learner, cell in zip(roster.rows, found, cells, strict=True):
         if learner is None:
             is_name = any(c.isalpha() for c in cell) and not re.fullmatch(r"\D+ \d+", cell)
-            name = cell if is_name or place is None else one_form(row[place])
-            name = name or next(filter(None, map(one_form, row)), "?")
-            more = next((c for c in map(one_form, row) if c and c != name), str(len(taken)))
+            name = cell if is_name or place is None else normalize_name(row[place])
+            name = name or next(filter(None, map(normalize_name, row)), "?")
+            more = next((c for c in map(normalize_name, row) if c and c != name), str(len(taken)))
             learner = name if name not in taken else f"{name} ({more})"
             taken[learner] += 1
         yield learner
@@ -271,11 +274,11 @@ def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | N
 
     The cell "kay" matches `kay_2` if no other learner has that name, because the number may count attempts.
     """
-    exact = {one_form(learner): learner for learner in learners}
+    exact = {normalize_name(learner): learner for learner in learners}
     loose: dict[str, list[str]] = {}
     numbered: dict[str, list[str]] = {}
     for learner in learners:
-        folded = one_form(learner).casefold()
+        folded = normalize_name(learner).casefold()
         loose.setdefault(folded, []).append(learner)
         numbered.setdefault(re.sub(r"[-_ ]\d{1,2}$", "", folded), []).append(learner)
     count, alike = Counter(cells), Counter(cell.casefold() for cell in cells)
@@ -290,11 +293,11 @@ def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | N
 
 
 def _words(name: str) -> list[str]:
-    return sorted(re.findall(r"\w+", one_form(name).casefold()))
+    return sorted(re.findall(r"\w+", normalize_name(name).casefold()))
 
 
 def _letters(name: str) -> str:
-    return "".join(re.findall(r"\w+", one_form(name).casefold()))
+    return "".join(re.findall(r"\w+", normalize_name(name).casefold()))
 
 
 def _is_learner(cells: Sequence[str]) -> bool:

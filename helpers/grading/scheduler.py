@@ -18,7 +18,7 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
-from helpers.answers.notebook import bytes_of
+from helpers.answers.notebook import read_bytes
 from helpers.answers.reader import UnreadableNotebook
 from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
@@ -54,7 +54,7 @@ def grade_on_cluster(
         futures = {}
         for job in jobs:
             try:
-                content = bytes_of(job.path)
+                content = read_bytes(job.path)
             except UnreadableNotebook as error:
                 yield job, _not_graded(job, plan.level, Status.UNREADABLE, str(error))
                 continue

@@ -77,7 +77,7 @@ def ssh_cluster(names: Sequence[str]) -> Any:
         raise LaunchError('hosts.ssh needs the names of machines: hosts.ssh("n1", "n2").')
     # Log in first, because Dask does not say which of the machines failed.
     with ThreadPoolExecutor(1) as pool:  # the event loop of a notebook's own thread is running
-        problems = pool.submit(asyncio.run, _reached(names)).result()
+        problems = pool.submit(asyncio.run, _login_errors(names)).result()
     for name, problem in zip(names, problems, strict=True):
         if problem is not None:
             raise LaunchError(f"{name} cannot be reached by ssh: {problem}")
@@ -97,7 +97,7 @@ def ssh_cluster(names: Sequence[str]) -> Any:
         ) from None
 
 
-async def _reached(names: Sequence[str]) -> list[BaseException | None]:
+async def _login_errors(names: Sequence[str]) -> list[BaseException | None]:
     """Log in on each of these machines. Return the error of each, or None."""
 
     async def log_in(name: str) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer, PeerGone, Problem
-from helpers.hosts.versions import boot
+from helpers.hosts.peer import MAX_BYTES, WINDOW, Peer, PeerGone, Problem
+from helpers.hosts.versions import boot_id
 from helpers.ranks.clean_settings import environment_at_start
 from helpers.ranks.site import LocalSite
 from helpers.ranks.stop import raise_if_stopped
@@ -63,7 +63,7 @@ class HostLink(Peer):
         # How far the host's monotonic clock is ahead of this machine's, and the largest error.
         self.clock_ns = self.clock_within_ns = 0
         # The same machine has the same clock.
-        self._clock_old_ns = 1 << 63 if about["boot"] and about["boot"] == boot() else 0
+        self._clock_old_ns = 1 << 63 if about["boot"] and about["boot"] == boot_id() else 0
         self._loop = loop
         self._owner = os.getpid()
         self._launches: dict[int, _Launch] = {}
@@ -71,15 +71,15 @@ class HostLink(Peer):
         self.wake, self._woken = socket.socketpair()
         self.wake.setblocking(False)
         self._woken.setblocking(False)
-        self._served = self._soon(self._serve())
+        self._served = self._schedule(self._serve())
 
     # --- for the kernel's threads -------------------------------------------------------------------
 
     def ask(self, what: str, kind: Any = Any, **given: Any) -> concurrent.futures.Future[Any]:
-        """Call a method of the host, as `Peer.call` does. Fetch the answer with `answer`, if it is needed."""
-        return self._soon(self.call(what, kind, **given))
+        """Call a method of the host, as `Peer.call` does. `wait_for_answer` fetches the answer."""
+        return self._schedule(self.call(what, kind, **given))
 
-    def _soon(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
+    def _schedule(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
         """Run a coroutine in the link's event loop."""
         if self.closed:  # perhaps with the loop
             work.close()
@@ -123,7 +123,7 @@ class HostLink(Peer):
     def forget(self, launch: int) -> None:
         """Free what the kernel has of a launch's ranks."""
         if (known := self._launches.pop(launch, None)) is not None:
-            self._loop.call_soon_threadsafe(_free, known)
+            self._loop.call_soon_threadsafe(_release_launch, known)
 
     def close(self) -> None:
         """Disconnect from the host, which then ends all that it has started."""
@@ -141,7 +141,7 @@ class HostLink(Peer):
         """Compare the host's clock with this machine's, unless this was done a moment ago."""
         if time.monotonic_ns() > self._clock_old_ns:
             with contextlib.suppress(PeerGone):  # the host is lost, which `messages` reports
-                answer(self._soon(self._measure_clock()))
+                wait_for_answer(self._schedule(self._measure_clock()))
 
     async def _measure_clock(self) -> None:
         """Ask the host for its clock.
@@ -213,11 +213,11 @@ class HostLink(Peer):
     ) -> None:
         """Report that a host cannot start ranks: too many descriptors, or too little memory."""
         if not started.cancelled() and type(error := started.exception()) is Problem:
-            self._soon(self.on_word(launch, "refused", [rank, str(error)]))
+            self._schedule(self.on_word(launch, "refused", [rank, str(error)]))
 
     async def _feed(self, launch: int, rank: int, sock: socket.socket) -> None:
         """Send what a world writes to a rank's channel."""
-        reader, writer = await asyncio.open_connection(sock=sock, limit=MOST_BYTES)
+        reader, writer = await asyncio.open_connection(sock=sock, limit=MAX_BYTES)
         writer.transport.set_write_buffer_limits(0)  # `drain` then waits for all
         if (known := self._launches.get(launch)) is None:
             writer.transport.abort()
@@ -225,7 +225,7 @@ class HostLink(Peer):
         known.channels[rank] = writer
         window, data = asyncio.Semaphore(WINDOW), b"-"
         while data:
-            data = await reader.read(MOST_BYTES)
+            data = await reader.read(MAX_BYTES)
             await self.send(window, "write", launch=launch, rank=rank, data=data)
 
     def _ring(self) -> None:
@@ -238,7 +238,7 @@ def _set(read: asyncio.Future[None]) -> None:
         read.set_result(None)
 
 
-def _free(launch: _Launch) -> None:
+def _release_launch(launch: _Launch) -> None:
     os.close(launch.log)
     for _, _, read in launch.words:
         _set(read)
@@ -246,7 +246,7 @@ def _free(launch: _Launch) -> None:
         channel.transport.abort()
 
 
-def answer(
+def wait_for_answer(
     asked: concurrent.futures.Future[Any],
     deadline_s: float = ANSWER_S,
     meanwhile: Callable[[], None] | None = None,

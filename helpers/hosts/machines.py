@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from enum import Enum, auto
 from typing import Any, Self
 
-from helpers.hosts.link import HostLink, answer
+from helpers.hosts.link import HostLink, wait_for_answer
 from helpers.hosts.names import check_address, host_in
 from helpers.hosts.peer import Problem
 from helpers.hosts.servers import HostServers
@@ -113,7 +113,7 @@ class Hosts:
             return self._servers
         check_launch_allowed()
         if self._client is not None and self._client.status == "running":
-            return self._start_again()
+            return self._restart_servers()
         self.close()  # the scheduler may be lost: close what is left
         try:
             self._connect()
@@ -126,7 +126,7 @@ class Hosts:
             raise
         return self._servers
 
-    def _start_again(self) -> HostServers:
+    def _restart_servers(self) -> HostServers:
         """Start rank servers on the remaining hosts, and note which ones were lost."""
         before = []
         if self._servers is not None:
@@ -188,7 +188,7 @@ class Hosts:
         with ExitStack() as undo:
             reached = []
             for name, worker in workers:
-                reached.append(self._reach(name, worker))
+                reached.append(self._connect_host(name, worker))
                 undo.callback(loop.add_callback, reached[-1][0].abort)
             own = ["host" if self._kind is Kind.LOCAL else about["name"] for _, about in reached]
             numbered = self._kind is Kind.LOCAL or len(set(own)) < len(own)
@@ -244,7 +244,7 @@ class Hosts:
                 f"a worker of the Dask cluster cannot load the course: {error!r}"
             ) from None
 
-    def _reach(self, name: str, worker: str) -> tuple[Any, Mapping[str, Any]]:
+    def _connect_host(self, name: str, worker: str) -> tuple[Any, Mapping[str, Any]]:
         """Return a connection to a worker, and the worker's description of its host."""
         from helpers.hosts.worker import NAME
 
@@ -256,7 +256,7 @@ class Hosts:
         }
         try:
             comm, about = self._client.sync(
-                _ask, worker, request, deserialize=False, **self._client.connection_args
+                _send_request, worker, request, deserialize=False, **self._client.connection_args
             )
         except (OSError, TimeoutError) as error:
             raise LaunchError(
@@ -286,7 +286,7 @@ def _probe(hosts: Sequence[HostLink]) -> None:
 def _answer(host: HostLink, asked: Any) -> Any:
     """Return a host's answer. Raise LaunchError, with the host's name, if there is none."""
     try:
-        return answer(asked)
+        return wait_for_answer(asked)
     except Problem as problem:
         raise LaunchError(f"{host.name}: {problem}.") from None
 
@@ -302,7 +302,7 @@ def _check_scheduler(address: str) -> None:
         from distributed.security import Security
 
         arguments = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
-        comm, answer = await _ask(address, {"op": "identity", "reply": True}, **arguments)
+        comm, answer = await _send_request(address, {"op": "identity", "reply": True}, **arguments)
         comm.abort()
         return answer
 
@@ -321,7 +321,9 @@ def _check_scheduler(address: str) -> None:
         )
 
 
-async def _ask(address: str, request: Mapping[str, Any], **arguments: Any) -> tuple[Any, Any]:
+async def _send_request(
+    address: str, request: Mapping[str, Any], **arguments: Any
+) -> tuple[Any, Any]:
     """Connect to a process of Dask and send a request. Return the connection and the answer."""
     from distributed.comm.core import connect
 

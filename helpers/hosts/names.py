@@ -22,10 +22,10 @@ def check_text(*names: object) -> None:
             )
 
 
-def check_count(of: str, count: object, least: int) -> None:
+def check_count(unit: str, count: object, least: int) -> None:
     """Raise LaunchError if this is not a number of hosts."""
     if isinstance(count, bool) or not isinstance(count, int) or count < least:
-        raise LaunchError(f"{of} takes a whole number of hosts, at least {least}; got {count!r}.")
+        raise LaunchError(f"{unit} takes a whole number of hosts, at least {least}; got {count!r}.")
 
 
 def check_address(address: str) -> None:

@@ -49,7 +49,7 @@ def held_port(address: str) -> socket.socket:
     return held
 
 
-def why_unreachable(other: tuple[str, int]) -> str:
+def connection_error(other: tuple[str, int]) -> str:
     """Connect to an address and a port. Return the error, or ""."""
     try:
         address, port = other

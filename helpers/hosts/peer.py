@@ -18,11 +18,11 @@ from typing import Any
 from msgspec import msgpack
 
 # A message of this many bytes must arrive in less than `SILENCE_S`, even on a slow network.
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 # How many messages of one rank may be unanswered.
 WINDOW = 4
-_BEAT_S, SILENCE_S = 1.0, 10.0
-_ANSWER, _BEAT = "answer", "beat"
+_HEARTBEAT_S, SILENCE_S = 1.0, 10.0
+_ANSWER, _HEARTBEAT = "answer", "beat"
 
 
 class Problem(Exception):
@@ -55,8 +55,8 @@ class Peer:
                     answer = self._answers.get(number)
                     if answer is not None and not answer.done():  # otherwise it came too late
                         answer.set_result(body)
-                elif what != _BEAT:
-                    self.spawn(self._obey(what, number, body))
+                elif what != _HEARTBEAT:
+                    self.spawn(self._execute(what, number, body))
         except TimeoutError:
             self.why = "it has not answered for ten seconds"
         except OSError:
@@ -118,7 +118,7 @@ class Peer:
 
         self.spawn(call())
 
-    async def _obey(self, what: str, number: int, body: bytes) -> None:
+    async def _execute(self, what: str, number: int, body: bytes) -> None:
         problem, value = "", None
         try:
             value = await getattr(self, f"on_{what}")(**msgpack.decode(body))
@@ -130,7 +130,7 @@ class Peer:
     async def _write(self) -> None:
         while True:
             try:
-                message = await asyncio.wait_for(self._out.get(), _BEAT_S)
+                message = await asyncio.wait_for(self._out.get(), _HEARTBEAT_S)
             except TimeoutError:
-                message = (_BEAT, 0, b"")
+                message = (_HEARTBEAT, 0, b"")
             await self._comm.write(message)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from helpers.hosts.link import HostLink, answer
+from helpers.hosts.link import HostLink, wait_for_answer
 from helpers.hosts.peer import Problem
 from helpers.ranks.connection import READY_TIMEOUT_S, PollCallback, Rendezvous
 from helpers.ranks.failures import LaunchError
@@ -54,7 +54,7 @@ class HostServers:
     def wait_until_ready(self) -> None:
         for host, ready in self._ready:
             try:
-                answer(ready, READY_TIMEOUT_S)
+                wait_for_answer(ready, READY_TIMEOUT_S)
             except Problem as problem:
                 raise LaunchError(f"{host.name}: {problem}") from None
 
@@ -68,9 +68,9 @@ class HostServers:
         return next(self._launches)
 
     def sites(self, world_size: int) -> Sequence[RankSite]:
-        return self._place(world_size)
+        return self._place_ranks(world_size)
 
-    def _place(self, world_size: int) -> list[HostLink]:
+    def _place_ranks(self, world_size: int) -> list[HostLink]:
         each, more = divmod(world_size, len(self.hosts))
         return [
             host for i, host in enumerate(self.hosts) for _ in range(each + (1 if i < more else 0))
@@ -78,22 +78,22 @@ class HostServers:
 
     def rendezvous(self, launch: int) -> Rendezvous | None:
         try:
-            store, port = answer(self._started.pop(launch))
+            store, port = wait_for_answer(self._started.pop(launch))
         except Problem as problem:
             raise LaunchError(f"{self.hosts[0].name}: {problem}.") from None
         return Rendezvous(self.hosts[0].address, store, port)
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
-        return tuple(host.name for host in self._place(world_size))
+        return tuple(host.name for host in self._place_ranks(world_size))
 
     def gpus(self, world_size: int) -> int:
-        placed = self._place(world_size)
+        placed = self._place_ranks(world_size)
         return sum(min(host.gpus, placed.count(host)) for host in self.hosts)
 
     def clocks(self, world_size: int) -> Sequence[int]:
         for host in self.hosts:
             host.read_clock()
-        return [host.clock_ns for host in self._place(world_size)]
+        return [host.clock_ns for host in self._place_ranks(world_size)]
 
     def inspect_ranks(
         self, launch: int, pids: Mapping[int, int], threads_only: bool, poll: PollCallback
@@ -110,7 +110,7 @@ class HostServers:
         ranks, self._times, may_act = {rank: RemoteRank() for rank in pids}, {}, False
         for host, pending in asked:
             with contextlib.suppress(Problem):
-                found = answer(pending, deadline - time.monotonic(), poll)
+                found = wait_for_answer(pending, deadline - time.monotonic(), poll)
                 ranks |= found.ranks
                 may_act |= found.left_may_act
                 self._times |= {(host.name, pid): times for pid, times in found.times.items()}
@@ -123,7 +123,7 @@ class HostServers:
         return int(self._all.fileno())  # the descriptor of an epoll or a kqueue
 
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
-        placed = self._placed[launch] = self._place(len(ends))
+        placed = self._placed[launch] = self._place_ranks(len(ends))
         for host in self._hosts_of(launch):
             own = {rank: channel for rank, (channel, _) in ends.items() if placed[rank] is host}
             self._started.setdefault(launch, host.start_ranks(launch, log, own))
@@ -161,7 +161,7 @@ class HostServers:
         asked = [(host, host.ask("end", launch=launch, quietly=False)) for host in hosts]
         for host, each in asked:
             try:
-                answer(each, until - time.monotonic())
+                wait_for_answer(each, until - time.monotonic())
             except Problem:
                 host.close()
         self._forget(launch)

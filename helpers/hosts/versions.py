@@ -27,7 +27,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def boot() -> str:
+def boot_id() -> str:
     """Return an id of this machine's boot and clock, or "" if it is not known.
 
     Two processes with the same id share a monotonic clock.

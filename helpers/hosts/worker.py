@@ -22,9 +22,9 @@ from typing import Any
 from distributed import Worker
 from distributed.core import Status
 
-from helpers.hosts.network import family, find_interface, held_port, why_unreachable
-from helpers.hosts.peer import MOST_BYTES, WINDOW, Peer
-from helpers.hosts.versions import boot, versions
+from helpers.hosts.network import connection_error, family, find_interface, held_port
+from helpers.hosts.peer import MAX_BYTES, WINDOW, Peer
+from helpers.hosts.versions import boot_id, versions
 from helpers.ranks.connection import Connection, ServerExited
 from helpers.ranks.process_snapshot import HostSnapshot, host_snapshot
 from helpers.ranks.site import LocalSite
@@ -33,7 +33,7 @@ from helpers.trace.log import Logs
 # The name of the request to a worker.
 NAME = "real-ranks"
 # How long a kernel that lost a host may take to reconnect, in seconds.
-_AGAIN_S = 10.0
+_RETRY_S = 10.0
 
 
 def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
@@ -62,7 +62,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
             kernels.remove(comm)
             await host.close()
         if ends_cluster:
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_RETRY_S)
             if not kernels:
                 await dask_worker.scheduler.terminate()
         return Status.dont_reply
@@ -70,7 +70,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
     dask_worker.handlers[NAME] = handler
 
 
-class _Here(LocalSite):
+class _WorkerSite(LocalSite):
     """The rank server of this host. It stays until the kernel no longer needs the host."""
 
     idle_s = 0.0
@@ -119,8 +119,8 @@ class _Rank:
         """Return what can be read from a descriptor at once."""
         data = b""
         try:
-            while fd in self.open and len(data) < MOST_BYTES:
-                chunk = os.read(fd, MOST_BYTES // 4)
+            while fd in self.open and len(data) < MAX_BYTES:
+                chunk = os.read(fd, MAX_BYTES // 4)
                 data += chunk
                 if not chunk:
                     self.open.remove(fd)
@@ -151,7 +151,7 @@ class Host(Peer):
 
     def __init__(self, comm: Any) -> None:
         super().__init__(comm)
-        self._server = Connection(_Here())
+        self._server = Connection(_WorkerSite())
         self._address = ""
         self._launches: dict[int, _Launch] = {}
         self._ended: dict[int, asyncio.Future[None]] = {}
@@ -185,7 +185,7 @@ class Host(Peer):
             "address": self._address,
             "gpus": _gpus(),
             "cores": os.cpu_count() or 1,
-            "boot": boot(),
+            "boot": boot_id(),
             "root": site.root,
             "scratch": site.scratch,
             "path": [site.root, *(path for path in sys.path if path not in workers)],
@@ -199,14 +199,14 @@ class Host(Peer):
 
     async def on_reach(self, others: Sequence[tuple[str, int]]) -> list[str]:
         """Connect to each of the others. Return the error of each, or ""."""
-        return await asyncio.gather(*(asyncio.to_thread(why_unreachable, each) for each in others))
+        return await asyncio.gather(*(asyncio.to_thread(connection_error, each) for each in others))
 
     async def on_ready(self) -> None:
         """Wait until the rank server is ready."""
         if self._listening is not None:
             self._listening.close()
         await asyncio.to_thread(self._server.wait_until_ready)
-        asyncio.get_running_loop().add_reader(self._server.fileno(), self._from_server)
+        asyncio.get_running_loop().add_reader(self._server.fileno(), self._forward_messages)
 
     async def on_clock(self) -> int:
         return time.monotonic_ns()
@@ -231,7 +231,7 @@ class Host(Peer):
                 exited = asyncio.get_running_loop().create_future()
                 rank = known.ranks[number] = _Rank(launch, number, mine, read, exited)
                 self.spawn(self._serve_rank(rank))
-            with contextlib.suppress(ServerExited):  # `_from_server` reports it
+            with contextlib.suppress(ServerExited):  # `_forward_messages` reports it
                 self._server.start_ranks(launch, known.logs.fd, ends)
         finally:
             for other in theirs:
@@ -285,9 +285,9 @@ class Host(Peer):
         try:
             while not rank.exited.done():
                 await rank.wait()
-                await self._pass_on(rank)
+                await self._forward_output(rank)
             if (values := rank.exited.result()) is not None:
-                await self._pass_on(rank)
+                await self._forward_output(rank)
                 for _ in range(WINDOW):
                     await rank.window.acquire()
                 self.post("word", launch=rank.launch, word="exit", values=values)
@@ -295,7 +295,7 @@ class Host(Peer):
             rank.channel.close()
             os.close(rank.output)
 
-    async def _pass_on(self, rank: _Rank) -> None:
+    async def _forward_output(self, rank: _Rank) -> None:
         """Send what can be read of a rank now."""
         launch, number = rank.launch, rank.rank
         while launch in self._launches:
@@ -315,7 +315,7 @@ class Host(Peer):
             start, lost, chunk = news
             self.post("records", launch=launch, rank=rank, start=start, lost=lost, chunk=chunk)
 
-    def _from_server(self) -> None:
+    def _forward_messages(self) -> None:
         """Pass on the rank server's messages. A rank's exit is passed on after all that came from it."""
         loop = asyncio.get_running_loop()
         try:

@@ -27,10 +27,10 @@ from helpers.checks.mistakes import KnownMistake, readable_program
 from helpers.checks.result import Outcome
 from helpers.course.build import BEGIN, END
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
-from helpers.course.outputs import executed
+from helpers.course.outputs import run_notebook
 from helpers.course.paths import LearningPath, Stop, hours
 from helpers.course.quizzes import Quiz, load_quizzes
-from helpers.course.site import as_shown
+from helpers.course.site import shown_notebook
 from helpers.room.common_mistakes import common_mistakes
 from helpers.room.lesson import Cell, Part, read_lesson
 from helpers.room.pages import render_page
@@ -114,7 +114,7 @@ def write_slides(
         read_reveal()
     )  # before the notebooks run, so that a missing package is reported at once
     read = [(stop, read_notebook(source)) for source, stop in sources]
-    solved = [(s, executed(n, f"{s.notebook}.ipynb", live=True) if run else n) for s, n in read]
+    solved = [(s, run_notebook(n, f"{s.notebook}.ipynb", live=True) if run else n) for s, n in read]
     made = build_deck(solved, learning_path=learning_path, further=further, solutions=solutions)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_page("slides.html", deck=made, reveal=assets), encoding="utf-8")
@@ -133,7 +133,7 @@ def build_deck(
     answers: dict[str, str] = {}
     title = learning_path.title if learning_path else ""
     for stop, notebook in solved:
-        shown = as_shown(notebook, f"{stop.notebook}.ipynb", {})
+        shown = shown_notebook(notebook, f"{stop.notebook}.ipynb", {})
         if solutions:
             pairs = zip(shown["cells"], notebook["cells"], strict=True)
             answers |= {source_of(a): source_of(b) for a, b in pairs if BEGIN in source_of(b)}

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 
-from helpers.course.progress import NO_LOCKS_HERE
+from helpers.course.progress import NO_LOCK_ERRNOS
 from helpers.room.messages import CheckEvent, Event, HandEvent
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ class Store:
             ) from None
         except OSError as error:
             lock.close()
-            if error.errno not in NO_LOCKS_HERE:
+            if error.errno not in NO_LOCK_ERRNOS:
                 raise
         else:
             self._lock = lock

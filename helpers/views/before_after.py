@@ -22,14 +22,14 @@ from helpers.views.values import short_value
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LOOKS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
-_MOST_RANKS = 12
-_MOST_BLOCKS = 12
-_MOST_ROWS = 8
-_MOST_COLUMNS = 12
+_CELL_COLORS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
+_MAX_RANKS = 12
+_MAX_BLOCKS = 12
+_MAX_ROWS = 8
+_MAX_COLUMNS = 12
 _GAP = 0.35
 _CELL_WIDTH, _CELL_HEIGHT = 0.46, 0.42
-_NOTHING = "nothing"
+_EMPTY_TEXT = "nothing"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Block:
         return f"[{inside}{more}]"
 
 
-Side = tuple[Block, ...]
+Blocks = tuple[Block, ...]
 """The data that one rank has at one time. It may be empty."""
 
 
@@ -69,8 +69,8 @@ def before_after(run: Run, *, title: str | None = None) -> Picture:
     that of several ranks, including the rank's own, it is drawn in the rank's own color. All other
     numbers are new. Raises ValueError if a rank returned anything but a pair.
     """
-    pairs = [_pair(run, rank) for rank in range(min(run.world_size, _MOST_RANKS))]
-    homes = _homes([before for before, _ in pairs])
+    pairs = [_returned_pair(run, rank) for rank in range(min(run.world_size, _MAX_RANKS))]
+    homes = _ranks_by_number([before for before, _ in pairs])
     heights = [max(1, *(_height(side) for side in pair)) for pair in pairs]
     widths = [max(3.0, *(_width(pair[i]) for pair in pairs)) for i in (0, 1)]
     figure = new_figure(
@@ -84,19 +84,19 @@ def before_after(run: Run, *, title: str | None = None) -> Picture:
     panels[0].set_ylabel("rank", fontsize=9)
     if title:
         figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
-    return Picture(figure, _text(run, pairs))
+    return Picture(figure, _describe_run(run, pairs))
 
 
-def blocks_of(value: Any) -> Side:
+def blocks_of(value: Any) -> Blocks:
     """Return a rank's value as blocks: one for a tensor or number, several for a list."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)):
-        return tuple(_block(part) for part in value[:_MOST_BLOCKS])
-    return (_block(value),)
+        return tuple(_make_block(part) for part in value[:_MAX_BLOCKS])
+    return (_make_block(value),)
 
 
-def _pair(run: Run, rank: int) -> tuple[Side, Side]:
+def _returned_pair(run: Run, rank: int) -> tuple[Blocks, Blocks]:
     value = run.values[rank]
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise ValueError(
@@ -106,28 +106,28 @@ def _pair(run: Run, rank: int) -> tuple[Side, Side]:
     return blocks_of(value[0]), blocks_of(value[1])
 
 
-def _block(value: Any) -> Block:
+def _make_block(value: Any) -> Block:
     """Write a tensor of any shape as a small matrix: its rows are all dimensions but the last."""
     shape = tuple(getattr(value, "shape", ()))
     if not hasattr(value, "reshape") or not shape:
         item = value.item() if hasattr(value, "item") else value
-        return Block(((_number(item),),), flat=True)
+        return Block(((_format_number(item),),), flat=True)
     if 0 in shape:
         return Block((), flat=True)
     flat = len(shape) == 1
     matrix = value.reshape(-1, shape[-1])
-    shown = matrix[:_MOST_ROWS, :_MOST_COLUMNS].tolist()
-    hidden = matrix.shape[0] > _MOST_ROWS or matrix.shape[1] > _MOST_COLUMNS
-    return Block(tuple(tuple(map(_number, row)) for row in shown), flat, hidden)
+    shown = matrix[:_MAX_ROWS, :_MAX_COLUMNS].tolist()
+    hidden = matrix.shape[0] > _MAX_ROWS or matrix.shape[1] > _MAX_COLUMNS
+    return Block(tuple(tuple(map(_format_number, row)) for row in shown), flat, hidden)
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return "·" if value is None else short_value(value, 8)
     return f"{value:.4g}" if isinstance(value, float) else one_line(str(value), 7)
 
 
-def _homes(before: Sequence[Side]) -> dict[str, set[int]]:
+def _ranks_by_number(before: Sequence[Blocks]) -> dict[str, set[int]]:
     """Return, for each number, the ranks that had it before the collective."""
     homes: dict[str, set[int]] = {}
     for rank, side in enumerate(before):
@@ -137,23 +137,23 @@ def _homes(before: Sequence[Side]) -> dict[str, set[int]]:
     return homes
 
 
-def _home(text: str, rank: int, homes: dict[str, set[int]]) -> int | None:
+def _origin_rank(text: str, rank: int, homes: dict[str, set[int]]) -> int | None:
     """Return the rank that a number came from, or None if it is unknown or ambiguous."""
     had = homes.get(text, set())
     return rank if rank in had else next(iter(had)) if len(had) == 1 else None
 
 
-def _height(side: Side) -> int:
+def _height(side: Blocks) -> int:
     return max((len(block.rows) for block in side), default=1)
 
 
-def _width(side: Side) -> float:
+def _width(side: Blocks) -> float:
     return sum(block.width + _GAP + 0.5 * block.hidden for block in side)
 
 
 def _draw_side(
     axes: Axes,
-    sides: Sequence[Side],
+    sides: Sequence[Blocks],
     heights: Sequence[int],
     width: float,
     homes: dict[str, set[int]],
@@ -167,7 +167,7 @@ def _draw_side(
             _draw_block(axes, block, left, start, rank, homes)
             left += block.width + _GAP + 0.5 * block.hidden
         if not side:
-            axes.text(0.1, middles[-1], _NOTHING, va="center", fontsize=8.5, color=FAINT)
+            axes.text(0.1, middles[-1], _EMPTY_TEXT, va="center", fontsize=8.5, color=FAINT)
         top += height + _GAP
     axes.set_xlim(-0.1, width)
     axes.set_ylim(top - _GAP / 2, -_GAP / 2)
@@ -184,8 +184,8 @@ def _draw_block(
     from matplotlib.patches import Rectangle
 
     for i, j, text in block.cells():
-        home = _home(text, rank, homes)
-        look = None if home is None else _LOOKS[home % len(_LOOKS)]
+        home = _origin_rank(text, rank, homes)
+        look = None if home is None else _CELL_COLORS[home % len(_CELL_COLORS)]
         x, y = left + j, top + i
         frame = Rectangle(
             (x, y), 1, 1, facecolor=look.tint if look else "white",
@@ -210,14 +210,14 @@ def _draw_block(
         axes.text(left + 0.1, top, "empty", va="center", fontsize=8.5, color=FAINT)
 
 
-def _text(run: Run, pairs: Sequence[tuple[Side, Side]]) -> str:
+def _describe_run(run: Run, pairs: Sequence[tuple[Blocks, Blocks]]) -> str:
     lines = ["before → after"]
     for rank, (before, after) in enumerate(pairs):
-        lines.append(f"rank {rank}: {_words(before)} → {_words(after)}")
+        lines.append(f"rank {rank}: {_describe_side(before)} → {_describe_side(after)}")
     if run.world_size > len(pairs):
         lines.append(f"{ELLIPSIS} and {plural(run.world_size - len(pairs), 'more rank')}")
     return "\n".join(lines)
 
 
-def _words(side: Side) -> str:
-    return ", ".join(map(str, side)) or _NOTHING
+def _describe_side(side: Blocks) -> str:
+    return ", ".join(map(str, side)) or _EMPTY_TEXT

@@ -22,6 +22,6 @@ def muted(text: str) -> str:
     return div(escape(text), "opacity: 0.7; font-size: 90%")
 
 
-def edge(bad: bool) -> str:
+def border_left(bad: bool) -> str:
     """Return the line at the left of a box, as the value of `border-left`."""
     return f"6px double {RED}" if bad else f"2px solid {GREY}"

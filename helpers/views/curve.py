@@ -29,7 +29,7 @@ def curves(
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
     for index, (name, points) in enumerate(series.items()):
-        hidden = any(_alike(points, later) for later in [*series.values()][index + 1 :])
+        hidden = any(_is_covered(points, later) for later in [*series.values()][index + 1 :])
         axes.plot(
             [point[0] for point in points],
             [point[1] for point in points],
@@ -58,10 +58,12 @@ def curves(
         axes.legend(frameon=False)
     if title:
         axes.set_title(title, loc="left")
-    return Picture(figure, _text(series, x, y))
+    return Picture(figure, _describe_series(series, x, y))
 
 
-def _alike(points: Sequence[tuple[float, float]], later: Sequence[tuple[float, float]]) -> bool:
+def _is_covered(
+    points: Sequence[tuple[float, float]], later: Sequence[tuple[float, float]]
+) -> bool:
     """Return whether a later series covers this one, which is then drawn broader to be visible."""
     near = 1e-3 * max((abs(y) for _, y in later), default=0)
     return len(points) == len(later) and all(
@@ -69,7 +71,7 @@ def _alike(points: Sequence[tuple[float, float]], later: Sequence[tuple[float, f
     )
 
 
-def _text(series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> str:
+def _describe_series(series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> str:
     lines = [f"{y} against {x}:"]
     lines += [
         f"  {one_line(name)}: {plural(len(points), 'point')}" for name, points in series.items()

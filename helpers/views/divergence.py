@@ -35,7 +35,7 @@ def divergence(
     axes = figure.add_subplot()
     highest = 1.0
     for index, (name, (mine, theirs)) in enumerate(pairs.items()):
-        apart = [max(FLOOR, _largest(a, b)) for a, b in zip(mine, theirs, strict=True)]
+        apart = [max(FLOOR, _largest_difference(a, b)) for a, b in zip(mine, theirs, strict=True)]
         highest = max([highest, *apart])
         axes.plot(
             range(1, len(apart) + 1),
@@ -70,14 +70,14 @@ def divergence(
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
     if title:
         axes.set_title(title, loc="left")
-    return Picture(figure, _text(pairs))
+    return Picture(figure, _describe_pairs(pairs))
 
 
-def _largest(one: Any, other: Any) -> float:
+def _largest_difference(one: Any, other: Any) -> float:
     return float((one.double() - other.double()).abs().max())
 
 
-def _text(pairs: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> str:
+def _describe_pairs(pairs: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> str:
     lines = ["largest difference of a weight after each step:"]
     lines += [
         f"  {one_line(name)}: {plural(len(mine), 'step')}" for name, (mine, _) in pairs.items()

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 MONO = 0.602
 """The width of a letter of the fixed-width font, relative to its size."""
 _SANS = 0.58
-_GROUND = (255, 255, 255)
-_SMOOTH = 3
-_HEAD = 7.0
+_BACKGROUND = (255, 255, 255)
+_OVERSAMPLING = 3
+_ARROW_HEAD = 7.0
 _COLORS = 128
-_MANY = 8_000
+_MANY_MARKS = 8_000
 """If there are more marks than this, they are drawn `_PART` at a time: a page is slow if it has that
 many elements, or if it is zoomed in and shows a small part of long paths.
 """
@@ -102,7 +102,7 @@ class Box(Mark):
 
     def element(self) -> tuple[str, str, str]:
         (x, y), (right, bottom) = self.points
-        size = f'x="{_n(x)}" y="{_n(y)}" width="{_n(max(1, right - x))}" height="{_n(bottom - y)}"'
+        size = f'x="{_num(x)}" y="{_num(y)}" width="{_num(max(1, right - x))}" height="{_num(bottom - y)}"'
         return "rect", size, ""
 
     def outline(self) -> tuple[Sequence[int], Sequence[float]]:
@@ -123,7 +123,7 @@ class Line(Mark):
     def element(self) -> tuple[str, str, str]:
         (x, y), (u, v) = self.points
         head = ' marker-end="url(#rr-head)"' if self.head else ""
-        return "line", f'x1="{_n(x)}" y1="{_n(y)}" x2="{_n(u)}" y2="{_n(v)}"{head}', ""
+        return "line", f'x1="{_num(x)}" y1="{_num(y)}" x2="{_num(u)}" y2="{_num(v)}"{head}', ""
 
     def paint(self, brush: _Brush) -> None:
         start, end = self.points
@@ -137,7 +137,7 @@ class Area(Mark):
     """A polygon."""
 
     def element(self) -> tuple[str, str, str]:
-        return "polygon", f'points="{" ".join(f"{_n(x)},{_n(y)}" for x, y in self.points)}"', ""
+        return "polygon", f'points="{" ".join(f"{_num(x)},{_num(y)}" for x, y in self.points)}"', ""
 
     def paint(self, brush: _Brush) -> None:
         brush.area(self.points, self)
@@ -171,7 +171,7 @@ class Word(Mark):
         more += ' class="mono"' if self.mono else ""
         more += "" if self.fits else ' display="none"'
         text = escape(self.text, quote=False)
-        place = f'x="{_n(x)}" y="{_n(y)}" font-size="{_n(self.size)}"{more}'
+        place = f'x="{_num(x)}" y="{_num(y)}" font-size="{_num(self.size)}"{more}'
         return "text", place, text
 
     def paint(self, brush: _Brush) -> None:
@@ -194,15 +194,15 @@ class Drawing:
 
     def svg(self, text: str = "") -> str:
         """Write the drawing as a self-contained SVG. text: a description in words."""
-        w, h = _n(self.width), _n(self.height)
-        about = "".join(f' data-{name}="{_n(value)}"' for name, value in self.about)
+        w, h = _num(self.width), _num(self.height)
+        about = "".join(f' data-{name}="{_num(value)}"' for name, value in self.about)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" '
-            f'role="img" aria-label="{escape(text)}"{about}><style>{_sheet()}</style>'
+            f'role="img" aria-label="{escape(text)}"{about}><style>{_style_sheet()}</style>'
             '<marker id="rr-head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
             'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 .6L8 4L0 7.4z" fill="context-stroke"/>'
-            f'</marker><rect class="ground" width="100%" height="100%"/>{_grouped(self.marks, "moves")}'
-            f"{_grouped(self.fixed, 'stays')}</svg>"
+            f'</marker><rect class="ground" width="100%" height="100%"/>{_group_marks(self.marks, "moves")}'
+            f"{_group_marks(self.fixed, 'stays')}</svg>"
         )
 
     def still(self, text: str) -> str:
@@ -214,7 +214,7 @@ class Drawing:
     def png(self, scale: float = 1.0) -> bytes:
         """Paint the drawing, with `scale` points per pixel."""
         buffer = BytesIO()
-        flat(self._painted(scale)).save(buffer, format="png", optimize=True)
+        to_palette(self._paint_image(scale)).save(buffer, format="png", optimize=True)
         return buffer.getvalue()
 
     def save(self, path: Path, text: str) -> None:
@@ -222,20 +222,20 @@ class Drawing:
         if path.suffix == ".svg":
             path.write_text(self.svg(text), encoding="utf-8")
         else:
-            self._painted(2.0).save(path)
+            self._paint_image(2.0).save(path)
 
-    def _painted(self, scale: float) -> Image:
+    def _paint_image(self, scale: float) -> Image:
         from PIL import Image
 
         size = (math.ceil(self.width * scale), math.ceil(self.height * scale))
-        image = Image.new("RGB", (size[0] * _SMOOTH, size[1] * _SMOOTH), _GROUND)
+        image = Image.new("RGB", (size[0] * _OVERSAMPLING, size[1] * _OVERSAMPLING), _BACKGROUND)
         brush = _Brush(image, scale)
         for mark in (*self.marks, *self.fixed):
             mark.paint(brush)
         return brush.done()
 
 
-def flat(image: Image) -> Image:
+def to_palette(image: Image) -> Image:
     """Reduce an image to a palette, because notebooks store their pictures and learners clone them.
 
     It has a few flat colors and the edges of letters, for which a palette is large enough.
@@ -245,14 +245,18 @@ def flat(image: Image) -> Image:
     return image.convert("RGB").quantize(_COLORS, dither=Dither.NONE)
 
 
-def _grouped(marks: Sequence[Mark], name: str) -> str:
+def _group_marks(marks: Sequence[Mark], name: str) -> str:
     """Write marks; consecutive ones with the same look form a group, so that thousands share their names."""
-    many = [mark for mark in marks if len(marks) > _MANY and mark.at and not isinstance(mark, Word)]
+    many = [
+        mark
+        for mark in marks
+        if len(marks) > _MANY_MARKS and mark.at and not isinstance(mark, Word)
+    ]
     pieces: dict[tuple[str, int], list[str]] = {}
     for mark in many:
         steps, ys = mark.outline()
-        place = " ".join(f"{step} {_n(y)}" for step, y in zip(steps, ys, strict=True))
-        pieces.setdefault((_group(mark), len(ys)), []).append(place)
+        place = " ".join(f"{step} {_num(y)}" for step, y in zip(steps, ys, strict=True))
+        pieces.setdefault((_group_tag(mark), len(ys)), []).append(place)
     parts = [
         f'<g class="{group}"><path data-points="{points}" data-x="{" ".join(places[n : n + _PART])}"/></g>'
         for (group, points), places in pieces.items()
@@ -260,7 +264,7 @@ def _grouped(marks: Sequence[Mark], name: str) -> str:
     ]
     last = ""
     for mark in marks if not many else (mark for mark in marks if isinstance(mark, Word)):
-        group = _group(mark)
+        group = _group_tag(mark)
         if group != last:
             parts.append(f'{"</g>" if last else ""}<g class="{group}">')
             last = group
@@ -270,12 +274,12 @@ def _grouped(marks: Sequence[Mark], name: str) -> str:
     return f'<g class="{name}">{"".join(parts)}{"</g>" if last else ""}</g>'
 
 
-def _group(mark: Mark) -> str:
+def _group_tag(mark: Mark) -> str:
     return f"{mark.look.name if mark.look else 'ink'} {mark.style}"
 
 
 @cache
-def _sheet() -> str:
+def _style_sheet() -> str:
     """Write the style sheet: the color of each kind once, and each style as a mix of it and the ground."""
     ink, ground = f"var(--rr-ink,{INK})", "var(--rr-ground,#fff)"
     rules = [
@@ -290,7 +294,7 @@ def _sheet() -> str:
     ]
     for name, style in STYLES.items():
         said = [
-            f"{what}:{_mixed(share, style.clear, ground)}" if share else f"{what}:none"
+            f"{what}:{_mix_color(share, style.clear, ground)}" if share else f"{what}:none"
             for what, share in (("fill", style.fill), ("stroke", style.edge))
         ]
         said += [f"fill-opacity:{style.fill}"] if style.clear else []
@@ -300,13 +304,13 @@ def _sheet() -> str:
     return "".join(rules)
 
 
-def _mixed(share: float, clear: bool, ground: str) -> str:
+def _mix_color(share: float, clear: bool, ground: str) -> str:
     if share == 1 or clear:
         return "var(--c)"
     return f"color-mix(in srgb,var(--c) {100 * share:g}%,{ground})"
 
 
-def _n(value: float) -> str:
+def _num(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -316,7 +320,7 @@ class _Brush:
     def __init__(self, image: Image, scale: float) -> None:
         from PIL import ImageDraw
 
-        self._image, self._scale, self._by = image, scale, scale * _SMOOTH
+        self._image, self._scale, self._by = image, scale, scale * _OVERSAMPLING
         self._pen = ImageDraw.Draw(image, "RGBA")
         self._words: list[Word] = []
 
@@ -333,13 +337,13 @@ class _Brush:
 
     def line(self, start: tuple[float, float], end: tuple[float, float], mark: Mark) -> None:
         _, edge, width = self._look(mark)
-        for a, b in _pieces(start, end, STYLES[mark.style].dash):
+        for a, b in _dash_pieces(start, end, STYLES[mark.style].dash):
             points = [(p[0] * self._by, p[1] * self._by) for p in (a, b)]
             self._pen.line(points, edge, max(1, round(width)))
 
     def head(self, start: tuple[float, float], end: tuple[float, float], mark: Mark) -> None:
         long = math.dist(start, end) or 1.0
-        dx, dy = (_HEAD * (e - s) / long for s, e in zip(start, end, strict=True))
+        dx, dy = (_ARROW_HEAD * (e - s) / long for s, e in zip(start, end, strict=True))
         sides = [(end[0] - dx - q * dy, end[1] - dy + q * dx) for q in (0.42, -0.42)]
         points = [(x * self._by, y * self._by) for x, y in (end, *sides)]
         self._pen.polygon(points, self._look(mark)[1])
@@ -355,7 +359,7 @@ class _Brush:
     def done(self) -> Image:
         from PIL import ImageDraw
 
-        image = self._image.reduce(_SMOOTH)
+        image = self._image.reduce(_OVERSAMPLING)
         pen = ImageDraw.Draw(image)
         anchors = {"start": "ls", "middle": "ms", "end": "rs"}
         for word in self._words:
@@ -370,7 +374,7 @@ class _Brush:
                 font,
                 anchors[word.anchor],
                 stroke_width=round(1.5 * self._scale),
-                stroke_fill=_GROUND,
+                stroke_fill=_BACKGROUND,
             )
         return image
 
@@ -385,10 +389,12 @@ class _Brush:
 
 def _blend(color: str, share: float) -> tuple[int, ...]:
     parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return tuple(round(share * c + (1 - share) * g) for c, g in zip(parts, _GROUND, strict=True))
+    return tuple(
+        round(share * c + (1 - share) * g) for c, g in zip(parts, _BACKGROUND, strict=True)
+    )
 
 
-def _pieces(
+def _dash_pieces(
     start: tuple[float, float], end: tuple[float, float], dash: tuple[float, ...]
 ) -> list[tuple[tuple[float, float], tuple[float, float]]]:
     long = math.dist(start, end)

@@ -22,7 +22,7 @@ def endings(run: Run) -> dict[int, str]:
     if isinstance(failure, RankFailed):
         because = f"because of rank {failure.rank}"
         after = {e.rank: f"then {e.kind}, {because}" for e in failure.consequences}
-        return {**_interrupted(run), **after, failure.rank: f"raised {failure.error.kind}"}
+        return {**_interrupted_calls(run), **after, failure.rank: f"raised {failure.error.kind}"}
     if isinstance(failure, HostLost):
         others = {wait.rank: describe_wait(wait) for wait in failure.waits}
         return {**others, **dict.fromkeys(failure.ranks, f"lost with {failure.host}")}
@@ -30,11 +30,11 @@ def endings(run: Run) -> dict[int, str]:
         how = (
             f"terminated by {failure.signal}" if failure.signal else f"exit code {failure.exitcode}"
         )
-        return {**_interrupted(run), failure.rank: how}
+        return {**_interrupted_calls(run), failure.rank: how}
     return {}
 
 
-def _interrupted(run: Run) -> dict[int, str]:
+def _interrupted_calls(run: Run) -> dict[int, str]:
     """Return the call in which each rank waited when all ranks were terminated."""
     found = {}
     for event in run.trace.calls:

@@ -19,8 +19,8 @@ from helpers.jobs.run import (
     describe_exit,
     is_secondary_failure,
 )
-from helpers.views.boxes import div, edge, muted
-from helpers.views.plain import clean, lines_of, plural
+from helpers.views.boxes import border_left, div, muted
+from helpers.views.plain import clean, plural, split_lines
 
 _PRE = "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent; color: inherit"
 
@@ -55,7 +55,7 @@ def mpi_text(run: MpiRun) -> str:
 def mpi_html(run: MpiRun) -> str:
     """Draw a job under mpiexec: the failure first, then its ranks."""
     lanes = (_lane(f"rank {rank}", lines, "4.5em") for rank, lines in enumerate(_mpi_lines(run)))
-    return _box(run, _command(run.command) + _framed("".join(lanes), not run.ok))
+    return _box(run, _command(run.command) + _frame("".join(lanes), not run.ok))
 
 
 def command_of(command: Sequence[str]) -> str:
@@ -79,7 +79,9 @@ def _box(run: TorchrunRun | MpiRun, content: str) -> str:
     banner = ""
     if run.failure is not None:
         text = f"<b>{type(run.failure).__name__}</b>: {escape(clean(str(run.failure)))}"
-        banner = div(text, f"border-left: {edge(True)}; padding: 4px 10px; white-space: pre-wrap")
+        banner = div(
+            text, f"border-left: {border_left(True)}; padding: 4px 10px; white-space: pre-wrap"
+        )
     return div(banner + content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
@@ -87,8 +89,8 @@ def _command(command: Sequence[str]) -> str:
     return f'<code style="font-size: 90%">{escape(command_of(command))}</code>'
 
 
-def _framed(content: str, bad: bool) -> str:
-    return div(content, f"border-left: {edge(bad)}; padding-left: 10px; margin: 2px 0px")
+def _frame(content: str, bad: bool) -> str:
+    return div(content, f"border-left: {border_left(bad)}; padding-left: 10px; margin: 2px 0px")
 
 
 def _lane(name: str, lines: Sequence[str], width: str = "13em") -> str:
@@ -105,7 +107,7 @@ def _agent_html(agent: Agent) -> str:
             body += div(escape(_title(made)), "opacity: 0.7; font-size: 90%; margin-top: 4px")
         body += "".join(_lane(_name(worker), _worker_lines(worker)) for worker in made.workers)
     body += muted(f"agent {describe_exit(agent.exitcode)}")
-    return head + _framed(body, agent.exitcode != 0)
+    return head + _frame(body, agent.exitcode != 0)
 
 
 def _name(worker: Worker) -> str:
@@ -118,11 +120,11 @@ def _title(made: Round) -> str:
 
 
 def _worker_lines(worker: Worker) -> list[str]:
-    lines = [*lines_of(worker.output)]
+    lines = [*split_lines(worker.output)]
     if worker.exitcode is None and (not worker.error or is_secondary_failure(worker)):
         return lines
     if worker.error:
-        first, *more = lines_of(worker.error) or ("",)
+        first, *more = split_lines(worker.error) or ("",)
         return [*lines, f"(raised {first})", *more]
     return [*lines, f"({describe_exit(worker.exitcode)})"]
 
@@ -130,4 +132,4 @@ def _worker_lines(worker: Worker) -> list[str]:
 def _mpi_lines(run: MpiRun) -> list[list[str]]:
     errors = run.errors if run.failure is not None else ("",) * len(run.output)
     pairs = zip(run.output, errors, strict=True)
-    return [[*lines_of(output), *lines_of(error)] for output, error in pairs]
+    return [[*split_lines(output), *split_lines(error)] for output, error in pairs]

@@ -19,17 +19,17 @@ from helpers.ranks.failures import (
 )
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
-from helpers.views.boxes import GREY, RED, div, edge, muted
-from helpers.views.by_host import starts
+from helpers.views.boxes import GREY, RED, border_left, div, muted
+from helpers.views.by_host import first_ranks
 from helpers.views.endings import endings
-from helpers.views.plain import clean, clip, lines_of, one_line, plural, with_code
+from helpers.views.plain import clean, clip, code_to_html, one_line, plural, split_lines
 from helpers.views.timeline import player_html
 from helpers.views.values import short_value
 
 _FAILURE_LINES = 60
 _LIVE_LINES = 8
 # The view is updated every 0.3 s; on a very busy machine, less often.
-_FED_S = 10
+_UPDATE_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
         known = value is not None or run.failure is None
         shown = short_value(value) if known else None
         ending, mark = ended.get(rank, ""), marks.get(rank, "")
-        lanes.append(Lane(rank, lines_of(printed), shown, ending, mark))
+        lanes.append(Lane(rank, split_lines(printed), shown, ending, mark))
     return tuple(lanes)
 
 
@@ -80,8 +80,8 @@ def _marks(failure: RankFailure | None) -> dict[int, str]:
 def lanes_text(run: Run) -> str:
     """Write the lanes as text, which is reproducible if the ranks' own output is."""
     lanes = lanes_of(run)
-    if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return "\n".join([_nothing(len(lanes), run.hosts), *_notes(run)])
+    if run.failure is None and all(_has_no_content(lane) for lane in lanes):
+        return "\n".join([_no_output_text(len(lanes), run.hosts), *_notes(run)])
     width = len(str(max((lane.rank for lane in lanes), default=0)))
     texts = [_lane_text(lane, f"rank {lane.rank:>{width}}") for lane in lanes]
     parts = _under_hosts_text(texts, run.hosts)
@@ -100,7 +100,7 @@ def _lane_text(lane: Lane, name: str) -> list[str]:
     return lines
 
 
-def _is_quiet(lane: Lane) -> bool:
+def _has_no_content(lane: Lane) -> bool:
     return _returned_none(lane) and not lane.lines
 
 
@@ -108,7 +108,7 @@ def _returned_none(lane: Lane) -> bool:
     return lane.value == "None"
 
 
-def _nothing(world_size: int, hosts: Sequence[str]) -> str:
+def _no_output_text(world_size: int, hosts: Sequence[str]) -> str:
     where = f" on {plural(len(set(hosts)), 'host')}" if hosts else ""
     return f"{plural(world_size, 'rank')}{where}: nothing printed, nothing returned"
 
@@ -118,7 +118,7 @@ def _notes(run: Run) -> list[str]:
 
 
 def _failure_lines(failure: RankFailure) -> tuple[str, ...]:
-    return lines_of(str(failure), most=_FAILURE_LINES)
+    return split_lines(str(failure), max_lines=_FAILURE_LINES)
 
 
 def lanes_html(run: Run) -> str:
@@ -128,18 +128,20 @@ def lanes_html(run: Run) -> str:
     a player, which shows each rank's last call. The lanes then contain only what the ranks printed.
     """
     lanes = lanes_of(run)
-    notes = "".join(div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
-    if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return _box(muted(_nothing(len(lanes), run.hosts)) + notes)
+    notes = "".join(
+        div(code_to_html(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run)
+    )
+    if run.failure is None and all(_has_no_content(lane) for lane in lanes):
+        return _box_html(muted(_no_output_text(len(lanes), run.hosts)) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
     stuck = isinstance(run.failure, Deadlock | RankTimeout)
     ends = [_lane_html(replace(lane, lines=(), value=None)) for lane in lanes]
-    player = player_html(run, unplayed=_stack(ends, run.hosts)) if stuck else ""
+    player = player_html(run, unplayed=_stack_rows(ends, run.hosts)) if stuck else ""
     if player:
         lanes = tuple(replace(lane, ending="", mark="") for lane in lanes)
     told = not player or any(lane.lines or lane.value is not None for lane in lanes)
-    rows = _stack([_lane_html(lane) for lane in lanes], run.hosts) if told else ""
-    return _box(banner + player + rows + notes)
+    rows = _stack_rows([_lane_html(lane) for lane in lanes], run.hosts) if told else ""
+    return _box_html(banner + player + rows + notes)
 
 
 def lanes_live_html(
@@ -157,15 +159,15 @@ def lanes_live_html(
     now = {wait.rank: wait for wait in doing}
     done = sum(state == "returned" for state in states)
     count = f", {done} done" if done else ""
-    head = _while_fed(f"{plural(len(states), 'rank')} running for {seconds:.0f} s{count} …")
+    head = _replaceable_html(f"{plural(len(states), 'rank')} running for {seconds:.0f} s{count} …")
     lanes = [
         _live_lane(rank, state, output[rank] if rank < len(output) else "", now.get(rank))
         for rank, state in enumerate(states)
     ]
-    return _box(head + _stack(lanes, hosts))
+    return _box_html(head + _stack_rows(lanes, hosts))
 
 
-def _while_fed(text: str) -> str:
+def _replaceable_html(text: str) -> str:
     """Return HTML with a text that the next update replaces. Without an update, it says that they stopped.
 
     The kernel may have been restarted, or the notebook saved and reopened; without a kernel only the page
@@ -175,8 +177,8 @@ def _while_fed(text: str) -> str:
         "<style>@keyframes rr-late { to { visibility: visible; } }</style>"
         + muted(text)
         + div(
-            escape(f"Interrupted: these ranks have reported nothing for {_FED_S} s."),
-            f"visibility: hidden; animation: rr-late 0s {_FED_S}s forwards; font-weight: bold",
+            escape(f"Interrupted: these ranks have reported nothing for {_UPDATE_TIMEOUT_S} s."),
+            f"visibility: hidden; animation: rr-late 0s {_UPDATE_TIMEOUT_S}s forwards; font-weight: bold",
         )
     )
 
@@ -189,9 +191,9 @@ def lanes_stopped_html(
     hosts: Sequence[str] = (),
 ) -> str:
     """Draw a launch that the reader has stopped: each rank's output, and its current call."""
-    lanes = _stopped(states, output, doing)
-    head = muted(_stopped_head(len(states), seconds))
-    return _box(head + _stack([_lane_html(lane) for lane in lanes], hosts))
+    lanes = _stopped_lanes(states, output, doing)
+    head = muted(_stopped_heading(len(states), seconds))
+    return _box_html(head + _stack_rows([_lane_html(lane) for lane in lanes], hosts))
 
 
 def lanes_stopped_text(
@@ -207,21 +209,23 @@ def lanes_stopped_text(
             *(f"rank {lane.rank} | {line}".rstrip() for line in lane.lines),
             f"rank {lane.rank}: {lane.ending}",
         ]
-        for lane in _stopped(states, output, doing)
+        for lane in _stopped_lanes(states, output, doing)
     ]
-    return "\n".join([_stopped_head(len(states), seconds), *_under_hosts_text(texts, hosts)])
+    return "\n".join([_stopped_heading(len(states), seconds), *_under_hosts_text(texts, hosts)])
 
 
-def _stopped_head(world_size: int, seconds: float) -> str:
+def _stopped_heading(world_size: int, seconds: float) -> str:
     return f"Stopped after {seconds:.0f} s: {plural(world_size, 'rank')} ended."
 
 
-def _stopped(states: Sequence[str], output: Sequence[str], doing: Sequence[Wait]) -> list[Lane]:
+def _stopped_lanes(
+    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait]
+) -> list[Lane]:
     where = {wait.rank: describe_wait(wait) for wait in doing}
     return [
         Lane(
             rank,
-            lines_of(output[rank] if rank < len(output) else ""),
+            split_lines(output[rank] if rank < len(output) else ""),
             None,
             "had returned" if state == "returned" else f"was {where.get(rank, state)}",
         )
@@ -230,53 +234,55 @@ def _stopped(states: Sequence[str], output: Sequence[str], doing: Sequence[Wait]
 
 
 def _live_lane(rank: int, state: str, printed: str, wait: Wait | None) -> str:
-    latest = "\n".join(lines_of(printed)[-_LIVE_LINES:])
+    latest = "\n".join(split_lines(printed)[-_LIVE_LINES:])
     if state != "running":
         doing = muted("done" if state == "returned" else state)
     else:
         doing = "" if wait is None else muted("now: " + one_line(describe_wait(wait), 300))
-    return _row(rank, _pre(latest) + (doing or muted("running")), edged=state in {"failed", "died"})
+    return _row_html(
+        rank, _preformatted(latest) + (doing or muted("running")), edged=state in {"failed", "died"}
+    )
 
 
 def _lane_html(lane: Lane) -> str:
-    body = _pre("\n".join(lane.lines))
+    body = _preformatted("\n".join(lane.lines))
     if lane.value is not None:
-        body += muted("returned None") if _returned_none(lane) else _value(lane.value)
+        body += muted("returned None") if _returned_none(lane) else _value_html(lane.value)
     if lane.ending:
         text = one_line(lane.ending, 300)
-        body += div(_mark(lane.mark) + escape(text)) if lane.mark else muted(text)
-    return _row(lane.rank, body or muted("printed nothing"), edged=bool(lane.mark))
+        body += div(_mark_html(lane.mark) + escape(text)) if lane.mark else muted(text)
+    return _row_html(lane.rank, body or muted("printed nothing"), edged=bool(lane.mark))
 
 
 def _banner(failure: RankFailure) -> str:
     first, *others = _failure_lines(failure) or ("",)
-    head = f"<b>{escape(type(failure).__name__)}</b>: {with_code(clip(first, 400))}"
+    head = f"<b>{escape(type(failure).__name__)}</b>: {code_to_html(clip(first, 400))}"
     if isinstance(failure, Deadlock | HostLost | RankTimeout):
         # Each lane shows what its own rank waits for, so only advice is left here.
-        rest = "".join(div(with_code(x)) for x in others if not x.startswith("  rank "))
+        rest = "".join(div(code_to_html(x)) for x in others if not x.startswith("  rank "))
     else:
         # The last line of a failure names the learner's line, or what to do.
-        rest = _pre("\n".join(others), whole=True)
+        rest = _preformatted("\n".join(others), whole=True)
     return div(
         div(head) + rest,
         f"border-left: 6px double {RED}; padding: 4px 10px; margin-bottom: 6px",
     )
 
 
-def _row(rank: int, body: str, *, edged: bool) -> str:
+def _row_html(rank: int, body: str, *, edged: bool) -> str:
     wide = "4.5em" if rank < 100 else "5.5em"
     name = div(f"rank {rank}", f"flex: 0 0 {wide}; opacity: 0.7; font-weight: bold")
     rest = div(body, "flex: 1 1 0px; min-width: 0px")
     pad = "6px" if edged else "10px"
     return div(
         name + rest,
-        f"display: flex; border-left: {edge(edged)}; padding: 1px 0px 1px {pad}; margin: 3px 0px",
+        f"display: flex; border-left: {border_left(edged)}; padding: 1px 0px 1px {pad}; margin: 3px 0px",
     )
 
 
-def _stack(rows: list[str], hosts: Sequence[str]) -> str:
+def _stack_rows(rows: list[str], hosts: Sequence[str]) -> str:
     # hosts: of each row; empty if all ran on this machine
-    first = starts(hosts)
+    first = first_ranks(hosts)
     rows = [
         (_host_html(first[number]) if number in first else "") + row
         for number, row in enumerate(rows)
@@ -300,7 +306,7 @@ def _under_hosts_text(lanes: list[list[str]], hosts: Sequence[str]) -> list[str]
     return lines
 
 
-def _box(content: str) -> str:
+def _box_html(content: str) -> str:
     return div(content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
@@ -308,7 +314,7 @@ def _box(content: str) -> str:
 _ROWS, _LINE = 8, 60
 
 
-def _pre(text: str, *, whole: bool = False) -> str:
+def _preformatted(text: str, *, whole: bool = False) -> str:
     if not text:
         return ""
     room = "" if whole else "max-height: 14em; overflow: auto; "
@@ -322,12 +328,12 @@ def _pre(text: str, *, whole: bool = False) -> str:
     return f'<pre style="{style}"{focus}>{escape(clean(text))}</pre>'
 
 
-def _value(text: str) -> str:
+def _value_html(text: str) -> str:
     style = "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent"
     return f'<pre style="{style}"><b>→</b> {escape(text)}</pre>'
 
 
-def _mark(word: str) -> str:
+def _mark_html(word: str) -> str:
     style = (
         f"background-color: {RED}; color: white; font-weight: bold; font-size: 85%; "
         "padding: 0px 6px; margin-right: 8px"

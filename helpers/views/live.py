@@ -35,7 +35,7 @@ def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
     return {WIDGET_VIEW: view}
 
 
-KEYS = Path(__file__).with_name("keys.js")
+KEYS_SCRIPT = Path(__file__).with_name("keys.js")
 """JavaScript for the parts of a page that have their own keys; it precedes the script of each part."""
 
 
@@ -48,8 +48,8 @@ def live_page(page: Path, data: dict[str, Any], still: str) -> str:
     its kernel would be an error message in JupyterLab.)
     """
     name = f"rr-{secrets.token_hex(8)}"
-    parts = (path.read_text(encoding="utf-8") for path in (KEYS, page))
-    module, sent = _packed("\n".join(parts)), _packed(json.dumps(data))
+    parts = (path.read_text(encoding="utf-8") for path in (KEYS_SCRIPT, page))
+    module, sent = _compress("\n".join(parts)), _compress(json.dumps(data))
     script = (
         "const text = (packed) => new Response(new Blob([Uint8Array.from(atob(packed), "
         '(c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"))).text();\n'
@@ -63,6 +63,6 @@ def live_page(page: Path, data: dict[str, Any], still: str) -> str:
     return f'<div class="{name}">{still}</div><script type="module">{script}</script>'
 
 
-def _packed(text: str) -> str:
+def _compress(text: str) -> str:
     """Compress a text for a script to a tenth of its size; nothing in it can end the script element."""
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()

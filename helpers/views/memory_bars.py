@@ -45,18 +45,18 @@ def memory_bars(
     kinds = list(dict.fromkeys(kind for ranks in held.values() for own in ranks for kind in own))
     if not kinds or len(kinds) > len(LOOKS):
         raise ValueError(f"memory_bars needs 1 to {len(LOOKS)} kinds of parts, not {len(kinds)}.")
-    places = list(_places(held))
+    places = list(_bar_positions(held))
     bottom = places[-1][2] + _BAR
     figure = new_figure(7.6, bottom + 1.25)
     axes = figure.add_subplot()
     for kind, (color, hatch) in zip(kinds, LOOKS, strict=False):
-        starts = [_before(held[name][rank], kind, kinds) for name, rank, _ in places]
+        starts = [_bytes_before(held[name][rank], kind, kinds) for name, rank, _ in places]
         sizes = [held[name][rank].get(kind, 0) for name, rank, _ in places]
         axes.barh(
             [y for *_, y in places], sizes, _BAR * 0.86, starts, color=color, hatch=hatch,
             edgecolor=INK, linewidth=0.6, label=one_line(kind).replace("$", r"\$"),
         )  # fmt: skip
-    _mark(axes, places, held, predicted or {})
+    _label_totals(axes, places, held, predicted or {})
     axes.set_yticks([y for *_, y in places], [_label(name, rank) for name, rank, _ in places])
     axes.set_ylim(bottom - _BAR / 2 + 0.06, -_BAR / 2 - 0.06)
     axes.tick_params(axis="y", length=0, labelsize=9)
@@ -67,10 +67,10 @@ def memory_bars(
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
     if title:
         axes.set_title(one_line(title, 90), loc="left", fontsize=10.5, parse_math=False)
-    return Picture(figure, _text(held, predicted or {}))
+    return Picture(figure, _describe_bars(held, predicted or {}))
 
 
-def _places(held: Mapping[str, Sequence[Parts]]) -> Iterator[tuple[str, int, float]]:
+def _bar_positions(held: Mapping[str, Sequence[Parts]]) -> Iterator[tuple[str, int, float]]:
     """Return each bar's group, rank and distance from the top, in inches."""
     y = 0.0
     for name, ranks in held.items():
@@ -80,11 +80,11 @@ def _places(held: Mapping[str, Sequence[Parts]]) -> Iterator[tuple[str, int, flo
         y += _GAP
 
 
-def _before(own: Parts, kind: str, kinds: Sequence[str]) -> int:
+def _bytes_before(own: Parts, kind: str, kinds: Sequence[str]) -> int:
     return sum(own.get(other, 0) for other in kinds[: kinds.index(kind)])
 
 
-def _mark(
+def _label_totals(
     axes: Axes,
     places: Sequence[tuple[str, int, float]],
     held: Mapping[str, Sequence[Parts]],
@@ -112,7 +112,9 @@ def _label(name: str, rank: int) -> str:
     return f"{shown}   rank {rank}" if rank == 0 else f"rank {rank}"
 
 
-def _text(held: Mapping[str, Sequence[Parts]], predicted: Mapping[str, Sequence[int]]) -> str:
+def _describe_bars(
+    held: Mapping[str, Sequence[Parts]], predicted: Mapping[str, Sequence[int]]
+) -> str:
     lines = ["bytes held by each rank:"]
     for name, ranks in held.items():
         for rank, own in enumerate(ranks):

@@ -57,18 +57,18 @@ def _receives(steps: list[tuple[str, Message]]) -> list[tuple[int, tuple[str, Me
 
 def _steps(trace: Trace, rank: int) -> list[tuple[str, Message]]:
     """Return one rank's sends and receives, in the order in which they take effect."""
-    received = [m for m in _received(trace) if rank in (m.src, m.dst)]
-    steps = [(_order(m.send), "send", m) for m in received if m.src == rank]
-    steps += [(_order(m.recv), "recv", m) for m in received if m.recv and m.dst == rank]
+    received = [m for m in _received_messages(trace) if rank in (m.src, m.dst)]
+    steps = [(_effect_order(m.send), "send", m) for m in received if m.src == rank]
+    steps += [(_effect_order(m.recv), "recv", m) for m in received if m.recv and m.dst == rank]
     return [(kind, message) for _, kind, message in sorted(steps, key=lambda step: step[0])]
 
 
-def _received(trace: Trace) -> Iterable[Message]:
+def _received_messages(trace: Trace) -> Iterable[Message]:
     world = range(trace.world_size)
     return (m for m in trace.messages() if m.recv is not None and m.src in world and m.dst in world)
 
 
-def _order(event: Event) -> tuple[int, int]:
+def _effect_order(event: Event) -> tuple[int, int]:
     """Return a sort key: a send takes effect at its call, an `irecv` only when the rank has waited for it."""
     moment = event.start_ns
     if event.op == "recv" and event.asynchronous:

@@ -52,7 +52,7 @@ FAINT = "#9A9A9A"
 _STAGE = re.compile(r"(?i:forward|backward)|[FB](?=\d)")
 
 
-def amounts() -> Colormap:
+def amount_colormap() -> Colormap:
     """Return matplotlib's colors for amounts: from the tint of messages, for 0, to their full color."""
     from matplotlib.colors import LinearSegmentedColormap
 

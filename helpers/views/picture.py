@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from helpers.ranks.run import Run
 from helpers.trace.chrome import profiled
 from helpers.trace.events import Trace
-from helpers.views.drawing import STYLES, Drawing, flat
+from helpers.views.drawing import STYLES, Drawing, to_palette
 from helpers.views.live import widgets_can_live
 from helpers.views.palette import FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Seen = Run | Trace | list[dict[str, Any]]
+TraceSource = Run | Trace | list[dict[str, Any]]
 """A run, its trace, or the JSON that torch.profiler exported on each rank."""
 
 _SCREEN_DPI = 110
@@ -63,7 +63,7 @@ class Picture:
             return {"image/png": image}, {"image/png": {"alt": self.text}}
         if self.live is not None:
             return {"text/html": self.live()}
-        return self._sharp()
+        return self._screen_image()
 
     def html(self) -> str:
         """Return HTML: the live form or, without it, the image with its text as description."""
@@ -73,7 +73,7 @@ class Picture:
         alt = escape(self.text)
         return f'<img src="data:image/png;base64,{image}" alt="{alt}" style="max-width: 100%">'
 
-    def _sharp(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _screen_image(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the image for a reader's screen: twice the resolution at the size of the stored one."""
         png = self._png(2 * _SCREEN_DPI)
         width, height = struct.unpack(">II", png[16:24])
@@ -92,7 +92,7 @@ class Picture:
         canvas: Any = FigureCanvasAgg(self.figure)
         usual, self.figure.dpi = self.figure.dpi, dpi
         try:
-            with _gaps_in_fonts_unsaid():
+            with _without_font_warnings():
                 canvas.draw()
             return _png_of(canvas.buffer_rgba())
         finally:
@@ -103,12 +103,12 @@ class Picture:
         if isinstance(self.figure, Drawing):
             self.figure.save(Path(path), self.text)
             return
-        with _gaps_in_fonts_unsaid():
+        with _without_font_warnings():
             self.figure.savefig(path, dpi=_PRINT_DPI)
 
 
 @contextmanager
-def _gaps_in_fonts_unsaid() -> Iterator[None]:
+def _without_font_warnings() -> Iterator[None]:
     """Suppress warnings about a script that the font lacks: its letters are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -121,7 +121,7 @@ def _png_of(rgba: Any) -> bytes:
 
     height, width = rgba.shape[:2]
     buffer = BytesIO()
-    flat(Image.frombytes("RGBA", (width, height), rgba.tobytes())).save(
+    to_palette(Image.frombytes("RGBA", (width, height), rgba.tobytes())).save(
         buffer, format="png", optimize=True
     )
     return buffer.getvalue()
@@ -146,7 +146,7 @@ def trace_of(run_or_trace: Run | Trace) -> Trace:
     )
 
 
-def seen_in(what: Seen) -> Trace:
+def find_trace(what: TraceSource) -> Trace:
     """Return the trace of a run, or of what torch.profiler exported on each of its ranks."""
     if isinstance(what, list) and all(isinstance(one, dict) for one in what):
         return profiled(what)

@@ -17,7 +17,7 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"  # all other escape sequences
 )
 # Characters that would break HTML or UTF-8, or reorder a line so that it reads differently.
-_UNSHOWABLE = re.compile(
+_CONTROL_CHARS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 # The prefix of messages from torch's C++ code: rank, level, date, time, file, line.
@@ -43,8 +43,8 @@ def clean(text: str) -> str:
     """
     text = _ESCAPES.sub("", text).replace("\r\n", "\n")
     if "\r" in text:
-        text = "\n".join(_last_written(line) for line in text.split("\n"))
-    return _UNSHOWABLE.sub(_REPLACEMENT, _LOG_HEAD.sub(r"[\1 \2] ", text))
+        text = "\n".join(_after_carriage_return(line) for line in text.split("\n"))
+    return _CONTROL_CHARS.sub(_REPLACEMENT, _LOG_HEAD.sub(r"[\1 \2] ", text))
 
 
 def for_log(text: str) -> str:
@@ -52,7 +52,7 @@ def for_log(text: str) -> str:
     return _COMMAND.sub("| ", clean(text)).replace("##[", "## [")
 
 
-def _last_written(line: str) -> str:
+def _after_carriage_return(line: str) -> str:
     # A progress bar returns to the start of its line, so a terminal would show only the last part.
     return next((part for part in reversed(line.split("\r")) if part), "")
 
@@ -68,20 +68,20 @@ def one_line(text: str, limit: int = 60) -> str:
     return clip(" ".join(clean(text[: 20 * limit]).split()), limit)
 
 
-def lines_of(text: str, *, most: int = 200, width: int = 500) -> tuple[str, ...]:
-    """Split printed text into lines; if there are more than `most`, leave out the middle."""
+def split_lines(text: str, *, max_lines: int = 200, width: int = 500) -> tuple[str, ...]:
+    """Split printed text into lines; if there are more than `max_lines`, leave out the middle."""
     stripped = clean(text).rstrip("\n")
     if not stripped:
         return ()
     lines = stripped.split("\n")
-    if len(lines) > most:
-        head = most // 2
+    if len(lines) > max_lines:
+        head = max_lines // 2
         gap = f"{ELLIPSIS} {len(lines) - 2 * head:,} lines not shown {ELLIPSIS}"
         lines = [*lines[:head], gap, *lines[-head:]]
     return tuple(clip(line.rstrip(), width) for line in lines)
 
 
-def with_code(text: str) -> str:
+def code_to_html(text: str) -> str:
     """Return text as HTML; text between backticks becomes code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
@@ -93,7 +93,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Write words as a list in a sentence: `send, recv and broadcast`."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
@@ -108,7 +108,7 @@ def short_bytes(nbytes: float) -> str:
     return f"{nbytes:.0f} PB" if nbytes < 1e6 else "huge"
 
 
-def one_form(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a name in one form, so that equal names can be found: composed letters (NFC), single spaces."""
     return unicodedata.normalize("NFC", " ".join(name.split()))
 

@@ -1,6 +1,6 @@
 """Prepare a run that a reader can step through, as data for player.js in the reader's page.
 
-    Trace -> timeline (drawing, flights) -> played() -> data -> player.js
+    Trace -> timeline (drawing, flights) -> player_data() -> data -> player.js
 
 The page does not draw the run: it moves the drawing's marks, and shows or hides them.
 """
@@ -17,19 +17,23 @@ from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Event, Trace
 from helpers.views.endings import endings
 from helpers.views.palette import look_of
-from helpers.views.picture import Seen
+from helpers.views.picture import TraceSource
 from helpers.views.plain import one_line, short_bytes
 from helpers.views.sequence import headline, label_of
 from helpers.views.timeline_layout import Layout, Steps
 from helpers.views.wait_graph import wait_graph
 
-MOST_PLAYED = 40_000
+MAX_PLAYED = 40_000
 """Limit of calls that are sent to a page: enough for 16 ranks with 2,000 each. The earliest are kept."""
-PAGE = Path(__file__).with_name("player.js")
+PLAYER_SCRIPT = Path(__file__).with_name("player.js")
 
 
-def played(
-    what: Seen, trace: Trace, layout: Layout, steps: Steps, flights: Sequence[Sequence[float]]
+def player_data(
+    what: TraceSource,
+    trace: Trace,
+    layout: Layout,
+    steps: Steps,
+    flights: Sequence[Sequence[float]],
 ) -> dict[str, Any]:
     """Return a run's calls as data for the page: plain JSON.
 
@@ -47,7 +51,7 @@ def played(
 
     calls = [bar.event for bar in layout.bars]
     failure = what.failure if isinstance(what, Run) else None
-    found = [_place(event) for event in calls]
+    found = [_call_site(event) for event in calls]
     return {
         "headline": headline(trace),
         "ranks": len(layout.ranks),
@@ -62,7 +66,7 @@ def played(
             "end": steps.end,
             "kind": [number(look_of(event).name) for event in calls],
             "label": [number(label_of(event)) for event in calls],
-            "about": [number(_about(event)) for event in calls],
+            "about": [number(_describe_call(event)) for event in calls],
             "before": [number(event.before) for event in calls],
             "after": [number(event.after) for event in calls],
             "place": [-1 if p is None else places.setdefault(p, len(places)) for p in found],
@@ -71,12 +75,12 @@ def played(
         "places": list(places),
         "flights": flights,
         "failure": f"{type(failure).__name__}: {one_line(failure.title, 300)}" if failure else "",
-        "ending": _ending(what, failure) if isinstance(what, Run) and failure else None,
+        "ending": _describe_ending(what, failure) if isinstance(what, Run) and failure else None,
         "made": 0.0,
     }
 
 
-def _about(event: Event) -> str:
+def _describe_call(event: Event) -> str:
     """Describe what a call sent or received, and whether it failed."""
     parts = []
     if event.shapes:
@@ -91,14 +95,14 @@ def _about(event: Event) -> str:
     return ", ".join(parts)
 
 
-def _place(event: Event) -> tuple[str, int, str] | None:
+def _call_site(event: Event) -> tuple[str, int, str] | None:
     where = event.where
     if where is None:
         return None
     return one_line(where.cell or where.file), where.line, one_line(where.source, 120)
 
 
-def _ending(run: Run, failure: RankFailure) -> dict[str, Any]:
+def _describe_ending(run: Run, failure: RankFailure) -> dict[str, Any]:
     """Describe how a failed run was blocked: which rank waits for which, in words and as a drawing.
 
     ranks: what is known of each rank at the end, by its number.

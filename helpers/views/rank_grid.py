@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
-from helpers.views.by_host import starts
+from helpers.views.by_host import first_ranks
 from helpers.views.palette import COLLECTIVE, FAILURE, FAINT, INK, RECV, SEND, SPAN, WAIT, Look
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import one_line, plural
@@ -58,7 +58,7 @@ def rank_grid(
     ]
     figure = _figure([("", panel) for panel in panels], world_size, cols, rows, title)
     by_host = f", a row for each host: {', '.join(rows)}" if hosts else ""
-    lines = [f"groups: {_named(panel) or 'none'}" for panel in panels]
+    lines = [f"groups: {_name_groups(panel) or 'none'}" for panel in panels]
     return Picture(
         figure, "\n".join([f"{world_size} ranks in {len(rows)} x {cols}{by_host}", *lines])
     )
@@ -79,7 +79,9 @@ def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture
         sizes = " and ".join(map(str, sorted({len(group) for group in groups})))
         panels.append((f"{one_line(name, 12)}: {plural(len(groups), 'group')} of {sizes}", groups))
         across = sum(len({rank // per_host for rank in group}) > 1 for group in groups)
-        words.append(f"  {one_line(name)}: {_named(groups)}; {across} of {len(groups)} cross hosts")
+        words.append(
+            f"  {one_line(name)}: {_name_groups(groups)}; {across} of {len(groups)} cross hosts"
+        )
     hosts = [f"host {host}" for host in range(-(-run.world_size // per_host))]
     return Picture(_figure(panels, run.world_size, per_host, hosts, title), "\n".join(words))
 
@@ -111,22 +113,22 @@ def lines_of(run: Run) -> dict[str, Panel]:
         if not isinstance(value, Mapping) or not value:
             raise ValueError("each rank must return its groups: {'tp': [0, 1], 'dp': [0, 2]}.")
         for name, given in value.items():
-            found.setdefault(str(name), set()).add(_ranks(given))
+            found.setdefault(str(name), set()).add(_as_ranks(given))
     return {name: tuple(sorted(groups)) for name, groups in found.items()}
 
 
-def _ranks(given: Any) -> Group:
-    if isinstance(given, tuple):
-        given = next((part for part in given if isinstance(part, list)), given)
-    if isinstance(given, Sequence) and all(isinstance(rank, int) for rank in given):
-        return tuple(given)
-    raise ValueError(f"the ranks of a group are a list of numbers, not {type(given).__name__}.")
+def _as_ranks(values: Any) -> Group:
+    if isinstance(values, tuple):
+        values = next((part for part in values if isinstance(part, list)), values)
+    if isinstance(values, Sequence) and all(isinstance(rank, int) for rank in values):
+        return tuple(values)
+    raise ValueError(f"the ranks of a group are a list of numbers, not {type(values).__name__}.")
 
 
 def _hosts_as_rows(trace: Trace, cols: int | None) -> list[str]:
     """Return the hosts, if each can be a row: all have the same number of consecutive ranks."""
     sizes = {len(ranks) for ranks in trace.by_host.values()} if trace.hosts else set()
-    in_turn = len(starts(trace.hosts)) == len(trace.by_host)
+    in_turn = len(first_ranks(trace.hosts)) == len(trace.by_host)
     return list(trace.by_host) if in_turn and len(sizes) == 1 and cols in {None, *sizes} else []
 
 
@@ -173,7 +175,7 @@ def _draw_rank(axes: Axes, rank: int, row: int, column: int, groups: Panel) -> N
     label = _NO_GROUP
     if index is not None:
         look = _LOOKS[index % len(_LOOKS)]
-        label = f"{_letter(index)} · {groups[index].index(rank)}"
+        label = f"{_group_letter(index)} · {groups[index].index(rank)}"
     corner = column - 0.46, row - 0.46
     axes.add_patch(
         Rectangle(
@@ -192,9 +194,9 @@ def _draw_rank(axes: Axes, rank: int, row: int, column: int, groups: Panel) -> N
     axes.text(column, row + 0.3, label, ha="center", va="center", fontsize=8, color=INK)
 
 
-def _letter(index: int) -> str:
+def _group_letter(index: int) -> str:
     return ascii_uppercase[index] if index < len(ascii_uppercase) else f"G{index}"
 
 
-def _named(groups: Panel) -> str:
-    return " | ".join(f"{_letter(i)} {' '.join(map(str, g))}" for i, g in enumerate(groups))
+def _name_groups(groups: Panel) -> str:
+    return " | ".join(f"{_group_letter(i)} {' '.join(map(str, g))}" for i, g in enumerate(groups))

@@ -41,13 +41,13 @@ def restart_timeline(run: TorchrunRun, *, title: str | None = None) -> Picture:
             axes.text(
                 begin + width / 2, lane, f"rank {worker.rank}", ha="center", va="center", bbox=box
             )
-            if _failed(worker):
+            if _has_failed(worker):
                 axes.plot(begin + width, lane, FAILURE.marker, color=FAILURE.color, markersize=11)
     axes.set_yticks(range(len(places)), [f"node {n}, local_rank {r}" for n, r in places])
     axes.set_ylim(max(1, len(places)) - 0.5, -0.5)
     axes.set_xlabel("since the first rendezvous [s]")
     axes.spines[["top", "right"]].set_visible(False)
-    _legend(axes, drawn, any(_failed(w) for made in rounds for w in made.workers))
+    _legend(axes, drawn, any(_has_failed(w) for made in rounds for w in made.workers))
     if title:
         axes.set_title(title, loc="left")
     return Picture(figure, timeline_text(run))
@@ -60,21 +60,19 @@ def timeline_text(run: TorchrunRun) -> str:
         for made in agent.rounds:
             ranks = ", ".join(str(worker.rank) for worker in made.workers)
             size = plural(made.world_size, "worker")
-            line = (
-                f"node {agent.node}, restart {made.restart}: ranks {ranks} of {size}, {_how(made)}"
-            )
+            line = f"node {agent.node}, restart {made.restart}: ranks {ranks} of {size}, {_ending(made)}"
             lines.append(line)
     return "\n".join(lines) or "no workers were started"
 
 
-def _how(made: Round) -> str:
-    failed = [w for w in made.workers if _failed(w)]
+def _ending(made: Round) -> str:
+    failed = [w for w in made.workers if _has_failed(w)]
     return ": ".join(
         [made.ending, *(f"rank {w.rank} {describe_exit(w.exitcode)}" for w in failed[:1])]
     )
 
 
-def _failed(worker: Worker) -> bool:
+def _has_failed(worker: Worker) -> bool:
     return worker.exitcode is not None and not is_secondary_failure(worker)
 
 

@@ -41,22 +41,22 @@ def rounds(runs: Mapping[str, Run | Trace]) -> Picture:
     panels = figure.subplots(1, len(traces), squeeze=False, width_ratios=widths)[0]
     lines: list[str] = []
     for axes, (label, trace) in zip(panels, traces.items(), strict=True):
-        _draw(axes, trace.world_size, found[label][:_MOST_ROUNDS])
+        _draw_rounds(axes, trace.world_size, found[label][:_MOST_ROUNDS])
         axes.set_title(one_line(label, 40), fontsize=9.5, loc="left", parse_math=False)
-        lines += _text(label, trace, found[label])
+        lines += _describe_rounds(label, trace, found[label])
     return Picture(figure, "\n".join(lines))
 
 
-def _draw(axes: Axes, world_size: int, those: _Rounds) -> None:
-    columns, ranks = max(1, len(those)), range(world_size)
+def _draw_rounds(axes: Axes, world_size: int, rounds: _Rounds) -> None:
+    columns, ranks = max(1, len(rounds)), range(world_size)
     for rank in ranks:
         axes.plot([0, columns], [rank, rank], color=FAINT, linewidth=0.7, zorder=1)
         dots = range(columns + 1)
         axes.plot(dots, [rank] * len(dots), "o", color=INK, markersize=3.5, zorder=3)
-    for column, messages in enumerate(those):
+    for column, messages in enumerate(rounds):
         for m in messages:
             axes.annotate("", (column + 1, m.dst), (column, m.src), arrowprops=_ARROW, zorder=2)
-    shown = range(0, len(those), -(-columns // 8))
+    shown = range(0, len(rounds), -(-columns // 8))
     axes.set_xticks([column + 0.5 for column in shown], [str(column + 1) for column in shown])
     axes.set_yticks(ranks, [f"rank {rank}" for rank in ranks])
     axes.set_ylim(world_size - 0.5, -0.5)
@@ -66,7 +66,7 @@ def _draw(axes: Axes, world_size: int, those: _Rounds) -> None:
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
 
 
-def _text(label: str, trace: Trace, those: _Rounds) -> list[str]:
+def _describe_rounds(label: str, trace: Trace, those: _Rounds) -> list[str]:
     counted = plural(len(those), "round")
     lines = [f"{one_line(label)}: {plural(trace.world_size, 'rank')}, {counted}"]
     for number, messages in enumerate(those[:_MOST_ROUNDS], 1):

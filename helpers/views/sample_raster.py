@@ -20,7 +20,7 @@ Step = int | Sequence[int]
 Shards = Sequence[Sequence[Sequence[Step]]]
 
 _NUMBERS_UP_TO = 24
-_MOST_STEPS, _MOST_EPOCHS, _MOST_LISTED = 200, 6, 24
+_MAX_STEPS, _MAX_EPOCHS, _MAX_LISTED = 200, 6, 24
 _COLORS = "cividis"
 _CELL = 0.36
 
@@ -41,7 +41,9 @@ def sample_raster(
     """
     if not shards or not all(len(epoch) for epoch in shards):
         raise ValueError("a raster needs shards[epoch][rank], with one epoch and one rank at least")
-    drawn = [[list(map(_of_step, own))[:_MOST_STEPS] for own in e] for e in shards[:_MOST_EPOCHS]]
+    drawn = [
+        [list(map(_step_samples, own))[:_MAX_STEPS] for own in e] for e in shards[:_MAX_EPOCHS]
+    ]
     steps = max((len(own) for epoch in drawn for own in epoch), default=0)
     most = max((len(step) for epoch in drawn for own in epoch for step in own), default=1)
     ranks = max(len(epoch) for epoch in drawn)
@@ -50,7 +52,7 @@ def sample_raster(
     panels = figure.subplots(len(drawn), 1, squeeze=False, sharex=True)[:, 0]
     last = max((i for epoch in drawn for own in epoch for step in own for i in step), default=0)
     for number, (axes, epoch) in enumerate(zip(panels, drawn, strict=True)):
-        _draw(axes, epoch, max(1, last), max(1, steps))
+        _draw_epoch(axes, epoch, max(1, last), max(1, steps))
         axes.set_title(f"epoch {number}", fontsize=9, loc="left")
     if columns:
         shown = columns[:steps]
@@ -62,29 +64,29 @@ def sample_raster(
     )
     if title:
         figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
-    return Picture(figure, _text(shards))
+    return Picture(figure, _describe_shards(shards))
 
 
-def repeated(epoch: Sequence[Sequence[Step]]) -> list[int]:
+def repeated_samples(epoch: Sequence[Sequence[Step]]) -> list[int]:
     """Return the samples that occur more than once in an epoch, in ascending order."""
-    counts = Counter(index for own in epoch for step in own for index in _of_step(step))
+    counts = Counter(index for own in epoch for step in own for index in _step_samples(step))
     return sorted(index for index, count in counts.items() if count > 1)
 
 
-def _of_step(step: Step) -> tuple[int, ...]:
+def _step_samples(step: Step) -> tuple[int, ...]:
     return tuple(map(int, step)) if isinstance(step, (list, tuple)) else (int(step),)  # type: ignore[arg-type]
 
 
-def _draw(axes: Axes, epoch: Sequence[Sequence[Step]], last: int, steps: int) -> None:
+def _draw_epoch(axes: Axes, epoch: Sequence[Sequence[Step]], last: int, steps: int) -> None:
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
-    twice = set(repeated(epoch))
+    twice = set(repeated_samples(epoch))
     for rank, own in enumerate(epoch):
         parts = [
-            (step, k, index, 0.92 / len(_of_step(indices)))
+            (step, k, index, 0.92 / len(_step_samples(indices)))
             for step, indices in enumerate(own)
-            for k, index in enumerate(_of_step(indices))
+            for k, index in enumerate(_step_samples(indices))
         ]
         for step, k, index, wide in parts:
             left = step - 0.46 + k * wide
@@ -114,23 +116,23 @@ def _draw(axes: Axes, epoch: Sequence[Sequence[Step]], last: int, steps: int) ->
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
 
 
-def _listed(step: Step) -> str:
-    samples = " ".join(map(str, _of_step(step)))
+def _list_samples(step: Step) -> str:
+    samples = " ".join(map(str, _step_samples(step)))
     return f"({samples})" if isinstance(step, (list, tuple)) else samples
 
 
-def _text(shards: Shards) -> str:
+def _describe_shards(shards: Shards) -> str:
     lines = []
     for number, epoch in enumerate(shards):
         lines.append(f"epoch {number}:")
         for rank, own in enumerate(epoch):
-            listed = " ".join(map(_listed, own[:_MOST_LISTED]))
-            rest = len(own) - _MOST_LISTED
+            listed = " ".join(map(_list_samples, own[:_MAX_LISTED]))
+            rest = len(own) - _MAX_LISTED
             more = f" and {rest} more" if rest > 0 else ""
             lines.append(
                 f"  rank {rank}: {listed}{more}" if len(own) else f"  rank {rank}: nothing"
             )
-        if twice := repeated(epoch):
-            shown = ", ".join(map(str, twice[:_MOST_LISTED]))
+        if twice := repeated_samples(epoch):
+            shown = ", ".join(map(str, twice[:_MAX_LISTED]))
             lines.append(f"  more than once: {shown}")
     return "\n".join(lines)

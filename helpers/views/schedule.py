@@ -19,10 +19,10 @@ from helpers.views.plain import clip, one_line
 from helpers.views.schedule_times import (
     Lane,
     idle_share,
-    measured,
-    most_held,
+    max_held,
+    measured_lanes,
     order_of,
-    planned,
+    plan_lanes,
 )
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ _NAMES = {
     "I": "backward, for the input",
     "W": "backward, for the weights",
 }
-_PLANNED = "time [forwards of one microbatch]"
-_REAL = "time since the first forward began [ms]"
+_PLANNED_TITLE = "time [forwards of one microbatch]"
+_MEASURED_TITLE = "time since the first forward began [ms]"
 _CHARACTERS = 130
-_MOST_DRAWN = 400
+_MAX_DRAWN = 400
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) 
         name = one_line(given, 50)
         made = _panels(name, plan, backward)
         panels += made
-        lines += _text(name, made[0].lanes)
+        lines += _describe_schedule(name, made[0].lanes)
     stages = sum(len(panel.lanes) for panel in panels)
     figure = new_figure(_WIDTH, 0.5 + 0.32 * stages + 0.85 * len(panels))
     ratios = [len(panel.lanes) + 1.5 for panel in panels]
     grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=ratios)[:, 0]
     for axes, panel in zip(grid, panels, strict=True):
-        _draw(axes, panel)
+        _draw_panel(axes, panel)
     _legend(figure, {piece.kind for panel in panels for lane in panel.lanes for piece in lane})
     return Picture(figure, "\n".join(lines))
 
@@ -84,15 +84,15 @@ def _panels(name: str, plan: Run | Trace | Plan, backward: float) -> list[_Panel
     """Return the panels of a plan (ideal times), or of a run (ideal times, and measured ones)."""
     if not isinstance(plan, Run | Trace):
         orders = [stage.split() if isinstance(stage, str) else list(stage) for stage in plan]
-        ideal = planned(orders, backward)
-        return [_Panel(f"{name}: {_bubble(ideal)}", ideal, _PLANNED)]
-    real = measured(trace_of(plan))
+        ideal = plan_lanes(orders, backward)
+        return [_Panel(f"{name}: {_bubble(ideal)}", ideal, _PLANNED_TITLE)]
+    real = measured_lanes(trace_of(plan))
     if not any(real):
         raise ValueError(f"{name}: no rank of this run recorded spans named F0, B0, F1, ...")
-    ideal = planned(order_of(real), backward)
+    ideal = plan_lanes(order_of(real), backward)
     return [
-        _Panel(f"{name}, predicted: {_bubble(ideal)}", ideal, _PLANNED),
-        _Panel(f"{name}, real: {_bubble(real)}", real, _REAL),
+        _Panel(f"{name}, predicted: {_bubble(ideal)}", ideal, _PLANNED_TITLE),
+        _Panel(f"{name}, real: {_bubble(real)}", real, _MEASURED_TITLE),
     ]
 
 
@@ -101,19 +101,21 @@ def _bubble(lanes: Sequence[Lane]) -> str:
     return f"bubble {100 * share:.0f} %"
 
 
-def _text(name: str, lanes: Sequence[Lane]) -> list[str]:
+def _describe_schedule(name: str, lanes: Sequence[Lane]) -> list[str]:
     return [f"{name}: {_bubble(lanes)} predicted"] + [
-        clip(f"  {_word(lanes)} {rank} holds {most_held(order)}: {' '.join(order)}", _CHARACTERS)
+        clip(
+            f"  {_lane_word(lanes)} {rank} holds {max_held(order)}: {' '.join(order)}", _CHARACTERS
+        )
         for rank, order in enumerate(order_of(lanes))
     ]
 
 
-def _word(lanes: Sequence[Lane]) -> str:
+def _lane_word(lanes: Sequence[Lane]) -> str:
     """Return the word for a lane."""
     return "rank" if any(piece.stage for lane in lanes for piece in lane) else "stage"
 
 
-def _draw(axes: Axes, panel: _Panel) -> None:
+def _draw_panel(axes: Axes, panel: _Panel) -> None:
     from matplotlib.ticker import MaxNLocator
 
     pieces = [piece for lane in panel.lanes for piece in lane]
@@ -132,7 +134,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
             hatch=WAIT.hatch,
             zorder=1,
         )
-        for piece in lane[:_MOST_DRAWN]:
+        for piece in lane[:_MAX_DRAWN]:
             width = piece.end - piece.start
             axes.barh(
                 place,
@@ -151,8 +153,8 @@ def _draw(axes: Axes, panel: _Panel) -> None:
                 axes.text(
                     middle, place, text, ha="center", va="center", fontsize=8, color=INK, zorder=3
                 )
-    held = [most_held(order) for order in order_of(panel.lanes)]
-    word = _word(panel.lanes)
+    held = [max_held(order) for order in order_of(panel.lanes)]
+    word = _lane_word(panel.lanes)
     names = [f"{word} {place}, holds {most}" for place, most in enumerate(held)]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)

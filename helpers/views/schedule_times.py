@@ -42,7 +42,7 @@ class Piece:
 Lane = tuple[Piece, ...]
 
 
-def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
+def plan_lanes(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
     """Return lanes with each action's earliest time; a forward takes 1, half a backward `backward` / 2.
 
     orders[r]: what rank r does, such as ["F0", "F1", "B0", "B1"]. F needs the F of the previous stage. B
@@ -50,7 +50,9 @@ def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lan
     stage. A transfer takes no time. Raises ValueError for an invalid action, and for orders in which
     every rank waits for another one.
     """
-    wanted = [[_parsed(action, lane) for action in order] for lane, order in enumerate(orders)]
+    wanted = [
+        [_parse_action(action, lane) for action in order] for lane, order in enumerate(orders)
+    ]
     last = max((stage for order in wanted for _, stage, _, _ in order), default=0)
     lasts = {"F": 1.0, "B": backward, "I": backward / 2, "W": backward / 2}
     ended: dict[tuple[int, str, int], float] = {}
@@ -60,7 +62,7 @@ def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lan
         for lane, order in zip(lanes, wanted, strict=True):
             while len(lane) < len(order):
                 named, stage, kind, number = order[len(lane)]
-                ready = _ready(ended, stage, last, kind, number)
+                ready = _earliest_start(ended, stage, last, kind, number)
                 if ready is None:
                     break
                 start = max(ready, lane[-1].end if lane else 0.0)
@@ -68,11 +70,11 @@ def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lan
                 ended[stage, "B" if kind == "I" else kind, number] = lane[-1].end
                 moved = True
         if not moved:
-            raise ValueError(_stuck(lanes, orders))
+            raise ValueError(_raise_if_stuck(lanes, orders))
     return tuple(tuple(lane) for lane in lanes)
 
 
-def measured(trace: Trace) -> tuple[Lane, ...]:
+def measured_lanes(trace: Trace) -> tuple[Lane, ...]:
     """Return the lanes of a trace's spans F0, B0, F1, ..., in ms since the first of them began."""
     spans = [
         (event, found)
@@ -111,7 +113,7 @@ def idle_share(busy: Sequence[Sequence[tuple[float, float]]]) -> float:
     return 1 - worked / ((ends - begins) * len(busy))
 
 
-def most_held(order: Sequence[str]) -> int:
+def max_held(order: Sequence[str]) -> int:
     """Return how many microbatches a rank's stages have run forward but not yet backward, at most."""
     held = most = 0
     for action in order:
@@ -121,7 +123,7 @@ def most_held(order: Sequence[str]) -> int:
     return most
 
 
-def _parsed(action: str, lane: int) -> tuple[str, int, str, int]:
+def _parse_action(action: str, lane: int) -> tuple[str, int, str, int]:
     """Return an action's stage (as it was named, and as a number), its kind, and its microbatch."""
     found = _ACTION.fullmatch(action)
     if found is None:
@@ -132,7 +134,7 @@ def _parsed(action: str, lane: int) -> tuple[str, int, str, int]:
     return found[1], int(found[1] or lane), found[2], int(found[3])
 
 
-def _ready(
+def _earliest_start(
     ended: dict[tuple[int, str, int], float], stage: int, last: int, kind: str, number: int
 ) -> float | None:
     """Return when an action may begin, or None if that is not yet known."""
@@ -144,7 +146,7 @@ def _ready(
     return ended.get((stage + 1, "B", number))
 
 
-def _stuck(lanes: Sequence[Sequence[Piece]], orders: Sequence[Sequence[str]]) -> str:
+def _raise_if_stuck(lanes: Sequence[Sequence[Piece]], orders: Sequence[Sequence[str]]) -> str:
     waiting = [
         f"{'rank' if order[len(lane)][0].isdigit() else 'stage'} {rank} waits to run {order[len(lane)]}"
         for rank, (lane, order) in enumerate(zip(lanes, orders, strict=True))

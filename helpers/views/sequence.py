@@ -65,18 +65,21 @@ def rank_lines(trace: Trace) -> list[str]:
     """Return one line for each rank that made a call: its calls in the order of issue."""
     done: dict[int, list[str]] = {}
     for event in trace:
-        done.setdefault(event.rank, []).append(label_of(event) + _outcome(event))
+        done.setdefault(event.rank, []).append(label_of(event) + _describe_outcome(event))
     width = len(str(max(0, trace.world_size - 1)))
-    return [f"rank {rank:>{width}}: {_join(fold(done[rank]))}" for rank in sorted(done)]
+    return [
+        f"rank {rank:>{width}}: {_join_parts(fold_repetitions(done[rank]))}"
+        for rank in sorted(done)
+    ]
 
 
-def _outcome(event: Event) -> str:
+def _describe_outcome(event: Event) -> str:
     if event.error:
         return " (failed)"
-    return "" if event.end_ns is not None else f" ({open_end(event)})"
+    return "" if event.end_ns is not None else f" ({describe_open_end(event)})"
 
 
-def open_end(event: Event) -> str:
+def describe_open_end(event: Event) -> str:
     """Return what is known of a call whose end was not seen.
 
     The end of an asynchronous call is seen in `wait()`. If wait() was not called, the call may have
@@ -86,7 +89,7 @@ def open_end(event: Event) -> str:
     return NEVER_WAITED_FOR if is_unwaited else NEVER_FINISHED
 
 
-def fold(labels: Sequence[str]) -> list[tuple[str, int]]:
+def fold_repetitions(labels: Sequence[str]) -> list[tuple[str, int]]:
     """Fold repetitions; return each part with the number of its calls.
 
     `a b a b c a b a b c` becomes `((a, b) ×2, c) ×2`. Folding twice shows rounds within epochs.
@@ -120,7 +123,7 @@ def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
     return best
 
 
-def _join(parts: Sequence[tuple[str, int]]) -> str:
+def _join_parts(parts: Sequence[tuple[str, int]]) -> str:
     """Join parts up to the line's limit, and count the calls that did not fit."""
     line, used = "", 0
     for index, (text, _) in enumerate(parts):

@@ -19,14 +19,14 @@ from helpers.views.plain import one_line
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LOOKS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
-_MOST = 24
+_CELL_COLORS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
+_MAX_ELEMENTS = 24
 """The largest number of rows or columns of a matrix that can still be distinguished."""
 _CELL = 0.3
 """The side of an element, in inches."""
 _NARROWEST = 8
 """Columns of a panel, so that its title fits."""
-_ALL, _NOBODY = "all", "–"
+_ALL_RANKS, _NO_RANK = "all", "–"
 
 Grid = list[list[tuple[int, ...]]]
 """For each row and column of a matrix, the ranks that hold the element."""
@@ -49,22 +49,26 @@ def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) ->
     )
     panels = figure.subplots(1, len(grids), squeeze=False, width_ratios=columns)[0]
     for axes, (name, grid), width in zip(panels, grids.items(), columns, strict=True):
-        _draw(axes, name, grid, run.world_size)
+        _draw_matrix(axes, name, grid, run.world_size)
         axes.set_xlim(-0.05, width + 0.05)
         # Use the same size in all panels, so that their cells are equal
         axes.set_ylim(rows + 0.05, -0.05)
     if title:
         figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
-    lines = [f"  {one_line(name)}: {_words(grid, run.world_size)}" for name, grid in grids.items()]
+    lines = [
+        f"  {one_line(name)}: {_describe_matrix(grid, run.world_size)}"
+        for name, grid in grids.items()
+    ]
     return Picture(figure, "\n".join(["who holds what:", *lines]))
 
 
 def holders(name: str, whole: Any, run: Run) -> Grid:
     """Return the ranks that hold each element of a tensor; a vector is one row."""
     matrix = _matrix(name, whole)
-    if not matrix or not matrix[0] or len(matrix) > _MOST or len(matrix[0]) > _MOST:
+    if not matrix or not matrix[0] or len(matrix) > _MAX_ELEMENTS or len(matrix[0]) > _MAX_ELEMENTS:
         raise ValueError(
-            f"{name!r} has a shape that cannot be drawn: sharding draws 1 to {_MOST} rows and columns."
+            f"{name!r} has a shape that cannot be drawn: sharding draws 1 to {_MAX_ELEMENTS} "
+            "rows and columns."
         )
     flat = [value for row in matrix for value in row]
     if len(set(flat)) < len(flat):
@@ -72,7 +76,7 @@ def holders(name: str, whole: Any, run: Run) -> Grid:
             f"in {name!r} a value occurs twice, so the picture cannot show which rank holds it. Give "
             "every element a value of its own, for example by torch.arange."
         )
-    held = [_values(name, run.values[rank]) for rank in range(run.world_size)]
+    held = [_rank_values(name, run.values[rank]) for rank in range(run.world_size)]
     return [[tuple(r for r, own in enumerate(held) if v in own) for v in row] for row in matrix]
 
 
@@ -84,7 +88,7 @@ def _matrix(name: str, tensor: Any) -> list[list[float]]:
     return rows
 
 
-def _values(name: str, parts: Any) -> set[float]:
+def _rank_values(name: str, parts: Any) -> set[float]:
     if parts is None:
         return set()
     if not isinstance(parts, Mapping):
@@ -93,19 +97,19 @@ def _values(name: str, parts: Any) -> set[float]:
     return set() if own is None else set(own.flatten().tolist())
 
 
-def _draw(axes: Axes, name: str, grid: Grid, world_size: int) -> None:
+def _draw_matrix(axes: Axes, name: str, grid: Grid, world_size: int) -> None:
     from matplotlib.patches import Rectangle
 
     for i, row in enumerate(grid):
         for j, ranks in enumerate(row):
-            look = _look(ranks, world_size)
+            look = _cell_look(ranks, world_size)
             axes.add_patch(
                 Rectangle(
                     (j, i), 1, 1, facecolor=look.tint if look else "white",
                     edgecolor=look.color if look else FAINT, linewidth=0.8,
                 )
             )  # fmt: skip
-            text = _label(ranks, world_size)
+            text = _cell_label(ranks, world_size)
             size = 8.5 if len(text) < 3 else 6.5
             axes.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=size, color=INK)
     rows, columns = len(grid), len(grid[0])
@@ -117,19 +121,19 @@ def _draw(axes: Axes, name: str, grid: Grid, world_size: int) -> None:
     axes.set_frame_on(False)
 
 
-def _look(ranks: tuple[int, ...], world_size: int) -> Look | None:
+def _cell_look(ranks: tuple[int, ...], world_size: int) -> Look | None:
     if not ranks or len(ranks) == world_size > 1:
         return None
-    return _LOOKS[ranks[0] % len(_LOOKS)]
+    return _CELL_COLORS[ranks[0] % len(_CELL_COLORS)]
 
 
-def _label(ranks: tuple[int, ...], world_size: int) -> str:
+def _cell_label(ranks: tuple[int, ...], world_size: int) -> str:
     if len(ranks) == world_size > 1:
-        return _ALL
-    return ",".join(map(str, ranks)) if ranks else _NOBODY
+        return _ALL_RANKS
+    return ",".join(map(str, ranks)) if ranks else _NO_RANK
 
 
-def _words(grid: Grid, world_size: int) -> str:
+def _describe_matrix(grid: Grid, world_size: int) -> str:
     """Describe what each rank holds: whole rows, whole columns, or a number of elements."""
     rows, columns = len(grid), len(grid[0])
     flat = [ranks for row in grid for ranks in row]
@@ -143,16 +147,16 @@ def _words(grid: Grid, world_size: int) -> str:
         if not count:
             parts.append(f"rank {rank} no elements")
         elif own and rows > 1 and len(own) * columns == count:
-            parts.append(f"rank {rank} row{'s' * (len(own) > 1)} {_span(own)}")
+            parts.append(f"rank {rank} row{'s' * (len(own) > 1)} {_format_ranges(own)}")
         elif across and len(across) * rows == count:
             what = ("column" if rows > 1 else "element") + "s" * (len(across) > 1)
-            parts.append(f"rank {rank} {what} {_span(across)}")
+            parts.append(f"rank {rank} {what} {_format_ranges(across)}")
         else:
             parts.append(f"rank {rank} {count} of {len(flat)} elements")
     return "; ".join(parts)
 
 
-def _span(numbers: list[int]) -> str:
+def _format_ranges(numbers: list[int]) -> str:
     """Write 0, 1, 2, 5 as `0-2, 5`."""
     runs: list[list[int]] = []
     for number in numbers:

@@ -1,7 +1,7 @@
 """Connect results, which are plain data, with their texts and pictures. No other module does this.
 
-`helpers/__init__` calls `tie` before it returns the first name. Code that does not use it, such as `course
-check`, calls the view itself.
+`helpers/__init__` calls `register_displays` before it returns the first name. Code that does not use it,
+such as `course check`, calls the view itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VIEWS = {
 }
 
 
-def tie() -> None:
+def register_displays() -> None:
     """Make each result display as its text in an interpreter, and as its picture at a cell's end."""
     for result, (text, html) in _VIEWS.items():
         for name, view in (("__repr__", text), ("_repr_html_", html)):

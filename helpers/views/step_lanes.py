@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from helpers.trace.events import Event, Trace
 from helpers.views.palette import COLLECTIVE, INK, SPAN
-from helpers.views.picture import Picture, Seen, new_figure, seen_in
+from helpers.views.picture import Picture, TraceSource, find_trace, new_figure
 from helpers.views.plain import one_line, plural
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _WIDTH = 8.0
 _MS = 1e6
 _SPAN_HEIGHT = 0.62
-_MOST_ROWS = 12
-_ROW = 1.12 / _MOST_ROWS
+_MAX_ROWS = 12
+_ROW = 1.12 / _MAX_ROWS
 _GAP = 1.0
 _ABOVE = 0.5
 """Room over the first lane for labels that are wider than their boxes."""
@@ -62,7 +62,7 @@ class Step:
 
 
 def step_lanes(
-    runs: Mapping[str, Seen],
+    runs: Mapping[str, TraceSource],
     *,
     rank: int = 0,
     first: str = "forward",
@@ -77,17 +77,17 @@ def step_lanes(
     steps = {
         one_line(name, 40): step
         for name, run in runs.items()
-        if (step := last_step(seen_in(run), rank, first))
+        if (step := last_step(find_trace(run), rank, first))
     }
     figure = new_figure(_WIDTH, max(1.0, 0.8 + 1.05 * len(steps)))
     axes = figure.add_subplot()
     longest_ms = max((step.length_ms for step in steps.values()), default=1.0)
     for index, step in enumerate(steps.values()):
-        _draw(axes, step, index * (2 + _GAP), over, longest_ms)
+        _draw_step(axes, step, index * (2 + _GAP), over, longest_ms)
     names = [f"{n}\n{s.issued_in(over)} of {len(s.calls)} in {over}" for n, s in steps.items()]
     _frame(axes, names, title)
     _legend(figure, over)
-    lines = [_line(name, step, over) for name, step in steps.items()]
+    lines = [_describe_step(name, step, over) for name, step in steps.items()]
     return Picture(figure, "\n".join([f"one step of rank {rank}:", *lines]))
 
 
@@ -102,18 +102,18 @@ def last_step(trace: Trace, rank: int, first: str) -> Step | None:
     return Step(spans, tuple(event for event in step if event.op != "span"))
 
 
-def _line(name: str, step: Step, over: str) -> str:
+def _describe_step(name: str, step: Step, over: str) -> str:
     ops = sorted({call.op for call in step.calls})
     counts = [plural(sum(call.op == op for call in step.calls), op) for op in ops]
     inside = f"{step.issued_in(over)} issued while {over} runs"
     return f"  {name}: {', '.join([*counts, inside])}"
 
 
-def _draw(axes: Axes, step: Step, top: float, over: str, longest_ms: float) -> None:
+def _draw_step(axes: Axes, step: Step, top: float, over: str, longest_ms: float) -> None:
     """Draw the spans in the upper half of the lane, and the calls in rows in the lower half."""
     free_above = 0.0
     for span in step.spans:
-        start, length = _extent(span, step.start_ns)
+        start, length = _extent_of(span, step.start_ns)
         axes.broken_barh(
             [(start, length)],
             (top + 0.1, _SPAN_HEIGHT),
@@ -135,10 +135,10 @@ def _draw(axes: Axes, step: Step, top: float, over: str, longest_ms: float) -> N
             axes.fill_between([start, start + length], top + 0.1, top + 2, color=_SHADE)
     free_from: list[float] = []
     for call in step.calls:
-        start, length = _extent(call, step.start_ns)
+        start, length = _extent_of(call, step.start_ns)
         row = next((i for i, free in enumerate(free_from) if free <= start), len(free_from))
         free_from[row : row + 1] = [start + length]
-        row %= _MOST_ROWS
+        row %= _MAX_ROWS
         axes.broken_barh(
             [(start, length)],
             (top + 0.85 + row * _ROW, 0.8 * _ROW),
@@ -153,7 +153,7 @@ def _label(axes: Axes, label: str, x: float, y: float, ha: str, va: str) -> None
     axes.text(x, y, label, ha=ha, va=va, fontsize=8, color=INK, zorder=4, parse_math=False)
 
 
-def _extent(event: Event, origin: int) -> tuple[float, float]:
+def _extent_of(event: Event, origin: int) -> tuple[float, float]:
     start = (event.start_ns - origin) / _MS
     end = start if event.end_ns is None else (event.end_ns - origin) / _MS
     return start, max(0.0, end - start)

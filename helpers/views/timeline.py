@@ -17,15 +17,15 @@ from typing import Any
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Message, Trace
-from helpers.views.by_host import host_lines, starts
+from helpers.views.by_host import first_ranks, host_lines
 from helpers.views.drawing import Area, Box, Drawing, Line, Mark, Word
 from helpers.views.live import live_page, widgets_can_live
 from helpers.views.palette import COLLECTIVE, FAILURE, KINDS, SEND, WAIT, Look, look_of
-from helpers.views.picture import Picture, Seen, seen_in
+from helpers.views.picture import Picture, TraceSource, find_trace
 from helpers.views.plain import one_line, plural
-from helpers.views.player import MOST_PLAYED, PAGE, played
-from helpers.views.sequence import headline, label_of, open_end, rank_lines
-from helpers.views.timeline_layout import Bar, Layout, Steps, lay_out, steps_of
+from helpers.views.player import MAX_PLAYED, PLAYER_SCRIPT, player_data
+from helpers.views.sequence import describe_open_end, headline, label_of, rank_lines
+from helpers.views.timeline_layout import Bar, Layout, Steps, compute_layout, steps_of
 
 MESSAGE = "message"
 SAME = "the same collective"
@@ -35,18 +35,18 @@ LOST = "message never received"
 IN_FLIGHT = "thin: in flight; the rank can do other work"
 BETWEEN = "message between hosts"
 OUTLINED = "outlined: between hosts"
-OUT = "in flight (a profile does not say who waits)"
+PROFILE_IN_FLIGHT = "in flight (a profile does not say who waits)"
 STRETCHED = "not to scale: all steps have room"
 IMAGINED = "imagined: steps in order, no times"
 
 WIDTH, LEFT, RIGHT = 900.0, 66.0, 14.0
-_MOST_ARROWS = 500
-_MOST_BELOW = 2000
-_TALLEST = 1200.0
+_MAX_ARROWS = 500
+_MAX_BELOW = 2000
+_MAX_HEIGHT = 1200.0
 _NAME = 11.0
 _HOST = 22.0
 """Pixels above a host's first lane for its name."""
-_FURTHEST_ZOOM = 100
+_MAX_ZOOM = 100
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Sheet:
     def row(self) -> float:
         if not self.crowded:
             return 36.0
-        return min(18.0, max(2.0, _TALLEST / (len(self.layout.ranks) * self.rows)))
+        return min(18.0, max(2.0, _MAX_HEIGHT / (len(self.layout.ranks) * self.rows)))
 
     @property
     def bar(self) -> float:
@@ -103,7 +103,7 @@ class _Sheet:
         return self.lane_top(self.layout.lane_of(rank)) + 0.5 * self.lane + 3
 
 
-def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
+def timeline(run_or_trace: TraceSource, *, title: str | None = None) -> Picture:
     """Draw each rank's calls over time, the messages between ranks, and their collectives.
 
     In a notebook it is a player. It also accepts what torch.profiler exported on the ranks, as a list of
@@ -111,7 +111,7 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     many were left out. Raises TypeError for anything else.
     """
     still, text, live = _timeline(run_or_trace, title)
-    return Picture(still, text, None if seen_in(run_or_trace).imagined else live)
+    return Picture(still, text, None if find_trace(run_or_trace).imagined else live)
 
 
 def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -> str:
@@ -121,41 +121,48 @@ def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -
     starts by itself, but not on a page that is opened later. unplayed: HTML that is shown below the
     picture if scripts are removed, and on paper.
     """
-    if run is None or not 0 < len(run.trace) <= _MOST_BELOW or not widgets_can_live():
+    if run is None or not 0 < len(run.trace) <= _MAX_BELOW or not widgets_can_live():
         return ""
     return (
         "" if run.trace.imagined else _timeline(run)[2](unplayed, failure="", made=at_once * now())
     )
 
 
-def _timeline(what: Seen, title: str | None = None) -> tuple[Drawing, str, Callable[..., str]]:
+def _timeline(
+    what: TraceSource, title: str | None = None
+) -> tuple[Drawing, str, Callable[..., str]]:
     """Return the still picture, its text, and a function that makes the live page, with additional data."""
-    trace = seen_in(what)
-    layout = lay_out(trace)
+    trace = find_trace(what)
+    layout = compute_layout(trace)
     profile = isinstance(what, list)
-    lines = [headline(trace), *host_lines(trace), *rank_lines(trace), *_left_out(layout, trace)]
+    lines = [
+        headline(trace),
+        *host_lines(trace),
+        *rank_lines(trace),
+        *_left_out_text(layout, trace),
+    ]
     text = "\n".join(lines)
 
-    still = _drawn(trace, layout, steps_of(layout), title, profile)[0]
+    still = _draw_run(trace, layout, steps_of(layout), title, profile)[0]
 
     def live(unplayed: str = "", **more: Any) -> str:
-        whole = lay_out(trace, most=MOST_PLAYED) if layout.left_out else layout
+        whole = compute_layout(trace, max_bars=MAX_PLAYED) if layout.left_out else layout
         steps = steps_of(whole)
-        drawing, flights = _drawn(trace, whole, steps, title, profile, MOST_PLAYED)
-        data = played(what, trace, whole, steps, flights) | more
+        drawing, flights = _draw_run(trace, whole, steps, title, profile, MAX_PLAYED)
+        data = player_data(what, trace, whole, steps, flights) | more
         # the page plays the image that it contains, unless the run has more calls than the image shows
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
         image = (still if layout.left_out else drawing).still(text)
-        return live_page(PAGE, data, image + unplayed)
+        return live_page(PLAYER_SCRIPT, data, image + unplayed)
 
     return still, text, live
 
 
-def _left_out(layout: Layout, trace: Trace) -> list[str]:
+def _left_out_text(layout: Layout, trace: Trace) -> list[str]:
     lines = []
     if layout.left_out:
         lines.append(f"not drawn: {plural(layout.left_out, 'call')} of {len(trace):,}")
-    arrows = len(trace.messages()) - _MOST_ARROWS
+    arrows = len(trace.messages()) - _MAX_ARROWS
     if arrows > 0:
         lines.append(f"drawn without an arrow: {plural(arrows, 'message')}")
     if trace.dropped:
@@ -163,48 +170,48 @@ def _left_out(layout: Layout, trace: Trace) -> list[str]:
     return lines
 
 
-Flight = tuple[int, int, float, float]
+MessageArrow = tuple[int, int, float, float]
 """A message: the steps at which it is sent and received (-1: never), and the heights of both ends."""
 
 
-def _drawn(
+def _draw_run(
     trace: Trace,
     layout: Layout,
     steps: Steps,
     title: str | None,
     profile: bool,
-    most: int = _MOST_ARROWS,
-) -> tuple[Drawing, list[Flight]]:
+    most: int = _MAX_ARROWS,
+) -> tuple[Drawing, list[MessageArrow]]:
     """Draw a run; return also the drawing's messages, for a page that animates them."""
-    sheet = _Sheet(layout, steps, 34.0 if title else 6.0, starts(trace.hosts))
-    flights, messages = _messages(trace, trace.messages()[:most], sheet)
+    sheet = _Sheet(layout, steps, 34.0 if title else 6.0, first_ranks(trace.hosts))
+    flights, messages = _draw_messages(trace, trace.messages()[:most], sheet)
     marks = [
-        *_ribbons(trace, sheet),
-        *_lanes(sheet),
-        *_bars(sheet),
+        *_draw_collectives(trace, sheet),
+        *_draw_lanes(sheet),
+        *_draw_bars(sheet),
         *messages,
-        *_names(sheet, _NAME - 1.5 if sheet.crowded else _NAME),
-        *(() if trace.imagined else _times(sheet)),
+        *_draw_names(sheet, _NAME - 1.5 if sheet.crowded else _NAME),
+        *(() if trace.imagined else _draw_times(sheet)),
     ]
-    legend, height = _legend(marks, sheet, profile, bool(trace.imagined))
-    fixed = [_word(4, 21, one_line(title, 90), 14.0, heavy=True)] if title else []
+    legend, height = _draw_legend(marks, sheet, profile, bool(trace.imagined))
+    fixed = [_make_word(4, 21, one_line(title, 90), 14.0, heavy=True)] if title else []
     ranks = layout.ranks[:: max(1, math.ceil(14 / sheet.lane))]
-    fixed += [_word(4, sheet.center(r) + 4, f"rank {r}", 12.0, heavy=True) for r in ranks]
+    fixed += [_make_word(4, sheet.center(r) + 4, f"rank {r}", 12.0, heavy=True) for r in ranks]
     fixed += [
-        _word(4, sheet.lane_top(lane) - 4, one_line(host, 60), 12.0, "quiet")
+        _make_word(4, sheet.lane_top(lane) - 4, one_line(host, 60), 12.0, "quiet")
         for lane, host in sheet.hosts.items()
     ]
     about = (("left", LEFT), ("right", RIGHT), ("top", sheet.top), ("bottom", sheet.bottom))
     return Drawing(WIDTH, height, tuple(marks), (*fixed, *legend), about), flights
 
 
-def _word(
+def _make_word(
     x: float, y: float, text: str, size: float, style: str = "word", heavy: bool = False
 ) -> Word:
     return Word(((x, y),), style, text=text, size=size, heavy=heavy)
 
 
-def _lanes(sheet: _Sheet) -> Iterator[Mark]:
+def _draw_lanes(sheet: _Sheet) -> Iterator[Mark]:
     """Draw a line for each rank, on which its calls are."""
     last = len(sheet.steps.moments)
     for lane in range(len(sheet.layout.ranks)):
@@ -215,7 +222,7 @@ def _lanes(sheet: _Sheet) -> Iterator[Mark]:
         yield Line(((LEFT, y), (WIDTH - RIGHT, y)), "rule", at=(-1, last))
 
 
-def _bars(sheet: _Sheet) -> Iterator[Mark]:
+def _draw_bars(sheet: _Sheet) -> Iterator[Mark]:
     """Draw each call: thin until its rank waits for it, thick from then on, open if it never ended."""
     failed = []
     for number, bar in enumerate(sheet.layout.bars):
@@ -224,28 +231,30 @@ def _bars(sheet: _Sheet) -> Iterator[Mark]:
         )
         look, y = look_of(bar.event), sheet.y(bar)
         if bar.wait_ns > bar.start_ns:
-            yield _bar(begin, min(wait, end), y, 4.0, "solid", look, sheet)
+            yield _draw_bar(begin, min(wait, end), y, 4.0, "solid", look, sheet)
         if bar.end_ns is None:
-            yield _bar(wait, end, y, sheet.bar, "open", FAILURE, sheet)
+            yield _draw_bar(wait, end, y, sheet.bar, "open", FAILURE, sheet)
         elif bar.end_ns > bar.wait_ns or bar.wait_ns == bar.start_ns:
-            yield _bar(wait, end, y, sheet.bar, "tint", look, sheet)
+            yield _draw_bar(wait, end, y, sheet.bar, "tint", look, sheet)
         if bar.event.error:
-            failed.append(_cross(sheet.x(end), y, end))
+            failed.append(_draw_cross(sheet.x(end), y, end))
     yield from failed
 
 
-def _bar(start: int, end: int, y: float, tall: float, style: str, look: Look, sheet: _Sheet) -> Box:
+def _draw_bar(
+    start: int, end: int, y: float, tall: float, style: str, look: Look, sheet: _Sheet
+) -> Box:
     corners = ((sheet.x(start), y - tall / 2), (sheet.x(end) - 1, y + tall / 2))
     return Box(corners, style, look, (start, end))
 
 
-def _cross(x: float, y: float, step: int) -> Word:
+def _draw_cross(x: float, y: float, step: int) -> Word:
     return Word(
         ((x, y + 5),), "word", FAILURE, (step,), text="✕", size=14.0, anchor="middle", heavy=True
     )
 
 
-def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
+def _draw_names(sheet: _Sheet, size: float) -> Iterator[Mark]:
     """Write the name of each bar above it, if there is room before the next one in its row."""
     if sheet.row < size + 4:
         return
@@ -259,16 +268,16 @@ def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
         if bar.end_ns is None and len(sheet.layout.ranks) <= 8:
             wait = sheet.steps.wait[number]
             place = ((sheet.x(wait) + 6, y + 4), (sheet.x(last), y))
-            words = open_end(bar.event)
+            words = describe_open_end(bar.event)
             yield Word(place, "word", FAILURE, (wait, last), words, size - 1, mono=True)
         top = y + 3.5 if sheet.crowded else y - sheet.bar / 2 - 4
         place = ((sheet.x(begin) + 1, top), (sheet.x(until) - 2, top))
         name = Word(place, "word", None, (begin, until), label_of(bar.event), size, mono=True)
-        if name.width <= _FURTHEST_ZOOM * (sheet.x(until) - sheet.x(begin)):
+        if name.width <= _MAX_ZOOM * (sheet.x(until) - sheet.x(begin)):
             yield name
 
 
-def _times(sheet: _Sheet) -> Iterator[Mark]:
+def _draw_times(sheet: _Sheet) -> Iterator[Mark]:
     """Write the times of some steps, because the drawing is not to scale."""
     moments = sheet.steps.moments
     free, ticks = -1.0, []
@@ -285,7 +294,7 @@ def _times(sheet: _Sheet) -> Iterator[Mark]:
         yield Word(place, "quiet", None, (step, following), text, 10.5)
 
 
-def _ribbons(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
+def _draw_collectives(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
     """Join the calls of each collective from rank to rank; a mismatch has a different look."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
     for collective in trace.collectives():
@@ -303,13 +312,13 @@ def _ribbons(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
                     yield Line((points[one], points[other]), "line", look, (at[one], at[other]))
 
 
-def _messages(
+def _draw_messages(
     trace: Trace, messages: tuple[Message, ...], sheet: _Sheet
-) -> tuple[list[Flight], list[Mark]]:
+) -> tuple[list[MessageArrow], list[Mark]]:
     """Draw an arrow from each send to its recv; a message that was never received ends half-way."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
-    heads = len(messages) <= _MOST_ARROWS
-    flights: list[Flight] = []
+    heads = len(messages) <= _MAX_ARROWS
+    flights: list[MessageArrow] = []
     marks: list[Mark] = []
     for message in messages:
         send, recv = numbers.get(id(message.send)), numbers.get(id(message.recv))
@@ -327,18 +336,18 @@ def _messages(
         end = min(begin + 1, len(sheet.steps.moments))
         v = (y + sheet.center(message.dst)) / 2
         points = ((sheet.x(begin), y), (sheet.x(end), v))
-        marks += [Line(points, "dashed", FAILURE, (begin, end)), _cross(*points[1], end)]
+        marks += [Line(points, "dashed", FAILURE, (begin, end)), _draw_cross(*points[1], end)]
         flights.append((begin, -1, y, v))
     return flights, marks
 
 
-def _legend(
+def _draw_legend(
     marks: list[Mark], sheet: _Sheet, profile: bool, imagined: bool
 ) -> tuple[list[Mark], float]:
     """Explain the kinds of mark that occur, below the lanes; return the marks and their lower end."""
     seen = {(type(mark), mark.style, mark.look) for mark in marks}
     errors = any(bar.event.error for bar in sheet.layout.bars)
-    ends = {open_end(bar.event) for bar in sheet.layout.bars if bar.end_ns is None}
+    ends = {describe_open_end(bar.event) for bar in sheet.layout.bars if bar.end_ns is None}
     entries: list[tuple[str, str, Look | None]] = [
         (look.name, "tint", look)
         for look in KINDS
@@ -356,14 +365,14 @@ def _legend(
     entries += [(OUTLINED, "", None)] if (Line, "line", COLLECTIVE) in seen else []
     entries += [(f"✕ {FAILED}", "", None)] if errors else []
     thin = any(style == "solid" for _, style, _ in seen)
-    entries += [(OUT if profile else IN_FLIGHT, "", None)] if thin else []
+    entries += [(PROFILE_IN_FLIGHT if profile else IN_FLIGHT, "", None)] if thin else []
     about = IMAGINED if imagined else STRETCHED
     entries += [(about, "", None)] if sheet.steps.moments else []
     x, y = 4.0, sheet.bottom + 40
     drawn: list[Mark] = []
     for name, style, look in entries:
         said = "unscaled" if name == STRETCHED else "quiet"
-        word = _word(x + (24 if style else 0), y, name, 11.0, said)
+        word = _make_word(x + (24 if style else 0), y, name, 11.0, said)
         wide = word.points[0][0] - x + word.width
         if x + wide > WIDTH and x > 4:
             x, y = 4.0, y + 20

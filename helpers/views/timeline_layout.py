@@ -1,12 +1,12 @@
 """Place each bar of a timeline: in which row of its rank's lane, from when to when.
 
-    Trace -> lay_out() -> Layout (bars, times in ns from the first event) -> steps_of() -> Steps -> timeline
+    Trace -> compute_layout() -> Layout (bars, times in ns from the first event) -> steps_of() -> Steps
 
 A step is one event for a reader: a call begins, is waited for, or ends. Each step has a minimum width in
 the drawing, and more the longer it took, because at scale most of a run would be narrower than a point.
 
 What ranks report may be wrong: times are clamped here, so that no bar ends before it starts, and only
-`MOST_BARS` bars are kept.
+`MAX_BARS` bars are kept.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from itertools import accumulate, pairwise
 
 from helpers.trace.events import Event, Trace
 
-MOST_BARS = 2000
+MAX_BARS = 2000
 BEGINS, WAITS, ENDS = range(3)
 _EVEN = 0.6
 """The part of the drawing that is divided equally between all steps; the rest is divided by their time."""
-_MOST_ROWS = 3
-_FOREVER = float("inf")
+_MAX_ROWS = 3
+_OPEN_END = float("inf")
 _FARTHEST_NS = 2**62
 
 
@@ -66,21 +66,25 @@ class Layout:
         return max(1.0, self.last_ns) * (1.25 if has_open else 1.02)
 
 
-def lay_out(trace: Trace, most: int = MOST_BARS) -> Layout:
-    """Place the events of the world's ranks: the earliest `most` of them."""
+def compute_layout(trace: Trace, max_bars: int = MAX_BARS) -> Layout:
+    """Place the events of the world's ranks: the earliest `max_bars` of them."""
     events = sorted(
         (event for event in trace if event.rank in trace.ranks),
         key=lambda event: (_clamp(event.start_ns), event.rank, event.seq),
-    )[:most]
+    )[:max_bars]
     origin = _clamp(events[0].start_ns) if events else 0
-    spans = _in_rows([_times(e, origin) for e in events if e.op == "span"], trace.world_size)
-    calls = _in_rows([_times(e, origin) for e in events if e.op != "span"], trace.world_size)
+    spans = _assign_rows(
+        [_event_times(e, origin) for e in events if e.op == "span"], trace.world_size
+    )
+    calls = _assign_rows(
+        [_event_times(e, origin) for e in events if e.op != "span"], trace.world_size
+    )
     bars = tuple(sorted((*spans, *calls), key=lambda b: (b.start_ns, b.rank, b.event.seq)))
     return Layout(
         ranks=trace.ranks,
         bars=bars,
-        span_rows=_rows(spans),
-        call_rows=max(1, _rows(calls)),
+        span_rows=_row_count(spans),
+        call_rows=max(1, _row_count(calls)),
         last_ns=max((bar.end_ns or bar.wait_ns for bar in bars), default=1.0),
         left_out=len(trace) - len(events),
     )
@@ -136,7 +140,7 @@ def _clamp(time_ns: int) -> int:
     return max(-_FARTHEST_NS, min(_FARTHEST_NS, time_ns))
 
 
-def _times(event: Event, origin: int) -> Bar:
+def _event_times(event: Event, origin: int) -> Bar:
     start = _clamp(event.start_ns)
     end = None if event.end_ns is None else max(start, _clamp(event.end_ns))
     # A blocking call blocks its rank from the start; an asynchronous one only while it is waited for.
@@ -155,27 +159,27 @@ def _times(event: Event, origin: int) -> Bar:
     )
 
 
-def _in_rows(bars: Sequence[Bar], world_size: int) -> tuple[Bar, ...]:
+def _assign_rows(bars: Sequence[Bar], world_size: int) -> tuple[Bar, ...]:
     """Put bars that overlap in time into different rows of their rank's lane, as long as it has free rows."""
     free: list[list[float]] = [[] for _ in range(world_size)]
     placed = []
     for bar in bars:
-        row = _first_free(free[bar.rank], bar.start_ns)
-        end = _FOREVER if bar.end_ns is None else bar.end_ns
+        row = _first_free_row(free[bar.rank], bar.start_ns)
+        end = _OPEN_END if bar.end_ns is None else bar.end_ns
         free[bar.rank][row] = max(free[bar.rank][row], end)
         placed.append(Bar(bar.event, row, bar.start_ns, bar.wait_ns, bar.end_ns))
     return tuple(placed)
 
 
-def _first_free(rows: list[float], start_ns: float) -> int:
+def _first_free_row(rows: list[float], start_ns: float) -> int:
     for row, free_from in enumerate(rows):
         if free_from <= start_ns:
             return row
-    if len(rows) < _MOST_ROWS:
+    if len(rows) < _MAX_ROWS:
         rows.append(start_ns)
         return len(rows) - 1
     return min(range(len(rows)), key=lambda row: rows[row])
 
 
-def _rows(bars: Iterable[Bar]) -> int:
+def _row_count(bars: Iterable[Bar]) -> int:
     return max((bar.row + 1 for bar in bars), default=0)

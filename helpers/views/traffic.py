@@ -1,6 +1,6 @@
 """Draw how many bytes each rank sent to each other rank, and passed to collectives.
 
-    Trace -> traffic_matrix(), handed_in() -> traffic() -> Picture
+    Trace -> traffic_matrix(), bytes_by_collective() -> traffic() -> Picture
 
 A trace does not contain what gloo or NCCL sends inside a collective, only the bytes that each rank passed
 to it. These have a separate panel.
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Message, Trace
-from helpers.views.by_host import host_lines, starts
-from helpers.views.palette import COLLECTIVE, FAINT, INK, amounts
+from helpers.views.by_host import first_ranks, host_lines
+from helpers.views.palette import COLLECTIVE, FAINT, INK, amount_colormap
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import ELLIPSIS, one_line, plural, short_bytes
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 _NUMBERS_UP_TO = 8
 _BAR = 0.34
-_MOST_PAIRS = 32
-_MOST_OPS = 9
-_MOST_BYTES = 2**60
-_NOTHING = "no communication"
+_MAX_PAIRS = 32
+_MAX_OPS = 9
+_MAX_BYTES = 2**60
+_EMPTY_TEXT = "no communication"
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 
 
@@ -45,48 +45,48 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
             "traffic draws all ranks of a world, but these ranks are imagined. Use traffic_ledger for "
             "one of them."
         )
-    counts, ops = _count_messages(trace), handed_in(trace)
-    drawn = dict(list(ops.items())[:_MOST_OPS])
-    cell = _cell(trace.world_size) if _any(counts) else _BAR
+    counts, ops = _count_messages(trace), bytes_by_collective(trace)
+    drawn = dict(list(ops.items())[:_MAX_OPS])
+    cell = _cell_size(trace.world_size) if _has_any(counts) else _BAR
     cells = cell * trace.world_size
-    widths = ([cells + 2.0] if _any(counts) else []) + ([_ops_width(drawn)] if ops else [])
+    widths = ([cells + 2.0] if _has_any(counts) else []) + ([_ops_width(drawn)] if ops else [])
     figure = new_figure(max(4.0, sum(widths)), min(8.0, max(1.9, cells + 1.2)) if widths else 0.8)
     panels = figure.subplots(1, max(1, len(widths)), squeeze=False, width_ratios=widths or [1])[0]
-    if _any(counts):
+    if _has_any(counts):
         _draw_pairs(panels[0], traffic_matrix(trace), counts, trace.hosts)
     if ops:
-        _draw_handed_in(panels[-1], drawn, trace.world_size, trace.hosts)
+        _draw_collectives(panels[-1], drawn, trace.world_size, trace.hosts)
     if not widths:
         panels[0].axis("off")
-        panels[0].text(0.5, 0.5, _NOTHING, ha="center", va="center", color=FAINT)
-    return Picture(figure, _text(trace, counts, ops))
+        panels[0].text(0.5, 0.5, _EMPTY_TEXT, ha="center", va="center", color=FAINT)
+    return Picture(figure, _describe_traffic(trace, counts, ops))
 
 
 def traffic_matrix(trace: Trace) -> list[list[int]]:
     """Return the bytes of the messages that arrived: a row for each source, a column for each destination."""
     matrix = _zeros(trace.world_size)
-    for message in _arrived(trace):
-        matrix[message.src][message.dst] += _bytes(message.send)
+    for message in _arrived_messages(trace):
+        matrix[message.src][message.dst] += _format_bytes(message.send)
     return matrix
 
 
-def handed_in(trace: Trace) -> dict[str, list[int]]:
+def bytes_by_collective(trace: Trace) -> dict[str, list[int]]:
     """Return, for each collective that occurs, the bytes that each rank passed to it."""
     ops: dict[str, list[int]] = defaultdict(lambda: [0] * trace.world_size)
     for event in trace:
         if event.is_collective and event.rank in range(trace.world_size):
-            ops[event.op][event.rank] += _bytes(event)
+            ops[event.op][event.rank] += _format_bytes(event)
     return dict(sorted(ops.items()))
 
 
 def _count_messages(trace: Trace) -> list[list[int]]:
     counts = _zeros(trace.world_size)
-    for message in _arrived(trace):
+    for message in _arrived_messages(trace):
         counts[message.src][message.dst] += 1
     return counts
 
 
-def _arrived(trace: Trace) -> list[Message]:
+def _arrived_messages(trace: Trace) -> list[Message]:
     """Return the messages between ranks of the world that either end saw complete."""
     ranks = range(trace.world_size)
     return [
@@ -98,19 +98,19 @@ def _arrived(trace: Trace) -> list[Message]:
     ]
 
 
-def _bytes(event: Event) -> int:
-    return max(0, min(_MOST_BYTES, event.nbytes))
+def _format_bytes(event: Event) -> int:
+    return max(0, min(_MAX_BYTES, event.nbytes))
 
 
 def _zeros(size: int) -> list[list[int]]:
     return [[0] * size for _ in range(size)]
 
 
-def _any(matrix: list[list[int]]) -> bool:
+def _has_any(matrix: list[list[int]]) -> bool:
     return any(map(any, matrix))
 
 
-def _cell(world_size: int) -> float:
+def _cell_size(world_size: int) -> float:
     """Return the side of a cell in inches, with room for its number if there is one."""
     side = 0.8 if world_size <= 4 else 0.64 if world_size <= _NUMBERS_UP_TO else 0.32
     return min(side, 6.0 / max(1, world_size))
@@ -126,10 +126,12 @@ def _draw_pairs(
     counts: list[list[int]],
     hosts: Sequence[str],
 ) -> None:
-    image = _heat(axes, matrix, counts)
+    image = _draw_heat_map(axes, matrix, counts)
     _rank_ticks(axes.xaxis, len(matrix), hosts, "{rank}\n{host}")
     _rank_ticks(axes.yaxis, len(matrix), hosts)
-    for first in list(starts(hosts))[1:]:  # cells outside of the diagonal squares are between hosts
+    for first in list(first_ranks(hosts))[
+        1:
+    ]:  # cells outside of the diagonal squares are between hosts
         axes.axvline(first - 0.5, color=INK, linewidth=1.4)
         axes.axhline(first - 0.5, color=INK, linewidth=1.4)
     axes.set_xlabel("to rank", fontsize=9)
@@ -144,10 +146,10 @@ def _draw_pairs(
             for dst, count in enumerate(row):
                 if count:
                     text = f"{short_bytes(matrix[src][dst])}\n({count:,})"
-                    _number(axes, image, (dst, src), text)
+                    _draw_number(axes, image, (dst, src), text)
 
 
-def _draw_handed_in(
+def _draw_collectives(
     axes: Axes, ops: dict[str, list[int]], world_size: int, hosts: Sequence[str]
 ) -> None:
     """Draw a column for each collective, with a bar for each rank, as long as its bytes."""
@@ -177,12 +179,14 @@ def _draw_handed_in(
         axes.axvline(column, color=FAINT, linewidth=0.6)
 
 
-def _heat(axes: Axes, rows: list[list[int]], counts: list[list[int]]) -> AxesImage:
+def _draw_heat_map(axes: Axes, rows: list[list[int]], counts: list[list[int]]) -> AxesImage:
     """Color the cells; leave those without messages empty, because 0 bytes differ from no message."""
     import numpy as np
 
     values = np.ma.masked_array(np.array(rows, dtype=float), mask=np.array(counts) == 0)
-    image = axes.imshow(values, cmap=amounts(), vmin=0, vmax=max(1, _most(rows)), aspect="auto")
+    image = axes.imshow(
+        values, cmap=amount_colormap(), vmin=0, vmax=max(1, _largest(rows)), aspect="auto"
+    )
     axes.set_xticks(np.arange(len(rows)) + 0.5, minor=True)
     axes.set_yticks(np.arange(len(rows)) + 0.5, minor=True)
     axes.grid(which="minor", color="#DDDDDD", linewidth=0.6)
@@ -190,7 +194,7 @@ def _heat(axes: Axes, rows: list[list[int]], counts: list[list[int]]) -> AxesIma
     return image
 
 
-def _most(rows: list[list[int]]) -> int:
+def _largest(rows: list[list[int]]) -> int:
     return max(map(max, rows))
 
 
@@ -198,7 +202,7 @@ def _rank_ticks(
     axis: Axis, world_size: int, hosts: Sequence[str], form: str = "{host}  {rank}"
 ) -> None:
     """Number the ranks. form: the form of the first rank of each host."""
-    ranks, first = range(0, world_size, max(1, -(-world_size // 32))), starts(hosts)
+    ranks, first = range(0, world_size, max(1, -(-world_size // 32))), first_ranks(hosts)
     names = [
         form.format(rank=rank, host=one_line(first[rank], 20)) if rank in first else str(rank)
         for rank in ranks
@@ -207,13 +211,13 @@ def _rank_ticks(
 
 
 def _color_bar(axes: Axes, image: AxesImage, matrix: list[list[int]]) -> None:
-    power, unit = next((p, u) for p, u in _UNITS if _most(matrix) >= p or p == 1)
+    power, unit = next((p, u) for p, u in _UNITS if _largest(matrix) >= p or p == 1)
     bar = axes.figure.colorbar(image, ax=axes, format=lambda x, _: f"{x / power:g}", pad=0.02)
     bar.set_label(f"bytes sent [{unit}]", fontsize=9)
     bar.ax.tick_params(labelsize=8)
 
 
-def _number(axes: Axes, image: AxesImage, cell: tuple[int, int], text: str) -> None:
+def _draw_number(axes: Axes, image: AxesImage, cell: tuple[int, int], text: str) -> None:
     column, row = cell
     value = image.get_array()[row, column]  # type: ignore[index]
     red, green, blue, _ = image.cmap(image.norm(value))
@@ -222,11 +226,11 @@ def _number(axes: Axes, image: AxesImage, cell: tuple[int, int], text: str) -> N
     axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
 
 
-def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> str:
+def _describe_traffic(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> str:
     total = sum(map(sum, counts))
     parts = ([plural(total, "message")] if total else []) + list(ops)
     world = plural(trace.world_size, "rank")
-    lines = [f"traffic of {world}: {', '.join(parts) or _NOTHING}", *host_lines(trace)]
+    lines = [f"traffic of {world}: {', '.join(parts) or _EMPTY_TEXT}", *host_lines(trace)]
     matrix = traffic_matrix(trace)
     if trace.hosts:
         lines[-1] += _bytes_between(trace, matrix)
@@ -236,10 +240,10 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
         for dst, count in enumerate(row)
         if count
     ]
-    lines += pairs[:_MOST_PAIRS]
-    if len(pairs) > _MOST_PAIRS:
-        lines.append(f"{ELLIPSIS} and {plural(len(pairs) - _MOST_PAIRS, 'more pair')} of ranks")
-    lines += [f"{one_line(op, 28)}: {_handed_in_text(nbytes)}" for op, nbytes in ops.items()]
+    lines += pairs[:_MAX_PAIRS]
+    if len(pairs) > _MAX_PAIRS:
+        lines.append(f"{ELLIPSIS} and {plural(len(pairs) - _MAX_PAIRS, 'more pair')} of ranks")
+    lines += [f"{one_line(op, 28)}: {_describe_collectives(nbytes)}" for op, nbytes in ops.items()]
     return "\n".join(lines)
 
 
@@ -252,18 +256,18 @@ def _bytes_between(trace: Trace, matrix: list[list[int]]) -> str:
         if trace.between_hosts((src, dst))
     )
     given = [event for event in trace if event.is_collective]
-    wide = sum(_bytes(event) for event in given if trace.between_hosts(event.group_ranks))
-    sent, handed = sum(map(sum, matrix)), sum(map(_bytes, given))
+    wide = sum(_format_bytes(event) for event in given if trace.between_hosts(event.group_ranks))
+    sent, handed = sum(map(sum, matrix)), sum(map(_format_bytes, given))
     parts = [f"{crossing:,} of {sent:,} B sent"] if sent else []
     parts += [f"{wide:,} of {handed:,} B passed to collectives"] if handed else []
     return "".join(f"; {part}" for part in parts)
 
 
-def _handed_in_text(nbytes: list[int]) -> str:
+def _describe_collectives(nbytes: list[int]) -> str:
     if len(set(nbytes)) == 1:
         return f"each rank passed {nbytes[0]:,} B"
-    shown = ", ".join(f"rank {r} {n:,} B" for r, n in enumerate(nbytes[:_MOST_PAIRS]))
-    rest = len(nbytes) - _MOST_PAIRS
+    shown = ", ".join(f"rank {r} {n:,} B" for r, n in enumerate(nbytes[:_MAX_PAIRS]))
+    rest = len(nbytes) - _MAX_PAIRS
     return f"passed by {shown}" + (
         f", {ELLIPSIS} and {plural(rest, 'more rank')}" if rest > 0 else ""
     )

@@ -13,20 +13,20 @@ from typing import Any
 from helpers.views.plain import ELLIPSIS, clip, one_line
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_WHOLE = 120
-_HEAD = 6
+_MAX_SHOWN_WHOLE = 120
+_HEAD_LENGTH = 6
 
 
 def short_value(value: object, limit: int = 400) -> str:
     """Return a compact repr: long containers and tensors are cut, and memory addresses are left out."""
     try:
-        text = _Short().repr(value)
+        text = _ShortRepr().repr(value)
     except Exception as error:  # A repr may raise anything, but a view must not.
         text = f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
     return one_line(_ADDRESS.sub("", text), limit)
 
 
-class _Short(reprlib.Repr):
+class _ShortRepr(reprlib.Repr):
     def __init__(self) -> None:
         super().__init__()
         self.maxlevel = 6
@@ -50,14 +50,14 @@ def _short_array(array: Any) -> str:
     count = 1
     for length in shape:
         count *= length
-    whole = " ".join(repr(array).split()) if count <= _WHOLE else ""
-    if whole and len(whole) <= _WHOLE:
+    whole = " ".join(repr(array).split()) if count <= _MAX_SHOWN_WHOLE else ""
+    if whole and len(whole) <= _MAX_SHOWN_WHOLE:
         return whole
     while array.ndim > 1:
         array = array[0]
     # Use the slice's own repr, which writes the numbers with few digits and in the style of its class.
-    numbers = " ".join(repr(array[:_HEAD]).split())
+    numbers = " ".join(repr(array[:_HEAD_LENGTH]).split())
     start, bracket, rest = numbers.rpartition("]")
-    if array.shape[0] > _HEAD and bracket:
+    if array.shape[0] > _HEAD_LENGTH and bracket:
         numbers = f"{start}, {ELLIPSIS}]{rest}"
-    return clip(numbers, _WHOLE) + f" of shape {shape}"
+    return clip(numbers, _MAX_SHOWN_WHOLE) + f" of shape {shape}"

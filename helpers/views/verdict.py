@@ -10,7 +10,7 @@ from html import escape
 
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
 from helpers.views.palette import RIGHT, WRONG
-from helpers.views.plain import clean, clip, listed, plural, with_code
+from helpers.views.plain import clean, clip, code_to_html, join_words, plural
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
@@ -26,17 +26,17 @@ def verdict_text(result: CheckResult) -> str:
     """Write a result as plain text, which is the same for the same result on every machine."""
     lines = [_headline(result)]
     if result.message:
-        lines += _indented(result.message)
+        lines += _indent(result.message)
     if result.passed:
-        lines += [f"  ✓ {each}" for each in _proved(result)]
+        lines += [f"  ✓ {each}" for each in _what_was_proved(result)]
     else:
-        lines += [f"  {outcome:<14} {label}" for outcome, label in _tried(result)]
-    worst = _worst(result)
+        lines += [f"  {outcome:<14} {label}" for outcome, label in _outcome_lines(result)]
+    worst = _shown_case(result)
     if worst is not None:
         lines += _case_text(worst)
-        lines += [f"  {again}"] if (again := _again(result)) else []
+        lines += [f"  {again}"] if (again := _repeat_call(result)) else []
     lines += [f"  note: {clip(clean(note), 400)}" for note in result.notes]
-    if _wants_hint(result):
+    if _has_hint(result):
         lines.append(f"  Stuck? {_hint_call(result)}")
     if result.passed and result.following:
         lines.append(f"  Next: {result.following}")
@@ -50,27 +50,27 @@ def verdict_html(result: CheckResult) -> str:
     the answer passed, its largest run starts to play by itself.
     """
     if result.outcome is Outcome.NOT_ATTEMPTED:
-        return _quiet(f"{_headline(result)}: {result.message}")
+        return _quiet_html(f"{_headline(result)}: {result.message}")
     if result.passed:
         return _passed_html(result) + player_html(result.run, at_once=True)
     parts = [f'<div style="font-weight: bold">{escape(_headline(result))}</div>']
     if result.message:
-        parts.append(_paragraph(result.message))
+        parts.append(_paragraph_html(result.message))
     if result.cases:
         marks = "".join(
             f'<tr><td style="{_CELL}">{escape(outcome)}</td>'
             f'<td style="{_CELL}">{escape(label)}</td></tr>'
-            for outcome, label in _tried(result)
+            for outcome, label in _outcome_lines(result)
         )
         parts.append(f'<table style="margin: 4px 0px">{marks}</table>')
-    worst = _worst(result)
+    worst = _shown_case(result)
     player = "" if worst is None else player_html(worst.run)
     if worst is not None:
         parts.append(_case_html(worst, bool(player)))
-        parts += [_quiet(again)] if (again := _again(result)) else []
+        parts += [_quiet_html(again)] if (again := _repeat_call(result)) else []
     parts += _notes(result)
-    if _wants_hint(result):
-        parts.append(_quiet(f"Stuck? {_hint_call(result)}"))
+    if _has_hint(result):
+        parts.append(_quiet_html(f"Stuck? {_hint_call(result)}"))
     return (
         f'<div style="border-left: 6px solid {WRONG}; padding: 2px 10px; max-width: 70em">'
         f"{''.join(parts)}</div>{player}"
@@ -80,7 +80,7 @@ def verdict_html(result: CheckResult) -> str:
 def _passed_html(result: CheckResult) -> str:
     """Draw a pass: one strong line, what was proved, and what to do next."""
     proved = "".join(
-        f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _proved(result)
+        f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _what_was_proved(result)
     )
     parts = [f'<ul style="margin: 0px; padding: 0px">{proved}</ul>', *_notes(result)]
     if result.following:
@@ -96,21 +96,21 @@ def _passed_html(result: CheckResult) -> str:
 
 
 def _notes(result: CheckResult) -> list[str]:
-    return [_quiet(f"note: {clip(clean(note), 400)}") for note in result.notes]
+    return [_quiet_html(f"note: {clip(clean(note), 400)}") for note in result.notes]
 
 
-def _proved(result: CheckResult) -> list[str]:
+def _what_was_proved(result: CheckResult) -> list[str]:
     """Return what a pass proves: in which cases the results are right, then each rule that held."""
     if not result.cases:
         return [*result.rules]
     sizes = [*map(str, result.sizes)]
     whole = len(sizes) > 2 and result.sizes[-1] - result.sizes[0] == len(sizes) - 1
-    named = f"{sizes[0]} to {sizes[-1]}" if whole else listed(sizes)
+    named = f"{sizes[0]} to {sizes[-1]}" if whole else join_words(sizes)
     ranks = f" on {named} rank{'s' * (sizes != ['1'])}" if sizes else ""
     return [f"Right in {plural(len(result.cases), 'case')}{ranks}", *result.rules]
 
 
-def _tried(result: CheckResult) -> list[tuple[str, str]]:
+def _outcome_lines(result: CheckResult) -> list[tuple[str, str]]:
     """Return (outcome, description) for each line, which stands for one case or for all with this outcome."""
     longest = max((len(case.label) for case in result.cases), default=0)
     if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= _LABEL):
@@ -119,7 +119,7 @@ def _tried(result: CheckResult) -> list[tuple[str, str]]:
     return [(outcome, plural(count, "case")) for outcome, count in counts.items()]
 
 
-def _wants_hint(result: CheckResult) -> bool:
+def _has_hint(result: CheckResult) -> bool:
     return bool(result.heading) and not result.passed
 
 
@@ -127,7 +127,7 @@ def _hint_call(result: CheckResult) -> str:
     return f'hint("{result.name}")'
 
 
-def _again(result: CheckResult) -> str:
+def _repeat_call(result: CheckResult) -> str:
     """Return how to repeat the call of the case that is shown, whose arguments may be too long to read."""
     return f"The same call again: {result.name}(*result.given)" if result.given else ""
 
@@ -140,7 +140,7 @@ def _headline(result: CheckResult) -> str:
     return f"{tick}{result.heading or result.name}: {result.outcome.value}{share}"
 
 
-def _worst(result: CheckResult) -> CaseVerdict | None:
+def _shown_case(result: CheckResult) -> CaseVerdict | None:
     return next((case for case in result.cases if not case.passed), None)
 
 
@@ -148,10 +148,10 @@ def _case_text(case: CaseVerdict) -> list[str]:
     lines = [f"  In the case {clip(case.label, _LABEL)}:"]
     for row in _rows(case):
         who = f"rank {row.rank}: " if len(case.rows) > 1 else ""
-        lines.append(f"    {who}{_sentence(row)}")
-    lines += ["    " + _more(case)] if _more(case) else []
+        lines.append(f"    {who}{_describe_row(row)}")
+    lines += ["    " + _hidden_rows_text(case)] if _hidden_rows_text(case) else []
     if case.message:
-        lines += _indented(case.message, "    ")
+        lines += _indent(case.message, "    ")
     lines += [f"    how the ranks communicated: {clip(clean(text), 400)}" for text in case.broken]
     if _advice(case):
         lines.append(f"  Start here: {_advice(case)}")
@@ -165,7 +165,7 @@ def _advice(case: CaseVerdict, played: bool = False) -> str:
     return "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
 
 
-def _sentence(row: Row) -> str:
+def _describe_row(row: Row) -> str:
     parts = [f"given {row.given}" if row.given else ""]
     parts.append(f"expected {row.expected}" if row.expected else "")
     parts.append(f"got {clean(row.got)}" if row.got else "")
@@ -182,7 +182,7 @@ def _rows(case: CaseVerdict) -> list[Row]:
     return [row for row in case.rows if row.problem][:_MAX_ROWS]
 
 
-def _more(case: CaseVerdict) -> str:
+def _hidden_rows_text(case: CaseVerdict) -> str:
     wrong = sum(bool(row.problem) for row in case.rows)
     hidden = wrong - sum(bool(row.problem) for row in _rows(case))
     return f"... and {plural(hidden, 'more wrong rank')}" if hidden > 0 else ""
@@ -198,24 +198,24 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
         head = "".join(f'<th style="{_CELL}">{name}</th>' for name in names)
         body = "".join(_row_html(row, said, one) for row in rows)
         parts.append(f'<table style="margin: 4px 0px"><tr>{head}</tr>{body}</table>')
-    if _more(case):
-        parts.append(_quiet(_more(case)))
+    if _hidden_rows_text(case):
+        parts.append(_quiet_html(_hidden_rows_text(case)))
     if case.message:
         lines = case.message.splitlines()
         if (
             played and case.outcome is Outcome.DEADLOCKED
         ):  # the picture shows what each rank waits for
             lines = [line for line in lines if not line.startswith("  rank ")]
-        parts.append(_paragraph("\n".join(lines)))
-    parts += [_paragraph("how the ranks communicated: " + text) for text in case.broken]
+        parts.append(_paragraph_html("\n".join(lines)))
+    parts += [_paragraph_html("how the ranks communicated: " + text) for text in case.broken]
     if advice := _advice(case, played):
-        parts.append(f"<div><b>Start here:</b> {with_code(clean(advice))}</div>")
+        parts.append(f"<div><b>Start here:</b> {code_to_html(clean(advice))}</div>")
     return "".join(parts)
 
 
 def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
     arrow = "&larr; " if said else ""
-    problem = arrow + with_code(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
+    problem = arrow + code_to_html(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
     values = tuple(getattr(row, name) for name in said)
     texts = values if one else (str(row.rank), *values)
     cells = [escape(clean(text)) for text in texts]
@@ -224,14 +224,14 @@ def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
     )
 
 
-def _paragraph(text: str) -> str:
+def _paragraph_html(text: str) -> str:
     style = "margin: 2px 0px; padding: 0px; white-space: pre-wrap; background: transparent"
-    return f'<pre style="{style}">{with_code(clip(clean(text), _MESSAGE))}</pre>'
+    return f'<pre style="{style}">{code_to_html(clip(clean(text), _MESSAGE))}</pre>'
 
 
-def _quiet(text: str) -> str:
-    return f'<div style="opacity: 0.7; font-size: 90%">{with_code(text)}</div>'
+def _quiet_html(text: str) -> str:
+    return f'<div style="opacity: 0.7; font-size: 90%">{code_to_html(text)}</div>'
 
 
-def _indented(text: str, by: str = "  ") -> list[str]:
+def _indent(text: str, by: str = "  ") -> list[str]:
     return [by + line for line in clip(clean(text), _MESSAGE).splitlines()]

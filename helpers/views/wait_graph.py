@@ -20,8 +20,8 @@ from helpers.views.sequence import label_of
 Edge = tuple[int, int]
 Point = tuple[float, float]
 
-_MOST_EDGES = 300
-_MOST_RINGS = 4
+_MAX_EDGES = 300
+_MAX_RINGS = 4
 _WRITTEN_UP_TO = 16
 _NODE = 19.0
 _WIDTH = 720.0
@@ -41,12 +41,14 @@ def wait_graph(what: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
     Accepts the failure, its diagnosis, or the failed run. Raises TypeError for anything else, ValueError
     for a run whose ranks were not waiting for each other.
     """
-    kind, waits, guilty, hosts = _take(what)
+    kind, waits, guilty, hosts = _read_failure(what)
     rings = cycles(waits)
-    return Picture(_draw(waits, rings, guilty, hosts), _text(kind, waits, rings, hosts))
+    return Picture(
+        _draw_graph(waits, rings, guilty, hosts), _describe_graph(kind, waits, rings, hosts)
+    )
 
 
-def _take(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...], tuple[str, ...]]:
+def _read_failure(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...], tuple[str, ...]]:
     """Return the kind of failure, the waits, the guilty ranks, and the host of each rank if there are any."""
     if isinstance(what, Run):
         if not isinstance(what.failure, Deadlock | RankTimeout):
@@ -86,14 +88,14 @@ def _shortest_ring(start: int, awaited: dict[int, tuple[int, ...]]) -> tuple[int
     for rank in queue:
         for other in awaited.get(rank, ()):
             if other == start:
-                return _ring_to(rank, start, came_from)
+                return _trace_back(rank, start, came_from)
             if other not in came_from:
                 came_from[other] = rank
                 queue.append(other)
     return ()
 
 
-def _ring_to(last: int, start: int, came_from: dict[int, int]) -> tuple[int, ...]:
+def _trace_back(last: int, start: int, came_from: dict[int, int]) -> tuple[int, ...]:
     path = [last]
     while path[-1] != start:
         path.append(came_from[path[-1]])
@@ -102,17 +104,17 @@ def _ring_to(last: int, start: int, came_from: dict[int, int]) -> tuple[int, ...
     return (*path[lowest:], *path[:lowest])
 
 
-def _text(
+def _describe_graph(
     kind: str, waits: Sequence[Wait], rings: list[tuple[int, ...]], hosts: Sequence[str]
 ) -> str:
     head = f"wait graph of {plural(len(waits), 'rank')}: {one_line(kind)}"
-    shown = [" → ".join(map(str, (*ring, ring[0]))) for ring in rings[:_MOST_RINGS]]
+    shown = [" → ".join(map(str, (*ring, ring[0]))) for ring in rings[:_MAX_RINGS]]
     if shown:
         head += f"{'' if kind == 'cycle' else ', cycle'} {', '.join(shown)}"
-    return "\n".join([head, *(_sentence(wait, hosts) for wait in waits)])
+    return "\n".join([head, *(_describe_wait(wait, hosts) for wait in waits)])
 
 
-def _sentence(wait: Wait, hosts: Sequence[str]) -> str:
+def _describe_wait(wait: Wait, hosts: Sequence[str]) -> str:
     name = one_line(name_rank(wait.rank, hosts), 90)
     if wait.event is None:
         return f"{name}: {one_line(wait.state, 120)}"
@@ -126,7 +128,7 @@ def _call_and_place(wait: Wait) -> str:
     return one_line(f"{wait.call}{where}", 80)
 
 
-def _draw(
+def _draw_graph(
     waits: Sequence[Wait],
     rings: list[tuple[int, ...]],
     guilty: tuple[int, ...],
@@ -137,17 +139,17 @@ def _draw(
     node = 11.0 if small else _NODE
     room = 14 if small else 48 if len(waits) > 2 else 18
     height = 2 * (radius + node + room + (0 if small or not hosts else 15))
-    spots = _spots([wait.rank for wait in waits], _WIDTH / 2, height / 2, radius)
+    spots = _place_on_circle([wait.rank for wait in waits], _WIDTH / 2, height / 2, radius)
     in_ring = {edge for ring in rings for edge in zip(ring, (*ring[1:], ring[0]), strict=True)}
     edges = _edges(waits)
     # draw the marks of a cycle last, on top of the others
     marks: list[Mark] = [
-        _arrow(edge, edge in in_ring, (edge[1], edge[0]) in edges, spots, node)
+        _draw_arrow(edge, edge in in_ring, (edge[1], edge[0]) in edges, spots, node)
         for edge in sorted(edges, key=lambda edge: edge in in_ring)
     ]
     for wait in waits:
         style = "guilty" if wait.rank in guilty else "tint"
-        marks += _node(spots[wait.rank], node, *_SHAPES[_shape_of(wait)], style)
+        marks += _draw_node(spots[wait.rank], node, *_SHAPES[_shape_of(wait)], style)
         (x, y), size = spots[wait.rank], 9.0 if small else 13.0
         marks.append(
             Word(
@@ -162,7 +164,7 @@ def _draw(
         if not small:
             first = wait.rank in guilty and len(guilty) < len(waits)
             host = hosts[wait.rank] if hosts else ""
-            marks += _about(wait, spots[wait.rank], height / 2, first, host)
+            marks += _draw_wait_text(wait, spots[wait.rank], height / 2, first, host)
     ringed = [(name, edge) for name, edge in _LINES if any((e in in_ring) is edge for e in edges)]
     fixed, x = list[Mark](), 10.0
     for name, edge in ringed:
@@ -172,13 +174,13 @@ def _draw(
         fixed.append(Word(((x + 30, height + 14),), "quiet", text=name))
         x += 44 + fixed[-1].width  # type: ignore[attr-defined]
     for shape in (s for s in _SHAPES if any(_shape_of(wait) == s for wait in waits)):
-        fixed += _node((x + 7, height + 10), 7.0, *_SHAPES[shape], "tint")
+        fixed += _draw_node((x + 7, height + 10), 7.0, *_SHAPES[shape], "tint")
         fixed.append(Word(((x + 20, height + 14),), "quiet", text=shape))
         x += 34 + fixed[-1].width  # type: ignore[attr-defined]
     return Drawing(_WIDTH, height + 24, tuple(marks), tuple(fixed))
 
 
-def _spots(ranks: Sequence[int], x: float, y: float, radius: float) -> dict[int, Point]:
+def _place_on_circle(ranks: Sequence[int], x: float, y: float, radius: float) -> dict[int, Point]:
     """Place ranks on a circle, clockwise, with rank 0 on top; two ranks are side by side."""
     if len(ranks) == 2:
         return {ranks[0]: (x - 90, y), ranks[1]: (x + 90, y)}
@@ -192,10 +194,10 @@ def _spots(ranks: Sequence[int], x: float, y: float, radius: float) -> dict[int,
 def _edges(waits: Sequence[Wait]) -> list[Edge]:
     ranks = {wait.rank for wait in waits}
     edges = {(wait.rank, other) for wait in waits for other in wait.waits_for}
-    return sorted(e for e in edges if e[1] in ranks and e[0] != e[1])[:_MOST_EDGES]
+    return sorted(e for e in edges if e[1] in ranks and e[0] != e[1])[:_MAX_EDGES]
 
 
-def _arrow(edge: Edge, ring: bool, both: bool, spots: dict[int, Point], node: float) -> Line:
+def _draw_arrow(edge: Edge, ring: bool, both: bool, spots: dict[int, Point], node: float) -> Line:
     """Draw a wait as an arrow; two ranks that wait for each other have parallel arrows."""
     (x, y), (u, v) = spots[edge[0]], spots[edge[1]]
     long = math.hypot(u - x, v - y) or 1.0
@@ -216,7 +218,7 @@ def _shape_of(wait: Wait) -> str:
     return "not in a communication call"
 
 
-def _node(spot: Point, size: float, corners: int, look: Look, style: str) -> list[Mark]:
+def _draw_node(spot: Point, size: float, corners: int, look: Look, style: str) -> list[Mark]:
     """Draw a rank as a shape with this number of corners. With many corners it is a circle."""
     turn = math.pi / corners if corners != 4 or look is not FAILURE else 0.0
     size *= 1.15 if corners < 10 else 1.0
@@ -230,7 +232,7 @@ def _node(spot: Point, size: float, corners: int, look: Look, style: str) -> lis
     return [Area(points, style, look)]
 
 
-def _about(wait: Wait, spot: Point, middle: float, first: bool, host: str) -> list[Mark]:
+def _draw_wait_text(wait: Wait, spot: Point, middle: float, first: bool, host: str) -> list[Mark]:
     """Write a rank's call, its line and, if there is one, its host on the outer side of a node."""
     across = spot[0] - _WIDTH / 2
     lines = [one_line(wait.state, 34)] if wait.event is None else [label_of(wait.event)]

@@ -381,12 +381,12 @@ def test_a_comprehension_takes_its_first_iterable_from_outside() -> None:
     assert run(answer.source)["f"].y == [3]
 
 
-def test_of_an_import_only_the_names_needed_are_taken() -> None:
+def test_keeps_only_the_needed_names_of_an_import() -> None:
     answer = built("from helpers import check as c, span\n---\ndef f():\n    with span(): pass")
     assert answer.source.startswith("from helpers import span\ndef f")
 
 
-def test_an_import_over_a_changed_name_is_kept() -> None:
+def test_keeps_an_import_that_rebinds_a_changed_name() -> None:
     same(
         """
         import math
@@ -415,7 +415,7 @@ def test_the_search_by_text_misses_no_binding(module: ModuleType) -> None:
     assert compared > 20
 
 
-def test_the_main_block_is_left_out() -> None:
+def test_leaves_out_the_main_block() -> None:
     answer = built("n = 1\n---\nif __name__ == '__main__':\n    n = 2\n---\ndef f(): return n")
     assert run(answer.source)["f"]() == 1
 
@@ -483,7 +483,7 @@ def test_a_patch_above_its_class_is_applied_after_it() -> None:
     assert run(answer.source)["f"]() == 1
 
 
-def test_notes_name_the_definition_taken_and_helpers_below() -> None:
+def test_notes_name_the_chosen_definition_and_helpers_below_it() -> None:
     answer = built(
         "def f(): return 1\n---\ndef f(): return 2\n---\n"
         "def f(): return h()\n---\ndef h(): return 3"
@@ -493,19 +493,19 @@ def test_notes_name_the_definition_taken_and_helpers_below() -> None:
     assert run(answer.source)["f"]() == 3
 
 
-def test_a_broken_cell_elsewhere_is_a_note() -> None:
+def test_notes_a_broken_cell_that_the_answer_does_not_need() -> None:
     answer = built("def f(): return 1\n---\nx = 1\ny = (\nz = = 2")
     assert answer.notes == ("cell 2 cannot be parsed (line 3): skipped",) or answer.notes == (
         "cell 2 cannot be parsed (line 2): skipped",
     )
 
 
-def test_a_top_level_await_is_a_note() -> None:
+def test_notes_a_skipped_top_level_await() -> None:
     answer = built("import asyncio\nawait asyncio.sleep(0)\n---\ndef f(): return 1")
     assert answer.notes == ("cell 1, line 2: a check does not run a top-level `await`",)
 
 
-def test_an_unknown_name_is_a_note() -> None:
+def test_notes_a_name_that_no_cell_binds() -> None:
     assert built("def f(): return chnk(1)").notes == (
         "no cell defines `chnk`, which `f` uses (cell 1)",
     )
@@ -533,7 +533,7 @@ def test_an_annotation_that_is_not_evaluated_may_name_anything(future: str) -> N
     assert "no cell defines `Bar`" in built(f"{future}def f(x: Bar): return Bar").notes[0]
 
 
-def test_a_deleted_helper_is_a_note() -> None:
+def test_notes_a_helper_whose_cell_was_deleted() -> None:
     answer = built("def h(): return 1\ndef f(): return h()\n---\nx = 1\ndel x, h")
     assert answer.notes == ("cell 2 deletes `h`, which the answer uses",)
     with pytest.raises(NameError):
@@ -550,7 +550,7 @@ def test_a_copied_stub_below_does_not_undo_an_answer() -> None:
 # --- form -----------------------------------------------------------------------------------------
 
 
-def test_each_line_leads_back_to_its_cell() -> None:
+def test_maps_each_line_back_to_its_cell() -> None:
     answer = built(
         """
         import math
@@ -591,7 +591,7 @@ def test_repeated_imports_are_taken_once() -> None:
     )
 
 
-def test_normalise_sees_through_looks_only() -> None:
+def test_normalize_ignores_only_comments_and_layout() -> None:
     plain = built("def f(x):\n    return x+1")
     dressed = built('# note\ndef f( x ):\n    """Doc."""\n    return (x + 1)  # why')
     other = built("def f(x):\n    return x + 2")
@@ -600,7 +600,7 @@ def test_normalise_sees_through_looks_only() -> None:
     assert ast.parse(normalize(only_doc))
 
 
-def test_windows_line_ends_and_form_feeds_are_lines() -> None:
+def test_splits_lines_at_windows_line_ends_and_form_feeds() -> None:
     answer = build_answer(["x = 1\r\ny = 2\r\n", "def f():\r\n    return y\r\n"], "f")
     assert isinstance(answer, Answer)
     assert run(answer.source)["f"]() == 2

@@ -167,29 +167,29 @@ def fuzz_code(sources: list[str]) -> None:
 @QUICK
 @given(st.binary(max_size=200))
 @example(b"\xef\xbb\xbf")
-def test_random_bytes(content: bytes) -> None:
+def test_reports_random_bytes_as_unreadable_or_reads_them(content: bytes) -> None:
     fuzz_bytes(content)
 
 
 @QUICK
 @given(values)
-def test_random_json(value: Any) -> None:
+def test_reports_random_json_as_unreadable_or_reads_it(value: Any) -> None:
     fuzz_json(value)
 
 
 @QUICK
 @given(cells, st.integers(0, 2**32))
-def test_damaged_notebooks(sources: list[str], seed: int) -> None:
+def test_reads_or_reports_damaged_notebooks(sources: list[str], seed: int) -> None:
     fuzz_mutated(sources, seed)
 
 
 @settings(QUICK, max_examples=300)
 @given(cells)
-def test_random_code(sources: list[str]) -> None:
+def test_builds_answers_from_random_code_without_a_crash(sources: list[str]) -> None:
     fuzz_code(sources)
 
 
-def test_random_notebooks_through_the_child(tmp_path: Path) -> None:
+def test_reads_random_notebooks_in_the_child_without_a_crash(tmp_path: Path) -> None:
     source = random.Random(0)
     for seed in range(3):
         path = tmp_path / f"{seed}.ipynb"

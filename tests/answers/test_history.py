@@ -84,7 +84,7 @@ def test_a_stub_run_last_is_what_counts(kernel: Kernel) -> None:
     assert "cell [2], line 2" in found.message
 
 
-def test_classes_lambdas_partials_and_wrapped_functions(kernel: Kernel) -> None:
+def test_finds_the_source_of_classes_lambdas_partials_and_wrapped_functions(kernel: Kernel) -> None:
     kernel.run(
         "import functools, contextlib",
         "class C:\n    n = 1",
@@ -163,14 +163,14 @@ def test_a_name_never_typed_is_not_attempted() -> None:
     assert found.kind in NO_ATTEMPT
 
 
-def test_values_of_earlier_cells_are_named(kernel: Kernel) -> None:
+def test_names_the_variable_with_an_external_value_and_its_cell(kernel: Kernel) -> None:
     kernel.run("x = input", "y = open(__file__) if 0 else 1", "def f(): return y")
     found = answer_from_history(kernel.get("f"), kernel.typed)
     assert isinstance(found, Problem)
     assert "`y`" in found.message and "cell [2]" in found.message
 
 
-def test_magics_in_both_forms_of_the_history(kernel: Kernel) -> None:
+def test_strips_magics_as_typed_and_as_stored_in_the_history(kernel: Kernel) -> None:
     kernel.run(
         "%%time\nK = 4",
         "%time L = 5\nfiles = !echo one",
@@ -187,13 +187,13 @@ def test_magics_in_both_forms_of_the_history(kernel: Kernel) -> None:
         assert isinstance(files, Problem) and files.kind == "unresolved"
 
 
-def test_history_and_notebook_take_one_road() -> None:
+def test_builds_the_same_answer_from_history_and_notebook() -> None:
     cells = ["import math", "K = 2", "def h(): return K", "def f(): return math.pi * h()"]
     from_file, from_kernel = build_answer(cells, "f"), answer_from_history("f", cells)
     assert isinstance(from_file, Answer) and isinstance(from_kernel, Answer)
     assert (from_file.source, from_file.origins) == (from_kernel.source, from_kernel.origins)
 
 
-def test_cells_that_have_nothing_to_do_with_it_are_not_even_parsed() -> None:
+def test_does_not_parse_cells_that_the_answer_does_not_need() -> None:
     history = ["def f(): return 1", "x = " + "-" * 200_000 + "1"]
     assert isinstance(answer_from_history("f", history), Answer)

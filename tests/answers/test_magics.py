@@ -77,7 +77,7 @@ def test_python_is_left_as_it_is(source: str) -> None:
         ("!a\\", "pass"),
     ],
 )
-def test_what_becomes_of_magics(source: str, becomes: str) -> None:
+def test_replaces_magics_and_shell_lines_by_python(source: str, becomes: str) -> None:
     assert strip_magics(source) == becomes
 
 

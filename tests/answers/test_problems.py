@@ -47,7 +47,7 @@ STUB = 'raise NotImplementedError("Exercise 5.3: write it")'
         "def f(): return 1\ndel f",
     ],
 )
-def test_not_attempted(text: str) -> None:
+def test_reports_a_stub_or_a_missing_answer_as_not_attempted(text: str) -> None:
     assert problem(text).kind in NO_ATTEMPT
 
 
@@ -66,7 +66,7 @@ def test_the_message_points_at_the_stub() -> None:
         f"def f(x):\n    if x < 0:\n        {STUB}\n    return x",
     ],
 )
-def test_attempted(text: str) -> None:
+def test_accepts_a_function_that_may_raise_not_implemented(text: str) -> None:
     assert is_answer(text)
 
 
@@ -91,7 +91,7 @@ def test_the_answer_to_a_different_exercise_is_no_misspelling() -> None:
 # --- syntax errors --------------------------------------------------------------------------------
 
 
-def test_a_broken_cell_that_defines_the_answer() -> None:
+def test_reports_the_syntax_error_of_the_cell_that_defines_the_answer() -> None:
     found = problem("x = 1\n---\nimport math\ndef f():\n    return 1 +\n")
     assert found.kind == "syntax_error"
     assert "cell 2, line 3" in found.message
@@ -119,7 +119,7 @@ def test_an_invisible_character_is_named_as_the_reason(before: str, text: str) -
     assert f"cell {2 if before else 1}" in found.message
 
 
-def test_a_broken_assignment() -> None:
+def test_reports_the_syntax_error_of_an_assigned_answer() -> None:
     assert problem("f = lambda x: (").kind == "syntax_error"
 
 
@@ -201,7 +201,7 @@ HEAD = "from helpers import launch, check, span\nimport torch, numpy as np, subp
         "del_me = 1\nx = lambda n=launch(print): n",
     ],
 )
-def test_a_value_from_elsewhere_is_named(made_by: str) -> None:
+def test_names_a_variable_whose_value_comes_from_outside_the_cells(made_by: str) -> None:
     found = problem(f"{HEAD}{made_by}\n---\ndef f():\n    return x")
     assert found.kind == "unresolved"
     assert "`x`" in found.message
@@ -209,7 +209,7 @@ def test_a_value_from_elsewhere_is_named(made_by: str) -> None:
     assert "`f` uses `x`" in found.message
 
 
-def test_the_message_tells_the_whole_way() -> None:
+def test_names_every_call_between_the_answer_and_an_external_value() -> None:
     text = (
         HEAD
         + "run = launch(print)\n---\nbest = run.values\n---\nx = best[0]\n---\ndef f(): return x"
@@ -258,7 +258,7 @@ def test_the_kernels_memory_is_no_value(name: str) -> None:
     assert is_answer(f"def f():\n    for {name} in []: pass\n    return {name}")
 
 
-def test_an_answer_that_is_no_function_of_its_own() -> None:
+def test_rejects_an_answer_that_is_not_defined_in_a_cell() -> None:
     assert problem(HEAD + "f = launch(print)").kind == "unresolved"
     assert "imported in cell 1" in problem("from solutions import f").message
     assert problem("import f").kind == "unresolved"
@@ -290,7 +290,7 @@ def test_what_a_rank_can_do_by_itself_is_left_to_it(text: str) -> None:
 # --- too large ------------------------------------------------------------------------------------
 
 
-def test_too_large() -> None:
+def test_rejects_an_answer_that_is_too_large() -> None:
     data = "x = [" + "1234567, " * 30_000 + "]"
     found = problem(f"{data}\n---\ndef f(): return x")
     assert found.kind == "too_large"

@@ -36,7 +36,7 @@ def save(path: Path, *cells: Any, **more: Any) -> Path:
 # --- what is fine ---------------------------------------------------------------------------------
 
 
-def test_a_notebook_of_jupyterlab(tmp_path: Path) -> None:
+def test_reads_a_notebook_of_jupyterlab(tmp_path: Path) -> None:
     path = save(
         tmp_path,
         {"cell_type": "markdown", "id": "a1", "metadata": {}, "source": "# Title"},
@@ -54,7 +54,7 @@ def test_a_notebook_of_jupyterlab(tmp_path: Path) -> None:
     assert notebook.repairs == ()
 
 
-def test_notebooks_of_colab_and_vs_code(tmp_path: Path) -> None:
+def test_reads_notebooks_of_colab_and_vs_code(tmp_path: Path) -> None:
     colab = {"colab": {"provenance": []}, "kernelspec": {"name": "python3", "display_name": "P"}}
     cell = code(["#@title f\n", "%%capture\n"], metadata={"id": "Xy", "cellView": "form"})
     other = code("f = 1", metadata={"vscode": {"languageId": "python"}})
@@ -63,13 +63,13 @@ def test_notebooks_of_colab_and_vs_code(tmp_path: Path) -> None:
     assert (len(notebook.cells), notebook.repairs) == (2, ())
 
 
-def test_stripped_metadata_missing_ids_and_a_byte_order_mark(tmp_path: Path) -> None:
+def test_reads_notebooks_without_metadata_or_ids_and_with_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "nb.ipynb"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"cells": [code("x = 1")]}).encode())
     assert read_notebook(path).cells[0].code == "x = 1"
 
 
-def test_worksheets_of_format_3(tmp_path: Path) -> None:
+def test_reads_the_worksheets_of_format_3(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "code", "input": ["x = 1\n", "y = 2"]},
         {"cell_type": "heading", "source": "T"},
@@ -79,7 +79,7 @@ def test_worksheets_of_format_3(tmp_path: Path) -> None:
     assert [c.code for c in read_notebook(path).cells] == ["x = 1\ny = 2", ""]
 
 
-def test_unusable_cells_are_passed_over_and_noted(tmp_path: Path) -> None:
+def test_skips_and_notes_unusable_cells(tmp_path: Path) -> None:
     path = save(
         tmp_path,
         7,
@@ -161,7 +161,9 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b" " * MAX_FILE_BYTES + b"{}", "larger than 20 MB"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, content: bytes, says: str) -> None:
+def test_describes_an_unreadable_file_in_one_line(
+    tmp_path: Path, content: bytes, says: str
+) -> None:
     path = tmp_path / "nb.ipynb"
     path.write_bytes(content)
     with pytest.raises(UnreadableNotebook) as caught:
@@ -171,7 +173,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, content: bytes, says: s
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_rejects_what_is_not_a_regular_file(tmp_path: Path) -> None:
     target = save(tmp_path, code("x = 1"))
     (tmp_path / "link").symlink_to(target)
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
@@ -197,7 +199,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+def test_reports_a_file_without_read_permission(tmp_path: Path) -> None:
     path = save(tmp_path, code("x = 1"))
     path.chmod(0)
     with pytest.raises(UnreadableNotebook, match="may not be read"):

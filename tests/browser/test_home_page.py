@@ -12,8 +12,8 @@ import pytest
 from nbconvert import HTMLExporter
 from playwright.sync_api import Page, Playwright, expect
 
-from helpers.course.home import FILE, write_home
-from helpers.course.progress import record, record_quiz
+from helpers.course.home import HOME_FILE, write_home
+from helpers.course.progress import record_quiz, record_score
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.browser.lab import Lab
 from tests.browser.notebook_page import NotebookPage
@@ -42,13 +42,13 @@ def test_the_map_follows_the_work(
 ) -> None:
     notebook = NotebookPage(page, shots)
     page.set_viewport_size({"width": 1000, "height": 900})
-    page.goto(lab.url(f"lab/tree/{FILE}"))
+    page.goto(lab.url(f"lab/tree/{HOME_FILE}"))
     page.locator(".jp-OutputArea summary").click(timeout=60_000)
     table = page.locator(".jp-OutputArea table")
     row = table.locator("tr", has=page.get_by_role("link", name="02 · Blocking send and receive"))
     expect(row).to_contain_text("0 of 3", timeout=60_000)
     assert table.evaluate(OVER) == 0
-    record("ping_pong", "passed", 10, 10)
+    record_score("ping_pong", "passed", 10, 10)
     expect(row).to_contain_text("1 of 3", timeout=20_000)
     expect(page.locator(".jp-OutputArea")).to_contain_text("● 02")
     # The links of a newer map open notebooks in JupyterLab's window, and the keyboard focus stays
@@ -85,7 +85,7 @@ def test_an_exported_map_stands_still_and_is_silent(
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
-    notebook = nbformat.read(work / FILE, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(work / HOME_FILE, as_version=4)  # type: ignore[no-untyped-call]
     body, _ = HTMLExporter(require_js_url="", mathjax_url="").from_notebook_node(notebook)  # type: ignore[no-untyped-call]
     path, said, asked = tmp_path / "home.html", list[str](), list[str]()
     path.write_text(str(body), encoding="utf-8")

@@ -77,7 +77,7 @@ CUT = """player => [...player.querySelectorAll("*")]
 
 
 @pytest.mark.timeout(300)
-def test_run_all_then_stop_then_continue(
+def test_runs_all_cells_stops_a_launch_and_continues(
     page: Page, lab: Lab, work: Path, shots: Path | None
 ) -> None:
     cells = [c for c in read_notebook(work / NAME)["cells"] if c["cell_type"] == "code"]

@@ -54,7 +54,7 @@ def _check(entry: Entry, cells: Cells | None, kept: str | None, *ways: str) -> O
 
 
 @pytest.mark.parametrize("entry", OFTEN, ids=PATH)
-def test_ends_as_is_kept_of_new_interpreters(entry: Entry, cells: Cells) -> None:
+def test_program_ends_as_recorded_with_new_interpreters(entry: Entry, cells: Cells) -> None:
     """Each program runs in one way of the engine, and the next program in the next way."""
     if entry.path in PLAINLY:
         _check(entry, cells, None, *ENGINE_WAYS)
@@ -66,7 +66,7 @@ def test_ends_as_is_kept_of_new_interpreters(entry: Entry, cells: Cells) -> None
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("entry", ENTRIES, ids=PATH)
-def test_ends_alike_in_all_ways(entry: Entry, cells: Cells) -> None:
+def test_program_ends_in_the_same_way_however_it_is_started(entry: Entry, cells: Cells) -> None:
     plain = _check(entry, cells, None, *ENGINE_WAYS)
     assert plain is not None
     now = fingerprint(entry.source, plain)

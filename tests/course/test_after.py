@@ -19,10 +19,10 @@ def shell() -> Iterator[InteractiveShell]:
     after.register(shell)
     # Another test may have recorded a pass of these exercises
     for name in ("count_votes", "my_slice"):
-        after.remember(name, passed=False)
+        after.remember_result(name, passed=False)
     yield shell
     for name in ("count_votes", "my_slice"):
-        after.remember(name, passed=False)
+        after.remember_result(name, passed=False)
 
 
 def run(shell: InteractiveShell, cell: str) -> object:
@@ -41,29 +41,29 @@ def test_a_cell_waits_for_its_exercise_in_one_line(shell: InteractiveShell) -> N
 
 
 def test_a_cell_waits_for_all_named_exercises(shell: InteractiveShell) -> None:
-    after.remember("count_votes", passed=True)
+    after.remember_result("count_votes", passed=True)
     assert "Exercise 0.2 (My slice) has passed" in repr(
         run(shell, "%%after count_votes my_slice\n1")
     )
-    after.remember("my_slice", passed=True)
+    after.remember_result("my_slice", passed=True)
     assert run(shell, "%%after count_votes my_slice\n1 + 1") == 2
 
 
 def test_a_cell_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
-    after.remember("count_votes", passed=True)
-    after.remember("count_votes", passed=False)
-    assert isinstance(run(shell, "%%after count_votes\n1"), after.NotYet)
+    after.remember_result("count_votes", passed=True)
+    after.remember_result("count_votes", passed=False)
+    assert isinstance(run(shell, "%%after count_votes\n1"), after.WaitingCell)
 
 
 def test_lines_are_counted_from_the_cells_first(shell: InteractiveShell) -> None:
-    after.remember("count_votes", passed=True)
+    after.remember_result("count_votes", passed=True)
     with pytest.raises(ZeroDivisionError) as raised:
         run(shell, "%%after count_votes\nx = 1\nx / 0")
     assert raised.traceback[-1].lineno == 2  # lines are counted from 0
 
 
 def test_another_magic_may_follow(shell: InteractiveShell) -> None:
-    after.remember("count_votes", passed=True)
+    after.remember_result("count_votes", passed=True)
     run(shell, "%%after count_votes\n%%capture caught\nprint('hidden')")
     assert shell.user_ns["caught"].stdout == "hidden\n"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from helpers.course import doctor
-from helpers.course.doctor import PROBES, Finding, examine, exit_code, report
+from helpers.course.doctor import PROBES, Finding, exit_code, format_finding, run_probes
 from helpers.torch_versions import TESTED
 
 DEADLINE_S = 100
@@ -20,18 +20,18 @@ DEADLINE_S = 100
 
 def found(name: str) -> Finding:
     """Run one probe of the table."""
-    (finding,) = examine(row for row in PROBES if row[0] == name)
+    (finding,) = run_probes(row for row in PROBES if row[0] == name)
     return finding
 
 
 @pytest.fixture(scope="module")
 def findings() -> dict[str, Finding]:
-    return {finding.name: finding for finding in examine()}
+    return {finding.name: finding for finding in run_probes()}
 
 
 def test_finds_nothing_missing_on_this_machine(findings: dict[str, Finding]) -> None:
     assert len(findings) == len(PROBES)
-    missing = [report(each) for each in findings.values() if each.status == "missing"]
+    missing = [format_finding(each) for each in findings.values() if each.status == "missing"]
     assert not missing
     assert exit_code(findings.values()) == 0
 
@@ -85,8 +85,8 @@ def test_one_cpu_is_a_warning() -> None:
 def test_a_folder_that_cannot_be_written_is_missing() -> None:
     program = (
         "import tempfile; tempfile.tempdir = '/proc/nowhere'\n"
-        "from helpers.course.doctor import PROBES, examine, exit_code\n"
-        "(found,) = examine(row for row in PROBES if row[0] == 'temp folder')\n"
+        "from helpers.course.doctor import PROBES, run_probes, exit_code\n"
+        "(found,) = run_probes(row for row in PROBES if row[0] == 'temp folder')\n"
         "print(found.status, found.detail, found.advice, exit_code([found]))"
     )
     done = subprocess.run(
@@ -139,15 +139,15 @@ def test_a_probe_that_breaks_does_not_hide_the_others() -> None:
     def broken() -> tuple[bool, str]:
         raise OSError("no such device")
 
-    first, second = examine([("broken", broken, ""), PROBES[0]])
+    first, second = run_probes([("broken", broken, ""), PROBES[0]])
     assert (first.name, first.status) == ("broken", "missing") and "make venv" in first.advice
     assert "OSError: no such device" in first.detail
     assert second.status == "ok"
 
 
 def test_prints_a_finding_and_its_advice_on_two_lines() -> None:
-    assert report(Finding("CPUs", "ok", "2")) == "ok       CPUs: 2"
-    assert report(Finding("MPI", "warning", "none", "Install it.")).splitlines() == [
+    assert format_finding(Finding("CPUs", "ok", "2")) == "ok       CPUs: 2"
+    assert format_finding(Finding("MPI", "warning", "none", "Install it.")).splitlines() == [
         "warning  MPI: none",
         "         -> Install it.",
     ]

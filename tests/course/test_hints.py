@@ -8,7 +8,7 @@ import pytest
 
 from helpers.checks.headings import Heading
 from helpers.course.hints import Hints, hint
-from helpers.course.progress import read, record
+from helpers.course.progress import read_progress, record_score
 from helpers.course.workspace import Workspace
 
 EXERCISES = {
@@ -42,19 +42,19 @@ def test_each_call_gives_one_more_hint_and_then_the_solution() -> None:
     )
     again = ask()
     assert "that was the last of 3 hints." in again and "3. `send` first." in again
-    assert read().hints == {"token_ring": 3}
+    assert read_progress().hints == {"token_ring": 3}
 
 
 @pytest.mark.parametrize(("points", "told"), [(1, False), (2, True)])
 def test_the_solution_is_named_once_the_exercise_has_passed(points: int, told: bool) -> None:
-    record("token_ring", "passed" if told else "wrong", points, 2)
+    record_score("token_ring", "passed" if told else "wrong", points, 2)
     assert ("solutions/" in ask()) is told
 
 
 def test_an_exercise_without_hints_says_so() -> None:
     said = ask("tagged_mail")
     assert said.startswith("**Exercise 2.4: Tagged mail** has no hints.")
-    assert read().hints == {}
+    assert read_progress().hints == {}
 
 
 def test_an_unknown_exercise_raises_key_error() -> None:
@@ -103,4 +103,4 @@ def test_a_button_gives_each_next_hint() -> None:
     assert "2. Rank 0 sends." in text.value and button.layout.display is None
     button.click()
     assert "<code>send</code> first." in text.value and button.layout.display == "none"
-    assert read().hints == {"token_ring": 3}
+    assert read_progress().hints == {"token_ring": 3}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from helpers.checks.headings import Heading, headings
-from helpers.course.home import Home, home, places, ways
+from helpers.course.home import Home, home, notebook_places, path_progress
 from helpers.course.notebook_file import read_notebook, source_of
 from helpers.course.paths import paths
-from helpers.course.progress import Progress, Score, record, record_hint, record_quiz
+from helpers.course.progress import Progress, Score, record_hint, record_quiz, record_score
 from helpers.course.quizzes import quizzes_of_notebooks
 from helpers.course.workspace import find_workspace
 
@@ -26,7 +26,7 @@ FULL = Score("passed", 10, 10, "2026-01-01T00:00:00Z")
 
 
 def states(progress: Progress) -> list[str]:
-    return [place.state for place in places(progress, EXERCISES)]
+    return [place.state for place in notebook_places(progress, EXERCISES)]
 
 
 def test_the_first_notebook_is_next_if_none_is_begun() -> None:
@@ -44,7 +44,7 @@ def test_a_notebook_is_done_with_its_core_exercises_and_begun_by_any_sign() -> N
 
 
 def test_minutes_and_counts_are_of_core_exercises() -> None:
-    first, *_ = places(Progress().with_score("one", FULL), EXERCISES)
+    first, *_ = notebook_places(Progress().with_score("one", FULL), EXERCISES)
     assert (first.passed, first.core, first.minutes) == (1, 2, 8)
     assert first.next is not None and first.next.name == "two"
 
@@ -53,8 +53,8 @@ def test_a_learner_continues_at_the_last_place() -> None:
     course = list(headings().values())
 
     def shown(progress: Progress) -> Home:
-        found = places(progress, course)
-        return Home(found, ways(progress, found))
+        found = notebook_places(progress, course)
+        return Home(found, path_progress(progress, found))
 
     def stop(progress: Progress) -> tuple[str, str]:
         now = shown(progress)
@@ -82,7 +82,7 @@ def test_a_learner_continues_at_the_last_place() -> None:
 
 
 def test_text_and_page_say_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    record("ping_pong", "passed", 10, 10)
+    record_score("ping_pong", "passed", 10, 10)
     record_hint("token_ring", 1)
     record_quiz("recv-first", 2, True)
     page, text = home()._repr_html_(), repr(home())

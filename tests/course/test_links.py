@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.course.links import linked, numbered
+from helpers.course.links import files_by_number, link_notebooks
 
-FILES = numbered(["05_algorithms.ipynb", "06_deadlocks.ipynb"])
+FILES = files_by_number(["05_algorithms.ipynb", "06_deadlocks.ipynb"])
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ FILES = numbered(["05_algorithms.ipynb", "06_deadlocks.ipynb"])
     ],
 )
 def test_notebooks_are_linked_where_they_are_named(text: str, expected: str) -> None:
-    assert linked(text, FILES) == expected
+    assert link_notebooks(text, FILES) == expected

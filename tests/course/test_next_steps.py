@@ -8,12 +8,12 @@ from helpers.checks.headings import headings
 from helpers.course.next_steps import next_steps
 from helpers.course.notebook_file import source_of
 from helpers.course.paths import paths
-from helpers.course.progress import record, record_quiz
+from helpers.course.progress import record_quiz, record_score
 from helpers.course.workspace import cells_of
 
 
 def test_links_exercises_that_are_left_to_their_cells() -> None:
-    record("ping_pong", "passed", 10, 10)
+    record_score("ping_pong", "passed", 10, 10)
     record_quiz("recv-first", 2, True)
     shown = next_steps("02")
     assert "  ● 2.1 " in repr(shown) and "  ○ 2.2 " in repr(shown)

@@ -81,8 +81,9 @@ def test_leaves_the_authors_progress_and_displays_unchanged(
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(mine))
     monkeypatch.setenv("MPLBACKEND", "agg")
     path = tmp_path / "05_topic.ipynb"
-    source = "from helpers.course.progress import read, record\nrecord('swap', 'passed', 1, 1)\n"
-    write(path, code(1, source + "read().exercises['swap'].tries"))
+    source = "from helpers.course.progress import read_progress, record_score\n"
+    source += "record_score('swap', 'passed', 1, 1)\n"
+    write(path, code(1, source + "read_progress().exercises['swap'].tries"))
     store_outputs(path)
     assert not mine.exists()
     assert nbformat.read(path, as_version=4).cells[0].outputs[0].data["text/plain"] == "1"

@@ -38,10 +38,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_best_and_last_tries_and_time_are_kept(file: Path) -> None:
-    assert progress.record("swap", "wrong", 0, 2) == ""
-    assert progress.record("swap", "passed", 2, 2) == ""
-    assert progress.record("swap", "crashed", 0, 2) == ""
-    attempts = progress.read().exercises["swap"]
+    assert progress.record_score("swap", "wrong", 0, 2) == ""
+    assert progress.record_score("swap", "passed", 2, 2) == ""
+    assert progress.record_score("swap", "crashed", 0, 2) == ""
+    attempts = progress.read_progress().exercises["swap"]
     assert attempts.tries == 3
     assert (attempts.best.outcome, attempts.best.points) == ("passed", 2.0)
     assert (attempts.last.outcome, attempts.last.out_of) == ("crashed", 2.0)
@@ -59,14 +59,14 @@ def test_hints_and_quizzes_are_kept(file: Path) -> None:
     progress.record_hint("swap", 1)  # another kernel has an older state
     for choice, correct in ((3, False), (1, True), (0, False)):
         progress.record_quiz("two-sends", choice, correct)
-    done = progress.read()
+    done = progress.read_progress()
     assert done.hints == {"swap": 2}
     answers = done.quizzes["two-sends"]
     assert replace(answers, when="") == QuizAnswers(3, 3, 0, True, "")
 
 
 def test_without_a_file_there_is_no_progress_and_none_is_made(file: Path) -> None:
-    assert progress.read() == Progress()
+    assert progress.read_progress() == Progress()
     assert not file.parent.exists()
 
 
@@ -101,15 +101,15 @@ def test_a_damaged_file_is_moved_aside_and_reported(file: Path, content: bytes) 
         note = use()
         kept = file.with_name(f".progress.corrupt-{count}.json")
         assert kept.name in note and kept.read_bytes() == content
-    assert progress.read().exercises["swap"].tries == 1
+    assert progress.read_progress().exercises["swap"].tries == 1
 
 
 def record_one() -> str:
-    return progress.record("swap", "passed", 1, 1)
+    return progress.record_score("swap", "passed", 1, 1)
 
 
 def read_note() -> str:
-    return progress.read().note
+    return progress.read_progress().note
 
 
 @pytest.mark.parametrize("use", [record_one, read_note])
@@ -121,7 +121,7 @@ def test_a_folder_in_the_files_place_gives_a_note(file: Path, use: Callable[[], 
 def test_unwritable_folder_gives_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", "/proc/nowhere/.progress.json")
     assert "could not be saved in /proc/nowhere" in record_one()
-    assert progress.read() == Progress()
+    assert progress.read_progress() == Progress()
 
 
 def test_unwritable_but_readable_file_is_read(file: Path) -> None:
@@ -130,7 +130,7 @@ def test_unwritable_but_readable_file_is_read(file: Path) -> None:
     lock.unlink()
     lock.mkdir()  # this represents a folder in which no lock can be made
     assert "could not be saved" in record_one()
-    assert progress.read().exercises["swap"].tries == 1
+    assert progress.read_progress().exercises["swap"].tries == 1
 
 
 def test_a_lock_that_is_never_given_back_gives_a_note(file: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_lock_that_is_never_given_back_gives_a_note(file: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "could not be saved" in record_one()
     assert record_one() == ""
-    assert progress.read().exercises["swap"].tries == 2
+    assert progress.read_progress().exercises["swap"].tries == 2
 
 
 def python(program: str) -> subprocess.Popen[bytes]:
@@ -149,14 +149,14 @@ def python(program: str) -> subprocess.Popen[bytes]:
 def test_no_score_is_lost_between_two_kernels(file: Path) -> None:
     writers = [
         python(
-            "from helpers.course.progress import record\n"
-            f"for i in range(40): assert record('e{number}', 'passed', 1, 1) == ''\n"
-            "for i in range(40): assert record('shared', 'passed', 1, 1) == ''\n"
+            "from helpers.course.progress import record_score\n"
+            f"for i in range(40): assert record_score('e{number}', 'passed', 1, 1) == ''\n"
+            "for i in range(40): assert record_score('shared', 'passed', 1, 1) == ''\n"
         )
         for number in range(3)
     ]
     assert [writer.wait(DEADLINE_S) for writer in writers] == [0, 0, 0]
-    tries = {name: done.tries for name, done in progress.read().exercises.items()}
+    tries = {name: done.tries for name, done in progress.read_progress().exercises.items()}
     assert tries == {"e0": 40, "e1": 40, "e2": 40, "shared": 120}
 
 
@@ -164,8 +164,8 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(file: Path) -> None:
     record_one()
     for _ in range(5):
         writer = python(
-            "from helpers.course.progress import record\nprint('on', flush=True)\n"
-            "while True: record('other', 'wrong', 0, 1)"
+            "from helpers.course.progress import record_score\nprint('on', flush=True)\n"
+            "while True: record_score('other', 'wrong', 0, 1)"
         )
         try:
             before, deadline = other_tries(), time.monotonic() + DEADLINE_S
@@ -175,11 +175,11 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(file: Path) -> None:
             os.kill(writer.pid, signal.SIGKILL)
             writer.wait(DEADLINE_S)
         assert record_one() == ""
-    assert progress.read().exercises["swap"].tries == 6
+    assert progress.read_progress().exercises["swap"].tries == 6
 
 
 def other_tries() -> int:
-    done = progress.read()
+    done = progress.read_progress()
     assert not done.note
     return done.exercises["other"].tries if "other" in done.exercises else 0
 

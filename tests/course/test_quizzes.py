@@ -15,15 +15,15 @@ from jupyter_client.manager import KernelManager
 
 from helpers.course.message import to_html
 from helpers.course.notebook_file import source_of
-from helpers.course.progress import read
+from helpers.course.progress import read_progress
 from helpers.course.quizzes import (
     Quiz,
     QuizFileError,
     QuizView,
     UnknownQuiz,
+    answer_html,
     answer_quiz,
     find_quiz,
-    judged_html,
     load_quizzes,
     predict,
     quizzes_of_notebooks,
@@ -141,7 +141,7 @@ def test_outside_a_kernel_there_is_only_text() -> None:
 )
 def test_an_answer_is_judged_by_word_and_recorded(choice: int, said: str) -> None:
     assert answer_quiz(QUIZ, choice) == said
-    answers = read().quizzes["two-sends"]
+    answers = read_progress().quizzes["two-sends"]
     assert (answers.tries, answers.last_choice, answers.correct) == (1, choice, choice == 1)
 
 
@@ -238,20 +238,20 @@ def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKerne
         deadline = time.monotonic() + DEADLINE_S
         while not all(word in evaluate(kernel, "said.outputs") for word in words):
             assert time.monotonic() < deadline, words
-    assert read().quizzes["two-sends"].tries == 3
+    assert read_progress().quizzes["two-sends"].tries == 3
 
 
 def test_an_answer_links_to_the_next_cell_if_it_is_code() -> None:
     for quiz_id in quizzes_of_notebooks()["02_blocking_p2p"]:
-        page = judged_html(load_quizzes()[quiz_id], 0)
+        page = answer_html(load_quizzes()[quiz_id], 0)
         link = re.search(r'<a href="02_blocking_p2p\.ipynb#cell-id=([^"]+)">Run the next', page)
         assert link is not None
         ids = [cell["id"] for cell in cells_of("02_blocking_p2p")]
         before = source_of(cells_of("02_blocking_p2p")[ids.index(link[1]) - 1])
         assert f'predict("{quiz_id}")' in before
     apart = load_quizzes()["rounds-of-a-tree"]  # a markdown cell is in between
-    assert "Run the next cell" not in judged_html(apart, 0)
-    named = judged_html(load_quizzes()["overwrite-in-flight"], 1)
+    assert "Run the next cell" not in answer_html(apart, 0)
+    named = answer_html(load_quizzes()["overwrite-in-flight"], 1)
     assert 'what <a href="02_blocking_p2p.ipynb">notebook 02</a> found out' in named
 
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.checks.headings import UnknownExercise
 from helpers.course import show_me as module
 from helpers.course.message import LearnerMessage
-from helpers.course.progress import read
+from helpers.course.progress import read_progress
 from helpers.course.show_me import SideBySide, show_me
 from helpers.course.workspace import Workspace
 
@@ -41,7 +41,7 @@ def test_shows_both_answers_and_their_runs() -> None:
     assert "the reference: timeline of" in repr(shown)
     page = shown._repr_html_()
     assert page.count("<pre") == 2 and page.count("<img") >= 1
-    assert read().hints["ping_pong"] == 4, (
+    assert read_progress().hints["ping_pong"] == 4, (
         "an answer that has not passed: it is shown as a last hint"
     )
 
@@ -50,7 +50,7 @@ def test_a_copy_without_solutions_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "find_workspace", lambda: Workspace(tmp_path))
     told = show_me("2.1")
     assert isinstance(told, LearnerMessage) and "has no solutions" in repr(told)
-    assert read().hints == {}
+    assert read_progress().hints == {}
 
 
 def test_refuses_a_name_that_is_no_exercise() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from helpers.course import watch
 from helpers.course.notebook_file import read_notebook, write_notebook
-from helpers.course.progress import read
+from helpers.course.progress import read_progress
 from helpers.course.workspace import find_workspace
 
 RIGHT = (
@@ -42,22 +42,22 @@ def answer(path: Path, body: str) -> None:
 
 
 def test_checks_only_changed_answers(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    blank = watch.look(notebook, {})
+    blank = watch.check_changed(notebook, {})
     assert not capsys.readouterr().out  # a stub is not an attempt
     answer(notebook, RIGHT)
-    now = watch.look(notebook, blank)
+    now = watch.check_changed(notebook, blank)
     shown = capsys.readouterr().out
     assert "Exercise 0.1: Count the votes (5 min, ●○○○○): passed" in shown
     assert "Next: Exercise 0.2, My slice" in shown
-    assert read().exercises["count_votes"].best.outcome == "passed"
-    assert watch.look(notebook, now) == now
+    assert read_progress().exercises["count_votes"].best.outcome == "passed"
+    assert watch.check_changed(notebook, now) == now
     assert not capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_is_left_for_later(tmp_path: Path) -> None:
     broken = tmp_path / "02_blocking_p2p.ipynb"
     broken.write_text("{")
-    assert watch.look(broken, {}) == {}
+    assert watch.check_changed(broken, {}) == {}
 
 
 def test_the_command_checks_at_each_save_until_it_is_interrupted(notebook: Path) -> None:

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers.course.workspace import Workspace, WorkspaceError, fill, find_workspace, reset
+from helpers.course.workspace import (
+    Workspace,
+    WorkspaceError,
+    copy_missing_notebooks,
+    find_workspace,
+    reset,
+)
 
 NOBODY = 65_534
 
@@ -27,25 +33,25 @@ def names(folder: Path) -> list[str]:
 
 
 def test_fill_copies_once_and_never_overwrites(workspace: Workspace) -> None:
-    assert len(fill(workspace)) == 3
+    assert len(copy_missing_notebooks(workspace)) == 3
     mine = workspace.work / "01_process_groups.ipynb"
     mine.write_text("my work")
     (workspace.notebooks / mine.name).write_text("a newer edition")
-    assert fill(workspace) == []
+    assert copy_missing_notebooks(workspace) == []
     assert mine.read_text() == "my work"
 
 
 def test_fill_copies_new_notebooks(workspace: Workspace) -> None:
-    fill(workspace)
+    copy_missing_notebooks(workspace)
     (workspace.notebooks / "22_launchers_and_backends.ipynb").write_text("new")
-    assert fill(workspace) == [workspace.work / "22_launchers_and_backends.ipynb"]
+    assert copy_missing_notebooks(workspace) == [workspace.work / "22_launchers_and_backends.ipynb"]
 
 
 @pytest.mark.parametrize(
     "which", ["1", "01", "01_process_groups", "01_process_groups.ipynb", "../01_process_groups"]
 )
 def test_reset_keeps_the_old_file_next_to_the_fresh_one(workspace: Workspace, which: str) -> None:
-    fill(workspace)
+    copy_missing_notebooks(workspace)
     mine = workspace.work / "01_process_groups.ipynb"
     for count in (1, 2):
         mine.write_text(f"my work {count}")
@@ -118,7 +124,7 @@ def test_uses_the_folder_of_the_environment_variable(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("REAL_RANKS_WORK", "~/a/b")
-    assert len(fill(workspace)) == 3
+    assert len(copy_missing_notebooks(workspace)) == 3
     assert len(names(tmp_path / "a" / "b")) == 3
     assert not (workspace.root / "work").exists()
 
@@ -128,4 +134,4 @@ def test_a_folder_that_cannot_be_made_is_one_clear_error(
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_WORK", "/proc/no-folder/work")
     with pytest.raises(WorkspaceError, match="Set REAL_RANKS_WORK to a folder"):
-        fill(workspace)
+        copy_missing_notebooks(workspace)

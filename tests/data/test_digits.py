@@ -39,7 +39,7 @@ def test_the_default_is_scikit_learns_digits(monkeypatch: pytest.MonkeyPatch) ->
     assert y[:10].tolist() == list(range(10)) and set(y.tolist()) == set(range(10))
 
 
-def test_they_are_those_that_scikit_learn_itself_gives() -> None:
+def test_digits_equal_those_of_scikit_learn() -> None:
     found = load_digits()
     x, y = small_digits()
     assert torch.equal(x, torch.from_numpy(found.data).float() / 16)
@@ -56,7 +56,7 @@ def test_changed_digits_do_not_reach_the_next_caller(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("by_variable", [False, True])
-def test_idx_files_plain_and_packed(
+def test_reads_plain_and_compressed_idx_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, by_variable: bool
 ) -> None:
     folder = write_set(tmp_path, packed)
@@ -117,7 +117,7 @@ def test_a_packed_file_that_would_grow_without_end_is_not_unpacked(
         read_idx(path, dims=3)
 
 
-def test_an_empty_set_is_a_set(tmp_path: Path) -> None:
+def test_reads_an_empty_set(tmp_path: Path) -> None:
     path = tmp_path / "images"
     path.write_bytes(idx_bytes(b"", 0, 3, 4))
     assert read_idx(path, dims=3).shape == (0, 3, 4)

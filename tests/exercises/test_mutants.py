@@ -71,5 +71,5 @@ def test_mutants_of_the_reference_are_rejected(name: str) -> None:
     assert not survived, f"{len(found)} mutants; " + "; ".join(survived)
 
 
-def test_figures() -> None:
+def test_prints_the_outcomes_of_all_mutants() -> None:
     print(f"\nmutants: {sum(outcomes.values())}, of which {dict(outcomes)}")

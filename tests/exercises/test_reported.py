@@ -45,12 +45,12 @@ def test_every_script_says_what_its_workers_alone_vouch_for() -> None:
 @pytest.mark.parametrize(
     "value", [float("nan"), -2, -0.5, 1 << 70, object(), [[float("inf")]], b"x"]
 )
-def test_what_cannot_be_is_not_believed(value: object) -> None:
+def test_rejects_reports_that_are_impossible(value: object) -> None:
     assert find_impossible_value(("count",), {"count": value})
 
 
 @pytest.mark.parametrize("value", ["", "seen", 0, 7, True, None, [1.5, 2.0], {"layer": [1]}])
-def test_what_can_be_is_left_to_the_exercise(value: object) -> None:
+def test_leaves_possible_reports_to_the_exercise(value: object) -> None:
     assert find_impossible_value(("count",), {"count": value, "other": float("nan")}) is None
 
 

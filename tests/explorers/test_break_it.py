@@ -39,7 +39,7 @@ def broken() -> FaultExplorer:
     return break_it(ring, 3, args=(7,))
 
 
-def test_unbroken_it_is_the_run_itself(broken: FaultExplorer) -> None:
+def test_without_faults_the_function_runs_unchanged(broken: FaultExplorer) -> None:
     run = broken.run(broken.start)
     assert run.failure is None
     assert run.values == [["send→1", "recv"], ["recv", "send→2"], ["recv", "send→0"]]
@@ -67,13 +67,15 @@ def test_at_first_the_last_rank_leaves_out_its_last_call(broken: FaultExplorer) 
         (Faults(3, slow_rank=2), "rank 1: recv←0, [slow link], send→2"),
     ],
 )
-def test_a_delay_is_seen_where_it_is(broken: FaultExplorer, faults: Faults, line: str) -> None:
+def test_a_delay_is_drawn_on_the_rank_that_it_delays(
+    broken: FaultExplorer, faults: Faults, line: str
+) -> None:
     run = broken.run(faults)
     assert run.failure is None
     assert line in broken.draw(faults, run).text.splitlines()
 
 
-def test_a_call_that_is_left_out_is_missed(broken: FaultExplorer) -> None:
+def test_a_rank_waits_for_a_call_that_is_left_out(broken: FaultExplorer) -> None:
     faults = Faults(3, dropped_call=(1, 1))
     run = broken.run(faults)
     assert isinstance(run.failure, Deadlock)

@@ -105,7 +105,7 @@ def test_keys_move_the_controls_and_not_the_notebook(page: Page) -> None:
     expect(page.locator("body")).not_to_have_class("moved")
 
 
-def test_two_of_a_kind_have_controls_of_their_own(page: Page) -> None:
+def test_two_pages_of_one_explorer_have_separate_controls(page: Page) -> None:
     show(page, explore("memory"), explore("memory"))
     page.get_by_role("radio", name="24").last.check()
     expect(page.locator(".rr-says").first).to_contain_text("with 80 GB")
@@ -133,7 +133,7 @@ def test_collectives_say_that_their_ranks_were_real(page: Page) -> None:
     expect(page.get_by_role("radio", name="SUM")).to_be_disabled()
 
 
-def test_an_exported_notebook_is_alive_without_a_server(page: Page, tmp_path: Path) -> None:
+def test_controls_work_in_an_exported_notebook_without_a_server(page: Page, tmp_path: Path) -> None:
     output = nbformat.v4.new_output("execute_result", explore("buckets")._repr_mimebundle_())  # type: ignore[no-untyped-call]
     cell = nbformat.v4.new_code_cell('explore("buckets")', outputs=[output])  # type: ignore[no-untyped-call]
     notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]

@@ -79,7 +79,7 @@ def test_a_deadlock_between_hosts_is_named(machines: Hosts) -> None:
     assert "rank 1 on host-0: recv from rank 2" in str(run.failure)
 
 
-def test_all_that_a_rank_prints_comes_in_its_order(machines: Hosts) -> None:
+def test_output_of_a_rank_arrives_in_order(machines: Hosts) -> None:
     def prints(rank: int, world_size: int) -> torch.Tensor:
         for i in range(3000):
             print(rank, i)
@@ -92,7 +92,7 @@ def test_all_that_a_rank_prints_comes_in_its_order(machines: Hosts) -> None:
         assert (run.values[rank] == rank).all()
 
 
-def test_a_rank_that_exits_and_a_host_that_continues(machines: Hosts) -> None:
+def test_a_host_continues_after_a_rank_has_exited(machines: Hosts) -> None:
     def leaves(rank: int, world_size: int) -> None:
         if rank == 0:
             os._exit(3)
@@ -264,7 +264,7 @@ def _accept(server: socket.socket, answer: bytes) -> None:
             pass
 
 
-def test_a_number_of_hosts_is_a_number() -> None:
+def test_refuses_a_number_of_hosts_that_is_not_a_positive_integer() -> None:
     for count in (0, 2.5, "2"):
         with pytest.raises(LaunchError, match=f"at least 1; got {count!r}"):
             hosts.local(count)

@@ -81,7 +81,9 @@ def test_a_functional_sum_takes_a_name_or_a_reduce_op(op: Any) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 @pytest.mark.parametrize("world_size", [1, 2, 3, 8, 32, 64])
-def test_in_larger_worlds_too(program: Callable[[int, int], Any], world_size: int) -> None:
+def test_an_imagined_rank_does_what_a_real_one_does_in_worlds_of_up_to_64(
+    program: Callable[[int, int], Any], world_size: int
+) -> None:
     compare(program, world_size)
 
 

@@ -55,7 +55,9 @@ def _scripts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", _scripts())
-def test_a_right_script_is_obeyed(name: str, cluster: dict[str, str], tmp_path: Path) -> None:
+def test_slurm_runs_the_script_with_the_resources_that_it_asks_for(
+    name: str, cluster: dict[str, str], tmp_path: Path
+) -> None:
     namespace: dict[str, object] = {}
     exec(_scripts()[name], namespace)  # our own answers, kept next to the tests
     (tmp_path / "probe.py").write_text(WORK)

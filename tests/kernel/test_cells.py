@@ -212,7 +212,7 @@ def test_display_prints_on_a_rank(kernel: Kernel) -> None:
 @pytest.mark.parametrize(
     "line", ["2 --timeout=5", "2 # two of them", "2 --send a, b", "2 --send=a,b", "--send a ,b # 2"]
 )
-def test_options_may_be_written_as_elsewhere(kernel: Kernel, line: str) -> None:
+def test_accepts_options_with_equals_signs_spaces_and_comments(kernel: Kernel, line: str) -> None:
     kernel.value("a, b = 1, 2")
     assert kernel.value(f"%%ranks {line}\nrank").startswith("rank 0 → 0\nrank 1 → 1\n")
 
@@ -235,7 +235,7 @@ def test_a_timeout_that_leaves_no_time_is_refused(kernel: Kernel, seconds: str) 
 
 
 @pytest.mark.parametrize("leave", ["exit", "quit"])
-def test_exit_and_quit_are_pythons_own_on_ranks(kernel: Kernel, leave: str) -> None:
+def test_exit_and_quit_end_a_rank_as_in_python(kernel: Kernel, leave: str) -> None:
     well = f"def f(rank, n):\n    print('leaving')\n    {leave}()\nlaunch(f, 2)"
     assert kernel.value(well).count("leaving") == 2
     cell = kernel.run(f"def f(rank, n):\n    {leave}(3)\nlaunch(f, 2)")

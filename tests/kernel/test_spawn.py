@@ -22,7 +22,7 @@ def spawning() -> Iterator[Kernel]:
         kernel.close()
 
 
-def test_a_launch(spawning: Kernel) -> None:
+def test_launches_in_a_spawned_kernel(spawning: Kernel) -> None:
     source = "x = torch.ones(2)\ndef f(rank, n):\n    y = x * (rank + 1)\n    dist.all_reduce(y)\n"
     source += "    print('from', rank)\n    return y, rank\nrun = launch(f, 2)\nrun"
     shown = spawning.value(source)
@@ -31,7 +31,7 @@ def test_a_launch(spawning: Kernel) -> None:
     assert "(1, 'all_reduce')" in spawning.value(calls)
 
 
-def test_failures(spawning: Kernel) -> None:
+def test_reports_failures_in_a_spawned_kernel(spawning: Kernel) -> None:
     cell = spawning.run("def f(rank, n):\n    dist.barrier()\n    {}[rank]\nlaunch(f, 2)")
     assert cell.error == "RankFailed" and "KeyError" in cell.message and "line 3" in cell.message
     deadlock = "def f(rank, n):\n    dist.recv(torch.zeros(1), 1 - rank)\nlaunch(f, 2)"
@@ -43,13 +43,13 @@ def test_failures(spawning: Kernel) -> None:
     assert cell.error == "RankDied" and "exited with code 3" in cell.message
 
 
-def test_live_ranks(spawning: Kernel) -> None:
+def test_keeps_live_ranks_in_a_spawned_kernel(spawning: Kernel) -> None:
     spawning.value("%%ranks 2\nmine = rank * 2")
     assert spawning.value("%%ranks 2\nmine") == "rank 0 → 0\nrank 1 → 2\n"
     spawning.value("from helpers.ranks.magics import end_live_world; end_live_world('a test')")
 
 
-def test_stop(spawning: Kernel) -> None:
+def test_stops_a_launch_in_a_spawned_kernel(spawning: Kernel) -> None:
     source = "def f(rank, n):\n    print('up', flush=True)\n    time.sleep(600)\n"
     request = spawning.begin(source + "launch(f, 2, timeout=900)")
     spawning.wait_for_ranks(2)

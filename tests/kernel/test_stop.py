@@ -39,7 +39,7 @@ def works(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("how", HANGS)
-def test_stop_ends_all_ranks_that_are(how: str, kernel: Kernel) -> None:
+def test_stop_ends_all_live_ranks(how: str, kernel: Kernel) -> None:
     request = kernel.begin(HANGS[how])
     kernel.wait_for_ranks(2)
     kernel.interrupt()
@@ -112,7 +112,7 @@ def test_a_launch_after_a_stop_is_not_stopped(kernel: Kernel) -> None:
     assert kernel.value(cell) == "[0, 1]\n"
 
 
-def test_stop_before_there_are_ranks(kernel: Kernel) -> None:
+def test_stop_ends_a_launch_whose_ranks_have_not_started(kernel: Kernel) -> None:
     """A Stop reaches the launch while it pickles its arguments, the first thing that it does."""
     program = """
 import os, signal, time
@@ -125,7 +125,7 @@ launch(lambda rank, n, what: rank, 2, args=(Stopping(),))"""
 
 
 @pytest.mark.parametrize("times", [2, 5])
-def test_stop_pressed_again_and_again(times: int, kernel: Kernel) -> None:
+def test_repeated_stops_leave_the_kernel_usable(times: int, kernel: Kernel) -> None:
     kernel.begin(HANGS["asleep"])
     kernel.wait_for_ranks(3)
     for _ in range(times):
@@ -138,7 +138,7 @@ def test_stop_pressed_again_and_again(times: int, kernel: Kernel) -> None:
     "start",
     ["launch(lambda rank, n: rank, 16)", "get_ipython().run_cell_magic('ranks', '16', '1')"],
 )
-def test_stop_at_any_moment_of_a_start(start: str, kernel: Kernel) -> None:
+def test_stop_works_at_any_moment_of_a_start(start: str, kernel: Kernel) -> None:
     """Swept over the time that a start takes, from before it began until it is over."""
     kernel.value("odd = []")
     source = f"try:\n    {start}\nexcept KeyboardInterrupt:\n    pass\n"

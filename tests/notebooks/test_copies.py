@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from helpers.course.build import BEGIN, EXERCISE_HEADING, KEEP_OUTPUT, learner_copy
-from helpers.course.links import numbered
+from helpers.course.links import files_by_number
 from helpers.course.notebook_file import cell_metadata, read_notebook, source_of
 from helpers.course.workspace import find_workspace
 from tests.notebooks.solved import (
@@ -32,7 +32,7 @@ def test_each_solved_notebook_has_a_copy_and_no_copy_is_left_over() -> None:
 @each_solved
 def test_the_copy_is_what_build_makes(path: Path) -> None:
     stored = read_notebook(find_workspace().notebooks / path.name)
-    files = numbered(solved.name for solved in SOLVED)
+    files = files_by_number(solved.name for solved in SOLVED)
     assert stored == learner_copy(read_notebook(path), path.name, files), "`make notebooks`"
 
 

@@ -117,7 +117,7 @@ JUDGED_AGAIN = (followed_by_the_stubs, as_colab_saves_it)
 
 
 @pytest.mark.parametrize("change", JUDGED_AGAIN)
-def test_what_has_another_source_then_still_passes(change: Change, tmp_path: Path) -> None:
+def test_passes_solutions_whose_source_has_changed(change: Change, tmp_path: Path) -> None:
     handed_in = tmp_path / MODEL.name
     write_notebook(handed_in, change(read_solved(MODEL)))
     all_passed(grade_notebook(handed_in), MODEL)
@@ -131,7 +131,7 @@ def as_solved(path: Path) -> Mapping[str, Answer | Problem]:
 
 @each_change
 @each_solved
-def test_what_was_moved_about_is_still_read_and_repairs_are_noted(
+def test_reads_moved_cells_and_notes_repairs(
     path: Path, change: Change, noted: str, tmp_path: Path
 ) -> None:
     handed_in = tmp_path / path.name

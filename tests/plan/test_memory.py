@@ -72,7 +72,7 @@ def test_1f1b_keeps_as_many_microbatches_as_stages_and_no_more_than_there_are() 
     assert kept == {1: one, 3: 3 * one, 4: 4 * one, 40: 4 * one}
 
 
-def test_interleaving_keeps_more() -> None:
+def test_interleaving_keeps_more_activations() -> None:
     plain, parts = (memory_of(SMALL, Layout(1, 1, 4, interleave=v), 40) for v in (1, 2))
     assert parts.activations == plain.activations * (1 + 3 / (4 * 2))
 

@@ -97,7 +97,7 @@ def test_long_sequences_need_context_parallelism() -> None:
     assert str(llama.layout).startswith("DP 8 x CP 16 x TP 8 x PP 16, ZeRO-")
 
 
-def test_nothing_fits_on_eight_gpus() -> None:
+def test_finds_no_layout_that_fits_on_eight_gpus() -> None:
     tried = plans(LLAMA_405B, h100(8), 64)
     assert tried and not best_of_each_mesh(tried)
 

@@ -17,7 +17,7 @@ def test_all_parameters_but_the_last_norm_are_counted(model: Model) -> None:
     assert sum(p.numel() for p in built.parameters()) == model.parameters + model.hidden
 
 
-def test_a_small_one_learns() -> None:
+def test_a_small_transformer_learns() -> None:
     model = Model("small", 2, 16, 4, sequence=8, vocabulary=11, ffn=24, kv_heads=2, gated=True)
     net = Transformer(model)
     words = torch.arange(10).reshape(2, 5)
@@ -34,6 +34,6 @@ def test_a_small_one_learns() -> None:
     assert losses[-1] < losses[0]
 
 
-def test_one_that_is_not_gated_is_refused() -> None:
+def test_refuses_a_model_without_a_gated_mlp() -> None:
     with pytest.raises(ValueError, match="GPT-3 175B is not gated"):
         Transformer(GPT_175B)

@@ -255,14 +255,18 @@ def test_a_board_with_too_many_connections_serves_those_whom_it_knows(
     assert client.get("/board", headers={"Cookie": f"real-ranks-room={KEY}"}).status_code == 200
 
 
-def test_a_room_has_an_end(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_learners_beyond_the_limit_of_a_room(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(app_module, "MAX_LEARNERS", 0)
     reply = client.post("/api/join", content=msgspec.json.encode(JoinRequest("Ana", CODE)))
     assert reply.status_code == 429
 
 
 @pytest.mark.parametrize("name", [rb"\ud800", rb"\u0000", rb"\u202e", b"\xff", b"<b>"])
-def test_odd_names_are_harmless(client: TestClient, name: bytes) -> None:
+def test_stores_odd_names_as_printable_text_or_refuses_them(
+    client: TestClient, name: bytes
+) -> None:
     body = b'{"name": "' + name + b'", "code": "' + CODE.encode() + b'"}'
     reply = client.post("/api/join", content=body)
     assert reply.status_code == 400 or reply.json()["name"].isprintable()

@@ -147,7 +147,7 @@ def course(command: str, file: Path, *words: str) -> subprocess.CompletedProcess
     )
 
 
-def test_addresses_of_one_machine_are_one() -> None:
+def test_counts_the_ipv6_addresses_of_one_machine_as_one() -> None:
     assert (
         network_key("2001:db8::1%eth0")
         == network_key("2001:db8::ffff")

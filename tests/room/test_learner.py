@@ -175,7 +175,7 @@ def test_messages_say_what_is_wrong(
     assert kernel.files == set()
 
 
-def test_who_leaves_sends_nothing_more(served: Served, kernel: Kernel) -> None:
+def test_a_learner_who_leaves_sends_nothing_more(served: Served, kernel: Kernel) -> None:
     kernel.join(served)
     assert "left the room" in kernel.run("from helpers import join; print(join(''))" + "\n" + NOTES)
     assert kernel.files == set()

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from helpers.course.cli import main
-from helpers.course.paths import names, paths
+from helpers.course.paths import path_names, paths
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import Lesson, read_lessons
 from helpers.room.program import (
@@ -27,7 +27,7 @@ def known() -> tuple[Lesson, ...]:
     return read_lessons(find_workspace())
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", path_names())
 def test_a_path_names_parts_that_exist_and_its_true_length(name: str) -> None:
     path = paths()[name]
     by_name = {lesson.notebook: lesson for lesson in known()}
@@ -39,7 +39,7 @@ def test_a_path_names_parts_that_exist_and_its_true_length(name: str) -> None:
     assert abs(minutes - path.minutes) <= max(20, path.minutes // 20)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", path_names())
 @pytest.mark.parametrize("hours", [1.5, 4, 8])
 def test_sessions_have_all_parts_in_order_and_breaks(name: str, hours: float) -> None:
     sessions = plan_sessions(known(), paths()[name], int(60 * hours))

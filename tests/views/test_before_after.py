@@ -36,7 +36,7 @@ def test_the_text_says_what_each_rank_had_and_has() -> None:
     assert cells(run) == [["0", "1", "4", "5"], ["4", "6", "4", "6"]]
 
 
-def test_lists_matrices_numbers_and_nothing() -> None:
+def test_draws_lists_matrices_numbers_and_none() -> None:
     parts = [t(1, 2), t(3)]
     run = run_of((parts, None), (torch.arange(4).reshape(2, 2), 7), (None, [True, 2.5]))
     assert before_after(run).text.splitlines()[1:] == [
@@ -53,7 +53,7 @@ def test_a_number_wears_the_color_of_the_rank_that_had_it() -> None:
     assert len(set(colors(gathered))) == 2
 
 
-def test_a_new_number_and_one_of_two_people_match_no_one() -> None:
+def test_a_new_or_ambiguous_number_has_no_color_of_a_rank() -> None:
     run = run_of((t(1), t(9)), (t(2), t(5)), (t(5), t(5)), (t(5), t(1)))
     nine, other_five, own_five, _ = colors(run)
     assert nine == other_five != own_five

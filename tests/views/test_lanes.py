@@ -163,7 +163,7 @@ def test_live_view_shows_the_latest_output_and_what_each_rank_does(world_size: i
     assert len(re.findall(r"^rank \d+$", text, re.MULTILINE)) == world_size
 
 
-def test_lists_that_are_too_short_are_borne() -> None:
+def test_draws_lanes_for_ranks_without_output_or_value() -> None:
     run = Run(3, [1], ["only one"], run_of([""]).trace)
     assert lanes_text(run) == "rank 0 | only one\nrank 0 → 1\nrank 1 → None\nrank 2 → None"
     assert "rank 2" in lanes_live_html(["running"] * 3, [], (), 0.0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.views.plain import clean, clip, for_log, lines_of, one_line, plural, short_bytes
+from helpers.views.plain import clean, clip, for_log, one_line, plural, short_bytes, split_lines
 from helpers.views.values import short_value
 
 
@@ -25,7 +25,7 @@ from helpers.views.values import short_value
         ("\x1b]never closed\nnext line", "\nnext line"),
     ],
 )
-def test_terminal_codes_and_control_characters_go(dirty: str, shown: str) -> None:
+def test_removes_terminal_codes_and_control_characters(dirty: str, shown: str) -> None:
     assert clean(dirty) == shown
 
 
@@ -34,7 +34,7 @@ def test_cleaned_text_can_be_encoded() -> None:
 
 
 def test_the_middle_of_long_output_is_left_out() -> None:
-    lines = lines_of("\n".join(map(str, range(1000))), most=10)
+    lines = split_lines("\n".join(map(str, range(1000))), max_lines=10)
     assert lines == (
         "0",
         "1",
@@ -46,7 +46,7 @@ def test_the_middle_of_long_output_is_left_out() -> None:
     )
 
 
-def test_short_texts() -> None:
+def test_clips_texts_and_writes_plurals() -> None:
     assert one_line("  a\n b\t", 10) == "a b"
     assert len(one_line("x" * 10_000_000, 60)) == 60
     assert clip("abcdef", 4) == "abc…"
@@ -71,7 +71,7 @@ def test_short_texts() -> None:
         (10**40, "huge"),
     ],
 )
-def test_bytes_are_written_short(nbytes: int, shown: str) -> None:
+def test_writes_numbers_of_bytes_in_at_most_six_characters(nbytes: int, shown: str) -> None:
     assert short_bytes(nbytes) == shown
 
 

@@ -17,8 +17,8 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Diagnosis, Trace, Wait
 from helpers.views.endings import endings
 from helpers.views.lanes import lanes_html
-from helpers.views.picture import Seen
-from helpers.views.player import MOST_PLAYED
+from helpers.views.picture import TraceSource
+from helpers.views.player import MAX_PLAYED
 from helpers.views.timeline import player_html, timeline
 from tests.views.builders import event, ping_pong, place, receive_first, run_of, trace_of_rows
 
@@ -35,7 +35,7 @@ def unpacked(html: str) -> list[str]:
     return [gzip.decompress(base64.b64decode(text)).decode() for text in packed]
 
 
-def played(what: Seen) -> dict[str, Any]:
+def played(what: TraceSource) -> dict[str, Any]:
     live = timeline(what).live
     assert live is not None
     found: dict[str, Any] = json.loads(unpacked(live())[1])
@@ -149,9 +149,9 @@ def test_what_is_not_on_a_live_page_has_no_player(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_earliest_calls_are_played_and_the_others_counted() -> None:
-    row = [event(0, n, "barrier", n, n + 1) for n in range(MOST_PLAYED + 7)]
+    row = [event(0, n, "barrier", n, n + 1) for n in range(MAX_PLAYED + 7)]
     data = played(trace_of_rows(1, [row]))
-    assert len(data["bars"]["rank"]) == MOST_PLAYED and data["left_out"] == 7
+    assert len(data["bars"]["rank"]) == MAX_PLAYED and data["left_out"] == 7
     assert data["drawing"].startswith("<svg") and not played(ping_pong())["drawing"]
 
 

@@ -27,7 +27,7 @@ def test_groups_that_share_a_rank_stand_in_different_panels() -> None:
 
 
 @pytest.mark.parametrize("what", [GRID, GRID[::-1], in_rows_and_columns()])
-def test_rows_and_columns(what: Trace | list[list[int]]) -> None:
+def test_draws_ranks_row_by_row(what: Trace | list[list[int]]) -> None:
     picture = rank_grid(what)
     assert picture.text == (
         "6 ranks in 2 x 3\ngroups: A 0 1 2 | B 3 4 5\ngroups: A 0 3 | B 1 4 | C 2 5"
@@ -94,7 +94,7 @@ def test_other_values_are_refused_in_words(value: object) -> None:
         mesh_groups(run_of(value), per_host=2)
 
 
-def test_a_row_has_ranks() -> None:
+def test_refuses_a_row_without_ranks() -> None:
     with pytest.raises(ValueError, match="at least one column"):
         rank_grid(GRID, cols=0)
     with pytest.raises(ValueError, match="at least one rank"):

@@ -83,7 +83,7 @@ def test_ranks_that_wait_for_each_other_end_the_count() -> None:
     assert arrows(trace) == []
 
 
-def test_a_ring_is_counted() -> None:
+def test_counts_the_rounds_of_a_ring() -> None:
     assert len(port_rounds(ring(4, 3))) >= 3
 
 
@@ -105,7 +105,7 @@ def test_many_rounds_are_capped() -> None:
     assert picture._repr_png_() == rounds({"long": ping_pong(40)})._repr_png_()
 
 
-def test_nothing_and_other_things_are_refused() -> None:
+def test_refuses_an_empty_mapping_and_values_that_are_not_runs() -> None:
     with pytest.raises(ValueError, match="at least one run"):
         rounds({})
     with pytest.raises(TypeError, match="not from str"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers.views.sample_raster import repeated, sample_raster
+from helpers.views.sample_raster import repeated_samples, sample_raster
 
 
 def test_the_text_lists_each_rank_and_what_is_given_twice() -> None:
@@ -36,7 +36,7 @@ def test_many_samples_and_empty_ranks_can_be_drawn() -> None:
 
 
 def test_repeated_counts_over_all_ranks() -> None:
-    assert repeated([[3, 1], [1, 2], [3]]) == [1, 3]
+    assert repeated_samples([[3, 1], [1, 2], [3]]) == [1, 3]
 
 
 @pytest.mark.parametrize("nothing", [[], [[]]])

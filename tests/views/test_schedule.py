@@ -7,7 +7,7 @@ import pytest
 from helpers.exercises.nb14_pipeline_parallel.one_f_one_b import one_f_one_b_order
 from helpers.trace.events import Event, Trace
 from helpers.views.schedule import schedule
-from helpers.views.schedule_times import idle_share, measured, most_held, order_of, planned
+from helpers.views.schedule_times import idle_share, max_held, measured_lanes, order_of, plan_lanes
 from tests.views.builders import event, trace_of_rows
 
 
@@ -21,7 +21,7 @@ def one_f_one_b(stages: int, microbatches: int) -> list[tuple[str, ...]]:
 
 
 def bubble(orders: Sequence[Sequence[str]], backward: float = 2.0) -> float:
-    lanes = planned(orders, backward)
+    lanes = plan_lanes(orders, backward)
     return idle_share([[(piece.start, piece.end) for piece in lane] for lane in lanes])
 
 
@@ -53,13 +53,13 @@ def test_both_schedules_have_the_bubble_of_the_formula(
 def test_gpipe_holds_all_microbatches_and_1f1b_no_more_than_there_are_stages(
     stages: int, microbatches: int
 ) -> None:
-    assert {most_held(order) for order in gpipe(stages, microbatches)} == {microbatches}
-    held = [most_held(order) for order in one_f_one_b(stages, microbatches)]
+    assert {max_held(order) for order in gpipe(stages, microbatches)} == {microbatches}
+    held = [max_held(order) for order in one_f_one_b(stages, microbatches)]
     assert held == [min(stages - rank, microbatches) for rank in range(stages)]
 
 
-def test_nothing_runs_before_what_it_needs() -> None:
-    first, last = planned([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
+def test_no_action_starts_before_those_that_it_needs() -> None:
+    first, last = plan_lanes([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
     assert [piece.start for piece in first] == [0, 1, 4, 7]
     assert [piece.start for piece in last] == [1, 2, 4, 5]
 
@@ -70,7 +70,7 @@ def test_orders_that_wait_for_each_other_are_refused() -> None:
 
 
 def test_a_rank_may_have_several_stages() -> None:
-    first, second = planned([["0F0", "2F0", "2B0", "0B0"], ["1F0", "3F0", "3B0", "1B0"]])
+    first, second = plan_lanes([["0F0", "2F0", "2B0", "0B0"], ["1F0", "3F0", "3B0", "1B0"]])
     assert [(piece.stage, piece.start) for piece in first] == [
         ("0", 0),
         ("2", 2),
@@ -90,19 +90,19 @@ def test_a_rank_may_have_several_stages() -> None:
 
 
 def test_a_backward_may_come_in_two_halves() -> None:
-    first, second = planned([["0F0", "0I0", "0W0"], ["1F0", "1I0", "1W0"]])
+    first, second = plan_lanes([["0F0", "0I0", "0W0"], ["1F0", "1I0", "1W0"]])
     assert [piece.start for piece in first] == [0, 3, 4]
     assert [piece.start for piece in second] == [1, 2, 3]
-    assert most_held(["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]) == 2
+    assert max_held(["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]) == 2
 
 
 def test_a_rank_that_wants_what_never_comes_is_named() -> None:
     with pytest.raises(ValueError, match="rank 0 waits to run 0B0, rank 1 waits to run 1W0"):
-        planned([["0F0", "0B0"], ["1F0", "1W0", "1I0"]])
+        plan_lanes([["0F0", "0B0"], ["1F0", "1W0", "1I0"]])
 
 
 @pytest.mark.parametrize("action", ["X0", "F", "F-1", "backward 0"])
-def test_what_is_no_action_is_refused(action: str) -> None:
+def test_refuses_names_that_are_not_actions(action: str) -> None:
     with pytest.raises(ValueError, match="not an action of a stage"):
         schedule({"odd": [["F0", action]]})
 
@@ -125,11 +125,11 @@ def test_a_run_is_drawn_as_predicted_and_as_measured_and_described_without_times
     ]
     late = Trace(2, tuple(e for e in trace_of("F0 F1 B0 B1", "F0 B0 F1 B1")))
     assert str(picture) == str(schedule({"mine": late}))
-    assert order_of(measured(slow)) == [["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]]
+    assert order_of(measured_lanes(slow)) == [["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]]
 
 
 def test_measured_times_begin_with_the_first_forward() -> None:
-    first, second = measured(trace_of("F0 B0", "F0 B0"))
+    first, second = measured_lanes(trace_of("F0 B0", "F0 B0"))
     assert [(piece.start, piece.end) for piece in first] == [(0, 10), (10, 20)]
     assert [(piece.start, piece.end) for piece in second] == [(10, 20), (20, 30)]
 

@@ -13,10 +13,10 @@ from helpers.trace.events import Trace
 from helpers.views.drawing import Area, Box, Drawing, Line, Mark, Word
 from helpers.views.palette import KINDS
 from helpers.views.picture import Picture
-from helpers.views.sequence import fold, label_of
+from helpers.views.sequence import fold_repetitions, label_of
 from helpers.views.step_lanes import step_lanes
 from helpers.views.timeline import timeline
-from helpers.views.timeline_layout import BEGINS, ENDS, MOST_BARS, WAITS, lay_out, steps_of
+from helpers.views.timeline_layout import BEGINS, ENDS, MAX_BARS, WAITS, compute_layout, steps_of
 from tests.views.builders import event, ping_pong, ring, run_of, trace_of_rows
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -56,7 +56,7 @@ def ends(mark: Mark) -> tuple[float, float]:
     return mark.points[0][0], mark.points[1][0]
 
 
-def test_two_ranks() -> None:
+def test_draws_two_ranks_as_text() -> None:
     picture = timeline(ping_pong(), title="ping-pong")
     assert picture.text == (
         "timeline of 2 ranks: 2 messages, 1 all_reduce\n"
@@ -97,7 +97,7 @@ def test_each_step_has_room_and_more_of_it_the_longer_it_took() -> None:
         event(0, 1, "span", 1, 2),
         event(0, 2, "span", 2, 900),
     ]
-    layout = lay_out(trace_of_rows(1, [slow]))
+    layout = compute_layout(trace_of_rows(1, [slow]))
     steps = steps_of(layout)
     assert [what for _, what, _ in steps.moments] == [BEGINS, BEGINS, ENDS, BEGINS, ENDS, ENDS]
     gaps = [b - a for a, b in zip((0.0, *steps.at), steps.at, strict=False)]
@@ -114,7 +114,7 @@ def test_calls_without_a_wait_or_an_end_have_their_steps() -> None:
     calls = [
         replace(e, wait_ns=wait) for e, wait in zip(calls, (None, None, 5_000_000), strict=True)
     ]
-    steps = steps_of(lay_out(trace_of_rows(1, [calls])))
+    steps = steps_of(compute_layout(trace_of_rows(1, [calls])))
     assert [what for _, what, _ in steps.moments] == [BEGINS, BEGINS, BEGINS, WAITS, ENDS, ENDS]
     assert steps.begin == (0, 1, 2) and steps.end == (5, 6, 4)
     assert steps.wait == (5, 1, 3)
@@ -189,7 +189,7 @@ def test_mismatch_loss_failure_and_any_source_are_shown() -> None:
     assert {"mismatched collectives", "✕ failed", "message never received"} <= set(legend(picture))
 
 
-def test_sixteen_ranks_and_hundreds_of_calls() -> None:
+def test_draws_sixteen_ranks_and_hundreds_of_calls() -> None:
     trace = ring()
     picture = timeline(trace)
     lines = picture.text.splitlines()
@@ -256,7 +256,7 @@ def test_hostile_traces_are_drawn() -> None:
 
 def test_what_is_drawn_is_capped_and_the_text_says_so() -> None:
     picture = timeline(ping_pong(1000))
-    assert sum(n for name, n in bars(picture).items() if name.endswith("tint")) == MOST_BARS
+    assert sum(n for name, n in bars(picture).items() if name.endswith("tint")) == MAX_BARS
     assert len(arrows(picture)) == 500
     assert picture.text.splitlines() == [
         "timeline of 2 ranks: 2,000 messages, 1 all_reduce",
@@ -279,11 +279,11 @@ def test_a_run_is_drawn_like_its_trace_and_nothing_else_is() -> None:
         timeline([1, 2])  # type: ignore[arg-type]
 
 
-def test_repeats_are_folded() -> None:
-    assert fold(list("aaab")) == [("a ×3", 3), ("b", 1)]
-    assert fold(list("ababab")) == [("(a, b) ×3", 6)]
-    assert fold(list("ababcababc")) == [("((a, b) ×2, c) ×2", 10)]
-    assert fold([]) == []
+def test_folds_repeated_calls_in_the_text() -> None:
+    assert fold_repetitions(list("aaab")) == [("a ×3", 3), ("b", 1)]
+    assert fold_repetitions(list("ababab")) == [("(a, b) ×3", 6)]
+    assert fold_repetitions(list("ababcababc")) == [("((a, b) ×2, c) ×2", 10)]
+    assert fold_repetitions([]) == []
     text = timeline(
         trace_of_rows(2, [[event(0, n, "send", n, n, peer=1, tag=n * n) for n in range(200)]])
     ).text
@@ -292,7 +292,7 @@ def test_repeats_are_folded() -> None:
 
 def test_overlapping_calls_of_a_rank_get_rows_of_their_own() -> None:
     row = [event(0, n, "send", n, 10 + n, peer=1, asynchronous=True) for n in range(5)]
-    layout = lay_out(trace_of_rows(2, [row, [event(1, 0, "recv", 0, 1, peer=0)]]))
+    layout = compute_layout(trace_of_rows(2, [row, [event(1, 0, "recv", 0, 1, peer=0)]]))
     assert [bar.row for bar in layout.bars if bar.rank == 0][:3] == [0, 1, 2]
     assert layout.call_rows == 3 and layout.span_rows == 0
 
@@ -336,7 +336,7 @@ def test_each_mark_of_the_drawing_carries_its_steps_and_is_described() -> None:
     svg = ElementTree.fromstring(drawing(picture).svg(picture.text))
     space = "{http://www.w3.org/2000/svg}"
     assert svg.get("role") == "img" and str(svg.get("aria-label")).split() == picture.text.split()
-    last = len(steps_of(lay_out(ring(4, 2))).moments)
+    last = len(steps_of(compute_layout(ring(4, 2))).moments)
     moving = next(g for g in svg.iter(f"{space}g") if g.get("class") == "moves")
     found = [m.get("data-x") for m in moving.iter() if m.tag != f"{space}g"]
     assert len(found) > 40 and all(found)

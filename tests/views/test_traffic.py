@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from helpers.trace.events import Trace
-from helpers.views.traffic import handed_in, traffic, traffic_matrix
+from helpers.views.traffic import bytes_by_collective, traffic, traffic_matrix
 from tests.views.builders import event, ping_pong, ring, trace_of_rows
 
 
-def test_two_ranks() -> None:
+def test_draws_the_traffic_of_two_ranks() -> None:
     picture = traffic(ping_pong(2))
     assert picture.text == (
         "traffic of 2 ranks: 4 messages, all_reduce\n"
@@ -43,7 +43,7 @@ def test_cells_without_a_message_stay_empty() -> None:
     assert image.mask.tolist() == [[True, False], [False, True]]  # type: ignore[union-attr]
 
 
-def test_only_what_arrived_counts() -> None:
+def test_counts_only_messages_that_arrived() -> None:
     trace = trace_of_rows(
         2,
         [
@@ -62,13 +62,13 @@ def test_collectives_are_described_for_each_rank() -> None:
     trace = trace_of_rows(
         2, [[event(rank, 0, "broadcast", 0, 1, root=0, nbytes=400 * (1 - rank))] for rank in (0, 1)]
     )
-    assert handed_in(trace) == {"broadcast": [400, 0]}
+    assert bytes_by_collective(trace) == {"broadcast": [400, 0]}
     assert traffic(trace).text == (
         "traffic of 2 ranks: broadcast\nbroadcast: passed by rank 0 400 B, rank 1 0 B"
     )
 
 
-def test_no_communication_is_said() -> None:
+def test_the_text_says_that_there_was_no_communication() -> None:
     picture = traffic(Trace(3))
     assert picture.text == "traffic of 3 ranks: no communication"
     assert picture._repr_png_()

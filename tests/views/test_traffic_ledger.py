@@ -65,5 +65,5 @@ def test_a_bar_has_a_part_for_each_call() -> None:
 
 
 @pytest.mark.parametrize("runs", [{}, {"empty": Trace(2)}])
-def test_little_to_draw_is_no_error(runs: dict[str, Trace]) -> None:
+def test_draws_no_runs_and_a_run_without_calls(runs: dict[str, Trace]) -> None:
     assert traffic_ledger(runs)._repr_png_()

@@ -15,13 +15,13 @@ def result(*rows: Row) -> CheckResult:
     return CheckResult("f", "Exercise 1.1: F", Outcome.WRONG, (case,))
 
 
-def test_what_no_rank_has_is_no_column() -> None:
+def test_leaves_out_columns_that_no_rank_has() -> None:
     html = verdict_html(result(Row(0, "measure, threads = 2", "", "", "too slow")))
     assert ">given<" in html and ">expected<" not in html and ">got<" not in html
     assert ">rank<" not in html and "measure, threads = 2" in html
 
 
-def test_what_one_rank_has_is_a_column_for_all() -> None:
+def test_shows_a_column_that_one_rank_has_for_all_ranks() -> None:
     html = verdict_html(result(Row(0, "", "1", "2", "it differs"), Row(1, "", "1", "1")))
     assert ">rank<" in html and ">expected<" in html and ">got<" in html and ">given<" not in html
     assert html.count("<tr>") - html.count("a case</td>") == 3

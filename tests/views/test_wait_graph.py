@@ -88,7 +88,7 @@ def test_two_that_wait_for_each_other_have_an_arrow_each() -> None:
     assert abs(there.points[0][1] - back.points[0][1]) > 6
 
 
-def test_cycles_are_found_once_each() -> None:
+def test_finds_each_cycle_once() -> None:
     pairs = [waiting(a, "recv", b) for a, b in ((0, 1), (1, 0), (2, 3), (3, 2), (4, 0))]
     assert cycles(pairs) == [(0, 1), (2, 3)]
     around = [waiting(r, "recv", (r - 1) % 4) for r in range(4)]
@@ -96,7 +96,7 @@ def test_cycles_are_found_once_each() -> None:
     assert cycles([waiting(0, "recv", 1), Wait(1, "has returned")]) == []
 
 
-def test_sixteen_ranks_wait_for_one() -> None:
+def test_draws_sixteen_ranks_that_wait_for_one() -> None:
     waits = tuple(Wait(5, "has died") if r == 5 else waiting(r, "all_reduce", 5) for r in range(16))
     picture = wait_graph(Diagnosis("rank_left", "", "", waits, (5,)))
     lines = picture.text.splitlines()

@@ -11,7 +11,7 @@ def test_pieces_alike_are_one_stretch_of_work() -> None:
     assert join_stretches([0.0, 1.0, 2.0, 3.0]) == [(0.0, 3.0, True)]
 
 
-def test_a_piece_much_longer_than_the_others_is_standing_still() -> None:
+def test_counts_a_piece_much_longer_than_the_others_as_waiting() -> None:
     stamps = [0.0, 1.0, 2.0, 12.0, 13.0, 14.0]
     assert join_stretches(stamps) == [(0.0, 2.0, True), (2.0, 12.0, False), (12.0, 14.0, True)]
 
@@ -47,5 +47,5 @@ def test_the_axis_reaches_to_the_end_of_the_longest_panel() -> None:
     assert ends == pytest.approx([102.0] * 3)
 
 
-def test_nothing_to_draw_says_so() -> None:
+def test_the_text_says_that_there_is_nothing_to_draw() -> None:
     assert "nothing is drawn" in work_lanes({}).text

@@ -50,10 +50,10 @@ def _link_jupyter_server_extension(server: Any) -> None:
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
-    switch_on(server)
+    enable_look(server)
 
 
-def switch_on(server: Any) -> None:
+def enable_look(server: Any) -> None:
     """Add the map, the style sheet and the course's kernel to a server."""
     settings = server.web_app.settings
     # Jupyter closes a kernel's connection after three intervals without a pong. Tornado wants a timeout of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
-from helpers.views.palette import FAINT, amounts
+from helpers.views.palette import FAINT, amount_colormap
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import one_line, plural, short_bytes
 from helpers.views.traffic import traffic_matrix
@@ -77,7 +77,7 @@ def _draw_matrix(axes: Axes, label: str, matrix: _Matrix, max_bytes: int) -> Axe
     values = np.array([[*row, 0, sum(row)] for row in matrix], dtype=float)
     image = axes.imshow(
         np.ma.masked_array(values, mask=values == 0),
-        cmap=amounts(),
+        cmap=amount_colormap(),
         vmin=0,
         vmax=max_bytes,
         aspect="auto",

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.views.schedule_times import most_held, planned
+from helpers.views.schedule_times import max_held, plan_lanes
 from helpers.views.values import short_value
 
 _ACTION = re.compile(r"(0|[1-9]\d*)[FB](0|[1-9]\d*)")
@@ -37,14 +37,14 @@ def case(draw: Draw) -> Case:
             if found := find_problem_of_rank(order, rank, *told):
                 return Finding(found)
         try:
-            lanes = planned(plan, float(BACKWARD_LENGTH))
+            lanes = plan_lanes(plan, float(BACKWARD_LENGTH))
         except ValueError as error:
             return Finding(str(error))
         ends, wanted = max(lane[-1].end for lane in lanes), schedule_length(*told)
         if ends > wanted:
             return Finding(f"the last action ends at {ends:g}; {wanted} is possible")
         for rank, order in enumerate(plan):
-            most, allowed = most_held(order), warmup_forwards(rank, *told) + 1
+            most, allowed = max_held(order), warmup_forwards(rank, *told) + 1
             if most > min(allowed, stages * microbatches):
                 what = f"rank {rank} holds {plural(most, 'activation')}; {allowed} are enough"
                 return Finding(what)

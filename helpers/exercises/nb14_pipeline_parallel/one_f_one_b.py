@@ -19,7 +19,7 @@ from helpers.exercises.nb14_pipeline_parallel.shared import (
     SCHEDULE_RULES,
     draw_schedule_case,
 )
-from helpers.views.schedule_times import most_held
+from helpers.views.schedule_times import max_held
 
 
 def case(draw: Draw) -> Case:
@@ -40,7 +40,7 @@ def find_wrong_order(
 ) -> Finding | None:
     """Return where a stage leaves the order of 1F1B."""
     wanted = one_f_one_b_order(rank, stages, microbatches)
-    most, allowed = most_held(actions), most_held(wanted)
+    most, allowed = max_held(actions), max_held(wanted)
     if most > allowed:
         held = plural(most, "microbatch")
         what = f"its stage holds the activations of {held} at once; 1F1B holds {allowed} here"

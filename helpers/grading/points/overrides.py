@@ -16,7 +16,7 @@ from pathlib import Path
 from helpers.checks.headings import UnknownExercise, find_heading
 from helpers.grading.setting import CannotGrade
 from helpers.grading.table import Row, TableError, parse_number, read_table
-from helpers.views.plain import one_form
+from helpers.views.plain import normalize_name
 
 FILE = "overrides.csv"
 COLUMNS = ("learner", "exercise", "points", "reason", "by", "when")
@@ -74,7 +74,7 @@ def read_overrides(path: Path, learners: Mapping[str, str]) -> tuple[Override, .
 
 
 def _override(cells: dict[str, str], learners: Mapping[str, str], where: str) -> Override:
-    learner = learners.get(one_form(cells["learner"]))
+    learner = learners.get(normalize_name(cells["learner"]))
     if learner is None:
         raise OverrideError(
             f"{where}: no learner is called {cells['learner']!r}. Write the name as gradebook.csv or the "

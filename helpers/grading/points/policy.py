@@ -24,7 +24,7 @@ from helpers.checks.headings import (
 )
 from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_text
-from helpers.views.plain import one_form
+from helpers.views.plain import normalize_name
 
 FILE = "policy.toml"
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
@@ -190,9 +190,9 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     extensions = policy.late.extensions
     if learners is not None:
         for learner in extensions:
-            if one_form(learner) not in learners:
+            if normalize_name(learner) not in learners:
                 raise _error(path, text, learner, f"no learner is called {learner!r}")
-        extensions = {learners[one_form(name)]: days for name, days in extensions.items()}
+        extensions = {learners[normalize_name(name)]: days for name, days in extensions.items()}
     core, further = (
         list(names(_exercise, dict.fromkeys(each))) for each in (policy.as_core, policy.as_further)
     )
