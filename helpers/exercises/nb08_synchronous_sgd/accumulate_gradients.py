@@ -9,7 +9,7 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import run_accumulation
-from helpers.exercises.nb08_synchronous_sgd.shared import STEPS_ADVICE
+from helpers.exercises.nb08_synchronous_sgd.shared import ACCUMULATION_ADVICE
 from helpers.exercises.shared.gradients import (
     NO_GRAD_ADVICE,
     PARITY_MARGIN,
@@ -20,15 +20,6 @@ from helpers.exercises.shared.gradients import (
 )
 
 STEP_COUNT = 2
-MICROBATCH_ADVICE = (
-    "Run forward and backward for one microbatch before the next: backward frees its activations."
-)
-ADVICE = {
-    "weights": STEPS_ADVICE,
-    "samples": MICROBATCH_ADVICE,
-    "held": MICROBATCH_ADVICE,
-    "mode": "Leave the model in training mode: in eval mode dropout is off, and BatchNorm does not learn.",
-}
 
 
 def case(draw: Draw) -> Case:
@@ -45,7 +36,7 @@ def case(draw: Draw) -> Case:
             (weights, [parts[(s * n + r) * k :][:k] for s in range(STEP_COUNT)], stale)
             for r in range(n)
         ],
-        right=Reference(None, ADVICE, PARITY_MARGIN),
+        right=Reference(None, ACCUMULATION_ADVICE, PARITY_MARGIN),
         facts={
             "k": f"{k} microbatch{'es' * (k > 1)}",
             "bytes": STEP_COUNT * (nbytes + 8),

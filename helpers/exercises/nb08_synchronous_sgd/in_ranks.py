@@ -26,6 +26,8 @@ from helpers.exercises.shared.in_ranks.steps import record_steps
 
 MAX_STATE_CHARS = 100
 """Largest length of a loader's state as JSON, in characters."""
+IGNORED = -100
+"""The class of tokens that `cross_entropy` leaves out."""
 WEIGHTS_CHANGED = "the weights have changed; only the gradients `p.grad` may"
 
 
@@ -64,11 +66,17 @@ def run_accumulation(
     steps: Sequence[list[tuple[torch.Tensor, torch.Tensor]]],
     stale: float | None,
 ) -> dict[str, Any]:
-    """Call the answer for several accumulation steps, leaving the gradients of one step for the next."""
+    """Call the answer for several accumulation steps, leaving the gradients of one step for the next.
+
+    An answer may run forward, but not backward, for a microbatch whose classes are all ignored.
+    """
     define_if_missing(average_gradients)
     model = build_classifier(weights)
     for p in model.parameters():
         p.grad = None if stale is None else torch.full_like(p, stale)
+    pairs = [pair for microbatches in steps for pair in microbatches]
+    fits = max(len(x) for x, _ in pairs)
+    ignored = sum(bool((y == IGNORED).all()) for _, y in pairs)
     inside, most, largest, evaluates = 0, 0, 0, False
 
     def before_forward(_: Any, inputs: tuple[Any, ...]) -> None:
@@ -87,14 +95,16 @@ def run_accumulation(
     for number, microbatches in enumerate(steps, 1):
         answer(model, list(microbatches))
         found |= {f"step {number}: {name}": grad for name, grad in grads_of(model).items()}
-    at_once = f"{largest} samples go through the model at once, but a microbatch has {len(steps[0][0][0])}"
+    at_once = (
+        f"{largest} rows of x go through the model at once, but the largest microbatch has {fits}"
+    )
     held = f"{most} microbatches went forward before the first backward: all their activations are kept"
     same = equal(flat(model), flat(build_classifier(weights)))
     return {
         "weights": "" if same else WEIGHTS_CHANGED,
         **found,
-        "samples": at_once if largest > len(steps[0][0][0]) else "",
-        "held": held if most > 1 else "",
+        "samples": at_once if largest > fits else "",
+        "held": held if most > 1 + ignored else "",
         "mode": "the model runs in eval mode" if evaluates else "",
     }
 

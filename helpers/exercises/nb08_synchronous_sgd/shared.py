@@ -6,6 +6,16 @@ from helpers.checks.author import *
 from helpers.exercises.shared.in_ranks.classifier import Rule
 
 STEPS_ADVICE = "This changes the weights: only leave the mean in `p.grad`; the caller steps."
+MICROBATCH_ADVICE = (
+    "Run forward and backward for one microbatch before the next: backward frees its activations."
+)
+ACCUMULATION_ADVICE = {
+    "weights": STEPS_ADVICE,
+    "samples": MICROBATCH_ADVICE,
+    "held": MICROBATCH_ADVICE,
+    "mode": "Leave the model in training mode: in eval mode dropout is off, and BatchNorm does not learn.",
+}
+"""For each problem that `run_accumulation` reports."""
 NO_GRADIENT_ADVICE = CrashAdvice(
     "'NoneType' object has no attribute '(zero_|fill_|data|detach_|mul_|div_)'",
     "`p.grad` is None until backward has set it. `zero_grad()` clears gradients that exist and skips None.",
