@@ -69,7 +69,7 @@ def _in(*folders: str) -> list[str]:
     return sorted(name for name in files() if name.startswith(starts))
 
 
-def test_no_file_imports_itself_by_way_of_others() -> None:
+def test_imports_are_not_circular() -> None:
     circles = [
         f"{name} imports {other}, which imports it"
         for name in sorted(files())

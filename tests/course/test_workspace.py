@@ -106,7 +106,7 @@ def test_a_shared_installation_leaves_each_persons_work_in_their_home(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_another_persons_folder_is_not_used_even_if_anybody_may_write_to_it(
+def test_refuses_a_folder_of_another_user(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")

@@ -27,7 +27,7 @@ def seen_by_ranks(exercise: Exercise) -> set[str]:
 
 
 @pytest.mark.parametrize("exercise", WITH_PROGRAMME, ids=lambda exercise: exercise.name)
-def test_what_only_a_rank_vouches_for_is_declared(exercise: Exercise) -> None:
+def test_declares_values_that_only_the_rank_reports(exercise: Exercise) -> None:
     assert seen_by_ranks(exercise) <= {*exercise.reported}
 
 

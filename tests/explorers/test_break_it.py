@@ -51,7 +51,7 @@ def test_without_faults_the_function_runs_unchanged(broken: FaultExplorer) -> No
     assert all("test_break_it.py" in str(event.where) for event in run.trace)
 
 
-def test_at_first_the_last_rank_leaves_out_its_last_call(broken: FaultExplorer) -> None:
+def test_starts_with_the_last_ranks_last_call_left_out(broken: FaultExplorer) -> None:
     assert repr(broken).splitlines()[1:] == [
         "rank 0: send→1, recv←2 (never finished)",
         "rank 1: recv←0, send→2",

@@ -51,7 +51,9 @@ def test_values_are_written_into_templates(template: str, text: str) -> None:
         ("cost", {"model": "GPT-5"}, "model offers Llama 3 8B"),
     ],
 )
-def test_what_is_not_offered_is_refused(name: str, setting: dict[str, Any], says: str) -> None:
+def test_refuses_choices_that_are_not_offered(
+    name: str, setting: dict[str, Any], says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
         explore(name, **setting)
 

@@ -53,7 +53,7 @@ def test_answers_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("bob-*"))
 
 
-def test_no_name_from_a_record_leads_out_of_the_folder(tmp_path: Path) -> None:
+def test_a_records_name_cannot_leave_the_folder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     bad = replace(exercise(answer="x = 1"), name="../../../stolen")
     write_answers([record("../../etc/passwd", exercise(answer="x = '\ud800'"), bad)], out)

@@ -188,7 +188,7 @@ def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> No
     assert json.loads(exercise.trace)["world_size"] >= 1
 
 
-def test_no_points_are_lost_where_the_reference_fails_too(grader: Grader, tmp_path: Path) -> None:
+def test_keeps_the_points_if_the_reference_fails_too(grader: Grader, tmp_path: Path) -> None:
     write_notebook(tmp_path / "solutions" / "02_blocking_p2p.ipynb", HANGS)
     references = References(tmp_path / "solutions", grader.plan, slot=3)
     grader = replace(grader, references=references)

@@ -94,7 +94,7 @@ class Batch:
             process.kill()
             process.wait()
         killed = time.monotonic()
-        self.wait_until_gone()
+        self.wait_until_ended()
         return None if ended else self._kept(killed - began, time.monotonic() - killed)
 
     def finish(self, most_s: float) -> int:
@@ -106,7 +106,7 @@ class Batch:
             process.kill()
             process.wait()
 
-    def wait_until_gone(self) -> None:
+    def wait_until_ended(self) -> None:
         """Wait until no process is left of a run that was killed: each is below this process by now."""
         deadline = time.monotonic() + GONE_S
         while left := self._left():
@@ -229,7 +229,7 @@ def test_after_twenty_kills_nothing_is_lost_or_done_twice(batch: Batch) -> None:
     left = left_in(batch.temp)
     readable = sum(each.readable for each in expected)
     assert batch.finish(900) == (0 if readable == len(expected) else 1)
-    batch.wait_until_gone()
+    batch.wait_until_ended()
     assert_one_record_each(batch, expected)
     assert_nothing_was_done_twice(batch, kept)
     lines = [line for line in batch.log() if line["status"] == Status.GRADED.value]

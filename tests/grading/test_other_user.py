@@ -40,7 +40,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def as_somebody(folder: Path, level: str, file: str, *words: str) -> None:
+def as_other_user(folder: Path, level: str, file: str, *words: str) -> None:
     """Run a file of tests as another user, all of whose processes must be gone then."""
     with tempfile.TemporaryDirectory(
         prefix="somebody-"
@@ -98,7 +98,7 @@ def _is_theirs(process: psutil.Process) -> bool:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 def test_another_user_detects_a_deadlock(tmp_path: Path, level: str) -> None:
-    as_somebody(tmp_path, level, "test_grader.py", "-k", "deadlock")
+    as_other_user(tmp_path, level, "test_grader.py", "-k", "deadlock")
 
 
 @pytest.mark.soak
@@ -106,4 +106,4 @@ def test_another_user_detects_a_deadlock(tmp_path: Path, level: str) -> None:
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 @pytest.mark.parametrize("file", ALL)
 def test_grades_as_another_user(tmp_path: Path, file: str, level: str) -> None:
-    as_somebody(tmp_path, level, file, "-m", "soak or not soak")
+    as_other_user(tmp_path, level, file, "-m", "soak or not soak")

@@ -442,7 +442,7 @@ def test_home_ipynb_is_not_a_submission(tmp_path: Path) -> None:
     assert [job.file for job in jobs] == ["anna/02.ipynb"] and not notices
 
 
-def test_too_many_files_of_one_learner_cost_no_other(tmp_path: Path) -> None:
+def test_many_files_of_one_learner_do_not_affect_others(tmp_path: Path) -> None:
     names = [f"eve/{n:04}.ipynb" for n in range(MAX_FILES + 50)]
     jobs, notices = found_in(put(tmp_path, *names, "bob/02.ipynb"))
     assert [job.learner for job in jobs if job.learner != "eve"] == ["bob"]

@@ -97,7 +97,7 @@ def ring(rank: int, world_size: int) -> dict[str, Any]:
     return {"count": 3, "local": int(os.environ["LOCAL_RANK"]), "x": x}
 
 
-def test_only_the_ranks_that_are_named_are_run_and_shown() -> None:
+def test_runs_and_shows_only_the_named_ranks() -> None:
     run = imagine(ring, 1024, [517, 0])
     described = "tensor of 2 x 3, float32 (no values)"
     assert run.values[517] == {"x": described, "count": 3, "local": 5}

@@ -98,7 +98,7 @@ def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 65])
-def test_what_cannot_be_started_is_refused(tmp_path: Path, n: int) -> None:
+def test_refuses_programs_that_cannot_start(tmp_path: Path, n: int) -> None:
     with pytest.raises(LaunchError, match="between 1 and 64"):
         mpiexec(script(tmp_path, ""), n)
     with pytest.raises(LaunchError, match="no script"):

@@ -190,7 +190,7 @@ def test_nothing_outlives_who_asked_for_it(number: int, tmp_path: Path) -> None:
         time.sleep(0.02)
 
 
-def test_what_a_program_prints_is_kept_within_limits() -> None:
+def test_limits_what_is_kept_of_a_programs_output() -> None:
     from helpers.jobs.supervisor import MAX_OUTPUT_BYTES
 
     with OwnedPrograms() as owned:

@@ -310,9 +310,7 @@ def test_a_function_is_named_after_the_cell_that_defined_it(kernel: Kernel) -> N
         ("return 3", r"^LaunchError: `return` \(line 2\) is outside a function\. .* last line\.$"),
     ],
 )
-def test_what_only_a_kernel_runs_is_refused_once_and_the_ranks_live_on(
-    kernel: Kernel, body: str, says: str
-) -> None:
+def test_refuses_kernel_commands_and_keeps_the_ranks(kernel: Kernel, body: str, says: str) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run(f"%%ranks 2\n{body}")
     assert cell.error == "LaunchError" and re.search(says, cell.message)

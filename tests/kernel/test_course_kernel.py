@@ -113,7 +113,7 @@ def test_killed_with_live_ranks_it_leaves_nothing_and_restarts() -> None:
         kernel.close()
 
 
-def test_what_the_notebook_names_is_imported_before_the_fork(tmp_path: Path) -> None:
+def test_imports_named_modules_before_the_fork(tmp_path: Path) -> None:
     code = {"cell_type": "code", "source": ["model = torch.nn.parallel.DistributedDataParallel(m)"]}
     text = {"cell_type": "markdown", "source": "pipelining is of another notebook"}
     file = tmp_path / "mine.ipynb"

@@ -176,7 +176,7 @@ def f(rank, n):
 
 
 @pytest.mark.parametrize("what", SENT)
-def test_what_a_script_could_use_can_be_sent(kernel: Kernel, what: str) -> None:
+def test_sends_everything_that_a_script_could_use(kernel: Kernel, what: str) -> None:
     cell = kernel.run(f"{SENT[what]}\nlaunch(f, 2)")
     assert not cell.error, cell.message
 
@@ -274,7 +274,7 @@ def more():
 """
 
 
-def test_what_a_cell_defines_can_be_pickled_on_a_rank(kernel: Kernel) -> None:
+def test_ranks_pickle_definitions_of_cells(kernel: Kernel) -> None:
     shown = kernel.value(
         MAIN
         + """

@@ -126,7 +126,7 @@ def test_every_exercise_has_passed(path: Path) -> None:
 
 
 @each_solved
-def test_no_other_tag_excuses_a_cell(path: Path) -> None:
+def test_other_tags_do_not_excuse_a_cell(path: Path) -> None:
     for cell in code_cells(read_notebook(path)):
         if KEEP_OUTPUT in cell["metadata"].get("tags", ()):
             continue  # a player, with the times of its own run

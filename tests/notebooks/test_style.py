@@ -129,7 +129,7 @@ def test_every_hint_that_is_asked_for_exists(path: Path) -> None:
 
 
 @each_solved
-def test_no_later_cell_binds_again_what_an_exercise_uses(path: Path) -> None:
+def test_later_cells_do_not_rebind_what_an_exercise_uses(path: Path) -> None:
     """An answer is read as the whole notebook leaves it, where it was right when its check ran."""
     to_python = TransformerManager().transform_cell
     used: set[str] = set()

@@ -65,7 +65,7 @@ def test_another_cluster_changes_the_best_layout_as_notebook_23_says(
 @pytest.mark.parametrize(
     ("gpus", "mesh", "place"), [(16_384, (128, 8, 16), 0), (8192, (64, 8, 16), 7)]
 )
-def test_of_llamas_two_published_layouts_one_is_found_and_one_is_not(
+def test_search_finds_one_of_llamas_two_published_layouts(
     gpus: int, mesh: tuple[int, int, int], place: int
 ) -> None:
     """What the notebook says: a hit that depends on the links, and a miss."""

@@ -130,7 +130,7 @@ def test_32_bit_gradients_double_the_gradients_traffic_only(zero: int, times: fl
     assert full == pytest.approx(times * half)
 
 
-def test_only_dp_traffic_that_no_computing_hides_costs_time() -> None:
+def test_hidden_dp_traffic_costs_no_time() -> None:
     slow = replace(CLUSTER, network_bandwidth=1e6)
     fast = replace(CLUSTER, network_bandwidth=1e15, host_bandwidth=1e15)
     layout = Layout(64, 1, 1)

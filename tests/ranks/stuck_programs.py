@@ -113,7 +113,7 @@ def new_group_without_a_rank(rank: int, n: int) -> None:
 
 
 @stuck("unmatched")
-def new_group_beside_a_receive(rank: int, n: int) -> None:
+def new_group_during_a_receive(rank: int, n: int) -> None:
     if rank == 0:
         dist.new_group([0, 1])
     else:
@@ -194,7 +194,7 @@ def lock_of_its_own(rank: int, n: int) -> None:
 
 
 @stuck("cycle")
-def beside_a_heartbeat(rank: int, n: int) -> None:
+def deadlock_with_a_heartbeat(rank: int, n: int) -> None:
     seen: list[float] = []
 
     def beat() -> None:
@@ -207,7 +207,7 @@ def beside_a_heartbeat(rank: int, n: int) -> None:
 
 
 @stuck("cycle")
-def beside_a_progress_bar(rank: int, n: int) -> None:
+def deadlock_with_a_progress_bar(rank: int, n: int) -> None:
     from tqdm import tqdm
 
     for _ in tqdm(range(3), mininterval=0):
@@ -215,7 +215,7 @@ def beside_a_progress_bar(rank: int, n: int) -> None:
 
 
 @stuck("cycle")
-def beside_an_idle_pool(rank: int, n: int) -> None:
+def deadlock_with_an_idle_pool(rank: int, n: int) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(3) as pool:
@@ -231,7 +231,7 @@ def in_a_pool(rank: int, n: int) -> None:
 
 
 @stuck("cycle")
-def beside_workers_that_load_data(rank: int, n: int) -> None:
+def deadlock_with_data_workers(rank: int, n: int) -> None:
     from torch.utils.data import DataLoader
 
     for _ in DataLoader(list(range(40)), batch_size=2, num_workers=2):  # type: ignore[arg-type]
@@ -268,7 +268,7 @@ def _default_store() -> dist.Store:
 
 
 @stuck("missing_key", "missing_key")
-def key_that_nobody_sets(rank: int, n: int) -> None:
+def key_that_is_never_set(rank: int, n: int) -> None:
     _default_store().get("go")
 
 
@@ -296,7 +296,7 @@ def key_of_a_peer_that_waits(rank: int, n: int) -> None:
 
 
 @stuck("stuck", "stuck")
-def future_that_nobody_sets(rank: int, n: int) -> None:
+def future_that_is_never_set(rank: int, n: int) -> None:
     async def waits() -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -304,7 +304,7 @@ def future_that_nobody_sets(rank: int, n: int) -> None:
 
 
 @stuck("stuck", "stuck")
-def pipe_that_nobody_writes(rank: int, n: int) -> None:
+def pipe_that_is_never_written(rank: int, n: int) -> None:
     os.read(os.pipe()[0], 1)
 
 

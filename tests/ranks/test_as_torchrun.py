@@ -183,7 +183,7 @@ def test_two_launches_have_different_ports() -> None:
     assert len({launch(port, 2, init=False).values[0] for _ in range(3)}) == 3
 
 
-def test_no_other_process_can_take_the_port_of_a_world() -> None:
+def test_the_port_of_a_world_stays_reserved() -> None:
     def take(rank: int, world_size: int) -> str:
         import socket
 

@@ -102,7 +102,7 @@ def test_a_variable_that_comes_too_late_for_some_ranks_is_named() -> None:
     assert note.startswith("TORCH_CPP_LOG_LEVEL has no effect")
 
 
-def test_only_few_servers_are_kept() -> None:
+def test_keeps_few_servers() -> None:
     for level in range(4):
         values(reads_at_import, env={"TORCH_SOME_LEVEL": str(level)})
     assert len(launcher._own_server.other_servers) == 2

@@ -106,7 +106,7 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-def test_what_is_posted_twice_is_stored_once(client: TestClient, store: Store) -> None:
+def test_stores_a_repeated_post_once(client: TestClient, store: Store) -> None:
     ana, event = join(client), CheckEvent(new_id(), "swap", "wrong")
     assert [post(client, ana, event, event), post(client, ana, event)] == [200, 200]
     # another's event of the same id is another event
@@ -142,7 +142,7 @@ def test_a_token_is_not_on_the_board_s_disk(client: TestClient, file: Path) -> N
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_who_joins_again_is_the_same_learner(client: TestClient) -> None:
+def test_a_learner_who_joins_again_keeps_their_place(client: TestClient) -> None:
     ana = join(client, "Ana again")
     reply = client.post(
         "/api/join",
@@ -193,7 +193,7 @@ def test_a_join_that_is_long_is_refused(client: TestClient) -> None:
     assert client.post("/api/join", content=b" " * (MAX_JOIN_BYTES + 1)).status_code == 413
 
 
-def test_only_the_last_code_of_a_learner_is_kept(client: TestClient, store: Store) -> None:
+def test_keeps_only_the_last_code_of_a_learner(client: TestClient, store: Store) -> None:
     ana = join(client)
     hands = [HandEvent(new_id(), True, "swap", f"code {number}") for number in range(3)]
     for each in (*hands, hands[2]):  # the last one is sent twice

@@ -82,7 +82,7 @@ def test_a_mistake_is_counted_while_it_is_made(board: Board) -> None:
     assert shown(board, 3)["mistakes"] == []
 
 
-def test_what_this_copy_of_the_course_does_not_know_is_left_out(board: Board) -> None:
+def test_leaves_out_exercises_that_this_copy_lacks(board: Board) -> None:
     check(board, 1, 0, "wrong", "<b>a text of my own</b>")
     check(board, 1, 0, "wrong", name="<i>no exercise</i>")
     check(board, 1, 0, "<u>no outcome</u>")
@@ -132,7 +132,7 @@ def test_names_that_look_alike_get_a_number(board: Board) -> None:
     assert board.names[4].endswith("(3)")
 
 
-def test_what_is_projected_has_counts_and_no_names(board: Board) -> None:
+def test_the_projected_board_shows_counts_without_names(board: Board) -> None:
     check(board, 1, 0, MISTAKE.outcome.value, MISTAKE.title)
     check(board, 1, 12, MISTAKE.outcome.value, MISTAKE.title)
     check(board, 2, 0, "passed")

@@ -110,7 +110,7 @@ def test_without_a_room_nothing_is_kept(kernel: Kernel) -> None:
     assert kernel.files == set()
 
 
-def test_what_happens_while_the_board_is_away_is_sent_later_and_once(
+def test_sends_events_once_after_the_board_was_unreachable(
     tmp_path: Path, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     file = tmp_path / "room.sqlite3"

@@ -60,13 +60,13 @@ EXPECTED = {
         "rank 0 sends to rank 1",
         "receives from rank - 1",
     ),
-    "new_group_beside_a_receive": (
+    "new_group_during_a_receive": (
         "unmatched",
         (1, 0),
         "Rank 1 waits in recv",
         "peer, tag and group",
     ),
-    "isend_that_nobody_waits_for": (
+    "isend_without_wait": (
         "never_waited",
         (0,),
         "waits in recv",
@@ -170,7 +170,7 @@ def test_each_kind_of_deadlock_is_explained(name: str) -> None:
 def test_calls_with_all_their_counterparts_are_distinguished(name: str) -> None:
     """Only the world with a transfer without a wait has such a call."""
     world = stored(name)
-    assert can_complete(world.states, world.trace) is (name == "isend_that_nobody_waits_for")
+    assert can_complete(world.states, world.trace) is (name == "isend_without_wait")
 
 
 def test_a_world_that_can_still_continue_is_recognized() -> None:

@@ -84,7 +84,7 @@ def test_anything_but_a_pair_is_refused_with_what_to_write(value: Any) -> None:
         before_after(run_of((1, 2), value))
 
 
-def test_what_a_rank_sent_cannot_break_the_picture() -> None:
+def test_a_ranks_text_cannot_break_the_picture() -> None:
     odd = run_of(("$x$ \x1b[31m red", float("nan")), ([None, "b" * 99], complex(1, 2)))
     assert before_after(odd)._repr_png_().startswith(b"\x89PNG")
     assert "\x1b" not in before_after(odd).text

@@ -23,7 +23,7 @@ def test_each_rank_has_a_stacked_bar_from_top_to_bottom() -> None:
     assert bottom > top
 
 
-def test_what_was_expected_is_a_line_across_its_bar() -> None:
+def test_draws_the_expected_size_as_a_line_across_the_bar() -> None:
     (axes,) = memory_bars(HELD, predicted=PREDICTED).figure.axes
     assert [list(line.get_xdata()) for line in axes.lines] == [[1200] * 2] * 2 + [[800] * 2] * 2
     assert [text.get_text() for text in axes.texts] == ["1.2 kB", "1.2 kB", "810 B", "790 B"]

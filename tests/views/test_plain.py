@@ -119,7 +119,7 @@ def test_a_log_head_within_a_message_loses_its_time_as_well() -> None:
     "line",
     ["::stop-commands::x", "  ::error::x", "##vso[task.x]", "##teamcity[x]", "section_end:1:x"],
 )
-def test_no_line_of_a_log_is_a_command(line: str) -> None:
+def test_lines_of_a_log_are_not_commands(line: str) -> None:
     for text in (line, f"rank 0 printed\n{line}\nand more"):
         assert f"| {line}".replace("##[", "## [") in for_log(text)
     assert "##[" not in for_log("rank 0 printed ##[error]x")

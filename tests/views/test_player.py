@@ -143,7 +143,7 @@ def test_a_player_starts_by_itself_only_if_it_is_asked_to_and_new() -> None:
     assert 0 <= time.time() - moving["made"] < 60
 
 
-def test_what_is_not_on_a_live_page_has_no_player(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_has_no_player_outside_live_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("helpers.views.timeline.widgets_can_live", lambda: False)
     assert "<script" not in lanes_html(stuck())
 

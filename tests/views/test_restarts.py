@@ -52,7 +52,7 @@ def test_lanes_hide_ports_and_folders() -> None:
     assert "restart 1: 2 workers on 1 node, succeeded" in agents_html(killed_and_resumed())
 
 
-def test_what_workers_print_is_no_markup() -> None:
+def test_escapes_what_workers_print() -> None:
     worker = Worker(0, 0, 0, "<script>x</script>\n")
     html = agents_html(job(Round(0, 0, 0, 1, 1, (worker,), 0.0, 1.0, "succeeded")))
     assert "<script>" not in html and "&lt;script&gt;" in html

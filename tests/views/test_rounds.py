@@ -40,7 +40,7 @@ def test_two_messages_to_one_rank_are_two_rounds_in_the_order_in_which_it_takes_
     assert arrows(trace) == [[(2, 0)], [(1, 0)]]
 
 
-def test_what_is_passed_on_comes_a_round_later() -> None:
+def test_a_block_is_forwarded_one_round_later() -> None:
     trace = trace_of(sends(1), [("recv", 0, 0), ("send", 2, 5)], [("recv", 1, 0)])
     assert arrows(trace) == [[(0, 1)], [(1, 2)]]
 

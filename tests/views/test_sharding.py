@@ -16,7 +16,7 @@ def run_of_parts(*parts: object) -> Run:
     return Run(len(parts), list(parts), [""] * len(parts), Trace(len(parts)))
 
 
-def test_rows_columns_and_copies_are_told_apart() -> None:
+def test_distinguishes_rows_columns_and_copies() -> None:
     run = run_of_parts(
         *(
             {"rows": WHOLE.chunk(2)[r], "columns": WHOLE.chunk(2, dim=1)[r], "copy": WHOLE}
@@ -67,7 +67,7 @@ def test_scattered_lost_and_shared_elements_are_shown() -> None:
         (torch.arange(3), [1, 2], "must return a dict"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(whole: torch.Tensor, value: object, message: str) -> None:
+def test_says_what_cannot_be_drawn(whole: torch.Tensor, value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sharding({"w": whole}, run_of_parts(value))
 

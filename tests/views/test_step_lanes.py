@@ -30,7 +30,7 @@ def test_the_text_counts_what_begins_within_backward() -> None:
     assert "early: 3 all_reduces, 2 issued while backward runs" in text
 
 
-def test_only_the_last_step_is_taken() -> None:
+def test_draws_only_the_last_step() -> None:
     before: Row = (("span", "forward", -20, -18), ("all_reduce", "all_reduce", -15, -12))
     step = last_step(trace_of((3, 5), before=before), 0, "forward")
     assert step is not None
@@ -82,6 +82,6 @@ def test_a_label_lies_over_no_other_label_and_over_no_box_but_its_own(
             assert inside or not label.overlaps(box)
 
 
-def test_what_ranks_named_their_spans_is_made_fit_to_be_shown() -> None:
+def test_escapes_and_shortens_names_of_spans() -> None:
     text = str(step_lanes({"a\x1b[31m$x$": trace_of((3, 5))}, title="$\\frac$"))
     assert "\x1b" not in text

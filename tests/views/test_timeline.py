@@ -254,7 +254,7 @@ def test_hostile_traces_are_drawn() -> None:
     assert "\x00" not in picture.text
 
 
-def test_what_is_drawn_is_capped_and_the_text_says_so() -> None:
+def test_caps_the_drawing_and_says_so() -> None:
     picture = timeline(ping_pong(1000))
     assert sum(n for name, n in bars(picture).items() if name.endswith("tint")) == MAX_BARS
     assert len(arrows(picture)) == 500
@@ -354,7 +354,7 @@ def test_thousands_of_marks_are_written_some_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("marks", [timeline(ping_pong()), timeline(ring(4, 3))])
-def test_what_is_painted_is_what_the_svg_says(marks: Picture) -> None:
+def test_the_painted_picture_equals_the_svg(marks: Picture) -> None:
     """Each bar has its color, in the middle of its upper edge."""
     from io import BytesIO
 

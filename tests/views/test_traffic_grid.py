@@ -22,7 +22,7 @@ def test_all_maps_have_one_color_scale_that_holds_the_largest_sum() -> None:
     assert picture.figure.axes[-1].get_ylabel() == "bytes sent [kB]"
 
 
-def test_what_a_rank_sends_in_all_stands_apart() -> None:
+def test_shows_a_ranks_total_apart_from_its_cells() -> None:
     axes = traffic_grid({"pair": ping_pong(2)}).figure.axes[0]
     values = axes.images[0].get_array()
     assert values is not None
@@ -37,7 +37,7 @@ def test_maps_that_do_not_fill_the_grid_leave_the_rest_empty() -> None:
     assert len(drawn) == 5 and picture._repr_png_() == traffic_grid(runs, columns=3)._repr_png_()
 
 
-def test_no_runs_are_no_error() -> None:
+def test_draws_nothing_without_runs() -> None:
     assert traffic_grid({}).text == "no runs, so nothing is drawn"
     assert traffic_grid({"silent": Trace(2)}, columns=0)._repr_png_()
 

@@ -98,7 +98,7 @@ def _is_of(process: psutil.Process, user: int) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def nobody_left() -> Iterator[None]:
+def no_process_left() -> Iterator[None]:
     """Fail where a process of the sandbox's user is left, no matter what its parent is by now."""
     yield
     deadline = time.monotonic() + SETTLE_S

@@ -73,7 +73,7 @@ def test_annotates_each_exercise_that_did_not_pass() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_no_record_starts_a_workflow_command_of_its_own(name: str) -> None:
+def test_a_record_cannot_start_a_workflow_command(name: str) -> None:
     text = TEXTS[name]
     records = [hostile_record(text), unreadable_record(text)]
     lines = list(github_annotations(records))

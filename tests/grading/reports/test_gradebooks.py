@@ -85,14 +85,14 @@ def every_reading(data: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_no_formula_in_a_cell_is_run(formula: str) -> None:
+def test_formulas_in_cells_are_not_run(formula: str) -> None:
     data = csv_bytes([["name", formula, 1.5], [formula, "x", -2]], bom=False)
     assert not [cell for cell in every_reading(data) if is_run(cell)]
     assert cells_of(data)[0][2] == "1.5" and cells_of(data)[1][2] == "-2"
 
 
 @given(st.text(st.sampled_from("=+-@＝－\t\r\n \"',;|x1.\u200b\u00a0\0\ud800"), max_size=12))
-def test_no_text_is_split_into_a_formula(text: str) -> None:
+def test_does_not_split_text_into_a_formula(text: str) -> None:
     data = csv_bytes([["x", text, "y"]], bom=True)
     assert not [cell for cell in every_reading(data) if is_run(cell)]
     assert len(cells_of(data)) == 1 and len(cells_of(data)[0]) == 3

@@ -53,7 +53,7 @@ def cycle_of_a_send_and_a_collective(rank: int, n: int) -> None:
         dist.send(one(), 0)
 
 
-def isend_that_nobody_waits_for(rank: int, n: int) -> None:
+def isend_without_wait(rank: int, n: int) -> None:
     if rank == 0:
         dist.isend(torch.ones(1 << 20), 1)
         dist.recv(one(), 1, tag=1)
@@ -71,7 +71,7 @@ OWN: dict[str, tuple[Program, int]] = {
     for program in (
         different_roots,
         cycle_of_a_send_and_a_collective,
-        isend_that_nobody_waits_for,
+        isend_without_wait,
         left_before_a_recv,
     )
 }
@@ -84,7 +84,7 @@ FROM_STUCK = (
     "tags",
     "two_groups_crosswise",
     "new_group_without_a_rank",
-    "new_group_beside_a_receive",
+    "new_group_during_a_receive",
     "init_with_a_wrong_world_size",
     "skipped_backward",
     "lock_of_its_own",
