@@ -98,7 +98,7 @@ def _is_called_by_answer() -> bool:
 
 
 # The check's own calls come from its driver. They are not the answer's, and are not changed.
-_DRIVER = os.path.join("checks", "drive.py")
+_DRIVER = os.path.join("checks", "driver.py")
 _MAX_SLEEP_S = 0.003
 
 
