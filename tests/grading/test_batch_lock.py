@@ -18,7 +18,7 @@ from helpers.grading.sandbox.batch_lock import BatchLock
 OTHER = """
 import sys, time
 from helpers.grading.sandbox.batch_lock import BatchLock
-with BatchLock(sys.argv[1]).shared():
+with BatchLock(sys.argv[1]).hold_shared():
     print("in", flush=True)
     sys.stdin.readline()
 """
@@ -64,7 +64,7 @@ def test_a_child_that_was_forked_within_a_turn_does_not_keep_it(tmp_path: Path) 
             os._exit(0)
     try:
         waiting = "import sys; from helpers.grading.sandbox.batch_lock import BatchLock\n"
-        waiting += "with BatchLock(sys.argv[1]).exclusive() as is_alone: print(is_alone)"
+        waiting += "with BatchLock(sys.argv[1]).hold_exclusive() as is_alone: print(is_alone)"
         done = subprocess.run(
             [sys.executable, "-c", waiting, lock.file], capture_output=True, text=True, timeout=60
         )
@@ -79,7 +79,7 @@ import sys, time
 from helpers.grading.sandbox.batch_lock import BatchLock
 print("in", flush=True)
 while True:
-    with BatchLock(sys.argv[1]).shared():
+    with BatchLock(sys.argv[1]).hold_shared():
         time.sleep(0.3)
 """
 
