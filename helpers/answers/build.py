@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from helpers.answers.closure import Unresolved, find_closure
-from helpers.answers.data import Answer, Origin, Problem, ProblemKind, Where
+from helpers.answers.data import Answer, CellNamer, Origin, Problem, ProblemKind
 from helpers.answers.listing import DEFINITIONS, Listing, Statement, normalize_text, parse_quietly
 from helpers.answers.notes import await_notes, broken_note, repair_notes, standing_notes
 
@@ -33,7 +33,7 @@ def build_answer(
     cells: Sequence[str] | Listing,
     name: str,
     *,
-    where: Where = cell_number,
+    where: CellNamer = cell_number,
     history: bool = False,
     others: Collection[str] = (),
 ) -> Answer | Problem:
@@ -60,7 +60,7 @@ def build_answer(
 class _Build:
     listing: Listing
     name: str
-    where: Where
+    where: CellNamer
     history: bool
     others: Collection[str] = ()
 
@@ -223,17 +223,17 @@ def stub_line(node: ast.stmt) -> int:
     Given code before the stub does not count as an attempt. A stub after a `return` is dead code, so it
     does not count as a stub. One unwritten method makes a class not attempted.
     """
-    return _in_block(node.body) if isinstance(node, DEFINITIONS) else 0
+    return _stub_line_in_block(node.body) if isinstance(node, DEFINITIONS) else 0
 
 
-def _in_block(body: Sequence[ast.stmt]) -> int:
+def _stub_line_in_block(body: Sequence[ast.stmt]) -> int:
     for statement in body:
         if _is_stub(statement):
             return statement.lineno
         if isinstance(statement, (ast.Return, ast.Raise)):
             return 0
         if isinstance(statement, (*DEFINITIONS, ast.With, ast.For, ast.While)) and (
-            line := _in_block(statement.body)
+            line := _stub_line_in_block(statement.body)
         ):
             return line
     return 0
@@ -298,7 +298,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
     return list(found.values())
 
 
-def _check_compiles(answer: Answer, where: Where) -> Answer | Problem:
+def _check_compiles(answer: Answer, where: CellNamer) -> Answer | Problem:
     """Reject an answer that is too large, or that only the compiler rejects: `return` outside a function."""
     # it is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:

@@ -106,7 +106,7 @@ class _Search:
             self.follow(name, point, Need(name, user, False), self.optional_edges)
         for name in sorted(statement.names.now | statement.names.at_once):
             for kept in self.listing.binders_at(name, statement.position):
-                if not self._is_external(kept):
+                if not self._external_reason(kept):
                     self._enqueue(kept, point, Need(name, user, False))
 
     def follow(
@@ -123,9 +123,9 @@ class _Search:
             self._require_known(name, reached)
         for statement in [*binders, *self.listing.changers_of(name, binders)]:
             # if unavailable, statements that are only perhaps needed are left out
-            if self._is_external(statement):
+            if self._external_reason(statement):
                 if not is_soft:
-                    raise Unresolved(self._external_message(statement, reached))
+                    raise Unresolved(self._external_value_message(statement, reached))
                 continue
             if point != END_OF_CELLS and statement.position != point and statement in binders:
                 edges[point].add(statement.position)
@@ -138,7 +138,7 @@ class _Search:
             self.reached.setdefault(statement.position, reached)
             self.pending.append((statement, point))
 
-    def _is_external(self, statement: Statement) -> str:
+    def _external_reason(self, statement: Statement) -> str:
         # cached, because several paths lead to a statement, and following its calls takes time
         if statement.position not in self.external:
             self.external[statement.position] = find_external_value(self.listing, statement)
@@ -162,9 +162,9 @@ class _Search:
         # not an error yet: a builtin, a star import or a `global` may still define it
         self.unknown.setdefault(name, user)
 
-    def _external_message(self, statement: Statement, reached: Need) -> str:
+    def _external_value_message(self, statement: Statement, reached: Need) -> str:
         """Return a message with the variable that the function uses, and the last call of the chain."""
-        source = f"{self._cell_name(statement)} {self._is_external(statement)}"
+        source = f"{self._cell_name(statement)} {self._external_reason(statement)}"
         if reached.user is None:
             return (
                 f"`{reached.name}` depends on something outside the cells: {source}. A check does not "

@@ -17,7 +17,7 @@ in a notebook that was written with a newer Python than this one.
 
 NO_ATTEMPT: tuple[ProblemKind, ...] = ("not_defined", "not_attempted")
 
-Where = Callable[[int], str]
+CellNamer = Callable[[int], str]
 """Returns how messages call the cell with an index: "cell 4" in a notebook, "cell [4]" in a kernel."""
 
 

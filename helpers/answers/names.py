@@ -138,7 +138,7 @@ class _Recorder(ScopeWalker):
         if node is None:
             return
         if self.postponed or is_local:
-            self._hint_names(node)
+            self._add_hint_names(node)
         else:
             self.visit(node)
         for part in ast.walk(node):
@@ -150,9 +150,9 @@ class _Recorder(ScopeWalker):
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError):
             return  # a string that is not a type, as in Literal["two words"]
-        self._hint_names(tree)
+        self._add_hint_names(tree)
 
-    def _hint_names(self, tree: ast.AST) -> None:
+    def _add_hint_names(self, tree: ast.AST) -> None:
         loaded = (part.id for part in ast.walk(tree) if isinstance(part, ast.Name))
         self.hints.update(name for name in loaded if self.scope.is_global(name))
 

@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator
 from helpers.answers.closure import Closure
 from helpers.answers.listing import AWAIT, BrokenCell, Listing, Statement
 
-Where = Callable[[int], str]
+CellNamer = Callable[[int], str]
 
 # Names that Python, IPython and a class body define.
 _PROVIDED_NAMES = frozenset(dir(builtins)) | {"__file__", "__annotations__", "__class__", "display"}
 
 
-def repair_notes(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
+def repair_notes(listing: Listing, closure: Closure, where: CellNamer) -> Iterator[str]:
     """Yield notes on definitions that were chosen or moved, because cells may be duplicated or reordered."""
     yield from _redefinitions(listing, closure, where)
     yield from _definitions_below(closure, where)
     yield from _moved_statements(closure, where)
 
 
-def _redefinitions(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
+def _redefinitions(listing: Listing, closure: Closure, where: CellNamer) -> Iterator[str]:
     taken = set(closure.statements)
     definitions = (s for s in closure.statements if s.is_definition)
     for name in dict.fromkeys(name for s in definitions for name in sorted(s.names.binds)):
@@ -37,11 +37,11 @@ def _redefinitions(listing: Listing, closure: Closure, where: Where) -> Iterator
             yield f"`{name}` is defined {times} times: the last one is taken ({_cell_of(last, where)})"
 
 
-def _cell_of(statement: Statement | None, where: Where) -> str:
+def _cell_of(statement: Statement | None, where: CellNamer) -> str:
     return where(statement.cell) if statement else ""
 
 
-def _definitions_below(closure: Closure, where: Where) -> Iterator[str]:
+def _definitions_below(closure: Closure, where: CellNamer) -> Iterator[str]:
     for statement in closure.statements:
         reached = closure.reached[statement.position]
         user = reached.user
@@ -54,7 +54,7 @@ def _definitions_below(closure: Closure, where: Where) -> Iterator[str]:
             )
 
 
-def _moved_statements(closure: Closure, where: Where) -> Iterator[str]:
+def _moved_statements(closure: Closure, where: CellNamer) -> Iterator[str]:
     # From the end: a statement that precedes one of an earlier cell was moved up to it.
     highest = -1
     for statement in reversed(closure.statements):
@@ -67,7 +67,7 @@ def _moved_statements(closure: Closure, where: Where) -> Iterator[str]:
         highest = statement.cell if highest < 0 else min(highest, statement.cell)
 
 
-def standing_notes(closure: Closure, where: Where) -> Iterator[str]:
+def standing_notes(closure: Closure, where: CellNamer) -> Iterator[str]:
     """Yield notes that matter for notebooks and kernels alike: deleted and unknown names."""
     for statement in closure.statements:
         if statement.text.startswith("del ") and statement.names.binds:
@@ -82,13 +82,13 @@ def standing_notes(closure: Closure, where: Where) -> Iterator[str]:
             yield f"no cell defines `{name}`, which `{function}` uses ({where(user.cell)})"
 
 
-def broken_note(cell: BrokenCell, where: Where) -> str:
+def broken_note(cell: BrokenCell, where: CellNamer) -> str:
     """Return a note that a cell was skipped because it is not Python."""
     line = f" (line {cell.line})" if cell.line else ""
     return f"{where(cell.cell)} cannot be parsed{line}: skipped"
 
 
-def await_notes(listing: Listing, where: Where) -> Iterator[str]:
+def await_notes(listing: Listing, where: CellNamer) -> Iterator[str]:
     """Yield notes on statements that are skipped because they need the notebook's event loop."""
     for statement in listing.matching(AWAIT):
         if statement.skipped == "await":

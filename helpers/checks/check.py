@@ -67,8 +67,8 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
             record_values=Display().records_values,
         )
     after.remember_result(result.name, passed=result.passed)
-    following, link = _next_part(result.name)
-    return replace(_store_outcome(result), source=source, following=following, link=link)
+    next_step, link = _next_part(result.name)
+    return replace(_store_outcome(result), source=source, next_step=next_step, link=link)
 
 
 def _next_part(name: str) -> tuple[str, str]:
@@ -116,9 +116,9 @@ def _next_part(name: str) -> tuple[str, str]:
             f"Exercise {next_exercise.number}, {next_exercise.title}" if next_exercise else title
         )
         return description, f"{notebook}.ipynb#cell-id={cell}"
-    following = path.after(notebook) if path and is_on_path else None
-    if following is not None:
-        return title_of(following.notebook), following.link
+    next_step = path.after(notebook) if path and is_on_path else None
+    if next_step is not None:
+        return title_of(next_step.notebook), next_step.link
     (cell,) = matching_cells(notebook, r"^## (Next)$").values() or ("",)
     end = f"the end of “{path.title}”" if path and is_on_path else "the next notebook of your path"
     return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""

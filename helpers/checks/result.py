@@ -94,7 +94,7 @@ class CheckResult:
     unjudged: a returned value on which the exercise's own functions failed. Only the reference solution
     can show whether the value or the functions are wrong.
     sizes: the world sizes of the cases, if ranks called the answer.
-    following, link: what comes next for a learner, and the address at which JupyterLab opens it.
+    next_step, link: what comes next for a learner, and the address at which JupyterLab opens it.
     """
 
     name: str
@@ -110,7 +110,7 @@ class CheckResult:
     given: tuple[Any, ...] = ()
     unjudged: str = ""
     sizes: tuple[int, ...] = ()
-    following: str = ""
+    next_step: str = ""
     link: str = ""
 
     @property

@@ -93,7 +93,7 @@ class Calls(FirstProblem):
     op, phase: count only calls of this op, or within spans of this name; a rank that never reached the
     phase breaks nothing. exactly, most: how many calls there must be, or may be. each, total: how many
     bytes one call may pass, and all of them. together: count the calls of all ranks as one number.
-    missing, why, why_large: a sentence that is added to the problem if there are fewer calls, more
+    missing, why, large_advice: a sentence that is added to the problem if there are fewer calls, more
     calls, or larger ones (by default `why`). If no limit is given, the case's facts `calls` and `bytes`
     are used as `most` and `total`.
     """
@@ -107,7 +107,7 @@ class Calls(FirstProblem):
     together: bool = False
     missing: str = ""
     why: str = ""
-    why_large: str = ""
+    large_advice: str = ""
     text: str = ""
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ class Calls(FirstProblem):
                 if call.nbytes > (limit := resolve_amount(self.each or 0, case, rank)):
                     where = f"{call.call}{at(call)}{f' in {self.phase}' if self.phase else ''}"
                     violation = f"passes {call.nbytes:,} bytes to {where}; the limit is {limit:,}."
-                    yield f"rank {rank} {violation}{with_space(self.why_large or self.why)}"
+                    yield f"rank {rank} {violation}{with_space(self.large_advice or self.why)}"
 
     def _counted_calls(self, trace: Trace, rank: int) -> list[Event] | None:
         """Return the calls that count, or None for a rank that stopped before the phase."""
@@ -194,7 +194,7 @@ class Calls(FirstProblem):
 
 
 @dataclass(frozen=True)
-class PortRounds(FirstProblem):
+class OnePortRounds(FirstProblem):
     """All messages together take at most this many rounds.
 
     Two messages that leave (or reach) one rank are two rounds, even if neither depends on the other. The

@@ -511,11 +511,11 @@ def slides(
     workspace = workspaces.find_workspace()
     with _extra_slides():
         from helpers.course.paths import Stop, paths
-        from helpers.room.lesson import solved_notebooks
+        from helpers.room.lesson import solution_notebooks
         from helpers.room.slides import write_slides
 
         write = partial(write_slides, run=not stored, further=further, solutions=solutions)
-        solved_notebooks(workspace)  # raises the error for a copy without solutions
+        solution_notebooks(workspace)  # raises the error for a copy without solutions
         if path is not None:
             chosen = paths()[path]
             sources = [(workspace.solutions / f"{s.notebook}.ipynb", s) for s in chosen.stops]

@@ -29,7 +29,7 @@ from helpers.ranks.site import ForkingSite
 
 # jupyter_server sets this variable to the file of the notebook for which a kernel starts.
 _NOTEBOOK = "JPY_SESSION_NAME"
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
@@ -94,7 +94,7 @@ def code_of(notebook: str) -> str:
     path = Path(notebook)
     # A learner's own file may contain anything. In that case the first launch imports what it needs.
     with suppress(OSError, NotebookError, AttributeError, TypeError):
-        if path.suffix == ".ipynb" and path.stat().st_size <= _MOST_BYTES:
+        if path.suffix == ".ipynb" and path.stat().st_size <= _MAX_BYTES:
             cells = read_notebook(path)["cells"]
             return "\n".join(source_of(c) for c in cells if c.get("cell_type") == "code")
     return ""

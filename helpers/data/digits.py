@@ -16,7 +16,7 @@ import torch
 
 from helpers.data.idx import DataFileError, read_idx
 
-VARIABLE = "REAL_RANKS_MNIST"
+MNIST_FOLDER_VARIABLE = "REAL_RANKS_MNIST"
 """The environment variable that names a folder with MNIST's IDX files."""
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
@@ -32,7 +32,7 @@ def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     Raises:
         DataFileError: A file is missing or is not what it should be.
     """
-    folder = path if path is not None else os.environ.get(VARIABLE) or None
+    folder = path if path is not None else os.environ.get(MNIST_FOLDER_VARIABLE) or None
     if folder is not None:
         return mnist(Path(folder))
     images, labels = _small()
@@ -65,7 +65,7 @@ def _find(folder: Path, name: str) -> Path:
             return candidate
     raise DataFileError(
         f"{folder} has neither {name} nor {name}.gz. Give the folder that holds MNIST's IDX files, "
-        f"or none (and unset {VARIABLE}) for scikit-learn's digits."
+        f"or none (and unset {MNIST_FOLDER_VARIABLE}) for scikit-learn's digits."
     )
 
 

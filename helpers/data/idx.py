@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import torch
 
-MOST_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 """The maximum size of one file's elements, after unpacking: five times what MNIST needs."""
 
 _UNSIGNED_BYTES = 8
@@ -61,10 +61,8 @@ def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
         raise DataFileError(f"{path} ends in its header, after {len(head)} bytes. Copy it again.")
     shape = struct.unpack(f">{dims}I", head[4:])
     size = math.prod(shape)
-    if size > MOST_BYTES:
-        raise DataFileError(
-            f"{path} says it holds {size:,} bytes; at most {MOST_BYTES:,} are read."
-        )
+    if size > MAX_BYTES:
+        raise DataFileError(f"{path} says it holds {size:,} bytes; at most {MAX_BYTES:,} are read.")
     content = file.read(size + 1)  # one byte more, to see whether anything follows
     if len(content) != size:
         found = f"only {len(content):,}" if len(content) < size else "more"

@@ -14,7 +14,7 @@ from helpers.explorers.form import Control, choice, steps
 from helpers.plan.cluster import Cluster
 from helpers.plan.model_size import Model
 from helpers.plan.presets import CLUSTERS, MODELS
-from helpers.plan.search import MICROBATCHES, Plan, best_of_each_mesh, plans
+from helpers.plan.search import MICROBATCH_SIZES, Plan, best_of_each_mesh, plans
 from helpers.views.memory_bars import LOOKS
 from helpers.views.palette import COLLECTIVE, FAINT, SEND, WAIT
 
@@ -24,7 +24,7 @@ TITLE = "Layouts of a training run"
 CONTROLS: tuple[Control, ...] = (
     choice("model", "model", (*MODELS, CUSTOM)),
     choice("gpu", "GPU", tuple(CLUSTERS)),
-    choice("microbatch", "microbatch", {"the best": 0, **{str(n): n for n in MICROBATCHES}}),
+    choice("microbatch", "microbatch", {"the best": 0, **{str(n): n for n in MICROBATCH_SIZES}}),
     steps("gpus", "GPUs", [2**k for k in range(3, 16)]),
     steps("gpus_per_host", "GPUs in a host", (1, 2, 4, 8, 16, 32, 64)),
     steps("memory_gb", "GPU memory [GB]", range(16, 289, 8)),
@@ -47,7 +47,7 @@ START = {
     "batch": 2048,
     "microbatch": 0,
 }
-WORDS = {
+SENTENCES = {
     "row": "{layout}: {total:seconds} per step (compute {compute:seconds}, bubble {bubble:seconds}, TP "
     "traffic {tp:seconds}, PP traffic {pp:seconds}, DP traffic {dp:seconds}), MFU "
     "{mfu:0%}, {memory:bytes} per GPU",
@@ -64,7 +64,7 @@ def page_data() -> dict[str, Any]:
         "models": {name: asdict(model) for name, model in MODELS.items()},
         "custom": asdict(_custom_model(0, 0)),
         "clusters": {name: asdict(make(1)) for name, make in CLUSTERS.items()},
-        "microbatches": MICROBATCHES,
+        "microbatches": MICROBATCH_SIZES,
         "shown": ROWS_SHOWN,
         "times": [FAINT, WAIT.color, COLLECTIVE.color, SEND.color, "#56B4E9"],
         "parts": [color for color, _ in LOOKS[:4]],

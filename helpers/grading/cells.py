@@ -1,6 +1,6 @@
 """Replace cell names by marks while an answer is tried, so that equal answers have equal records.
 
-    Answer --anonymize--> Answer, its cells counted from 0 --Judge, cache--> record with marks
+    Answer --renumber_cells--> Answer, its cells counted from 0 --Judge, cache--> record with marks
     record with marks --restore_cell_names--> record
 
 Then inserting a cell above an answer does not cause a new run, and equal answers of a class get equal
@@ -30,7 +30,7 @@ def cell_mark(cell: int) -> str:
     return f"{_BEGIN}{cell}{_END}"
 
 
-def anonymize(answer: Answer) -> tuple[Answer, tuple[int, ...]]:
+def renumber_cells(answer: Answer) -> tuple[Answer, tuple[int, ...]]:
     """Return an answer whose cells are counted from 0, and their indices in the notebook."""
     cells = tuple(dict.fromkeys(origin.cell for origin in answer.origins))
     origins = tuple(replace(each, cell=cells.index(each.cell)) for each in answer.origins)

@@ -25,7 +25,7 @@ from helpers.grading.setting import CannotGrade
 from helpers.views.plain import clean, clip, for_log, plural
 
 _MAX_LINE_CHARS = 160
-_TITLE_WORDS = 8
+_MAX_TITLE_WORDS = 8
 
 
 def print_mistakes(
@@ -139,7 +139,7 @@ def _add_mistake(group: AnswerGroup, words: str) -> None:
     first = group.answers[0]
     exercise = find_exercise(first.exercise)
     # named after the instructor's sentence; `normalize_program` has removed the learner's own comments
-    title = " ".join(re.findall(r"\w+", words)[:_TITLE_WORDS]).lower()
+    title = " ".join(re.findall(r"\w+", words)[:_MAX_TITLE_WORDS]).lower()
     mistake = KnownMistake(title, words, first.source, Outcome(first.outcome))
     try:
         path = add_instructor_mistake(exercise, mistake)

@@ -21,7 +21,7 @@ from helpers.grading.points.changes import Change
 from helpers.grading.points.counted import apply_weights
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record, Status
-from helpers.grading.reports.standing import Course, graded_points, points_to_reach
+from helpers.grading.reports.standing import Course, graded_points, max_points
 from helpers.grading.sandbox.levels import make_plan
 from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.setting import Setting
@@ -86,7 +86,7 @@ def _with_progress(
         for count, (job, record) in enumerate(results, 1):
             records[job] = record
             final = apply_weights(record, policy)
-            came = f"{graded_points(final):g} of {points_to_reach(final):g} points"
+            came = f"{graded_points(final):g} of {max_points(final):g} points"
             said = came if record.status is Status.GRADED else record.status.value
             click.echo(for_log(f"{count} of {len(jobs)}: {job.learner}, {job.file}: {said}"))
     return [records[job] for job in jobs]

@@ -33,7 +33,7 @@ from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
 from helpers.grading import bypasses
 from helpers.grading.cache import Cache, answer_key, program_key
-from helpers.grading.cells import anonymize, restore_cell_names
+from helpers.grading.cells import renumber_cells, restore_cell_names
 from helpers.grading.doubt import Doubt
 from helpers.grading.judging import Attempt, run_attempt
 from helpers.grading.record import ExerciseRecord, Record, Status, build_record
@@ -170,7 +170,7 @@ class Grader:
         """Return the record of one exercise, from the cache or from a run in a sandbox."""
         if isinstance(found, Problem):
             return record_of_results(exercise, found, grade(exercise, found, cell_number))
-        answer, cells = anonymize(found)
+        answer, cells = renumber_cells(found)
         # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the
         # result.
         parts = exercise, answer, self.secret, self.versions

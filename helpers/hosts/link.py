@@ -23,7 +23,7 @@ from helpers.trace.log import write_new
 
 ANSWER_S = 8.0
 # Clocks drift by about 50 microseconds in a second, so they are compared again after ten seconds.
-_CLOCK_NS = 10 * 10**9
+_CLOCK_VALID_NS = 10 * 10**9
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class HostLink(Peer):
         theirs = await self.call("clock", int)
         end = time.monotonic_ns()
         self.clock_ns, self.clock_within_ns = theirs - (start + end) // 2, (end - start) // 2
-        self._clock_old_ns = end + _CLOCK_NS
+        self._clock_old_ns = end + _CLOCK_VALID_NS
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
         """Return the variables that cells have set here, and the interface for the ranks' connections.

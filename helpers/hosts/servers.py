@@ -128,9 +128,9 @@ class HostServers:
             own = {rank: channel for rank, (channel, _) in ends.items() if placed[rank] is host}
             self._started.setdefault(launch, host.start_ranks(launch, log, own))
 
-    def rewind(self, launch: int) -> None:
+    def rewind_logs(self, launch: int) -> None:
         for host in self._hosts_of(launch):
-            host.ask("rewind", launch=launch)
+            host.ask("rewind_logs", launch=launch)
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
         for host in self.hosts:  # also those that this launch does not use: their words stay

@@ -11,14 +11,16 @@ from importlib import metadata
 from pathlib import Path
 
 _HELPERS = Path(__file__).parents[1]
-_ENGINE = ("hosts", "ranks", "trace")
+_ENGINE_FOLDERS = ("hosts", "ranks", "trace")
 
 
 @cache
 def versions() -> dict[str, str]:
     """Return the versions here, "" if not installed. The engine's version is a digest of its files."""
     digest = hashlib.sha256()
-    for path in sorted(path for folder in _ENGINE for path in (_HELPERS / folder).glob("*.py")):
+    for path in sorted(
+        path for folder in _ENGINE_FOLDERS for path in (_HELPERS / folder).glob("*.py")
+    ):
         digest.update(str(path.relative_to(_HELPERS)).encode() + b"\0" + path.read_bytes())
     return {
         "Python": platform.python_version(),

@@ -256,7 +256,7 @@ class Host(Peer):
             self._send_records(launch, rank)
         return await asyncio.to_thread(host_snapshot, pids, self._server.pid, brief)
 
-    async def on_rewind(self, launch: int) -> None:
+    async def on_rewind_logs(self, launch: int) -> None:
         self._launches[launch].logs.rewind()
 
     async def on_end(self, launch: int, quietly: bool) -> None:

@@ -12,7 +12,7 @@ from helpers.plan.memory import Memory, memory_of
 from helpers.plan.model_size import Model
 from helpers.plan.step_time import StepTime, step_time, utilization
 
-MICROBATCHES = (1, 2, 4, 8)
+MICROBATCH_SIZES = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def layouts(
         for pp in _divisors(cluster.gpus // (tp * cp), model.layers):
             mesh = Layout(cluster.gpus // (tp * cp * pp), tp, pp, cp=cp)
             if -(-model.layers // pp) * (pp - 1) < model.layers:
-                yield from _choices(model, mesh, batch, microbatches or MICROBATCHES)
+                yield from _choices(model, mesh, batch, microbatches or MICROBATCH_SIZES)
 
 
 def _choices(model: Model, mesh: Layout, batch: int, sizes: Sequence[int]) -> Iterator[Layout]:

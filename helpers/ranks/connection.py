@@ -105,7 +105,7 @@ class Servers(Protocol):
 
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None: ...
 
-    def rewind(self, launch: int) -> None:
+    def rewind_logs(self, launch: int) -> None:
         """Reset what was read of a launch's records, because the ranks write them from the start again."""
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]: ...
@@ -239,7 +239,7 @@ class Connection:
             message = {"do": "start", "launch": launch, "folder": folder, "ranks": batch}
             self._send(message, [log, *(fd for rank in batch for fd in ends[rank])])
 
-    def rewind(self, launch: int) -> None:
+    def rewind_logs(self, launch: int) -> None:
         pass  # The ranks write into this process's memory: nothing was copied.
 
     def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:

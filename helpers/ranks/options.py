@@ -166,7 +166,7 @@ class Task:
         shared: How many bytes of the payload are the same for all ranks.
         settings: The payload begins with what cells have set for their process.
         cells: The cells from which code is sent, by file, so that a rank can show its lines.
-        rewind: The launcher has read all records, so the rank writes its log from the start.
+        rewind_logs: The launcher has read all records, so the rank writes its log from the start.
     """
 
     shared: int = 0
@@ -174,5 +174,5 @@ class Task:
     cells: Mapping[str, Source] = field(default_factory=dict)
     source: str | None = None
     file: str = ""
-    rewind: bool = False
+    rewind_logs: bool = False
     identity: Identity | None = None

@@ -17,7 +17,7 @@ from msgspec import Meta
 from helpers.trace.frames import FrameLine, clip_text
 
 _MAX_KIND, _MAX_MESSAGE, _MAX_FRAMES = 200, 20_000, 60
-_MOST_NOTES = 20
+_MAX_NOTES = 20
 _UNREADABLE = "(its message could not be read)"
 
 
@@ -81,7 +81,7 @@ def _text_of(error: BaseException) -> str:
         "__notes__"
     )  # The learner's code may have set it.
     if type(notes) in {list, tuple}:
-        parts += [f"\n{_safe_str(note)}" for note in notes[:_MOST_NOTES]]
+        parts += [f"\n{_safe_str(note)}" for note in notes[:_MAX_NOTES]]
     if (cause := _plain_attribute(error, "__cause__")) is not None:
         parts.append(f"\n(raised because of {_kind_of(cause)}: {_message_of(cause)})")
     return "".join(parts)[:_MAX_MESSAGE]

@@ -272,7 +272,7 @@ def _values_used_by(function: Any) -> Iterator[_UsedValue]:
     code = function.__code__
     cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
     enclosing = {name: _cell_contents(cell) for name, cell in cells}
-    lines = _first_lines(code)
+    lines = _first_use_lines(code)
     for name, line in lines.items():
         if name in enclosing:
             yield _UsedValue(name, enclosing.pop(name), _describe_use(function, line))
@@ -288,7 +288,7 @@ def _values_used_by(function: Any) -> Iterator[_UsedValue]:
         yield _UsedValue(f"{function.__name__}.{name}", value)
 
 
-def _first_lines(code: types.CodeType) -> dict[str, int]:
+def _first_use_lines(code: types.CodeType) -> dict[str, int]:
     """Return the outside variables that code reads, each with the first line that reads it."""
     first_lines: dict[str, int] = {}
     line = code.co_firstlineno
@@ -302,7 +302,7 @@ def _first_lines(code: types.CodeType) -> dict[str, int]:
             first_lines.setdefault(str(instruction.argval), line)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            for name, inner in _first_lines(const).items():
+            for name, inner in _first_use_lines(const).items():
                 first_lines.setdefault(name, inner)
     return first_lines
 

@@ -43,7 +43,7 @@ MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
 # Kinds of named tuple in one value. Further kinds become plain tuples.
 MAX_NAMED_TUPLES = 50
-MAX_FIELDS = 200
+MAX_NAMED_TUPLE_FIELDS = 200
 # How many parts of a set, or keys of a dict, may have the same hash.
 MAX_EQUAL_HASHES = 64
 _MAX_NAME = 80
@@ -437,7 +437,7 @@ def _field_names(value: tuple[Any, ...]) -> list[str]:
 
 def _check_names(name: Any, fields: Any) -> None:
     """Refuse names that collections.namedtuple would not accept, or that are too long."""
-    if not isinstance(fields, list) or len(fields) > MAX_FIELDS:
+    if not isinstance(fields, list) or len(fields) > MAX_NAMED_TUPLE_FIELDS:
         raise WireError("names that no tuple has")
     for text in (name, *fields):
         if type(text) is not str or not text.isidentifier() or keyword.iskeyword(text):

@@ -115,7 +115,7 @@ class _Rank:
         try:
             if task.identity is not None:
                 self._set_up(task.identity, is_cell=task.source is not None)
-            elif task.rewind and self.log is not None:
+            elif task.rewind_logs and self.log is not None:
                 self.log.rewind()
             self.module_count = len(sys.modules)
             value = self._run_task(task, payload)

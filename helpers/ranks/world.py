@@ -226,9 +226,9 @@ class World:
         clocks = self.connection.clocks(self.options.world_size)
         self.collector = self.collector.next_collector(clocks)
         first = not self._has_identity
-        task = replace(task, rewind=not first and self.logs.rewind_if_full())
-        if task.rewind:
-            self.connection.rewind(self.launch)
+        task = replace(task, rewind_logs=not first and self.logs.rewind_if_full())
+        if task.rewind_logs:
+            self.connection.rewind_logs(self.launch)
         for member, payload in zip(self.members, payloads, strict=True):
             member.state, member.value, member.error = "running", None, None
             member.clear_output()

@@ -78,7 +78,7 @@ class Part:
         return self.title not in HOMEWORK_PARTS
 
     @property
-    def is_further(self) -> bool:
+    def is_optional(self) -> bool:
         return self.exercise is not None and self.exercise.further
 
     @cached_property
@@ -114,17 +114,17 @@ class Lesson:
     @property
     def core_exercises(self) -> tuple[Part, ...]:
         """The exercises that are not optional."""
-        return tuple(part for part in self.parts if part.exercise and not part.is_further)
+        return tuple(part for part in self.parts if part.exercise and not part.is_optional)
 
 
 def read_lessons(workspace: Workspace) -> tuple[Lesson, ...]:
     """Return all notebooks in the course's order. Raise WorkspaceError if there are no solutions."""
     return tuple(
-        read_lesson(path.stem, read_notebook(path)) for path in solved_notebooks(workspace)
+        read_lesson(path.stem, read_notebook(path)) for path in solution_notebooks(workspace)
     )
 
 
-def solved_notebooks(workspace: Workspace) -> list[Path]:
+def solution_notebooks(workspace: Workspace) -> list[Path]:
     """Return the files of the solved notebooks. Raise WorkspaceError if there are none."""
     found = sorted(workspace.solutions.glob("*.ipynb"))
     if not found:

@@ -83,7 +83,7 @@ def steps_of_path(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
         Step(known[stop.notebook], part)
         for stop in path.stops
         for part in known[stop.notebook].parts
-        if part.is_taught and stop.has(part.title, further=part.is_further)
+        if part.is_taught and stop.has(part.title, further=part.is_optional)
     ]
 
 

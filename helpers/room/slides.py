@@ -139,7 +139,7 @@ def build_deck(
             answers |= {source_of(a): source_of(b) for a, b in pairs if BEGIN in source_of(b)}
         whole = read_lesson(stop.notebook, shown)
         title = title or whole.title
-        own = (p for p in whole.parts if stop.has(p.title, further=p.is_further and not further))
+        own = (p for p in whole.parts if stop.has(p.title, further=p.is_optional and not further))
         taught += [part for part in own if part.is_taught]
     total, start = sum(part.minutes for part in taught), 0
     columns: list[tuple[Slide, ...]] = [(_first_slide(learning_path),)] if learning_path else []

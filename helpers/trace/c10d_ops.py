@@ -124,7 +124,7 @@ def make_argument_reader(
     return read
 
 
-# run_call(process group, tensors, asynchronous, make_call, details, filled): call make_call(backend), and
+# run_call(process group, tensors, asynchronous, run_on, details, filled): call run_on(backend), and
 # record the call.
 CallRunner = Callable[..., Any]
 
@@ -227,7 +227,7 @@ def _build_gather_into(
     def build_call(values: list[Any]) -> Callable[[Any], Any]:
         (outs, ins), options = (values[index] for index in lists), make_options(values)
 
-        def make_call(backend: Any) -> Any:
+        def run_on(backend: Any) -> Any:
             if device.type == "cpu":  # The same as gloo's own code in C++.
                 chunks = zip(*(out.chunk(backend.size()) for out in outs), strict=True)
                 return backend.allgather_coalesced([list(c) for c in chunks], ins, options)
@@ -235,7 +235,7 @@ def _build_gather_into(
             works = [backend._allgather_base(out, inp, options) for out, inp in pairs]
             return works[-1]  # NCCL finishes them in order, on one stream.
 
-        return make_call
+        return run_on
 
     return build_call
 
@@ -249,7 +249,7 @@ def _build_scatter_into(
     def build_call(values: list[Any]) -> Callable[[Any], Any]:
         (outs, ins), options = (values[index] for index in lists), make_options(values)
 
-        def make_call(backend: Any) -> Any:
+        def run_on(backend: Any) -> Any:
             if device.type != "cpu":
                 return backend.reduce_scatter_tensor_coalesced(outs, ins, options)
             pairs = zip(outs, ins, strict=True)
@@ -259,7 +259,7 @@ def _build_scatter_into(
                 work.wait()
             return works[-1]
 
-        return make_call
+        return run_on
 
     return build_call
 

@@ -123,7 +123,7 @@ def _run_call(
     boxed_pg: Any,
     tensors: list[torch.Tensor],
     asynchronous: bool,
-    make_call: Callable[[Any], dist.Work | None],
+    run_on: Callable[[Any], dist.Work | None],
     details: dict[str, Any],
     filled: Any,
 ) -> Any:
@@ -133,14 +133,14 @@ def _run_call(
     recorder = _active_recorder()
     if recorder is None:
         _report_child_call(op, pg)
-        return _box_work(make_call(backend))
+        return _box_work(run_on(backend))
     records_values = recorder.records_values
     seq = recorder.record_call(op, pg, tensors, asynchronous=asynchronous, **details)
     if records_values and tensors:
         recorder.record_values(seq, tensors, flatten_tensors(filled))
     # The backend releases the GIL in C++, because gloo's threads need it to free tensors.
     try:
-        work = make_call(backend)
+        work = run_on(backend)
     except BaseException as error:
         recorder.record_end(seq, str(error) or type(error).__name__)
         raise

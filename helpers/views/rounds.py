@@ -20,7 +20,7 @@ from helpers.views.plain import ELLIPSIS, one_line, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_ROUNDS = 32
+_MAX_ROUNDS = 32
 _ARROW = {"arrowstyle": "-|>", "color": SEND.color, "linewidth": 1.3, "shrinkA": 2, "shrinkB": 2}
 _Rounds = tuple[tuple[Message, ...], ...]
 
@@ -35,13 +35,13 @@ def rounds(runs: Mapping[str, Run | Trace]) -> Picture:
     if not traces:
         raise ValueError('rounds needs at least one run: {"a ring": run}.')
     found = {label: port_rounds(trace) for label, trace in traces.items()}
-    widths = [0.9 + 0.5 * min(max(1, len(those)), _MOST_ROUNDS) for those in found.values()]
+    widths = [0.9 + 0.5 * min(max(1, len(those)), _MAX_ROUNDS) for those in found.values()]
     most = max(3, *(trace.world_size for trace in traces.values()))
     figure = new_figure(min(10.0, max(4.0, sum(widths))), min(8.0, 1.1 + 0.3 * most))
     panels = figure.subplots(1, len(traces), squeeze=False, width_ratios=widths)[0]
     lines: list[str] = []
     for axes, (label, trace) in zip(panels, traces.items(), strict=True):
-        _draw_rounds(axes, trace.world_size, found[label][:_MOST_ROUNDS])
+        _draw_rounds(axes, trace.world_size, found[label][:_MAX_ROUNDS])
         axes.set_title(one_line(label, 40), fontsize=9.5, loc="left", parse_math=False)
         lines += _describe_rounds(label, trace, found[label])
     return Picture(figure, "\n".join(lines))
@@ -69,8 +69,8 @@ def _draw_rounds(axes: Axes, world_size: int, rounds: _Rounds) -> None:
 def _describe_rounds(label: str, trace: Trace, those: _Rounds) -> list[str]:
     counted = plural(len(those), "round")
     lines = [f"{one_line(label)}: {plural(trace.world_size, 'rank')}, {counted}"]
-    for number, messages in enumerate(those[:_MOST_ROUNDS], 1):
+    for number, messages in enumerate(those[:_MAX_ROUNDS], 1):
         lines.append(f"  {number}: {', '.join(f'{m.src} → {m.dst}' for m in messages)}")
-    if len(those) > _MOST_ROUNDS:
-        lines.append(f"  {ELLIPSIS} and {len(those) - _MOST_ROUNDS:,} more")
+    if len(those) > _MAX_ROUNDS:
+        lines.append(f"  {ELLIPSIS} and {len(those) - _MAX_ROUNDS:,} more")
     return lines

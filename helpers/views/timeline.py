@@ -35,7 +35,7 @@ LOST = "message never received"
 IN_FLIGHT = "thin: in flight; the rank can do other work"
 BETWEEN = "message between hosts"
 OUTLINED = "outlined: between hosts"
-PROFILE_IN_FLIGHT = "in flight (a profile does not say who waits)"
+IN_FLIGHT_IN_PROFILE = "in flight (a profile does not say who waits)"
 STRETCHED = "not to scale: all steps have room"
 IMAGINED = "imagined: steps in order, no times"
 
@@ -365,7 +365,7 @@ def _draw_legend(
     entries += [(OUTLINED, "", None)] if (Line, "line", COLLECTIVE) in seen else []
     entries += [(f"✕ {FAILED}", "", None)] if errors else []
     thin = any(style == "solid" for _, style, _ in seen)
-    entries += [(PROFILE_IN_FLIGHT if profile else IN_FLIGHT, "", None)] if thin else []
+    entries += [(IN_FLIGHT_IN_PROFILE if profile else IN_FLIGHT, "", None)] if thin else []
     about = IMAGINED if imagined else STRETCHED
     entries += [(about, "", None)] if sheet.steps.moments else []
     x, y = 4.0, sheet.bottom + 40

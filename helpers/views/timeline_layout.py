@@ -19,7 +19,7 @@ from helpers.trace.events import Event, Trace
 
 MAX_BARS = 2000
 BEGINS, WAITS, ENDS = range(3)
-_EVEN = 0.6
+_EVEN_SHARE = 0.6
 """The part of the drawing that is divided equally between all steps; the rest is divided by their time."""
 _MAX_ROWS = 3
 _OPEN_END = float("inf")
@@ -73,12 +73,8 @@ def compute_layout(trace: Trace, max_bars: int = MAX_BARS) -> Layout:
         key=lambda event: (_clamp(event.start_ns), event.rank, event.seq),
     )[:max_bars]
     origin = _clamp(events[0].start_ns) if events else 0
-    spans = _assign_rows(
-        [_event_times(e, origin) for e in events if e.op == "span"], trace.world_size
-    )
-    calls = _assign_rows(
-        [_event_times(e, origin) for e in events if e.op != "span"], trace.world_size
-    )
+    spans = _assign_rows([_make_bar(e, origin) for e in events if e.op == "span"], trace.world_size)
+    calls = _assign_rows([_make_bar(e, origin) for e in events if e.op != "span"], trace.world_size)
     bars = tuple(sorted((*spans, *calls), key=lambda b: (b.start_ns, b.rank, b.event.seq)))
     return Layout(
         ranks=trace.ranks,
@@ -129,8 +125,11 @@ def steps_of(layout: Layout) -> Steps:
     ]
     times = [time for time, _, _ in moments]
     whole = max(1.0, times[-1] - times[0]) if times else 1.0
-    gaps = [_EVEN, *(_EVEN + (1 - _EVEN) * last * (b - a) / whole for a, b in pairwise(times))]
-    gaps.append(_EVEN * (3 if last in end else 1))
+    gaps = [
+        _EVEN_SHARE,
+        *(_EVEN_SHARE + (1 - _EVEN_SHARE) * last * (b - a) / whole for a, b in pairwise(times)),
+    ]
+    gaps.append(_EVEN_SHARE * (3 if last in end else 1))
     room = sum(gaps)
     at = tuple(far / room for far in accumulate(gaps)) if times else (1.0,)
     return Steps(tuple(moments), tuple(begin), tuple(wait), tuple(end), at)
@@ -140,7 +139,7 @@ def _clamp(time_ns: int) -> int:
     return max(-_FARTHEST_NS, min(_FARTHEST_NS, time_ns))
 
 
-def _event_times(event: Event, origin: int) -> Bar:
+def _make_bar(event: Event, origin: int) -> Bar:
     start = _clamp(event.start_ns)
     end = None if event.end_ns is None else max(start, _clamp(event.end_ns))
     # A blocking call blocks its rank from the start; an asynchronous one only while it is waited for.

@@ -15,9 +15,9 @@ from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
 # Longer labels, one below the other, would hide the finding below them.
-_LABEL = 60
-_MESSAGE = 3000
-_PROBLEM = 300
+_MAX_LABEL_CHARS = 60
+_MAX_MESSAGE_CHARS = 3000
+_MAX_PROBLEM_CHARS = 300
 _VALUES = ("given", "expected", "got")
 _CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
 
@@ -38,8 +38,8 @@ def verdict_text(result: CheckResult) -> str:
     lines += [f"  note: {clip(clean(note), 400)}" for note in result.notes]
     if _has_hint(result):
         lines.append(f"  Stuck? {_hint_call(result)}")
-    if result.passed and result.following:
-        lines.append(f"  Next: {result.following}")
+    if result.passed and result.next_step:
+        lines.append(f"  Next: {result.next_step}")
     return "\n".join(lines)
 
 
@@ -83,9 +83,9 @@ def _passed_html(result: CheckResult) -> str:
         f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _what_was_proved(result)
     )
     parts = [f'<ul style="margin: 0px; padding: 0px">{proved}</ul>', *_notes(result)]
-    if result.following:
-        link = f'<a href="{escape(result.link)}">{escape(result.following)}</a>'
-        go = link if result.link else escape(result.following)
+    if result.next_step:
+        link = f'<a href="{escape(result.link)}">{escape(result.next_step)}</a>'
+        go = link if result.link else escape(result.next_step)
         parts.append(f'<div style="margin-top: 6px; font-weight: bold">Next: {go}</div>')
     strong = "padding: 5px 14px; font-size: 115%; font-weight: bold; color: white"
     return (
@@ -113,7 +113,7 @@ def _what_was_proved(result: CheckResult) -> list[str]:
 def _outcome_lines(result: CheckResult) -> list[tuple[str, str]]:
     """Return (outcome, description) for each line, which stands for one case or for all with this outcome."""
     longest = max((len(case.label) for case in result.cases), default=0)
-    if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= _LABEL):
+    if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= _MAX_LABEL_CHARS):
         return [(case.outcome.value, case.label) for case in result.cases]
     counts = Counter(case.outcome.value for case in result.cases)
     return [(outcome, plural(count, "case")) for outcome, count in counts.items()]
@@ -145,7 +145,7 @@ def _shown_case(result: CheckResult) -> CaseVerdict | None:
 
 
 def _case_text(case: CaseVerdict) -> list[str]:
-    lines = [f"  In the case {clip(case.label, _LABEL)}:"]
+    lines = [f"  In the case {clip(case.label, _MAX_LABEL_CHARS)}:"]
     for row in _rows(case):
         who = f"rank {row.rank}: " if len(case.rows) > 1 else ""
         lines.append(f"    {who}{_describe_row(row)}")
@@ -171,8 +171,12 @@ def _describe_row(row: Row) -> str:
     parts.append(f"got {clean(row.got)}" if row.got else "")
     text = ", ".join(part for part in parts if part)
     if not text:
-        return clip(clean(row.problem), _PROBLEM) or "right"
-    return f"{text}  <- {clip(clean(row.problem), _PROBLEM)}" if row.problem else f"{text}  (right)"
+        return clip(clean(row.problem), _MAX_PROBLEM_CHARS) or "right"
+    return (
+        f"{text}  <- {clip(clean(row.problem), _MAX_PROBLEM_CHARS)}"
+        if row.problem
+        else f"{text}  (right)"
+    )
 
 
 def _rows(case: CaseVerdict) -> list[Row]:
@@ -189,7 +193,7 @@ def _hidden_rows_text(case: CaseVerdict) -> str:
 
 
 def _case_html(case: CaseVerdict, played: bool) -> str:
-    parts = [f"<div>In the case <b>{escape(clip(case.label, _LABEL))}</b>:</div>"]
+    parts = [f"<div>In the case <b>{escape(clip(case.label, _MAX_LABEL_CHARS))}</b>:</div>"]
     rows = _rows(case)
     if rows:
         said = tuple(name for name in _VALUES if any(getattr(row, name) for row in rows))
@@ -215,7 +219,11 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
 
 def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
     arrow = "&larr; " if said else ""
-    problem = arrow + code_to_html(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
+    problem = (
+        arrow + code_to_html(clip(clean(row.problem), _MAX_PROBLEM_CHARS))
+        if row.problem
+        else "right"
+    )
     values = tuple(getattr(row, name) for name in said)
     texts = values if one else (str(row.rank), *values)
     cells = [escape(clean(text)) for text in texts]
@@ -226,7 +234,7 @@ def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
 
 def _paragraph_html(text: str) -> str:
     style = "margin: 2px 0px; padding: 0px; white-space: pre-wrap; background: transparent"
-    return f'<pre style="{style}">{code_to_html(clip(clean(text), _MESSAGE))}</pre>'
+    return f'<pre style="{style}">{code_to_html(clip(clean(text), _MAX_MESSAGE_CHARS))}</pre>'
 
 
 def _quiet_html(text: str) -> str:
@@ -234,4 +242,4 @@ def _quiet_html(text: str) -> str:
 
 
 def _indent(text: str, by: str = "  ") -> list[str]:
-    return [by + line for line in clip(clean(text), _MESSAGE).splitlines()]
+    return [by + line for line in clip(clean(text), _MAX_MESSAGE_CHARS).splitlines()]

@@ -38,7 +38,7 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     exec(result.source, alone)
     assert result.passed and eval("my_slice(1, 4, 8)", alone) == (2, 4)
     assert check("token_ring").source == ""
-    assert result.following == "Reading a failure"
+    assert result.next_step == "Reading a failure"
     assert verdict_text(result).splitlines() == [
         "✓ Exercise 0.2: My slice (10 min, ●●○○○): passed",
         "  ✓ Right in 24 cases on 1, 2, 3, 4 and 7 ranks",
@@ -54,7 +54,7 @@ def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "following", "cell"),
+    ("name", "next_step", "cell"),
     [
         ("count_votes", "What launch returns", "## What launch returns: a Run"),
         ("my_slice", "Reading a failure", "## Reading a failure"),
@@ -64,11 +64,11 @@ def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
         ("muon_step", "the next notebook of your path", "## Next"),
     ],
 )
-def test_a_pass_links_to_the_cell_of_the_next_step(name: str, following: str, cell: str) -> None:
+def test_a_pass_links_to_the_cell_of_the_next_step(name: str, next_step: str, cell: str) -> None:
     words, link = _next_part(name)
     notebook, _, where = link.partition(".ipynb#cell-id=")
     (found,) = (each for each in cells_of(notebook) if each["id"] == where)
-    assert words.startswith(following) and source_of(found).startswith(cell)
+    assert words.startswith(next_step) and source_of(found).startswith(cell)
 
 
 def test_a_pass_without_the_notebooks_file_still_says_what_is_next(

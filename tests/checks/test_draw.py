@@ -54,7 +54,7 @@ def test_two_lines_deal_independently() -> None:
     assert {type(draw.of(0, 1)) for draw in draws} == {int}
 
 
-def test_options_that_are_drawn_themselves_are_dealt_as_well() -> None:
+def test_random_options_are_dealt_as_evenly_as_constant_ones() -> None:
     drawn = [draw.of(-1, 5 + draw.whole(0, 99)) for draw in plan_draws(SIZES, 24, "a secret")]
     assert drawn.count(-1) == 12
 

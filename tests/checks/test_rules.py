@@ -18,10 +18,10 @@ from helpers.checks.case import Case
 from helpers.checks.rules import (
     Calls,
     FirstProblem,
+    OnePortRounds,
     OnlyCalls,
     Order,
     Peers,
-    PortRounds,
     Predicate,
     Rule,
 )
@@ -139,7 +139,7 @@ TABLE = [
         "the ranks send 2 messages in total; expected: 1.",
     ),
     Row(
-        PortRounds(lambda case: 1),
+        OnePortRounds(lambda case: 1),
         [send(0, 1), recv(1, 0)],
         [send(0, 1), send(0, 1, start=2), recv(1, 0), recv(1, 0, start=2)],
         "the messages take 2 rounds; expected: at most 1 (the last round: 0 → 1).",
@@ -264,7 +264,7 @@ TABLE = [
         "all of it.",
     ),
     Row(
-        Calls(phase="forward", most=2, each="bytes", why_large="Send the shard."),
+        Calls(phase="forward", most=2, each="bytes", large_advice="Send the shard."),
         [span(0), collective(0)],
         [span(0), collective(0, nbytes=16)],
         "rank 0 passes 16 bytes to all_reduce in forward; the limit is 8. Send the shard.",

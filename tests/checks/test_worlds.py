@@ -296,9 +296,7 @@ TRAINS = sample_called("train_synchronously", "strided shares").source
     ],
     ids=["the other is", "the other is not"],
 )
-def test_the_answer_to_another_exercise_is_named_if_it_is_wrong(
-    right: str, wrong: str, noted: bool
-) -> None:
+def test_names_a_wrong_answer_that_this_one_calls(right: str, wrong: str, noted: bool) -> None:
     name = "train_synchronously"
     answer = build_answer([PRELUDE, TRAINS.replace(right, wrong)], name)
     assert isinstance(answer, Answer), answer

@@ -55,7 +55,7 @@ def test_a_cell_waits_again_when_a_later_version_is_wrong(shell: InteractiveShel
     assert isinstance(run(shell, "%%after count_votes\n1"), after.WaitingCell)
 
 
-def test_lines_are_counted_from_the_cells_first(shell: InteractiveShell) -> None:
+def test_lines_in_tracebacks_are_counted_from_the_cells_first_line(shell: InteractiveShell) -> None:
     after.remember_result("count_votes", passed=True)
     with pytest.raises(ZeroDivisionError) as raised:
         run(shell, "%%after count_votes\nx = 1\nx / 0")

@@ -82,7 +82,7 @@ def test_one_cpu_is_a_warning() -> None:
         os.sched_setaffinity(0, before)
 
 
-def test_a_folder_that_cannot_be_written_is_missing() -> None:
+def test_reports_a_folder_that_cannot_be_written_as_missing() -> None:
     program = (
         "import tempfile; tempfile.tempdir = '/proc/nowhere'\n"
         "from helpers.course.doctor import PROBES, run_probes, exit_code\n"

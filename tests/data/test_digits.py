@@ -11,7 +11,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from helpers.data import idx
-from helpers.data.digits import IMAGES, LABELS, VARIABLE, digits, small_digits
+from helpers.data.digits import IMAGES, LABELS, MNIST_FOLDER_VARIABLE, digits, small_digits
 from helpers.data.idx import DataFileError, read_idx
 
 IMAGE_BYTES = bytes(range(0, 240, 10))
@@ -31,7 +31,7 @@ def write_set(folder: Path, packed: bool, labels: bytes = bytes([7, 0])) -> Path
 
 
 def test_the_default_is_scikit_learns_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(MNIST_FOLDER_VARIABLE, raising=False)
     x, y = digits()
     assert x.shape == (1797, 64) and x.dtype == torch.float32
     assert x.min() == 0 and x.max() == 1
@@ -47,7 +47,7 @@ def test_digits_equal_those_of_scikit_learn() -> None:
 
 
 def test_changed_digits_do_not_reach_the_next_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(MNIST_FOLDER_VARIABLE, raising=False)
     for load in (digits, small_digits):
         before = load()[0].clone()
         load()[0].zero_()
@@ -60,7 +60,7 @@ def test_reads_plain_and_compressed_idx_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, by_variable: bool
 ) -> None:
     folder = write_set(tmp_path, packed)
-    monkeypatch.setenv(VARIABLE, str(folder) if by_variable else "/nowhere")
+    monkeypatch.setenv(MNIST_FOLDER_VARIABLE, str(folder) if by_variable else "/nowhere")
     x, y = digits() if by_variable else digits(folder)
     assert y.tolist() == [7, 0] and y.dtype == torch.int64
     assert x.shape == (2, 12) and x.dtype == torch.float32
@@ -70,7 +70,7 @@ def test_reads_plain_and_compressed_idx_files(
 def test_checks_use_the_small_digits_whatever_the_reader_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(write_set(tmp_path, packed=False)))
+    monkeypatch.setenv(MNIST_FOLDER_VARIABLE, str(write_set(tmp_path, packed=False)))
     assert small_digits()[0].shape == (1797, 64)
     assert digits()[0].shape == (2, 12)
 
@@ -107,7 +107,7 @@ def test_a_broken_file_is_reported_by_name(tmp_path: Path, content: bytes, says:
 def test_a_packed_file_that_would_grow_without_end_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idx, "MOST_BYTES", 1000)
+    monkeypatch.setattr(idx, "MAX_BYTES", 1000)
     path = tmp_path / "images.gz"
     path.write_bytes(gzip.compress(idx_bytes(bytes(5_000_000), 2, 3, 4)))
     with pytest.raises(DataFileError, match="has more"):

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from helpers.exercises.nb18_torchrun.shared import FRAME_FILES
+from helpers.exercises.nb18_torchrun.shared import STACK_FILES
 from helpers.jobs.torchrun import start_torchrun
 
 WAYS = {
@@ -54,7 +54,7 @@ def record(way: str, culprit: int) -> list[str]:
 
 def short(text: str) -> str:
     """Return the main thread's last stack as `stack_of` reads it."""
-    letters = {Path(file).name: letter for letter, file in FRAME_FILES.items()}
+    letters = {Path(file).name: letter for letter, file in STACK_FILES.items()}
     frames = _FRAME.findall(text.rpartition("Current thread")[2])
     return " ".join(f"{letters[file]}{line}:{name}" for file, line, name in frames)
 

@@ -181,7 +181,7 @@ def test_a_name_that_is_only_a_mark_stays_a_name(tmp_path: Path) -> None:
     assert set(learners_in(tmp_path)) == {"copy", "Kopie", "(2)"}
 
 
-def test_a_notebooks_number_alone_is_its_name_if_the_file_has_that_notebook(tmp_path: Path) -> None:
+def test_a_number_in_a_file_name_is_the_notebook_only_if_the_content_agrees(tmp_path: Path) -> None:
     write(tmp_path, "anna_02.ipynb", "ping_pong")
     write(tmp_path, "anna_03.ipynb", "safe_buffers")
     write(tmp_path, "02-bela.ipynb", "ping_pong")

@@ -110,7 +110,7 @@ def test_ranks_can_go_unrecorded_and_are_new_ones_then(kernel: Kernel) -> None:
     assert "(False, 0)" in shown and kernel.value("len(_.trace.events)") == "2\n"
 
 
-def test_new_ranks_find_imported_what_a_cell_had_to_import(new_kernel: MakeKernel) -> None:
+def test_modules_that_a_cell_imported_are_preloaded_in_new_ranks(new_kernel: MakeKernel) -> None:
     kernel, name = new_kernel(), "torch.fx.experimental.symbolic_shapes"
     cell = f"%%ranks 2 --fresh\nimport sys\nthere = '{name}' in sys.modules\nimport {name}\n"
     assert "rank 0 → False" in kernel.value(f"{cell}there")

@@ -111,7 +111,7 @@ def weighted_average_gradients(*anything):
 
 
 @pytest.mark.soak  # `tests/checks` looks at it without a kernel each time
-def test_a_check_is_that_of_a_grader_whatever_cells_have_set(forked_kernel: MakeKernel) -> None:
+def test_check_gives_the_same_result_whatever_cells_have_set(forked_kernel: MakeKernel) -> None:
     """The same words for a right and a wrong answer, and what the cells have set is as it was."""
     kernel = forked_kernel()
     _run_solved(kernel, "08_synchronous_sgd")

@@ -30,7 +30,7 @@ from tests.notebooks.solved import (
 DEADLINE_S = 300
 EXCUSE = "nbval-ignore-output"
 """A tag by which nbval does not compare what a cell gave."""
-MOST_EXCUSES = 2
+MAX_EXCUSES = 2
 """In one notebook. What is drawn of a measurement has a text that is always the same."""
 OPTIONAL = re.compile(r"# compared where (?P<module>\w+) is installed$", re.MULTILINE)
 """A cell that an extra makes possible; elsewhere it says how to install that."""
@@ -113,7 +113,7 @@ def test_few_cells_are_excused_and_each_says_why(path: Path) -> None:
         lines = [line for line in source_of(cell).splitlines() if not line.startswith("%%after")]
         reason = re.match(r"# (?P<words>\S+( \S+){3,})", lines[0])
         assert reason, f"{cell['id']}: say why in a comment on the first line, four words or more"
-    assert len(excused) <= MOST_EXCUSES, [cell["id"] for cell in excused]
+    assert len(excused) <= MAX_EXCUSES, [cell["id"] for cell in excused]
 
 
 @each_solved

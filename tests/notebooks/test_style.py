@@ -25,10 +25,10 @@ from tests.notebooks.solved import (
     markdown_cells,
 )
 
-MOST_LINES = 12
+MAX_LINES = 12
 """Of code in one cell, blank lines not counted: the formatter puts those in."""
 
-MOST_WORDS = 110
+MAX_WORDS = 110
 """Of running text in one markdown cell: 20 to 60 are the aim."""
 
 HEADING = re.compile(r"^#+ (Exercise .*)$", re.MULTILINE)
@@ -71,14 +71,14 @@ def test_the_first_cell_takes_torch_dist_and_what_the_course_gives(path: Path) -
 def test_a_code_cell_is_short(path: Path) -> None:
     for cell in code_cells(read_notebook(path))[1:]:  # the imports, one to a line, are the first
         lines = [x for x in source_of(cell).splitlines() if x.strip() and not x.startswith("%%")]
-        assert is_exercise(cell) or len(lines) <= MOST_LINES, f"{cell['id']}: {len(lines)} lines"
+        assert is_exercise(cell) or len(lines) <= MAX_LINES, f"{cell['id']}: {len(lines)} lines"
 
 
 @each_solved
 def test_a_markdown_cell_is_short(path: Path) -> None:
     for cell in markdown_cells(read_notebook(path)):
         count = len(words_of(source_of(cell)))
-        assert count <= MOST_WORDS, f"{cell['id']}: {count} words"
+        assert count <= MAX_WORDS, f"{cell['id']}: {count} words"
 
 
 @each_solved

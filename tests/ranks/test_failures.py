@@ -315,7 +315,7 @@ def waits_for_the_dead(rank: int, world_size: int) -> None:
         dist.recv(torch.empty(1), 1)
 
 
-def test_ranks_that_continue_are_not_left_in_a_deadlock() -> None:
+def test_ends_survivors_that_wait_for_a_dead_rank() -> None:
     run = launch(waits_for_the_dead, 3, on_failure="go on", timeout=20)
     assert isinstance(run.failure, RankDied) and run.seconds < 10
 

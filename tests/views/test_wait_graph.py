@@ -107,7 +107,7 @@ def test_draws_sixteen_ranks_that_wait_for_one() -> None:
     assert picture._repr_png_()
 
 
-def test_hostile_waits_are_drawn() -> None:
+def test_draws_hostile_text_and_huge_graphs() -> None:
     waits = (
         waiting(0, "recv", 0, 1, 1, 77, -3, call="$\\frac{<b>\x1b[31m" * 500),
         Wait(1, "$\\bad{\n\x00" * 500),

@@ -13,7 +13,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.checks.rules import PortRounds
+from helpers.checks.rules import OnePortRounds
 from helpers.exercises.nb05_collective_algorithms.shared import (
     FAILURE_ADVICE,
     P2P_ONLY,
@@ -41,7 +41,7 @@ EXERCISE = Exercise(
     case,
     (
         P2P_ONLY,
-        PortRounds(
+        OnePortRounds(
             lambda case: doubling_steps(case) + 2 * (extra_ranks(case) > 0),
             "In a round both partners send: `isend`, then `recv`, then `wait`.",
             "takes ⌊log2 p⌋ rounds, and two more where p is not a power of two",

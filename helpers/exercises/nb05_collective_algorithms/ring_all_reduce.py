@@ -14,7 +14,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
-from helpers.checks.rules import PortRounds
+from helpers.checks.rules import OnePortRounds
 from helpers.exercises.nb05_collective_algorithms.shared import (
     FAILURE_ADVICE,
     P2P_ONLY,
@@ -56,7 +56,7 @@ EXERCISE = Exercise(
         Peers(lambda case, r: ((r + 1) % case.world_size,), "each rank sends to the next"),
         Predicate(find_large_message, "no message is larger than a chunk", on_each_call=True),
         Calls("send", total="bytes", why=CHUNK_ADVICE),
-        PortRounds(
+        OnePortRounds(
             lambda case: case.facts["rounds"], SEND_TOGETHER_ADVICE, "takes 2(p - 1) rounds"
         ),
     ),

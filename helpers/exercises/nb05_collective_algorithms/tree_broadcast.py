@@ -11,7 +11,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.checks.rules import PortRounds
+from helpers.checks.rules import OnePortRounds
 from helpers.exercises.nb05_collective_algorithms.shared import FAILURE_ADVICE, P2P_ONLY
 
 ALL_SEND_ADVICE = (
@@ -34,7 +34,7 @@ EXERCISE = Exercise(
     case,
     (
         P2P_ONLY,
-        PortRounds(
+        OnePortRounds(
             lambda case: (case.world_size - 1).bit_length(),
             ALL_SEND_ADVICE,
             "takes ⌈log2 p⌉ rounds",

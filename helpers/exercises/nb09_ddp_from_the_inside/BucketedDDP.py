@@ -84,19 +84,19 @@ def find_wrong_buckets(trace: Trace, case: Case) -> str:
     return ""
 
 
-def has_different_layers(case: Case, run: Run) -> bool:
+def ranks_use_different_layers(case: Case, run: Run) -> bool:
     """Return whether ranks use different layers in this case."""
     return bool(case.facts["sets"] > 1)
 
 
-def has_different_orders(case: Case, run: Run) -> bool:
+def ranks_use_different_orders(case: Case, run: Run) -> bool:
     """Return whether ranks use their layers in different orders in this case."""
     return bool(case.facts["orders"] > 1)
 
 
 def has_different_gradients(case: Case, run: Run) -> bool:
     """Return whether gradients become ready in different orders, or not at all on some ranks."""
-    return has_different_layers(case, run) or has_different_orders(case, run)
+    return ranks_use_different_layers(case, run) or ranks_use_different_orders(case, run)
 
 
 EXERCISE = Exercise(
@@ -109,8 +109,8 @@ EXERCISE = Exercise(
     ),
     failed=(
         *FAILURE_ADVICE[:-2],
-        HangAdvice(ZEROS_ADVICE, when=has_different_layers),
-        HangAdvice(ORDER_ADVICE, when=has_different_orders),
+        HangAdvice(ZEROS_ADVICE, when=ranks_use_different_layers),
+        HangAdvice(ORDER_ADVICE, when=ranks_use_different_orders),
         CrashAdvice("", ORDER_ADVICE, died=True, when=has_different_gradients),
         *FAILURE_ADVICE[-2:],
     ),

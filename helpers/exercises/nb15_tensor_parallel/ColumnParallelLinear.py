@@ -46,7 +46,7 @@ EXERCISE = Exercise(
             each="bytes",
             missing="Each rank computes one summand of x's gradient.",
             why="Only the gradient of x is summed, and only if x needs one.",
-            why_large="It has the shape of x.",
+            large_advice="It has the shape of x.",
         ),
         WaitsForAll(),
     ),

@@ -40,7 +40,7 @@ EXERCISE = Exercise(
             each="bytes",
             missing="What a rank computes is one summand of the output.",
             why="The products of all ranks are summed once.",
-            why_large="What is summed has the shape of the output.",
+            large_advice="What is summed has the shape of the output.",
         ),
         Calls(
             phase="backward",

@@ -140,7 +140,7 @@ def one_sum_rules() -> tuple[Any, ...]:
             each="bytes",
             missing="What `down` or `out` returns on a rank is one summand of the output.",
             why="Only the output is summed, once, at the end.",
-            why_large=large,
+            large_advice=large,
         ),
         Calls(
             phase="backward",
@@ -149,7 +149,7 @@ def one_sum_rules() -> tuple[Any, ...]:
             missing="Each rank computes one summand of x's gradient.",
             why="Only x's gradient is summed. Apply CopyToRanks to x once and let every product read the "
             "result: autograd adds up their gradients first. SumOverRanks makes no call in backward.",
-            why_large=large,
+            large_advice=large,
         ),
         WaitsForAll(),
     )

@@ -69,7 +69,7 @@ EXERCISE = Exercise(
             most=3,
             each="bytes",
             why="The maximum, the sum and the target's logit: three calls.",
-            why_large="Only a few numbers per token are summed, never logits.",
+            large_advice="Only a few numbers per token are summed, never logits.",
         ),
         Calls(
             phase="backward",

@@ -43,7 +43,7 @@ EXERCISE = Exercise(
             each="bytes",
             missing="A rank knows its own tokens only.",
             why="One all_reduce carries counts and probabilities together.",
-            why_large="Two numbers for each expert are enough.",
+            large_advice="Two numbers for each expert are enough.",
         ),
         Calls(
             phase="backward",

@@ -74,7 +74,7 @@ EXERCISE = Exercise(
             each=max_exchange_bytes,
             missing="Counts, tokens out, tokens back.",
             why="Counts, tokens out, tokens back: three exchanges.",
-            why_large="A token is sent to its own expert only, without padding and without its gate.",
+            large_advice="A token is sent to its own expert only, without padding and without its gate.",
         ),
         Calls(
             phase="backward",
@@ -82,7 +82,7 @@ EXERCISE = Exercise(
             each=max_exchange_bytes,
             missing="Gradients take both ways of the tokens in reverse.",
             why="Gradients take both ways of the tokens in reverse.",
-            why_large="A gradient is sent where its token was, and nowhere else.",
+            large_advice="A gradient is sent where its token was, and nowhere else.",
         ),
         WaitsForAll(),
     ),

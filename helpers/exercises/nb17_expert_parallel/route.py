@@ -56,7 +56,7 @@ EXERCISE = Exercise(
             most=1,
             each="bytes",
             why="One all_reduce carries the counts of all experts.",
-            why_large="One number for each expert is enough.",
+            large_advice="One number for each expert is enough.",
         ),
         Calls(
             phase="backward",

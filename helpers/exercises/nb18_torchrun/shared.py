@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FRAME_FILES = {
+STACK_FILES = {
     "T": "train.py",
     "C": "torch/distributed/distributed_c10d.py",
     "L": "torch/distributed/c10d_logger.py",
@@ -57,5 +57,5 @@ def format_stack(frames: str, thread: str) -> str:
     lines = [f"{thread} (most recent call first):"]
     for frame in frames.split():
         line, _, name = frame[1:].partition(":")
-        lines.append(f'  File "{FRAME_FILES[frame[0]]}", line {line} in {name}')
+        lines.append(f'  File "{STACK_FILES[frame[0]]}", line {line} in {name}')
     return "\n".join(lines) + "\n"

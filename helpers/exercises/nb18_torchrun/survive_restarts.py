@@ -178,18 +178,18 @@ def compare_state(
 
     resume_steps: the steps at which it resumed.
     """
-    if same(train_alone(*settings), got, TOLERANCE):
+    if same(train_in_one_process(*settings), got, TOLERANCE):
         return None
     lost = [
         part
         for part in ("model", "optimizer", "both")
-        if same(train_alone(*settings, resume_steps, part), got, TOLERANCE)
+        if same(train_in_one_process(*settings, resume_steps, part), got, TOLERANCE)
     ]
     what = "at the end, model and optimizer are not as in an undisturbed training"
     return Finding(what, seen=tuple(f"lost {part}" for part in lost))
 
 
-def train_alone(
+def train_in_one_process(
     seed: int,
     n: int,
     steps: int,

@@ -40,7 +40,7 @@ LOSABLE_PARTS = (
     "again, then put back",
     "noise",
 )
-"""What a resumed training may have lost. `train_alone` simulates the training without it."""
+"""What a resumed training may have lost. `train_in_one_process` simulates the training without it."""
 
 
 def case(draw: Draw) -> Case:
@@ -59,7 +59,7 @@ def case(draw: Draw) -> Case:
     seed = draw.whole(0, 999)
     planned = [(plan.step + 1) // every * every for plan in deaths]
     told = (seed, samples, batch, steps)
-    _, batches = train_alone(*told, [0.0] * samples)
+    _, batches = train_in_one_process(*told, [0.0] * samples)
 
     def judge_all_ranks(values: list[Any]) -> Finding | None:
         if found := find_intruder(values[0]):
@@ -90,7 +90,7 @@ def case(draw: Draw) -> Case:
                     return Finding(what, seen=("a sample is trained twice",))
                 seen = find_lost_parts(values, starts) or find_wrong_shares(rows, own, size)
                 return Finding(f"step {k} trains {rows}; its batch is {own}", seen=seen)
-        curve, _ = train_alone(*told, targets_of(values[0]))
+        curve, _ = train_in_one_process(*told, targets_of(values[0]))
         for k, wanted in enumerate(curve):
             loss = values[0]["losses"][k]
             if not same(wanted, loss, TOLERANCE):
@@ -117,7 +117,7 @@ def case(draw: Draw) -> Case:
             f"lost {part.partition(',')[0]}"
             for part in LOSABLE_PARTS
             if same(
-                train_alone(*told, targets_of(values[0]), starts, part)[0],
+                train_in_one_process(*told, targets_of(values[0]), starts, part)[0],
                 list(values[0]["losses"]),
                 TOLERANCE,
             )
@@ -147,7 +147,7 @@ def observe_failure(case: Case, run: Run) -> Iterator[str]:
     yield from observe(case, run)
 
 
-def train_alone(
+def train_in_one_process(
     seed: int,
     samples: int,
     batch: int,

@@ -153,16 +153,16 @@ def case(draw: Draw) -> Case:
         alive: dict[int, dict[str, Any]], logs: dict[int, dict[int, list[int]]]
     ) -> Finding | None:
         members = {k: who for log in logs.values() for k, who in log.items()}
-        right = train_alone(members, steps)
+        right = train_in_one_process(members, steps)
         wrong = [r for r, value in alive.items() if not same(right, value["weights"], TOLERANCE)]
         if not wrong:
             return None
         r, got = wrong[0], alive[wrong[0]]["weights"]
         differs = difference(right, got, TOLERANCE)
-        if same(train_alone(members, steps - 1), got, TOLERANCE):
+        if same(train_in_one_process(members, steps - 1), got, TOLERANCE):
             what = f"replica {r} ends with the weights that it had before step {steps - 1}"
             return Finding(what, seen=("a step was not copied",))
-        if n > 1 and same(train_alone(members, steps, divide_by=n), got, TOLERANCE):
+        if n > 1 and same(train_in_one_process(members, steps, divide_by=n), got, TOLERANCE):
             what = f"replica {r} ends with other weights than its members' gradients give"
             return Finding(what, seen=("divided by all",))
         what = (
@@ -206,7 +206,9 @@ def describe_event(event: dict[str, Any], n: int) -> str:
     return f"{plural(n, 'replica')}; {moment}{new}"
 
 
-def train_alone(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> torch.Tensor:
+def train_in_one_process(
+    members: dict[int, list[int]], steps: int, divide_by: int = 0
+) -> torch.Tensor:
     """Train in one process, each step with the mean of its members' gradients."""
     model = build_small_model(7, "plain")
     optimizer = build_optimizer(model, "momentum")

@@ -38,7 +38,9 @@ def case(draw: Draw) -> Case:
     rest, pixels, classes = draw.whole(0, size - 1), draw.whole(1, 3), draw.whole(2, 3)
     start, count = draw_weights(draw, pixels, classes), steps * size + rest
     own = [draw_samples(draw, count, pixels, classes) for _ in range(n)]
-    parts = train_alone(start, rules, [cut_batches(x, y, size, steps) for x, y in own], every)
+    parts = train_in_one_process(
+        start, rules, [cut_batches(x, y, size, steps) for x, y in own], every
+    )
     room = PARITY_MARGIN * max(largest(*(value for one in parts for value in one.values())), 1.0)
     right = [{"steps": "", **one} for one in parts]
     return Case(
@@ -58,7 +60,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def train_alone(
+def train_in_one_process(
     start: list[torch.Tensor],
     rules: DilocoSettings,
     batches: list[list[tuple[torch.Tensor, torch.Tensor]]],

@@ -67,7 +67,7 @@ class Script:
         return next(self.problems(values), None)
 
     def problems(self, values: list[Any]) -> Iterator[Finding]:
-        after, accuracies = train_alone(self)
+        after, accuracies = train_in_one_process(self)
         for rank, value in enumerate(values):
             if len(value["weights"]) != len(after):
                 made = plural(len(value["weights"]), "step")
@@ -134,7 +134,7 @@ class Script:
                 )
 
 
-def train_alone(script: Script) -> tuple[list[torch.Tensor], list[float]]:
+def train_in_one_process(script: Script) -> tuple[list[torch.Tensor], list[float]]:
     """Train in one process: the weights after every step, the accuracy after every epoch."""
     model = classifier_with_dropout(script.seed)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)

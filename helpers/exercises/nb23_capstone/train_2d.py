@@ -38,7 +38,7 @@ def case(draw: Draw) -> Case:
     starts = [(normal(hidden, pixels), normal(classes, hidden)) for _ in range(n)]
     count = steps * size + draw.of(0, 3)
     x, y = normal(count, pixels), torch.randint(classes, (count,), generator=generator)
-    after = train_alone(starts[0], x, y, size, steps, lr)
+    after = train_in_one_process(starts[0], x, y, size, steps, lr)
     scale, parts = (
         max(1.0, *(largest(*pair) for pair in after)),
         [cut_weights(pair, tp) for pair in after],
@@ -74,7 +74,7 @@ def cut_weights(whole: Pair, tp: int) -> list[Pair]:
     return [(rows.clone(), columns.clone()) for rows, columns in pairs]
 
 
-def train_alone(
+def train_in_one_process(
     start: Pair, x: torch.Tensor, y: torch.Tensor, size: int, steps: int, lr: float
 ) -> list[Pair]:
     """Train in one process; return both weights after every step."""

@@ -38,7 +38,7 @@ from helpers.grading.reports.standing import (
     Standing,
     graded_points,
     late_text,
-    points_to_reach,
+    max_points,
 )
 from helpers.grading.reports.text import (
     clip_text,
@@ -113,7 +113,7 @@ def _environment(markdown: bool) -> Environment:
             summary_of,
             visible_cases,
         )
-        + (graded_points, points_to_reach)
+        + (graded_points, max_points)
     )
     environment.filters.update({each.__name__: each for each in filters})
     environment.filters.update(code=mark_code, kind=kind_of)

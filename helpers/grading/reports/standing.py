@@ -161,7 +161,7 @@ def course_of(
     hands = _learners_by_notebook(_with_notebook(record, known_notebooks()) for record in rest)
     seen = {record.notebook for record in rest if record.notebook}
     stray = seen - {*named} if named else _rare_notebooks(hands) & seen
-    reach = _points_to_reach([each for each in rest if each.notebook not in stray])
+    reach = _max_points([each for each in rest if each.notebook not in stray])
     notebooks: dict[str, float] = dict.fromkeys(sorted({*named} | seen - stray), 0.0)
     for (notebook, _), out_of in reach.items():
         notebooks[notebook] = notebooks.get(notebook, 0.0) + out_of
@@ -218,7 +218,7 @@ def graded_points(record: Record) -> float:
     return sum(finite_or_zero(each.points) for each in record.exercises if not is_fault(each))
 
 
-def points_to_reach(record: Record) -> float:
+def max_points(record: Record) -> float:
     """Return what a record's exercises are worth, without a bonus and what could not be graded here."""
     counted = (x for x in record.exercises if not is_fault(x) and not is_bonus(x))
     return sum(finite_or_zero(each.out_of) for each in counted)
@@ -235,7 +235,7 @@ def has_fault(record: Record) -> bool:
     return faulty or any(map(is_fault, record.exercises))
 
 
-def _points_to_reach(records: Iterable[Record]) -> dict[tuple[str, str], float]:
+def _max_points(records: Iterable[Record]) -> dict[tuple[str, str], float]:
     """Return the points to reach of each exercise, without a bonus, by notebook and name."""
     found: dict[tuple[str, str], float] = {}
     for record in records:

@@ -63,7 +63,9 @@ def test_an_attempt_counts_before_a_stub_or_a_fault() -> None:
     ("days", "expected"),
     [(0, 20.0), (1, 18.0), (4, 12.0), (5, 10.0), (9, 10.0)],
 )
-def test_a_later_part_counts_only_if_it_adds_more_than_it_costs(days: int, expected: float) -> None:
+def test_a_late_second_file_counts_only_if_it_gains_more_than_its_penalty(
+    days: int, expected: float
+) -> None:
     due = datetime.fromisoformat("2026-10-10T12:00:00+00:00")
     rules = {"deadlines": {"02_blocking_p2p": due}, "late": LatePolicy(per_day=0.1)}
     policy = Policy(weights="points", further="counts", **rules)  # type: ignore[arg-type]

@@ -189,7 +189,7 @@ def test_a_number_of_moodle_is_not_an_id_number(tmp_path: Path) -> None:
     assert match.rows == ("Ann Lee", "Bob Ray")
 
 
-def test_recognizes_a_person_without_a_file_by_any_name(tmp_path: Path) -> None:
+def test_recognizes_a_person_without_a_submission_by_any_name(tmp_path: Path) -> None:
     match = match_roster(read_roster(roster_file(tmp_path, GRADE_EXPORT)), ["Ann Lee"])
     (absent,) = match.without_submission
     assert absent == "Bob Ray"
