@@ -109,7 +109,7 @@ class StopProgress:
         return "begun" if len(self.left) < len(self.stop.exercises) else "to come"
 
     @property
-    def step(self) -> str:
+    def next_title(self) -> str:
         """Return the first exercise that has not passed or, if its notebook was not begun, the notebook."""
         if self.place.state != "begun" or not self.left:
             return self.place.title
@@ -202,7 +202,7 @@ class Home:
         words = ["Every core exercise has passed."]
         if self.way and self.here:
             words = [
-                f"Next: {self.here.step}.",
+                f"Next: {self.here.next_title}.",
                 f"Path: {self.way.path.title}, about {hours(self.way.minutes)} left.",
             ]
         return [*words, *([self.note] if self.note else [])]

@@ -73,11 +73,11 @@ class Peer:
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine in the background, at most until the connection closes."""
 
-        async def quietly() -> None:
+        async def run_quietly() -> None:
             with contextlib.suppress(Problem, OSError):
                 await work
 
-        task = asyncio.ensure_future(quietly())
+        task = asyncio.ensure_future(run_quietly())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: work.close())  # if it was cancelled before it began

@@ -158,7 +158,7 @@ class HostServers:
     def end_launch(self, launch: int) -> bool:
         hosts = self._hosts_of(launch)
         until = time.monotonic() + _END_S
-        asked = [(host, host.ask("end", launch=launch, quietly=False)) for host in hosts]
+        asked = [(host, host.ask("end", launch=launch, without_waiting=False)) for host in hosts]
         for host, each in asked:
             try:
                 wait_for_answer(each, until - time.monotonic())
@@ -172,7 +172,7 @@ class HostServers:
 
     def release_launch(self, launch: int) -> None:
         for host in self._hosts_of(launch):
-            host.ask("end", launch=launch, quietly=True)
+            host.ask("end", launch=launch, without_waiting=True)
         self._forget(launch)
 
     def alive(self) -> bool:

@@ -56,7 +56,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
         kernels.append(comm)
         host = Host(comm)
         try:
-            await host.describe(interface, dask_worker.address)
+            await host.send_description(interface, dask_worker.address)
             await host.serve()
         finally:
             kernels.remove(comm)
@@ -168,7 +168,7 @@ class Host(Peer):
 
     # --- the host -----------------------------------------------------------------------------------
 
-    async def describe(self, interface: str, worker: str) -> None:
+    async def send_description(self, interface: str, worker: str) -> None:
         """Send what this host has: versions, folders, address."""
         try:
             interface, self._address = find_interface(interface, worker)
@@ -259,9 +259,9 @@ class Host(Peer):
     async def on_rewind_logs(self, launch: int) -> None:
         self._launches[launch].logs.rewind()
 
-    async def on_end(self, launch: int, quietly: bool) -> None:
-        """End the ranks of a launch. If not quietly, wait until they have ended."""
-        if quietly:
+    async def on_end(self, launch: int, without_waiting: bool) -> None:
+        """End the ranks of a launch. Unless without_waiting, wait until they have ended."""
+        if without_waiting:
             self._server.release_launch(launch)
         else:
             ended = self._ended[launch] = asyncio.get_running_loop().create_future()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from helpers.plan.cluster import Cluster
 from helpers.plan.model_size import Model
 
-ACHIEVABLE = 0.6
+ACHIEVABLE_SHARE = 0.6
 """Assumed part of the peak that kernels reach. It is the same for all GPUs, and not fitted to any run."""
 
 
@@ -26,7 +26,7 @@ def a100(gpus: int) -> Cluster:
 
     A host has eight A100 of 80 GB: 312 teraFLOP/s, NVLink 300 GB/s, InfiniBand 200 Gb/s for each GPU.
     """
-    return Cluster(f"{gpus:,} A100", gpus, 8, 80 * 10**9, 312e12, ACHIEVABLE, 300e9, 25e9)
+    return Cluster(f"{gpus:,} A100", gpus, 8, 80 * 10**9, 312e12, ACHIEVABLE_SHARE, 300e9, 25e9)
 
 
 def h100(gpus: int) -> Cluster:
@@ -34,7 +34,7 @@ def h100(gpus: int) -> Cluster:
 
     A host has eight H100 of 80 GB: 989 teraFLOP/s, NVLink 450 GB/s, RoCE 400 Gb/s for each GPU.
     """
-    return Cluster(f"{gpus:,} H100", gpus, 8, 80 * 10**9, 989e12, ACHIEVABLE, 450e9, 50e9)
+    return Cluster(f"{gpus:,} H100", gpus, 8, 80 * 10**9, 989e12, ACHIEVABLE_SHARE, 450e9, 50e9)
 
 
 LLAMA_8B = llama("Llama 3 8B", 32, 4096, 32, 14_336)

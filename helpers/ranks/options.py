@@ -164,13 +164,13 @@ class Task:
 
     Attributes:
         shared: How many bytes of the payload are the same for all ranks.
-        settings: The payload begins with what cells have set for their process.
+        has_settings: The payload begins with what cells have set for their process.
         cells: The cells from which code is sent, by file, so that a rank can show its lines.
         rewind_logs: The launcher has read all records, so the rank writes its log from the start.
     """
 
     shared: int = 0
-    settings: bool = False
+    has_settings: bool = False
     cells: Mapping[str, Source] = field(default_factory=dict)
     source: str | None = None
     file: str = ""

@@ -21,18 +21,18 @@ from helpers.ranks.settings import NO_SETTINGS, SentSettings
 class Payload:
     """Bytes for the ranks: `shared` holds (fn, args) for all, `per_rank[r]` the arguments of rank r alone.
 
-    settings: `shared` begins with what cells have set for their process, which must be set before the rest
-    is read. sources: the cells from which code is sent, by file, so that a rank can show its lines.
+    has_settings: `shared` begins with what cells have set for their process, which must be set before the
+    rest is read. sources: the cells from which code is sent, by file, so that a rank can show its lines.
     """
 
     shared: bytes
     per_rank: tuple[bytes, ...]
-    settings: bool = False
+    has_settings: bool = False
     sources: dict[str, Source] = field(default_factory=dict)
 
     def task(self, source: str | None = None, file: str = "") -> Task:
         """Return the task for this payload. source, file: a cell to run in place of `fn`."""
-        return Task(len(self.shared), self.settings, self.sources, source, file)
+        return Task(len(self.shared), self.has_settings, self.sources, source, file)
 
 
 def make_payload(

@@ -403,7 +403,7 @@ def _read_shared(task: Task, payload: memoryview) -> Any:
     dropped here.
     """
     reader = pickle.Unpickler(io.BytesIO(payload[: task.shared]))
-    if task.settings:
+    if task.has_settings:
         apply_settings(*reader.load())
     return reader.load() if task.shared else None
 
