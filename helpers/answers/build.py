@@ -127,9 +127,9 @@ class _Build:
         """Return a problem if a definition's name is a likely misspelling of the answer's."""
         found: dict[str, int] = {}
         for index, text in enumerate(self.listing.sources()):
-            found |= dict.fromkeys(_DEFINITION.findall(text), index)
+            found |= dict.fromkeys(_DEFINITION_PATTERN.findall(text), index)
         near = difflib.get_close_matches(
-            self.name.casefold(), map(str.casefold, found), 1, _SIMILARITY
+            self.name.casefold(), map(str.casefold, found), 1, _MIN_SIMILARITY
         )
         if not near:
             return None
@@ -203,8 +203,8 @@ class _Build:
 
 
 # Minimum similarity of a misspelled name. Python's own suggestions are as strict, or less.
-_SIMILARITY = 0.8
-_DEFINITION = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
+_MIN_SIMILARITY = 0.8
+_DEFINITION_PATTERN = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
 def defines(text: str, name: str) -> bool:
@@ -273,14 +273,14 @@ def _without_repeats(statements: Iterable[Statement]) -> Iterator[Statement]:
     for statement in statements:
         names = statement.names
         if statement.is_import:
-            bound = names.binds | names.maybe
+            bound = names.binds | names.may_bind
             if bound and all(statement.text in imported.get(name, ()) for name in bound):
                 continue
             for name in bound:
-                kept = imported.get(name, set()) if name in names.maybe else set()
+                kept = imported.get(name, set()) if name in names.may_bind else set()
                 imported[name] = kept | {statement.text}
         else:
-            for name in names.binds | names.maybe:
+            for name in names.binds | names.may_bind:
                 imported.pop(name, None)
         yield statement
 

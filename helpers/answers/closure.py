@@ -21,9 +21,9 @@ from helpers.answers.listing import END_OF_CELLS, Listing, Position, Statement
 # Finding the functions that a statement calls is a guess, and its cost grows quadratically with the
 # closure. Beyond this number of steps only the last definitions of names are followed.
 _MAX_CALLS = 20_000
-_STAR_IMPORT = re.compile(r"\bimport\s*\*")
+_STAR_IMPORT_PATTERN = re.compile(r"\bimport\s*\*")
 _Edges = Mapping[Position, set[Position]]
-_KERNEL_MEMORY = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
+_KERNEL_MEMORY_PATTERN = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
 
 
 class Unresolved(Exception):
@@ -152,7 +152,7 @@ class _Search:
             return
         for statement in self.listing.binders(name):
             raise Unresolved(_skipped_message(name, reached, statement, self.where))
-        if _KERNEL_MEMORY.fullmatch(name):
+        if _KERNEL_MEMORY_PATTERN.fullmatch(name):
             raise Unresolved(
                 f"{_describe_user(reached)} uses `{name}` ({self.where(user.cell)}), the "
                 "kernel's record of a "
@@ -224,7 +224,7 @@ def find_closure(listing: Listing, name: str, where: Callable[[int], str]) -> Cl
 
 def _star_imports(listing: Listing) -> list[Statement]:
     """Return all star imports. They are always kept, because their names are unknown without importing."""
-    stars = [s for s in listing.matching(_STAR_IMPORT) if "*" in s.text and s.names.star]
+    stars = [s for s in listing.matching(_STAR_IMPORT_PATTERN) if "*" in s.text and s.names.star]
     return [s for s in stars if not s.skipped and not find_external_value(listing, s)]
 
 

@@ -33,21 +33,21 @@ _UTF16 = (
     "iconv -f UTF-16 -t UTF-8 OLD.ipynb > NEW.ipynb"
 )
 # Canvas saves text from its text box as HTML without a head: `<p>...`.
-_HTML_PAGE = re.compile(
+_HTML_PAGE_PATTERN = re.compile(
     rb"\A(?:<!--.*?-->|\s)*<(?:!doctype\s+html|\?xml|(?:html|head|body|title|meta|link|script|style|div|section"
     rb"|article|main|p|br|hr|h[1-6]|ul|ol|li|table|blockquote|pre|code|span|strong|em|b|i|u|a|img|iframe|font)"
     rb"[\s/>])",
     re.I | re.S,
 )
-_LINK_FILE = re.compile(
+_LINK_FILE_PATTERN = re.compile(
     rb"\A\s*(?:https?://\S+\s*\Z|\[InternetShortcut\]|\{\s*\"(?:url|doc_id)\"\s*:)", re.I
 )
-_CONFLICT = re.compile(rb"^(?:<{7} .*|={7}|>{7} .*)\r?$", re.M)
-_SCRIPT = re.compile(
+_CONFLICT_PATTERN = re.compile(rb"^(?:<{7} .*|={7}|>{7} .*)\r?$", re.M)
+_SCRIPT_PATTERN = re.compile(
     rb"^(?:#!.*python|# ?%%|%%?\w+|import [\w.]+|from [\w.]+ import |(?:async )?def \w+\(|class \w+|@\w+)",
     re.M,
 )
-_CELLS = re.compile(rb"\"(?:cells|worksheets)\"\s*:")
+_CELLS_PATTERN = re.compile(rb"\"(?:cells|worksheets)\"\s*:")
 _MAX_LINK_BYTES = 4_000
 _HEAD_BYTES = 1 << 20
 
@@ -72,12 +72,12 @@ def describe_kind(content: bytes) -> str:
             "is a git-lfs pointer instead of the notebook. Fetch the notebook with `git lfs pull`, "
             "and hand it in."
         )
-    if _HTML_PAGE.match(text[:_HEAD_BYTES]):
+    if _HTML_PAGE_PATTERN.match(text[:_HEAD_BYTES]):
         return (
             "is a web page, not a notebook (an export to HTML, or a sign-in page that was saved in its "
             "place). Download the .ipynb file itself, and hand it in."
         )
-    if len(text) <= _MAX_LINK_BYTES and (found := _LINK_FILE.match(text)):
+    if len(text) <= _MAX_LINK_BYTES and (found := _LINK_FILE_PATTERN.match(text)):
         colab = b"colab" in text.lower() or b"doc_id" in found[0]
         where = (
             ", choose File > Download > Download .ipynb" if colab else ", download the .ipynb file"
@@ -85,7 +85,7 @@ def describe_kind(content: bytes) -> str:
         return (
             f"holds a link to a notebook, not the notebook. Open the link{where}, and hand it in."
         )
-    marks = [found.start() for found in _CONFLICT.finditer(content)]
+    marks = [found.start() for found in _CONFLICT_PATTERN.finditer(content)]
     if len(marks) > 1:
         line = content.count(b"\n", 0, marks[0]) + 1
         return (
@@ -97,7 +97,7 @@ def describe_kind(content: bytes) -> str:
             f"holds zero bytes (the first is byte {at:,}): it was damaged when it was saved or copied. "
             f"{EARLIER_VERSION_ADVICE}"
         )
-    if text[:1] not in (b"{", b"[") and _SCRIPT.search(text[:_HEAD_BYTES]):
+    if text[:1] not in (b"{", b"[") and _SCRIPT_PATTERN.search(text[:_HEAD_BYTES]):
         return (
             "is a Python script, not a notebook. Copy its functions into cells of the notebook, and hand "
             "in the .ipynb file."
@@ -108,7 +108,7 @@ def describe_kind(content: bytes) -> str:
 def looks_like_notebook(head: bytes) -> bool:
     """Return whether a file that begins with `head` is JSON with cells, whatever its name is."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return text.startswith(b"{") and _CELLS.search(text) is not None
+    return text.startswith(b"{") and _CELLS_PATTERN.search(text) is not None
 
 
 def _is_utf16(head: bytes) -> bool:

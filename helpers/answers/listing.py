@@ -27,8 +27,8 @@ Position = tuple[int, int]  # (cell, number of earlier statements in that cell)
 END_OF_CELLS: Position = (sys.maxsize, 0)
 SkipReason = Literal["", "await", "main"]
 
-AWAIT = re.compile(r"\bawait\b|\basync\s+(?:for|with)\b")
-_POSTPONES_ANNOTATIONS = re.compile(
+AWAIT_PATTERN = re.compile(r"\bawait\b|\basync\s+(?:for|with)\b")
+_POSTPONES_ANNOTATIONS_PATTERN = re.compile(
     r"^[ \t]*from\s+__future__\s+import\b[\s(]*(?:\w+\s*,\s*)*annotations\b", re.MULTILINE
 )
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -58,7 +58,7 @@ class Statement:
         """Why this statement is never run, or ""."""
         if isinstance(self.node, ast.If) and _is_main_guard(self.node.test):
             return "main"
-        return "await" if AWAIT.search(self.text) and self.names.awaits else ""
+        return "await" if AWAIT_PATTERN.search(self.text) and self.names.awaits else ""
 
     @property
     def is_definition(self) -> bool:
@@ -97,7 +97,7 @@ class Listing:
         self._sources = [cell if isinstance(cell, str) else "" for cell in cells]
         self._searched = list(map(normalize_text, self._sources))
         # from any cell, because an answer begins with all imports from __future__
-        self._postponed = any(map(_POSTPONES_ANNOTATIONS.search, self._searched))
+        self._postponed = any(map(_POSTPONES_ANNOTATIONS_PATTERN.search, self._searched))
         self._parsed: dict[int, list[Statement]] = {}
         self._broken: dict[int, BrokenCell] = {}
         self._binders: dict[str, list[Statement]] = {}
@@ -312,7 +312,7 @@ def _find_effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
         if len(names) == len(node.targets):
             return names, []
     found = statement.names
-    return [*found.binds, *found.maybe], [*found.stores, *found.registers, *found.pokes]
+    return [*found.binds, *found.may_bind], [*found.stores, *found.registers, *found.pokes]
 
 
 # --- skipping cells by their text -----------------------------------------------------------------
@@ -323,14 +323,16 @@ def _find_effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
 
 _MAX_LINE = 1_000
 
-_BINDING_WORD = re.compile(
+_BINDING_WORD_PATTERN = re.compile(
     r"\b(?:import|as|del|case|setattr|delattr)\b|\b(?:def|class|type)\s+$"
     r"|\bfor\b(?:(?!\bin\b).)*$"
 )
-_STATEMENT_START = re.compile(r"(?:^|[;:]|%time)[\s(\[*@]*$")
-_LONE_NAME_END = re.compile(r"[\s,\w\])*]*(?:#.*)?\\?$")
-_BRACKET_OR_ASSIGNMENT = re.compile(r"[()\[\]{}]|(?<![=!<>])=(?!=)|<<=|>>=")
-_BRANCHING = re.compile(r"^(?:if|for|while|with|try|match|async)\b|\A\s*\n?[ \t]", re.MULTILINE)
+_STATEMENT_START_PATTERN = re.compile(r"(?:^|[;:]|%time)[\s(\[*@]*$")
+_LONE_NAME_END_PATTERN = re.compile(r"[\s,\w\])*]*(?:#.*)?\\?$")
+_BRACKET_OR_ASSIGNMENT_PATTERN = re.compile(r"[()\[\]{}]|(?<![=!<>])=(?!=)|<<=|>>=")
+_BRANCHING_PATTERN = re.compile(
+    r"^(?:if|for|while|with|try|match|async)\b|\A\s*\n?[ \t]", re.MULTILINE
+)
 
 
 def may_bind(name: str, text: str) -> bool:
@@ -340,7 +342,7 @@ def may_bind(name: str, text: str) -> bool:
         return False
     if has_stored_magics(text):
         return True
-    flat = _BRANCHING.search(text) is None
+    flat = _BRANCHING_PATTERN.search(text) is None
     while position >= 0:
         start = text.rfind("\n", 0, position) + 1
         end = text.find("\n", position)
@@ -359,12 +361,13 @@ def _line_may_bind(before: str, after: str, flat: bool) -> bool:
     """
     if _is_word_character(before[-1:]) or _is_word_character(after[:1]):
         return False  # part of a longer name
-    if _BINDING_WORD.search(before) or ("=" in after and _is_assigned(after)):
+    if _BINDING_WORD_PATTERN.search(before) or ("=" in after and _is_assigned(after)):
         return True
     if flat and before[:1].isspace() and after[:1] in (".", "[", "("):
         return False
     return (
-        _STATEMENT_START.search(before) is not None or _LONE_NAME_END.fullmatch(after) is not None
+        _STATEMENT_START_PATTERN.search(before) is not None
+        or _LONE_NAME_END_PATTERN.fullmatch(after) is not None
     )
 
 
@@ -375,7 +378,7 @@ def _is_word_character(character: str) -> bool:
 def _is_assigned(after: str) -> bool:
     """Return whether the `=` of an assignment, not of a keyword argument, follows on the line."""
     depth = 0
-    for found in _BRACKET_OR_ASSIGNMENT.finditer(after):
+    for found in _BRACKET_OR_ASSIGNMENT_PATTERN.finditer(after):
         if found[0] in "([{":
             depth += 1
         elif found[0] in ")]}":

@@ -21,17 +21,19 @@ import re
 
 _PYTHON_BODY = frozenset({"after", "capture", "prun", "time", "timeit"})
 
-_HELP = re.compile(r"%{0,2}[^\W\d][\w*]*(?:\.\w+|\[\d+\])*\?\??\s*;?\s*")
-_ASSIGNED = re.compile(r"(?P<names>[^#\"'=!%]+?)=\s*(?:!(?!=)|%{1,2}(?=[A-Za-z]))")
-_TIMED = re.compile(r"%time[ \t]+(?!-)")
-_AUTOMAGIC = re.compile(r"(?:pip|conda|mamba|cd|ls|cat|cp|mv|mkdir|rm)(?:[ \t].*)?")
-_STORED_CELL = "get_ipython().run_cell_magic("
-_STORED_TIME = re.compile(r"get_ipython\(\)\.run_line_magic\('time', (?P<text>(['\"]).*\2)\)")
+_HELP_PATTERN = re.compile(r"%{0,2}[^\W\d][\w*]*(?:\.\w+|\[\d+\])*\?\??\s*;?\s*")
+_ASSIGNED_PATTERN = re.compile(r"(?P<names>[^#\"'=!%]+?)=\s*(?:!(?!=)|%{1,2}(?=[A-Za-z]))")
+_TIMED_PATTERN = re.compile(r"%time[ \t]+(?!-)")
+_AUTOMAGIC_PATTERN = re.compile(r"(?:pip|conda|mamba|cd|ls|cat|cp|mv|mkdir|rm)(?:[ \t].*)?")
+_CONVERTED_CELL_MAGIC = "get_ipython().run_cell_magic("
+_CONVERTED_TIME_PATTERN = re.compile(
+    r"get_ipython\(\)\.run_line_magic\('time', (?P<text>(['\"]).*\2)\)"
+)
 
 # The tokens that decide where a logical line ends. Quantifiers are possessive (`*+`), so that no input
 # causes backtracking, but never around a group, because Python up to 3.11.4 handles that wrongly. An
 # unterminated string ends with its line or, if triple-quoted, with the cell.
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r'"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*(?:"""|\Z)'
     r"|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*(?:'''|\Z)"
     r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"?'
@@ -49,12 +51,15 @@ def strip_magics(source: str) -> str:
 
 def has_stored_magics(source: str) -> bool:
     """Return whether `source` is Python only because IPython's history made it so (`In`)."""
-    return source.startswith(_STORED_CELL) or _STORED_TIME.search(source) is not None
+    return (
+        source.startswith(_CONVERTED_CELL_MAGIC)
+        or _CONVERTED_TIME_PATTERN.search(source) is not None
+    )
 
 
 def _restore_cell_magic(source: str) -> str:
     """Return the original text of a `%%magic` cell, which IPython's history stores as a call."""
-    if not source.startswith(_STORED_CELL):
+    if not source.startswith(_CONVERTED_CELL_MAGIC):
         return source
     try:
         call = ast.parse(source, mode="eval").body
@@ -96,7 +101,7 @@ def _dedent(source: str) -> str:
 
 def _without_line_magics(source: str) -> str:
     source += "\n"
-    if len(lines := source.split("\n")) == 2 and _AUTOMAGIC.fullmatch(lines[0]):
+    if len(lines := source.split("\n")) == 2 and _AUTOMAGIC_PATTERN.fullmatch(lines[0]):
         return "pass"  # IPython reads a lone `pip install x` as `%pip install x`
     pieces: list[str] = []
     position = 0
@@ -119,13 +124,13 @@ def _replacement(line: str) -> str | None:
     """Return the replacement of a logical line that begins with `line`, or None if it is Python."""
     code = line.lstrip(" \t")
     indent = line[: len(line) - len(code)]
-    if timed := _TIMED.match(code):
+    if timed := _TIMED_PATTERN.match(code):
         return indent + code[timed.end() :]
-    if stored := _STORED_TIME.fullmatch(code):
+    if stored := _CONVERTED_TIME_PATTERN.fullmatch(code):
         return indent + str(ast.literal_eval(stored["text"]))
-    if code.startswith(("%", "!", "?", "/", ",", ";")) or _HELP.fullmatch(code):
+    if code.startswith(("%", "!", "?", "/", ",", ";")) or _HELP_PATTERN.fullmatch(code):
         return indent + "pass"
-    if assigned := _ASSIGNED.match(code):
+    if assigned := _ASSIGNED_PATTERN.match(code):
         return f"{indent}{assigned['names']}= get_ipython()"
     return None
 
@@ -141,7 +146,7 @@ def _escape_end(source: str, position: int) -> int:
 def _logical_end(source: str, position: int) -> int:
     """Return the end of a Python line, including all lines that its brackets and strings span."""
     depth = 0
-    while token := _TOKEN.search(source, position):
+    while token := _TOKEN_PATTERN.search(source, position):
         position = token.end()
         text = token[0]
         if text in "([{":

@@ -26,7 +26,7 @@ class Names:
 
     Args:
         binds: Names bound whenever it runs.
-        maybe: Names bound on some paths only, or added to (`import a.b`).
+        may_bind: Names bound on some paths only, or added to (`import a.b`).
         now, later: Names used when it runs, and when its functions run.
         at_once: Those of `later` that it may use as it runs, because it may call its own lambdas (or, in a
             class body, functions) itself.
@@ -41,7 +41,7 @@ class Names:
     """
 
     binds: frozenset[str]
-    maybe: frozenset[str]
+    may_bind: frozenset[str]
     now: frozenset[str]
     later: frozenset[str]
     at_once: frozenset[str]
@@ -86,7 +86,7 @@ class _Recorder(ScopeWalker):
         binds = frozenset(self.module.bound)
         return Names(
             binds=binds,
-            maybe=frozenset(self.ever_bound) - binds,
+            may_bind=frozenset(self.ever_bound) - binds,
             now=frozenset(self.used[False]),
             later=frozenset(self.used[True]),
             at_once=frozenset(self.used[True] if self.calls_its_own else self.in_lambdas),
@@ -134,7 +134,7 @@ class _Recorder(ScopeWalker):
 
     visit_ImportFrom = visit_Import
 
-    def annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
+    def visit_annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
         if node is None:
             return
         if self.postponed or is_local:
@@ -187,7 +187,7 @@ class _Recorder(ScopeWalker):
                 self._add_root(self.stores, root_name(call.args[0]))
         self.visit(call)
 
-    def decorator(self, node: ast.expr) -> None:
+    def visit_decorator(self, node: ast.expr) -> None:
         called = node.func if isinstance(node, ast.Call) else node
         if isinstance(called, ast.Attribute) and self.scope is self.module:
             self._add_root(self.registers, root_name(called))

@@ -49,12 +49,12 @@ class Notebook:
 
     Args:
         repairs: Errors in the file that were ignored.
-        python: The version of the kernel that saved the file, () if the file does not contain it.
+        python_version: The version of the kernel that saved the file, () if the file does not contain it.
     """
 
     cells: tuple[Cell, ...]
     repairs: tuple[str, ...] = ()
-    python: tuple[int, ...] = ()
+    python_version: tuple[int, ...] = ()
 
 
 def read_notebook(path: str | os.PathLike[str]) -> Notebook:

@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterator
 
 from helpers.answers.closure import Closure
-from helpers.answers.listing import AWAIT, BrokenCell, Listing, Statement
+from helpers.answers.listing import AWAIT_PATTERN, BrokenCell, Listing, Statement
 
 CellNamer = Callable[[int], str]
 
@@ -90,7 +90,7 @@ def broken_note(cell: BrokenCell, where: CellNamer) -> str:
 
 def await_notes(listing: Listing, where: CellNamer) -> Iterator[str]:
     """Yield notes on statements that are skipped because they need the notebook's event loop."""
-    for statement in listing.matching(AWAIT):
+    for statement in listing.matching(AWAIT_PATTERN):
         if statement.skipped == "await":
             at = f"{where(statement.cell)}, line {statement.line}"
             yield f"{at}: a check does not run a top-level `await`"

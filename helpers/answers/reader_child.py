@@ -54,14 +54,14 @@ def _with_cause(found: Answer | Problem, notebook: Notebook) -> Answer | Problem
     if not isinstance(found, Problem):
         return found
     here = ".".join(map(str, sys.version_info[:2]))
-    if found.kind == "syntax_error" and notebook.python > sys.version_info[:2]:
-        written = ".".join(map(str, notebook.python))
+    if found.kind == "syntax_error" and notebook.python_version > sys.version_info[:2]:
+        written = ".".join(map(str, notebook.python_version))
         message = (
             f"{found.message} The notebook was written with Python {written}, and "
             f"the line may be valid there. The course is graded with Python {here}: write it differently."
         )
         return replace(found, kind="newer_syntax", message=message)
-    if found.kind == "syntax_error" and not notebook.python:
+    if found.kind == "syntax_error" and not notebook.python_version:
         message = (
             f"{found.message} If the cell runs in your Python, your Python is newer. The course is "
             f"graded with Python {here}: write it differently."

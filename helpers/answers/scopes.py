@@ -77,11 +77,11 @@ class ScopeWalker(ast.NodeVisitor):
     def bind(self, name: str) -> None:
         """Record that a name is bound or deleted."""
 
-    def annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
+    def visit_annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
         """Walk an annotation. is_local: it annotates a function's variable, and is never evaluated."""
         self.visit_all([node])
 
-    def decorator(self, node: ast.expr) -> None:
+    def visit_decorator(self, node: ast.expr) -> None:
         self.visit(node)
 
     # --- scopes ----------------------------------------------------------------------------------
@@ -103,12 +103,12 @@ class ScopeWalker(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         # in the order in which Python evaluates them, outside the function
         for decorator in node.decorator_list:
-            self.decorator(decorator)
+            self.visit_decorator(decorator)
         self.visit_all((*node.args.defaults, *node.args.kw_defaults))
         with self._type_parameters(node):
             for argument in _arguments(node.args):
-                self.annotation(argument.annotation)
-            self.annotation(node.returns)
+                self.visit_annotation(argument.annotation)
+            self.visit_annotation(node.returns)
             in_definition, self.in_definition = self.in_definition, True
             self._visit_body(node, node.body)
             self.in_definition = in_definition
@@ -128,7 +128,7 @@ class ScopeWalker(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for decorator in node.decorator_list:
-            self.decorator(decorator)
+            self.visit_decorator(decorator)
         with self._type_parameters(node):
             self.visit_all((*node.bases, *node.keywords))
             with self._enter_scope(Scope("class", self.scope), self.deferred):
@@ -187,7 +187,7 @@ class ScopeWalker(ast.NodeVisitor):
         self.visit(node.target)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self.annotation(node.annotation, is_local=self.scope.kind in FUNCTIONS)
+        self.visit_annotation(node.annotation, is_local=self.scope.kind in FUNCTIONS)
         if node.value is not None:  # `x: int` alone binds nothing
             self.visit_all((node.value, node.target))
 

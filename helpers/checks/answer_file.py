@@ -41,8 +41,8 @@ from helpers.checks.reference import MissingSolution, Program, whole_program
 from helpers.checks.result import Outcome
 
 IMPORTS = "import torch\nimport torch.distributed as dist\n"
-_UNWRITTEN_OUTCOMES = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)
-_MARKER = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
+_DISALLOWED_OUTCOMES = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)
+_MARKER_PATTERN = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
 _FIELD_NAMES = ("breaks", "shows", "from", "seen", "is")
 
 
@@ -88,7 +88,7 @@ def read_answers_file(
     # written
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # find markers in the text without parsing Python, because all programs of a file define the same name
-    markers = list(_MARKER.finditer(text))
+    markers = list(_MARKER_PATTERN.finditer(text))
     common = common_code(text)
     ends = [*(marker.start() for marker in markers[1:]), len(text)]
     answers: list[KnownAnswer] = []
@@ -120,14 +120,14 @@ def read_answers_file(
 
 def common_code(text: str) -> str:
     """Return what belongs to every whole program: the imports, and the code before the first marker."""
-    first_marker = _MARKER.search(text)
+    first_marker = _MARKER_PATTERN.search(text)
     return IMPORTS + (text[: first_marker.start()] if first_marker else "")
 
 
 def find_end_of_mistakes(text: str) -> tuple[int, int]:
     """Return where the mistakes at the start of a file end, and how many there are."""
     other_kinds = (AnswerKind.WRONG.value, AnswerKind.RIGHT.value)
-    markers = list(_MARKER.finditer(text))
+    markers = list(_MARKER_PATTERN.finditer(text))
     for count, marker in enumerate(markers):
         if marker[1].startswith(other_kinds):
             return marker.start(), count
@@ -169,7 +169,7 @@ def _parse_entry(marker: str, comment: str, body: str, common: str) -> KnownAnsw
 
 
 def _parse_outcome(text: str) -> Outcome:
-    outcomes = [outcome.value for outcome in Outcome if outcome not in _UNWRITTEN_OUTCOMES]
+    outcomes = [outcome.value for outcome in Outcome if outcome not in _DISALLOWED_OUTCOMES]
     if text not in outcomes:
         raise ValueError(
             f"{text!r} is not one of {', '.join(outcomes)}, and none of the fields "

@@ -36,7 +36,7 @@ def difference(
     """
     if isinstance(right, np.ndarray):
         right = torch.as_tensor(right)
-    parts: list[_Part] = []
+    parts: list[_ComparedPart] = []
     if isinstance(right, torch.Tensor):
         problem = _compare_tensors(right, got, tolerance, scale)
     elif isinstance(right, dict):
@@ -129,10 +129,10 @@ def _compare_numbers(right: Any, got: Any, tolerance: float | None) -> str:
 
 
 # The name of one part of a value, its right value, and its actual value.
-_Part = tuple[str, Any, Any]
+_ComparedPart = tuple[str, Any, Any]
 
 
-def _pair_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_Part]]:
+def _pair_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_ComparedPart]]:
     if not isinstance(got, dict):
         return f"{_short_text(got)} is not a dict", []
     for key in right:
@@ -144,7 +144,7 @@ def _pair_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_Part]]:
     return "", [(repr(key), value, got[key]) for key, value in right.items()]
 
 
-def _pair_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
+def _pair_sequences(right: Any, got: Any) -> tuple[str, list[_ComparedPart]]:
     if isinstance(got, torch.Tensor) and all(
         isinstance(element, (int, float)) for element in right
     ):

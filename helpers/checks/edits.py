@@ -25,8 +25,8 @@ from helpers.answers.listing import DEFINITIONS
 
 COMMON_IMPORTS = {"import torch", "import torch.distributed as dist"}
 _LINE_MARKS = ("- ", "+ ", "  ")
-_COMMENT = re.compile(r"  #\s.*$")
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_COMMENT_PATTERN = re.compile(r"  #\s.*$")
+_WORD_PATTERN = re.compile(r"[A-Za-z_]\w*")
 
 
 def is_edit(text: str) -> bool:
@@ -73,7 +73,7 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
 def _find_line(base: Sequence[str], text: str, start: int) -> tuple[int, int]:
     """Return where a line is, and how many places could be meant."""
     # A comment at a line's end may be left out. If it is given, it selects one of several lines.
-    normalize = str.strip if _COMMENT.search(text) else _normalize_line
+    normalize = str.strip if _COMMENT_PATTERN.search(text) else _normalize_line
     matches = [
         index for index in range(start, len(base)) if normalize(base[index]) == normalize(text)
     ]
@@ -91,7 +91,7 @@ def _explain_mismatch(count: int, start: int) -> str:
 
 def _normalize_line(line: str) -> str:
     """Return a line without its indentation and a comment at its end, which do not matter."""
-    return _COMMENT.sub("", line).strip()
+    return _COMMENT_PATTERN.sub("", line).strip()
 
 
 def _indent_width(text: str) -> int:
@@ -353,10 +353,12 @@ def _name_pairs(base: list[_Statement], program: list[_Statement]) -> Counter[tu
     pairs: Counter[tuple[str, str]] = Counter()
     shapes: dict[str, list[list[str]]] = {}
     for unit in base:
-        shapes.setdefault(_WORD.sub("_", unit.text), []).append(_WORD.findall(unit.text))
+        shapes.setdefault(_WORD_PATTERN.sub("_", unit.text), []).append(
+            _WORD_PATTERN.findall(unit.text)
+        )
     for unit in program:
-        words = _WORD.findall(unit.text)
-        for other_words in shapes.get(_WORD.sub("_", unit.text), ()):
+        words = _WORD_PATTERN.findall(unit.text)
+        for other_words in shapes.get(_WORD_PATTERN.sub("_", unit.text), ()):
             pairs.update(
                 (old, new) for old, new in zip(words, other_words, strict=True) if old != new
             )

@@ -20,7 +20,7 @@ from typing import Any
 
 _FOLDER = Path(__file__).parents[1] / "exercises"
 _SHARED_MODULES = {"__init__", "in_ranks", "pictures", "shared"}
-_HEADING = re.compile(
+_HEADING_PATTERN = re.compile(
     r"(?P<number>\d+\.\d+) (?P<title>.+) \((?P<minutes>\d+) min, (?P<dots>[●○]{5})(?P<further>, further)?\)"
 )
 
@@ -54,7 +54,7 @@ class Heading:
 def parse_heading(text: str, name: str, notebook: str) -> Heading:
     """Read the docstring of an exercise's file. Raise ValueError if it does not begin with a heading."""
     head, _, rest = text.strip().partition("\n")
-    match = _HEADING.fullmatch(head.strip())
+    match = _HEADING_PATTERN.fullmatch(head.strip())
     if match is None:
         raise ValueError(
             f"{notebook}/{name}: its docstring must begin like '4.1 Broadcast (5 min, ●○○○○)', not with "

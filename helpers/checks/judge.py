@@ -38,10 +38,10 @@ from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 from helpers.views.values import short_value
 
-_OUT_OF_MEMORY = re.compile(
+_OUT_OF_MEMORY_PATTERN = re.compile(
     r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
 )
-_FLOAT32 = 1e-6
+_FLOAT32_TOLERANCE = 1e-6
 # Limit of parts in what a rank reports about itself; each part may have a quarter as many, and so on.
 _MAX_PARTS = 1 << 20
 # Calls that write to a tensor on each rank that makes them.
@@ -422,7 +422,7 @@ def _find_value_relations(case: Case, right: Any, got: Any) -> Iterator[str]:
     }:
         if torch.equal(expected.float().to(expected.dtype), returned):
             yield "This is the right value rounded to float32. Keep the dtype of the arguments."
-        elif expected.is_floating_point() and same(expected, returned, _FLOAT32):
+        elif expected.is_floating_point() and same(expected, returned, _FLOAT32_TOLERANCE):
             yield "This agrees with the right value to about 7 digits, the precision of float32."
     is_whole = not expected.is_floating_point()
     expected, returned = expected.double(), returned.double()
@@ -472,7 +472,7 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
             Outcome.FLOODED,
             "It printed too much. Is there an endless loop that prints?",
         )
-    elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY.search(str(failure.error)):
+    elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY_PATTERN.search(str(failure.error)):
         outcome = Outcome.OUT_OF_MEMORY
         advice = "It ran out of memory. Look for a tensor that is too large."
     elif isinstance(failure, RankFailed) and failure.error.kind in _MISSING_FILE_ADVICE:

@@ -39,7 +39,7 @@ from helpers.ranks.run import Run
 _MAX_OTHER_CASES = 4
 # Parts of an error's text that differ from run to run: addresses, paths, ports, and the prefix, with a
 # time, of lines that torch logs.
-_VARYING_TEXT = re.compile(
+_VARYING_TEXT_PATTERN = re.compile(
     r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
     # pybind's stack of a callback of a future: how deep it is depends on whether the future was done already
     r"|\n\nAt:\n[\s\S]*"
@@ -374,7 +374,7 @@ def _end_reason(run: Run) -> list[Any]:
     """Return why a run ended: the error, or which rank waits in which call; empty if it ended well."""
     failure = run.failure
     if isinstance(failure, RankFailed):
-        return [failure.error.kind, _VARYING_TEXT.sub("", failure.error.message)]
+        return [failure.error.kind, _VARYING_TEXT_PATTERN.sub("", failure.error.message)]
     if isinstance(failure, Deadlock):
         diagnosis = failure.diagnosis
         waits = [

@@ -38,7 +38,7 @@ from helpers.views.verdict import verdict_text
 
 # A name in braces that a case's facts should have filled in. Braces in an f-string such as f"{rank}" are
 # Python.
-_FACT_IN_BRACES = re.compile(r"\{(?!rank\b)\w+\}")
+_FACT_IN_BRACES_PATTERN = re.compile(r"\{(?!rank\b)\w+\}")
 MAX_EDIT_LINES = 8
 """Largest number of lines of an edit. A program that differs in more lines is stored whole."""
 
@@ -115,8 +115,9 @@ def find_flaw(exercise: Exercise, entry: KnownAnswer | KnownMistake) -> str:
         return f"it is not valid Python: {error}"
     if entry.source and exercise.name not in top_level_names(tree):
         return f"it does not define `{exercise.name}`"
-    if _FACT_IN_BRACES.search(entry.words) and all(
-        _FACT_IN_BRACES.search(case.fill_facts(entry.words)) for case in _visible_cases(exercise)
+    if _FACT_IN_BRACES_PATTERN.search(entry.words) and all(
+        _FACT_IN_BRACES_PATTERN.search(case.fill_facts(entry.words))
+        for case in _visible_cases(exercise)
     ):
         return "its sentence names a fact in braces that no case has"
     rules = [rule.text for rule in exercise.rules]

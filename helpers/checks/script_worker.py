@@ -82,7 +82,7 @@ def ask(*question: Any) -> Any:
     answer could replace any function that it would call for that.
     """
     connection = _connection
-    assert connection is not None, "this worker was not forked by `under_fork`"
+    assert connection is not None, "this worker was not forked by `run_with_forked_workers`"
     with _ask_lock:
         connection.sendall(json.dumps(question).encode() + b"\n")
         reply = b""

@@ -1,7 +1,7 @@
 """Inside a rank: compose a script from an answer, run it under a launcher, and report the result.
 
     Source + worker driver + inputs --compose--> folder/main.py
-    folder --a launcher: under_torchrun, under_fork--> reports in the folder --> a report for each rank
+    folder --under_torchrun or run_with_forked_workers--> reports in the folder --> a report for each rank
 
 The drivers of script exercises call this in a rank of their own, and all processes that they start end with
 that rank. `script_runs` makes a Run of the report in the launching process.
@@ -50,12 +50,12 @@ sys.stderr.flush()
 os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive Python's state
 """
 _MAX_TEXT = 20_000
-_FRAME_LINE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
+_FRAME_LINE_PATTERN = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
 _POLL_INTERVAL_S, _SHORT_INTERVAL_S = 0.01, 0.001
 # How long a worker may take to write down its current frames.
 _DUMP_TIMEOUT_S = 0.1
 # Largest size of a question in bytes. A worker that sends more without a newline is ignored from then on.
-_MAX_QUESTION_BYTES = 1 << 20
+_MAX_REQUEST_BYTES = 1 << 20
 
 
 class Intervention(Enum):
@@ -147,7 +147,7 @@ def is_late(failure: Exception | None) -> bool:
     return failure is not None and str(failure).startswith(TIMED_OUT_AFTER)
 
 
-def under_fork(
+def run_with_forked_workers(
     script: Path,
     nproc: int | Sequence[int],
     *,
@@ -234,7 +234,7 @@ def error_file(script: Path, rank: int) -> Path:
 def _read_frames(script: Path, rank: int) -> list[list[Any]]:
     """Return a worker's frames at its timeout, outermost first."""
     text = read_head(script.parent / f"{rank}.stands", _MAX_TEXT)
-    return [[file, int(line), name] for file, line, name in _FRAME_LINE.findall(text)][::-1]
+    return [[file, int(line), name] for file, line, name in _FRAME_LINE_PATTERN.findall(text)][::-1]
 
 
 def report(
@@ -419,7 +419,7 @@ def _answer_question(worker: _Worker, monitor: Monitor) -> Intervention | None:
     with contextlib.suppress(BlockingIOError, ConnectionError):
         part = worker.connection.recv(1 << 16)
         worker.received += part
-        if not part or len(worker.received) > _MAX_QUESTION_BYTES:
+        if not part or len(worker.received) > _MAX_REQUEST_BYTES:
             worker.connection.close()
             worker.connection = None
         elif worker.received.endswith(b"\n"):

@@ -43,7 +43,7 @@ BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
 KEEP_OUTPUT = "keep_output"
 
-EXERCISE_HEADING = re.compile(
+EXERCISE_HEADING_PATTERN = re.compile(
     r"^#+[ ]+(?P<title>Exercise[ ]\d+\.\d+:[ ]*\S.*?)"
     r"(?:[ ]+\([^()]*\bmin\b[^()]*\))?[ ]*$",  # the time and the difficulty, which the stub omits
     re.MULTILINE,
@@ -117,7 +117,7 @@ def learner_copy(
 
 
 def _last_exercise_title(markdown: str) -> str | None:
-    titles = EXERCISE_HEADING.findall(markdown)
+    titles = EXERCISE_HEADING_PATTERN.findall(markdown)
     return titles[-1] if titles else None
 
 

@@ -17,9 +17,9 @@ from nbformat import NotebookNode
 
 from helpers.course.notebook_file import Notebook
 
-CLAIM = "claim"
+CLAIM_KEY = "claim"
 """The key of a claim in a cell's metadata."""
-_IDLE = 20.0
+_MAX_IDLE_PERCENT = 20.0
 """Percent. A machine that is less busy than this counts as idle."""
 _IDLE_WITHIN_S = 60.0
 _REPLY_WITHIN_S = 60.0
@@ -31,7 +31,7 @@ class ClaimError(Exception):
 
 def has_claims(notebook: Notebook) -> bool:
     """Return whether a notebook's outputs depend on how busy the machine is."""
-    return any(CLAIM in cell["metadata"] for cell in notebook["cells"])
+    return any(CLAIM_KEY in cell["metadata"] for cell in notebook["cells"])
 
 
 def wait_until_idle() -> None:
@@ -40,7 +40,7 @@ def wait_until_idle() -> None:
     Does not raise if the machine stays busy, because the claims are checked anyway.
     """
     end = time.monotonic() + _IDLE_WITHIN_S
-    while psutil.cpu_percent(interval=1.0) > _IDLE and time.monotonic() < end:
+    while psutil.cpu_percent(interval=1.0) > _MAX_IDLE_PERCENT and time.monotonic() < end:
         pass
 
 
@@ -50,11 +50,11 @@ async def check_claim(client: NotebookClient, cell: NotebookNode, cell_index: in
     Raises:
         ClaimError: The claim is false, cannot be evaluated, or has no value after _REPLY_WITHIN_S.
     """
-    claim = cell["metadata"].get(CLAIM)
+    claim = cell["metadata"].get(CLAIM_KEY)
     if claim is None:
         return
     assert client.kc is not None  # a cell was executed, so a kernel exists
-    asked = client.kc.execute("", silent=True, user_expressions={CLAIM: f"bool({claim})"})
+    asked = client.kc.execute("", silent=True, user_expressions={CLAIM_KEY: f"bool({claim})"})
     try:
         value = await asyncio.wait_for(_claim_value(client, asked), _REPLY_WITHIN_S)
     except TimeoutError:
@@ -68,7 +68,7 @@ async def _claim_value(client: NotebookClient, request_id: str) -> str:
     while True:
         reply = await client.kc.get_shell_msg(timeout=_REPLY_WITHIN_S)  # type: ignore[union-attr]
         if reply["parent_header"].get("msg_id") == request_id:
-            found = reply["content"]["user_expressions"][CLAIM]
+            found = reply["content"]["user_expressions"][CLAIM_KEY]
             if found["status"] == "ok":
                 return str(found["data"]["text/plain"])
             return f"{found['ename']}: {found['evalue']}"

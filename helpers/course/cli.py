@@ -28,7 +28,7 @@ from helpers.course.paths import path_names as path_names
 from helpers.course.workspace import Workspace, WorkspaceError
 from helpers.views.plain import PLAIN_MARKS, plural
 
-_FOR_WHOM = {
+_COMMAND_GROUPS = {
     "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
     "To teach": ("plan", "slides", "teach", "room", "grade", "release", "gradescope"),
     "To write": ("mistakes", "build", "outputs", "site"),
@@ -53,9 +53,9 @@ class _Course(click.Group):
     """Shows the course's own errors as messages, not as tracebacks, and groups commands by who needs them."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        named = {name for names in _FOR_WHOM.values() for name in names}
+        named = {name for names in _COMMAND_GROUPS.values() for name in names}
         others = tuple(name for name in self.list_commands(ctx) if name not in named)
-        for title, names in {**_FOR_WHOM, "Others": others}.items():
+        for title, names in {**_COMMAND_GROUPS, "Others": others}.items():
             rows = [(name, self.commands[name].get_short_help_str(70)) for name in names]
             if rows:
                 with formatter.section(title):

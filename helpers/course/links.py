@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 # would become part of the address that JupyterLab makes for the heading).
 _KEPT = r"```.*?```|`[^`\n]*`|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|^#.*?$"
 _NAMED = r"\b[Nn]otebooks? \d\d(?:(?:, | and | or | to |, and )\d\d)*\b"
-_WORDS = re.compile(f"(?P<kept>{_KEPT})|(?P<named>{_NAMED})", re.DOTALL | re.MULTILINE)
+_WORDS_PATTERN = re.compile(f"(?P<kept>{_KEPT})|(?P<named>{_NAMED})", re.DOTALL | re.MULTILINE)
 
 
 def files_by_number(files: Iterable[str]) -> dict[str, str]:
@@ -22,7 +22,7 @@ def files_by_number(files: Iterable[str]) -> dict[str, str]:
 
 def link_notebooks(markdown: str, files: Mapping[str, str]) -> str:
     """Return the text with a link wherever it names a notebook of `files`, which maps numbers to files."""
-    return _WORDS.sub(
+    return _WORDS_PATTERN.sub(
         lambda match: match["kept"] or _replace_links(match["named"], files), markdown
     )
 

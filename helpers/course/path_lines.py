@@ -12,7 +12,7 @@ from helpers.course.notebook_file import Notebook, NotebookError, source_of
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, paths
 from helpers.views.plain import join_words
 
-_PART = re.compile(
+_PART_PATTERN = re.compile(
     r"^## (?:Exercise (?P<number>\d+\.\d+): )?(?P<title>.+?)(?: \(\d+ min, .*\))?$", re.MULTILINE
 )
 
@@ -29,7 +29,7 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
     above, links = "", dict[str, str]()
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            for part in _PART.finditer(source_of(cell)):
+            for part in _PART_PATTERN.finditer(source_of(cell)):
                 words = " ".join(filter(None, (part["number"], part["title"])))
                 # JupyterLab does not find a heading by an address with ● in it
                 links[part["title"]] = f"[{words}]({notebook}.ipynb#cell-id={cell['id']})"

@@ -196,7 +196,7 @@ class QuizView:
 
 
 # ipywidgets cuts a label that is longer than the page is wide
-_WRAPPED = (
+_WRAP_LABELS_STYLE = (
     "<style>.rr-choices .widget-radio-box label"
     "{white-space: normal; height: auto; line-height: 1.4; margin-bottom: 2px}</style>"
 )
@@ -224,7 +224,9 @@ def quiz_widget(quiz: Quiz) -> Any:
         feedback.outputs = (shown,)
 
     button.on_click(on_check)
-    question = widgets.HTML(_WRAPPED + to_html(f"**Predict, then run.** {quiz.question.strip()}"))
+    question = widgets.HTML(
+        _WRAP_LABELS_STYLE + to_html(f"**Predict, then run.** {quiz.question.strip()}")
+    )
     return widgets.VBox([question, choices, button, feedback])
 
 

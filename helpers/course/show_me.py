@@ -26,7 +26,7 @@ from helpers.ranks.cells import ipython
 from helpers.ranks.run import Run
 from helpers.views.timeline import timeline
 
-_MARKS = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION[ \t]*\n?", re.MULTILINE)
+_MARKS_PATTERN = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION[ \t]*\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +97,7 @@ def _defining_source(sources: list[str], name: str) -> str | None:
     defines = re.compile(rf"^(async def|def|class) {re.escape(name)}\b", re.MULTILINE)
     for source in reversed(sources):
         if defines.search(source):
-            return _MARKS.sub("", source).strip()
+            return _MARKS_PATTERN.sub("", source).strip()
     return None
 
 

@@ -32,7 +32,7 @@ _VARIANTS = (
     ("Rank 1 leaves out its send", "Faults(4, dropped_call=(1, 1))"),
 )
 """The runs of `break_it` on the landing page, each of the function at the start of notebook 00."""
-_NOTEBOOK = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
+_NOTEBOOK_PATTERN = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def build_site(
         solved = run_notebook(solved, source.name, live=True) if run else solved
         notebook = shown_notebook(solved, source.name, files)
         body, _ = exporter.from_notebook_node(nbformat.reads(json.dumps(notebook), as_version=4))
-        written.append(_write(out / f"{source.stem}.html", _NOTEBOOK.sub(_page_link, body)))
+        written.append(_write(out / f"{source.stem}.html", _NOTEBOOK_PATTERN.sub(_page_link, body)))
         pages.append(_page(source.stem, notebook))
     first = read_notebook(sources[0])
     shown = run_landing_page(first) if run else {_VARIANTS[0][0]: _first_picture(first)}

@@ -20,7 +20,7 @@ CONTROLS: tuple[Control, ...] = (
     steps("rounds_shown", "rounds shown", range(1, 15)),
     Control("nbytes", "bytes n", {short_bytes(4**k): 4**k for k in range(3, 16)}),
 )
-START = {
+START_SETTING = {
     "algorithm": "ring",
     "ranks": 4,
     "rounds_shown": 14,

@@ -18,7 +18,12 @@ CONTROLS: tuple[Control, ...] = (
     choice("network", "network", tuple(_SPEEDS)),
     choice("latency_ms", "start of a call [ms]", (0.0, 0.1, 0.5, 1.0)),
 )
-START = {"layers": 8, "bucket": 2, "network": "as fast as backward (1 ms)", "latency_ms": 0.1}
+START_SETTING = {
+    "layers": 8,
+    "bucket": 2,
+    "network": "as fast as backward (1 ms)",
+    "latency_ms": 0.1,
+}
 SENTENCES = {
     "row": "bucket {bucket}, {size:layer}: ready after {ready:1} ms, all_reduce from "
     "{begins:1} to {done:1} ms",

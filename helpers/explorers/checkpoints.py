@@ -13,7 +13,7 @@ CONTROLS: tuple[Control, ...] = (
     steps("days", "days between failures of a host", (10, 30, 100, 300, 1000)),
     steps("hosts", "hosts", [2**k for k in range(13)]),
 )
-START = {"write_s": 60, "days": 300, "hosts": 256}
+START_SETTING = {"write_s": 60, "days": 300, "hosts": 256}
 SENTENCES = {
     "row": "a save every {minutes:1} min: {saving:1%} lost to saving, {undone:1%} to work undone, {both:1%} "
     "in total",

@@ -27,7 +27,7 @@ CONTROLS: tuple[Control, ...] = (
     steps("ranks", "ranks", _SIZES),
     steps("root", "root", range(max(_SIZES))),
 )
-START = {"op": "all_gather", "ranks": 4, "root": 0, "reduction": "SUM"}
+START_SETTING = {"op": "all_gather", "ranks": 4, "root": 0, "reduction": "SUM"}
 SENTENCES = {
     "row": "rank {rank}: {before} → {after}",
     "says": "{call} on {ranks:rank}: rank 0 passed {nbytes:byte}.",

@@ -34,7 +34,7 @@ CONTROLS: tuple[Control, ...] = (
     steps("layers", "your own: layers", range(4, 161, 4)),
     steps("hidden", "your own: hidden size", range(1024, 32_769, 1024)),
 )
-START = {
+START_SETTING = {
     "model": "Llama 3 70B",
     "layers": 48,
     "hidden": 6144,

@@ -34,4 +34,4 @@ def explore(name: str, **setting: Any) -> Explorer:
     if name not in NAMES:
         raise ValueError(f"there is no explorer {name!r}. Available: {', '.join(NAMES)}.")
     module = import_module(f"helpers.explorers.{name}")
-    return Explorer(module, module.START | setting)
+    return Explorer(module, module.START_SETTING | setting)

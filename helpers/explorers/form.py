@@ -1,6 +1,6 @@
 """Define the common form of all explorers: what a module of this folder declares, and its page.
 
-    TITLE, CONTROLS, START, SENTENCES, plan()  ->  Explorer  ->  text, and a page that needs no kernel
+    TITLE, CONTROLS, START_SETTING, SENTENCES, plan()  ->  Explorer  ->  text, and a page that needs no kernel
     frame.js + frame.css + NAME.js         ->  computes the same plan in the page, and draws it
 
 `plan(**setting)` returns the results for one setting: the numbers for `SENTENCES`, `rows` with what is
@@ -35,7 +35,7 @@ _LOOKS = {
     "span": SPAN,
     "failure": FAILURE,
 }
-_PLACEHOLDER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
+_PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,9 @@ def text_of(module: ModuleType, setting: Mapping[str, Any]) -> str:
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
     """Fill values into a template, as frame.js does: `{idle:0%}`, `{size:bytes}`, `{ranks:rank}`."""
-    return _PLACEHOLDER.sub(lambda place: format_value(values[place[1]], place[2]), template)
+    return _PLACEHOLDER_PATTERN.sub(
+        lambda place: format_value(values[place[1]], place[2]), template
+    )
 
 
 def format_value(value: Any, spec: str | None) -> str:

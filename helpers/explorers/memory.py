@@ -16,7 +16,7 @@ CONTROLS: tuple[Control, ...] = (
     choice("numbers", "numbers", {"float32": 4, "bfloat16, with a copy in float32": 2}),
     choice("gpu_gb", "GPU memory [GB]", (24, 32, 40, 80, 141, 192)),
 )
-START = {"parameters": 8 * _BILLION, "ranks": 8, "numbers": 2, "gpu_gb": 80}
+START_SETTING = {"parameters": 8 * _BILLION, "ranks": 8, "numbers": 2, "gpu_gb": 80}
 SENTENCES = {
     "row": "{name}: weights {weights:bytes}, gradients {gradients:bytes}, optimizer state {state:bytes}; "
     "{total:bytes} in total",

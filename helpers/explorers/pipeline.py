@@ -13,7 +13,7 @@ CONTROLS: tuple[Control, ...] = (
     steps("stages", "stages", range(1, 9)),
     steps("microbatches", "microbatches", range(1, 17)),
 )
-START = {"kind": "1F1B", "stages": 4, "microbatches": 8}
+START_SETTING = {"kind": "1F1B", "stages": 4, "microbatches": 8}
 SENTENCES = {
     "row": "stage {stage} holds {held:microbatch} at most: {order}",
     "says": "{kind}, {stages:stage}, {microbatches:microbatch}: the bubble is {idle:0%} of the time; the "

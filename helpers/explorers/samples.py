@@ -17,7 +17,7 @@ CONTROLS: tuple[Control, ...] = (
     choice("drop_last", "drop_last", _SWITCH),
     choice("set_epoch", "set_epoch", {"called": True, "forgotten": False}),
 )
-START = {"samples": 10, "ranks": 4, "shuffle": False, "drop_last": False, "set_epoch": True}
+START_SETTING = {"samples": 10, "ranks": 4, "shuffle": False, "drop_last": False, "set_epoch": True}
 SENTENCES = {
     "row": "epoch {epoch}, rank {rank}: {listed}",
     "says": "{samples:sample} on {ranks:rank}: each rank is given {each:sample} per epoch. {left_out:sample} "

@@ -22,7 +22,7 @@ from helpers.grading.record import ExerciseRecord
 # From Unicode's private use area, so that other texts cannot look like a mark. An answer that prints these
 # characters can only cause names of its own cells to be inserted.
 _BEGIN, _END = "\ue000", "\ue001"
-_MARK = re.compile(f"{_BEGIN}([0-9]{{1,6}}){_END}")
+_MARK_PATTERN = re.compile(f"{_BEGIN}([0-9]{{1,6}}){_END}")
 
 
 def cell_mark(cell: int) -> str:
@@ -45,7 +45,7 @@ def restore_cell_names(record: ExerciseRecord, cells: Sequence[int]) -> Exercise
         return cell_number(cells[number]) if number < len(cells) else ""
 
     # marks and names need no escaping in JSON, so all texts can be replaced at once
-    text = _MARK.sub(name, json.dumps(msgspec.to_builtins(record), ensure_ascii=False))
+    text = _MARK_PATTERN.sub(name, json.dumps(msgspec.to_builtins(record), ensure_ascii=False))
     text = re.sub(f"[{_BEGIN}{_END}]", "", text)  # left over if a text was cut off within a mark
     found = msgspec.convert(json.loads(text), ExerciseRecord)
     return replace(found, answer=record.answer)

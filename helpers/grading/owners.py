@@ -21,20 +21,22 @@ from typing import Literal
 
 from helpers.checks.headings import all_names_of, notebooks
 
-_MOODLE = re.compile(
+_MOODLE_PATTERN = re.compile(
     r"(?P<who>.+?)(?:_(?P<number>\d+))?_assign(?:submission|feedback)_[a-z]+(?:_(?P<rest>.*))?",
     re.S,
 )
-_CANVAS = re.compile(
+_CANVAS_PATTERN = re.compile(
     r"(?P<who>.+?)(?:_LATE)?_(?P<number>[1-9]\d*)_(?:(?P<upload>[1-9]\d*)_(?P<rest>.+)|text|link)",
     re.S,
 )
-_ANONYMOUS = re.compile(r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S)
+_ANONYMOUS_PATTERN = re.compile(
+    r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S
+)
 _SUBMISSIONS = "-submissions"
 # Moodle's word for a participant in blind marking ("participant" of mod/assign/lang), letters only. In a
 # language that is not listed, the number becomes part of the name only if two such learners are in the
 # export.
-_PARTICIPANT_WORDS = re.compile(
+_PARTICIPANT_WORDS_PATTERN = re.compile(
     "participant|participante|partecipante|teilnehmerin|teilnehmer|teilnehmende|deelnemer|deltaker"
     "|deltagare|deltager|uczestnik|účastník|osallistuja|résztvevő|participantă|катысушы|участник"
     "|учасник|katılımcı|συμμετέχων|משתתף|مشارك|参加者|参与者|參與者|참가자"
@@ -42,15 +44,15 @@ _PARTICIPANT_WORDS = re.compile(
 
 # What browsers, systems and JupyterLab add to the name of a copy, in the most frequent languages.
 _COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピー|복사본)"
-_COPY_BEFORE = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
-_COPY_AFTER = re.compile(
+_COPY_BEFORE_PATTERN = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
+_COPY_AFTER_PATTERN = re.compile(
     rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー)"
     # from synchronized folders: Dropbox "(Ann's conflicted copy 2026-10-12)", Nextcloud, Syncthing
     r"|\s*\([^()]*(?:conflict|konflikt|conflit)[^()]*\)|[._](?:sync-)?conflict-\d{8}-\d{6}(?:-\w+)?)$",
     re.I,
 )
 # File extensions with which a notebook may arrive. `x.ipynb.zip` has two of them.
-_ENDING = re.compile(
+_ENDING_PATTERN = re.compile(
     r"\.(?:ipynb|txt|json|zip|gz|tar|tgz|bz2|xz|rar|7z|html?|pdf|py|md|docx?|odt|rtf|bak|download|webloc|url"
     r"|gdoc|colab)$",
     re.I,
@@ -92,7 +94,7 @@ def only_letters(text: str) -> str:
 
 def stem_of(name: str) -> str:
     """Return a file's name without the extensions with which a notebook may arrive."""
-    while (shorter := _ENDING.sub("", name)) and shorter != name:
+    while (shorter := _ENDING_PATTERN.sub("", name)) and shorter != name:
         name = shorter
     return name
 
@@ -104,7 +106,7 @@ def find_notebook_names(text: str) -> list[str]:
 
 def folder_source(name: str, parent: str = "") -> Source:
     """Return the owner of a folder. parent: the name of the folder that contains it."""
-    if found := _MOODLE.fullmatch(name):
+    if found := _MOODLE_PATTERN.fullmatch(name):
         return _moodle_source(found)
     slug = parent.removesuffix(_SUBMISSIONS)
     if slug != parent and name.startswith(f"{slug}-") and len(name) > len(slug) + 1:
@@ -127,7 +129,7 @@ def has_platform_names(folders: Iterable[str], files: Iterable[str], parent: str
     folders, stems = list(folders), list(map(stem_of, files))
     slug = parent.removesuffix(_SUBMISSIONS)
     cloned = slug != parent and any(name.startswith(f"{slug}-") for name in folders)
-    moodle = any(_MOODLE.fullmatch(name) for name in (*folders, *stems))
+    moodle = any(_MOODLE_PATTERN.fullmatch(name) for name in (*folders, *stems))
     return cloned or moodle or len({source.name for source in _canvas_sources(stems).values()}) > 1
 
 
@@ -177,7 +179,7 @@ def separate_same_names(sources: Mapping[str, Source]) -> dict[str, Source]:
 
 
 def _file_source(stem: str, notebook: str, canvas: Mapping[str, Source]) -> Source:
-    if found := _MOODLE.fullmatch(stem):
+    if found := _MOODLE_PATTERN.fullmatch(stem):
         return _moodle_source(found)
     if stem in canvas:
         return canvas[stem]
@@ -189,7 +191,7 @@ def _moodle_source(found: re.Match[str]) -> Source:
     name, number = _clean_name(found["who"]), found["number"] or ""
     # In blind marking all have this name, perhaps after their group's ("Team A-Participant"). The grading
     # worksheet lists them by name and number.
-    is_blind = _PARTICIPANT_WORDS.fullmatch(only_letters(name.rpartition("-")[2]))
+    is_blind = _PARTICIPANT_WORDS_PATTERN.fullmatch(only_letters(name.rpartition("-")[2]))
     name = f"{name} {number}" if is_blind and number else name
     return Source(name, f"{name}/", "moodle" if number else "", number)
 
@@ -217,7 +219,7 @@ def _canvas_sources(stems: Sequence[str]) -> dict[str, Source]:
 
 
 def _canvas_name(stem: str) -> re.Match[str] | None:
-    match = _ANONYMOUS.fullmatch(stem) or _CANVAS.fullmatch(stem)
+    match = _ANONYMOUS_PATTERN.fullmatch(stem) or _CANVAS_PATTERN.fullmatch(stem)
     if match is None or not match["upload"]:
         return match
     # in `kay_2_10_dataparallel_vs_ddp` the second number is the notebook's
@@ -230,7 +232,7 @@ def _canvas_name(stem: str) -> re.Match[str] | None:
 def _without_copy(name: str) -> str:
     """Remove the marks of copies, unless nothing else would be left."""
     while True:
-        shorter = _COPY_AFTER.sub("", _COPY_BEFORE.sub("", name))
+        shorter = _COPY_AFTER_PATTERN.sub("", _COPY_BEFORE_PATTERN.sub("", name))
         if shorter == name or not shorter.strip("_-. "):
             return name
         name = shorter

@@ -24,8 +24,8 @@ _NO_LEARNERS = {"points possible", "student, test"}
 
 
 # "Participant 22" of Moodle's grading worksheet (mod/assign/gradingtable.php, col_recordid), in any language.
-_IDENTIFIER = re.compile(r"(\D*[^\W\d]\D*?)\s*(\d+)")
-_LAST_NUMBER = re.compile(r"\d+$")
+_IDENTIFIER_PATTERN = re.compile(r"(\D*[^\W\d]\D*?)\s*(\d+)")
+_LAST_NUMBER_PATTERN = re.compile(r"\d+$")
 _FULL_NAMES = ("Full name", "Student", "Name", "Learner")
 # Names are searched in this many first columns, where platforms put them.
 _MAX_NAME_COLUMNS = 8
@@ -169,7 +169,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
             if source.platform == platform and source.number:
                 numbers.setdefault(source.number, []).append(name)
         for at, row in enumerate(roster.rows if place is not None else ()):
-            number = _LAST_NUMBER.search(row[place or 0].strip())
+            number = _LAST_NUMBER_PATTERN.search(row[place or 0].strip())
             same = numbers.get(number[0], []) if number else []
             # In a different assignment, or as a group's number, the same number belongs to a different
             # person.
@@ -186,7 +186,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
 def _identifiers(roster: Roster) -> int | None:
     """Return the index of the column "Identifier" of Moodle's grading worksheet: "Participant 22"."""
     for at in range(len(roster.columns)):
-        cells = [_IDENTIFIER.fullmatch(row[at].strip()) for row in roster.rows]
+        cells = [_IDENTIFIER_PATTERN.fullmatch(row[at].strip()) for row in roster.rows]
         if len({cell[1] if cell else None for cell in cells}) == 1 and all(cells):
             return at
     return None

@@ -42,24 +42,24 @@ _MAX_DEPTH = 4
 _MAX_OTHERS = 5
 _HEAD_BYTES = 1 << 20
 # Files of systems and tools, which no learner hands in.
-_IGNORED_NAMES = re.compile(
+_IGNORED_NAMES_PATTERN = re.compile(
     r"\._.*|\.~.*|~\$.*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|\.(?:DS_Store|ipynb_checkpoints|git\w*"
     r"|venv|vscode|idea|virtual_documents|Trash.*|cache|config|local|jupyter|ipython|keep|fseventsd|Spotlight.*)"
 )
 # The map of the course, which `course lab` puts into every learner's folder.
 _OURS = "home.ipynb"
 # Files that instructors keep next to the submissions.
-_INSTRUCTORS = re.compile(
+_INSTRUCTORS_PATTERN = re.compile(
     r"(?:readme|license|makefile)\b.*|.*\.(?:md|csv|tsv|xlsx?|ods|toml|ya?ml|log|lock)", re.I
 )
-_ARCHIVE = re.compile(r".*\.(?:zip|rar|7z|tar|tgz|tar\.\w+)", re.I)
+_ARCHIVE_PATTERN = re.compile(r".*\.(?:zip|rar|7z|tar|tgz|tar\.\w+)", re.I)
 # Folders of one learner that may contain the same notebook.
-_OWN_FOLDERS = re.compile(
+_OWN_FOLDERS_PATTERN = re.compile(
     r"work|notebooks|solutions?|tests?|docs|old|new|backups?|archive|final|drafts?|versions?|cop(?:y|ies)"
     r"|submi\w+|release|source|autograded|feedback",
     re.I,
 )
-_DEFINED = re.compile(rb"\b(?:def|class) +(\w+)")
+_DEFINED_PATTERN = re.compile(rb"\b(?:def|class) +(\w+)")
 
 
 class NoSubmissions(CannotGrade):
@@ -187,7 +187,7 @@ def _with_same_notebook(here: Path, paths: Sequence[Path]) -> set[str]:
     by_name: dict[str, set[str]] = {}
     for path in paths:
         first, *rest = path.relative_to(here).parts
-        if rest and not _OWN_FOLDERS.fullmatch(first) and not find_notebook_names(first):
+        if rest and not _OWN_FOLDERS_PATTERN.fullmatch(first) and not find_notebook_names(first):
             by_name.setdefault(path.name.casefold(), set()).add(first)
     return max(by_name.values(), key=len, default=set())
 
@@ -208,7 +208,7 @@ def _list_names(here: Path) -> tuple[list[str], list[str]]:
         for entry in islice(entries, MAX_ENTRIES):
             if (
                 not entry.name.startswith(".")
-                and not _IGNORED_NAMES.fullmatch(entry.name)
+                and not _IGNORED_NAMES_PATTERN.fullmatch(entry.name)
                 and not entry.is_symlink()
             ):
                 (folders if entry.is_dir() else files).append(entry.name)
@@ -250,7 +250,7 @@ def _add_class_folder(
 def _is_handed_in(name: str) -> bool:
     """Return whether a file in a class's folder was handed in, and is not the instructor's."""
     return (
-        not _INSTRUCTORS.fullmatch(name)
+        not _INSTRUCTORS_PATTERN.fullmatch(name)
         or bool(find_notebook_names(name))
         or "_assignsubmission_" in name
     )
@@ -299,7 +299,7 @@ def _may_be_notebook(path: Path) -> bool:
     name = path.name.lower()
     return (
         ".ipynb" in name
-        or _ARCHIVE.fullmatch(name) is not None
+        or _ARCHIVE_PATTERN.fullmatch(name) is not None
         or looks_like_notebook(_read_head(path))
     )
 
@@ -312,7 +312,7 @@ def _notebook_in(path: Path) -> str:
     known = headings()
     names = {
         each.decode()
-        for each in _DEFINED.findall(_read_head(path, MAX_FILE_BYTES))
+        for each in _DEFINED_PATTERN.findall(_read_head(path, MAX_FILE_BYTES))
         if each.isascii()
     }
     count = Counter(known[name].notebook for name in names if name in known)
@@ -340,7 +340,7 @@ def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEnt
         notices.append(f"{_relative_path(here, folder)}: cannot be opened ({error.strerror})")
         return
     for entry in entries:
-        if _IGNORED_NAMES.fullmatch(entry.name) or (
+        if _IGNORED_NAMES_PATTERN.fullmatch(entry.name) or (
             entry.name == _OURS and not _notebook_in(Path(entry.path))
         ):
             continue

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 _MAX_BYTES = 20_000_000
-_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
-_DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
+_SEPARATOR_PATTERN = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+_DECIMAL_COMMA_PATTERN = re.compile(r"\s*-?\d+,\d+\s*")
 
 
 class TableError(Exception):
@@ -35,7 +35,7 @@ def read_table(path: Path, name: str) -> list[Row]:
     name: how messages call the file, for example "The roster".
     """
     text = read_text(path, name)
-    separator = _SEPARATOR.match(text)
+    separator = _SEPARATOR_PATTERN.match(text)
     head = text.partition("\n")[0]
     delimiter = separator[1] if separator else max(",;\t", key=head.count)
     lines = io.StringIO(text, newline="")
@@ -81,4 +81,4 @@ def read_text(path: Path, name: str) -> str:
 
 def parse_number(cell: str) -> float:
     """Return the number in a cell, with a decimal point or a decimal comma. Raise ValueError."""
-    return float(cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell)
+    return float(cell.replace(",", ".") if _DECIMAL_COMMA_PATTERN.fullmatch(cell) else cell)

@@ -31,12 +31,12 @@ class _Launch:
     """What the kernel has of one launch's ranks on one host.
 
     Args:
-        log: The descriptor of the memory for their records.
+        log_fd: The descriptor of the memory for their records.
         words: For `Servers.messages`; each with a future that is set once its world has read it.
         channels: For each rank, where to write what its world reads from its channel.
     """
 
-    log: int
+    log_fd: int
     words: deque[tuple[str, list[Any], asyncio.Future[None]]] = field(default_factory=deque)
     channels: dict[int, asyncio.StreamWriter] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ class HostLink(Peer):
         started = self.ask("start", launch=launch, ranks=list(channels))
         started.add_done_callback(lambda done: self._check_started(launch, min(channels), done))
         for rank, channel in channels.items():
-            feeding = self._feed(launch, rank, socket.socket(fileno=os.dup(channel)))
+            feeding = self._forward_to_channel(launch, rank, socket.socket(fileno=os.dup(channel)))
             self._loop.call_soon_threadsafe(self.spawn, feeding)
         return started
 
@@ -180,12 +180,12 @@ class HostLink(Peer):
         if (known := self._launches.get(launch)) is not None:
             read = self._loop.create_future()
             known.words.append((word, values, read))
-            self._ring()
+            self._wake_reader()
             await read
 
     async def on_records(self, launch: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
         if (known := self._launches.get(launch)) is not None:
-            write_new(known.log, rank, start, lost, chunk)
+            write_new(known.log_fd, rank, start, lost, chunk)
 
     async def on_data(self, launch: int, rank: int, data: bytes) -> None:
         """Write what came from a rank's channel, and wait until that is done."""
@@ -204,7 +204,7 @@ class HostLink(Peer):
         try:
             await self.serve()
         finally:
-            self._ring()
+            self._wake_reader()
             for launch in list(self._launches):
                 self.forget(launch)
 
@@ -215,7 +215,7 @@ class HostLink(Peer):
         if not started.cancelled() and type(error := started.exception()) is Problem:
             self._schedule(self.on_word(launch, "refused", [rank, str(error)]))
 
-    async def _feed(self, launch: int, rank: int, sock: socket.socket) -> None:
+    async def _forward_to_channel(self, launch: int, rank: int, sock: socket.socket) -> None:
         """Send what a world writes to a rank's channel."""
         reader, writer = await asyncio.open_connection(sock=sock, limit=MAX_BYTES)
         writer.transport.set_write_buffer_limits(0)  # `drain` then waits for all
@@ -228,7 +228,7 @@ class HostLink(Peer):
             data = await reader.read(MAX_BYTES)
             await self.send(window, "write", launch=launch, rank=rank, data=data)
 
-    def _ring(self) -> None:
+    def _wake_reader(self) -> None:
         with contextlib.suppress(OSError):  # full, so it wakes anyway; or closed
             self._woken.send(b"x")
 
@@ -239,7 +239,7 @@ def _set(read: asyncio.Future[None]) -> None:
 
 
 def _release_launch(launch: _Launch) -> None:
-    os.close(launch.log)
+    os.close(launch.log_fd)
     for _, _, read in launch.words:
         _set(read)
     for channel in launch.channels.values():

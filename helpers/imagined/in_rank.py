@@ -31,7 +31,7 @@ from helpers.trace import kernels
 
 # Integer tensors up to this size keep their values unless they come from another rank or from a tensor
 # without values, because DeviceMesh, and programs that lay out ranks, compute with them.
-_MAX_INTEGERS = 1 << 20
+_MAX_REAL_INTEGERS = 1 << 20
 _PLAIN_TENSOR_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -154,7 +154,7 @@ def _stays_real(func: Any, args: Any, kwargs: Any) -> bool:
 
 
 def _is_small_and_whole(tensor: torch.Tensor) -> bool:
-    return not tensor.is_floating_point() and tensor.numel() <= _MAX_INTEGERS
+    return not tensor.is_floating_point() and tensor.numel() <= _MAX_REAL_INTEGERS
 
 
 def _describe_tensor(tensor: torch.Tensor) -> str:
@@ -163,7 +163,7 @@ def _describe_tensor(tensor: torch.Tensor) -> str:
 
 
 # torch's messages in C++ about a tensor without memory: from DDP's reducer, and object collectives.
-_NO_MEMORY_MESSAGES = (
+_NO_STORAGE_MESSAGES = (
     "data is not allocated",
     "Cannot access data pointer",
     "data_ptr",
@@ -178,4 +178,6 @@ _ADVICE = (
 
 def _needs_values(error: Exception) -> bool:
     error_types = (DataDependentOutputException, DynamicOutputShapeException)
-    return isinstance(error, error_types) or any(text in str(error) for text in _NO_MEMORY_MESSAGES)
+    return isinstance(error, error_types) or any(
+        text in str(error) for text in _NO_STORAGE_MESSAGES
+    )

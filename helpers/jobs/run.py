@@ -10,7 +10,7 @@ from helpers.ranks.failures import RankError, is_consequence
 from helpers.ranks.run import PlainError
 
 # An address in a message of gloo. Its port differs in each run and is of no use to a reader.
-_ADDRESS = re.compile(r"\[?127\.0\.0\.1\]?:\d+[$\d]*")
+_ADDRESS_PATTERN = re.compile(r"\[?127\.0\.0\.1\]?:\d+[$\d]*")
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,9 @@ def describe_worker(worker: Worker) -> str:
     if worker.error:
         return f"{who} raised {worker.error}"
     text = f"{who} {describe_exit(worker.exitcode)}"
-    last = [_ADDRESS.sub("a peer", line) for line in worker.errors.strip().splitlines()[-1:]]
+    last = [
+        _ADDRESS_PATTERN.sub("a peer", line) for line in worker.errors.strip().splitlines()[-1:]
+    ]
     return f"{text}; its error output ends with: {last[0]}" if last else f"{text}."
 
 

@@ -18,11 +18,11 @@ from helpers.jobs.run import Round, Worker
 
 # The agent puts it before each line of a worker, because of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 WORKER_MARK = "\x1f${rank}/${local_rank}\x1e"
-_WORKER_LINE = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
-_ROUND_START = re.compile(r"Rendezvous complete for workers\. Result:")
-_ROUND_FIELD = re.compile(r"\]   (\w+)=(.*)$")
-_WORKER_FAILURE = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) ")
-_LOG_LINE = re.compile(r"^[IWE]\d{4} [\d:.]+ \d+ [\w./]+:\d+\] ?", re.MULTILINE)
+_WORKER_LINE_PATTERN = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
+_ROUND_START_PATTERN = re.compile(r"Rendezvous complete for workers\. Result:")
+_ROUND_FIELD_PATTERN = re.compile(r"\]   (\w+)=(.*)$")
+_WORKER_FAILURE_PATTERN = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) ")
+_LOG_LINE_PATTERN = re.compile(r"^[IWE]\d{4} [\d:.]+ \d+ [\w./]+:\d+\] ?", re.MULTILINE)
 _MAX_ERROR_FILE = 64 << 10
 
 
@@ -44,8 +44,10 @@ def parse_rounds(node: int, pieces: Sequence[OutputPiece], folder: Path) -> tupl
 def agent_output(pieces: Sequence[OutputPiece]) -> str:
     """Return an agent's own output, without its workers' lines and without its INFO lines."""
     text = "".join(piece.text for piece in pieces if piece.stream == 2)
-    lines = _WORKER_LINE.sub("", text).splitlines()
-    return "\n".join(_LOG_LINE.sub("", line) for line in lines if not re.match(r"I\d{4} ", line))
+    lines = _WORKER_LINE_PATTERN.sub("", text).splitlines()
+    return "\n".join(
+        _LOG_LINE_PATTERN.sub("", line) for line in lines if not re.match(r"I\d{4} ", line)
+    )
 
 
 class _LogParser:
@@ -64,11 +66,11 @@ class _LogParser:
         text = self._rest[piece.stream] + piece.text
         cut = max(text.rfind("\n") + 1, 0)
         self._rest[piece.stream] = text[cut:]
-        for found in _WORKER_LINE.finditer(text[:cut]):
+        for found in _WORKER_LINE_PATTERN.finditer(text[:cut]):
             key = (int(found[1]), piece.stream)
             self._output.setdefault(key, []).append(found[3])
         if piece.stream == 2:
-            for line in _WORKER_LINE.sub("", text[:cut]).splitlines():
+            for line in _WORKER_LINE_PATTERN.sub("", text[:cut]).splitlines():
                 self._read_agent_line(line, piece.at_s)
 
     def feed_rest(self) -> None:
@@ -78,15 +80,15 @@ class _LogParser:
                 self.feed(OutputPiece(stream, 0.0, "\n"))
 
     def _read_agent_line(self, line: str, at_s: float) -> None:
-        if _ROUND_START.search(line):
+        if _ROUND_START_PATTERN.search(line):
             self.close_round(at_s)
             self._fields = {}
-        elif self._fields is not None and (found := _ROUND_FIELD.search(line)):
+        elif self._fields is not None and (found := _ROUND_FIELD_PATTERN.search(line)):
             self._fields[found[1]] = found[2]
         elif self._fields:
             self._open_round(self._fields, at_s)
             self._fields = None
-        if found := _WORKER_FAILURE.search(line):
+        if found := _WORKER_FAILURE_PATTERN.search(line):
             self._failed = (int(found[2]), int(found[1]))
             self._end_round("failed", at_s)
         elif "new nodes from group_rank" in line:

@@ -79,7 +79,7 @@ class RankError:
 
 
 # Messages of gloo, the stores and NCCL when the peer's process has exited.
-_PEER_DISCONNECTED = re.compile(
+_PEER_DISCONNECTED_PATTERN = re.compile(
     r"connection (closed|reset|was closed|was likely closed)|broken pipe|closed by peer|remote process|"
     r"application timeout caused pair closure|\[[^\]]*gloo/transport",
     re.IGNORECASE,
@@ -88,16 +88,16 @@ _PEER_DISCONNECTED = re.compile(
 
 # Messages of gloo that begin in the same way although no peer has exited: for a wrong name of a network
 # interface, and for a message that a rank sends to itself.
-_NO_PEER_EXITED = re.compile(
+_NO_PEER_EXITED_PATTERN = re.compile(
     "Unable to find (address|interface) for|Pair is not connected", re.IGNORECASE
 )
 
 
 def is_consequence(error: RankError) -> bool:
     """Return whether an error is only a consequence of a peer's exit."""
-    return bool(_PEER_DISCONNECTED.search(error.message)) and not _NO_PEER_EXITED.search(
-        error.message
-    )
+    return bool(
+        _PEER_DISCONNECTED_PATTERN.search(error.message)
+    ) and not _NO_PEER_EXITED_PATTERN.search(error.message)
 
 
 def _same_error(one: RankError, other: RankError) -> bool:

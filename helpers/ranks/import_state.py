@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_VARIABLE_NAME = re.compile(
+_VARIABLE_NAME_PATTERN = re.compile(
     rb"(?:PY)?TORCH(?!ELASTIC)[A-Z0-9]*_[A-Z0-9_]+|(?:TRITON|ATEN)_[A-Z0-9_]+"
 )
 # Forked ranks see these variables, because torch reads them only when it needs them, or a rank reads
 # them again.
-_VARIABLES_READ_LATER = re.compile(
+_VARIABLES_READ_LATER_PATTERN = re.compile(
     rb"TORCH_(?:DISTRIBUTED_DEBUG|GLOO_LAZY_INIT|DISABLE_SHARE_RDZV_TCP_STORE|HOME|EXTENSIONS_DIR"
     rb"|CUDA_ARCH_LIST|NCCL_\w*|FR_\w*)|TORCHINDUCTOR_CACHE_DIR|PYTORCH_(?:CUDA_\w*|NO_CUDA_\w*)"
 )
@@ -54,7 +54,10 @@ def import_state(
         envs: The environment variables that are set for each rank.
     """
     variables = {**os.environ, **_common_variables(envs)}
-    names = (_is_read_at_import(name) for name in _VARIABLE_NAME.findall(text[:_MAX_SCANNED_BYTES]))
+    names = (
+        _is_read_at_import(name)
+        for name in _VARIABLE_NAME_PATTERN.findall(text[:_MAX_SCANNED_BYTES])
+    )
     in_ranks = any(names) or (code is not None and any(map(_replaces_attribute, _all_code(code))))
     return ImportState(_variables_read_at_import(variables), in_ranks)
 
@@ -91,7 +94,9 @@ def _variables_read_at_import(variables: Mapping[str, str]) -> tuple[tuple[str, 
 
 
 def _is_read_at_import(name: bytes) -> bool:
-    return bool(_VARIABLE_NAME.fullmatch(name)) and not _VARIABLES_READ_LATER.fullmatch(name)
+    return bool(
+        _VARIABLE_NAME_PATTERN.fullmatch(name)
+    ) and not _VARIABLES_READ_LATER_PATTERN.fullmatch(name)
 
 
 def _all_code(code: types.CodeType) -> Iterator[types.CodeType]:

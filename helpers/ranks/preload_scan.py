@@ -46,9 +46,9 @@ _COMPILED_PATTERNS = {
     re.compile(words.encode()): modules for words, modules in _MODULES_BY_PATTERN.items()
 }
 # Programs of exercises. A payload also names the engine's own modules, but they are imported already.
-_EXERCISE_MODULE = re.compile(rb"helpers\.exercises(?:\.\w+)+")
+_EXERCISE_MODULE_PATTERN = re.compile(rb"helpers\.exercises(?:\.\w+)+")
 # Inductor starts processes when it is imported, but a rank server must start only ranks.
-_TORCH_MODULE = re.compile(r"torch(?!\._inductor)(?:\.[A-Za-z_]\w*)+", re.ASCII)
+_TORCH_MODULE_PATTERN = re.compile(r"torch(?!\._inductor)(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _DRIVER_NAME = b"helpers.checks.driver"
 _DRIVER_MODULES = ("helpers.checks.driver", "helpers.checks.adversarial")
 # Look through this many bytes. Beyond them there are tensors, not names.
@@ -59,7 +59,7 @@ def find_imports(*texts: bytes) -> list[str]:
     """Return the modules that a program will import. texts: its source, or its pickled form."""
     beginnings = [text[:_MAX_SCANNED_BYTES] for text in texts]
     exercise_modules = {
-        name.decode() for text in beginnings for name in _EXERCISE_MODULE.findall(text)
+        name.decode() for text in beginnings for name in _EXERCISE_MODULE_PATTERN.findall(text)
     }
     drivers = _DRIVER_MODULES if any(_DRIVER_NAME in text for text in beginnings) else ()
     beginnings += _read_sources(exercise_modules)
@@ -78,7 +78,7 @@ def find_imports(*texts: bytes) -> list[str]:
 
 def torch_modules(names: Iterable[str]) -> list[str]:
     """Return the modules of torch among the names that a rank reports as imported."""
-    return [name for name in names if _TORCH_MODULE.fullmatch(name)]
+    return [name for name in names if _TORCH_MODULE_PATTERN.fullmatch(name)]
 
 
 def _read_sources(names: Iterable[str]) -> list[bytes]:

@@ -67,7 +67,7 @@ PLAY_TIMEOUT_S = 120.0
 BODY_TIMEOUT_S = 10.0
 _COOKIE = "real-ranks-room"
 _MAX_NAME_CHARS = 60
-_MAX_MARKS = 2
+_MAX_COMBINING_MARKS = 2
 # Letters and marks that are drawn as nothing: fillers, variation selectors, the empty Braille pattern.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
     *map(chr, range(0xFE00, 0xFE10)),
@@ -468,7 +468,7 @@ def _displayable_name(text: str) -> str:
         marks = marks + 1 if category == "Mn" else 0
         if category[0] == "C" or c in _INVISIBLE:
             shown += " "
-        elif marks <= _MAX_MARKS:
+        elif marks <= _MAX_COMBINING_MARKS:
             shown += c
     return " ".join(shown.split())[:_MAX_NAME_CHARS].strip() or "someone"
 

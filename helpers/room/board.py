@@ -25,7 +25,7 @@ AWAY_AFTER_MIN = 20.0
 """If the last check is longer ago, a learner is away: neither stuck, nor making a mistake "now"."""
 MAX_HANDS = 40
 """How many hands a page lists, those raised first. The others are only counted."""
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ class Board:
             self._titles[exercise] = titles = {}
             for mistake in self._find_mistakes(self.exercises[exercise]):
                 told = hashlib.sha256(f"{exercise}\n{mistake.words}".encode()).hexdigest()[:16]
-                words = _PLACEHOLDER.sub(r"\1", mistake.words)
+                words = _PLACEHOLDER_PATTERN.sub(r"\1", mistake.words)
                 self.shared_mistakes.setdefault(
                     told, SharedMistake(told, exercise, mistake.title, words)
                 )

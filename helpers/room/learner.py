@@ -8,7 +8,7 @@ from typing import Any
 from helpers.checks.headings import find_heading
 from helpers.course.message import LearnerMessage
 from helpers.room import outbox
-from helpers.room.messages import MAX_CODE_CHARS, HandEvent, JoinReply, JoinRequest
+from helpers.room.messages import MAX_ANSWER_CHARS, HandEvent, JoinReply, JoinRequest
 from helpers.room.outbox import RoomError
 
 WHAT_IS_SENT = (
@@ -77,7 +77,7 @@ def _find_answer(answer: Any) -> tuple[str, str]:
     found = answer_from_history(answer, inputs, shell.user_ns)
     if not isinstance(found, Answer):
         raise RoomError(f"Your hand is not up: {found.message} `help_me()` sends no code.")
-    return found.name, found.source[:MAX_CODE_CHARS]
+    return found.name, found.source[:MAX_ANSWER_CHARS]
 
 
 def _login_name() -> str:

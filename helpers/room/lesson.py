@@ -25,11 +25,11 @@ MINUTES_PER_QUIZ = 1.5
 HOMEWORK_PARTS = ("Next", "Further reading", "Questions people ask")
 """Parts that learners read at home."""
 
-_HEADING = re.compile(r"^#{1,3} +(.+)$")
-_FOLD_TAG = re.compile(r"</?details>")
+_HEADING_PATTERN = re.compile(r"^#{1,3} +(.+)$")
+_FOLD_TAG_PATTERN = re.compile(r"</?details>")
 """HTML that folds a recurring part of a notebook on the screen."""
-_EXERCISE = re.compile(r"Exercise (\d+\.\d+): ")
-_QUIZ = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
+_EXERCISE_PATTERN = re.compile(r"Exercise (\d+\.\d+): ")
+_QUIZ_PATTERN = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Cell:
     @property
     def quiz(self) -> str:
         """The id of the quiz that the cell asks, or ""."""
-        match = _QUIZ.search(self.source) if self.is_code else None
+        match = _QUIZ_PATTERN.search(self.source) if self.is_code else None
         return match[1] if match else ""
 
     @property
@@ -141,7 +141,7 @@ def read_lesson(name: str, notebook: Notebook) -> Lesson:
     parts: list[Part] = []
     for title, cell in _split_at_headings(notebook):
         if title or not parts:
-            number = _EXERCISE.match(title)
+            number = _EXERCISE_PATTERN.match(title)
             exercise = own.get(number[1]) if number else None
             parts.append(Part(exercise.title if exercise else title, (), exercise))
         last = parts[-1]
@@ -160,9 +160,9 @@ def _split_at_headings(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
         for line in source.splitlines():
             # a comment in a fenced program looks like a heading
             fenced ^= line.startswith("```")
-            match = None if fenced else _HEADING.match(line)
+            match = None if fenced else _HEADING_PATTERN.match(line)
             if match is None:
-                lines += [] if _FOLD_TAG.match(line) else [line]
+                lines += [] if _FOLD_TAG_PATTERN.match(line) else [line]
                 continue
             if title or any(lines):
                 yield title, Cell(False, "\n".join(lines).strip())

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 MAX_EVENTS_PER_POST = 50
-MAX_CODE_CHARS = 20_000
+MAX_ANSWER_CHARS = 20_000
 """Maximum characters of an answer that a raised hand sends. Longer ones are cut off."""
 MAX_BYTES = 256 << 10
 """Maximum bytes of a post. It sends at most one answer's code, in JSON with up to 6 bytes a character."""
@@ -45,7 +45,7 @@ class HandEvent(Struct, tag="hand", forbid_unknown_fields=True):
     id: Id
     up: bool
     exercise: Name = ""
-    code: Annotated[str, Meta(max_length=MAX_CODE_CHARS)] = ""
+    code: Annotated[str, Meta(max_length=MAX_ANSWER_CHARS)] = ""
     minutes: Minutes = 0.0
 
 

@@ -17,9 +17,11 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 DIAGRAM_FOLDER = Path(__file__).parent / "diagrams"
 
-_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-_MASKED = re.compile(r"`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\be\.g\.|\bi\.e\.", re.DOTALL)
-_SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.?!][*\")]*\s+")
+_FENCE_PATTERN = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_MASKED_PATTERN = re.compile(
+    r"`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\be\.g\.|\bi\.e\.", re.DOTALL
+)
+_SENTENCE_END_PATTERN = re.compile(r"(?<!\b[A-Z])[.?!][*\")]*\s+")
 
 
 class _Renderer(IPythonRenderer):
@@ -64,7 +66,7 @@ def code_html(source: str, language: str = "python") -> str:
 def blocks(markdown: str) -> Iterator[str]:
     """Yield the paragraphs, lists, tables and fenced blocks of Markdown text."""
     start = 0
-    for fence in _FENCE.finditer(markdown):
+    for fence in _FENCE_PATTERN.finditer(markdown):
         yield from _paragraphs(markdown[start : fence.start()])
         yield fence[0]
         start = fence.end()
@@ -83,8 +85,8 @@ def is_prose(block: str) -> bool:
 def sentences(paragraph: str) -> list[str]:
     """Split a paragraph into sentences. Full stops in code, formulas and addresses are ignored."""
     text = " ".join(paragraph.split())
-    masked = _MASKED.sub(lambda match: "X" * len(match[0]), text)
-    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(masked)), len(text)]
+    masked = _MASKED_PATTERN.sub(lambda match: "X" * len(match[0]), text)
+    ends = [0, *(match.end() for match in _SENTENCE_END_PATTERN.finditer(masked)), len(text)]
     return [text[a:b].strip() for a, b in zip(ends, ends[1:], strict=False) if text[a:b].strip()]
 
 

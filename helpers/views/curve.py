@@ -10,7 +10,7 @@ from helpers.views.plain import one_line, plural
 
 _COLORS = [look.color for look in (SEND, FAILURE, RECV, COLLECTIVE, WAIT, FORWARD, SPAN)]
 _MARKS = "osD^vX*"
-_LINES = ("-", "--", "-.", ":")
+_LINE_STYLES = ("-", "--", "-.", ":")
 
 
 def curves(
@@ -35,7 +35,7 @@ def curves(
             [point[1] for point in points],
             color=_COLORS[index % len(_COLORS)],
             marker=_MARKS[index % len(_MARKS)],
-            linestyle=_LINES[index % len(_LINES)],
+            linestyle=_LINE_STYLES[index % len(_LINE_STYLES)],
             label=one_line(name).replace("$", r"\$"),
             linewidth=5 if hidden else None,
             markersize=11 if hidden else None,

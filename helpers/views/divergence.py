@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from helpers.views.curve import _COLORS, _LINES, _MARKS
+from helpers.views.curve import _COLORS, _LINE_STYLES, _MARKS
 from helpers.views.palette import FAINT
 from helpers.views.picture import Picture, new_figure
 from helpers.views.plain import one_line, plural
 
-FLOOR = 1e-17
+ZERO_DRAWN_AT = 1e-17
 """Where a difference of exactly zero is drawn, because a logarithmic axis has no zero."""
 
-_ROUNDING = 1e-13
+_ROUNDING_ERROR = 1e-13
 """Smaller differences come only from the order of additions in float64."""
 
 
@@ -35,7 +35,9 @@ def divergence(
     axes = figure.add_subplot()
     highest = 1.0
     for index, (name, (mine, theirs)) in enumerate(pairs.items()):
-        apart = [max(FLOOR, _largest_difference(a, b)) for a, b in zip(mine, theirs, strict=True)]
+        apart = [
+            max(ZERO_DRAWN_AT, _largest_difference(a, b)) for a, b in zip(mine, theirs, strict=True)
+        ]
         highest = max([highest, *apart])
         axes.plot(
             range(1, len(apart) + 1),
@@ -43,16 +45,16 @@ def divergence(
             color=_COLORS[index % len(_COLORS)],
             marker=_MARKS[index % len(_MARKS)],
             markevery=max(1, len(apart) // 10),
-            linestyle=_LINES[index % len(_LINES)],
+            linestyle=_LINE_STYLES[index % len(_LINE_STYLES)],
             label=one_line(name).replace("$", r"\$"),
         )
     axes.set_yscale("log")
-    axes.set_ylim(FLOOR / 2, highest * 5)
+    axes.set_ylim(ZERO_DRAWN_AT / 2, highest * 5)
     axes.set_yticks([10.0**k for k in range(-16, 1, 4)])
     axes.minorticks_off()
-    axes.axhspan(FLOOR / 2, _ROUNDING, color="#EEEEEE", zorder=0)
+    axes.axhspan(ZERO_DRAWN_AT / 2, _ROUNDING_ERROR, color="#EEEEEE", zorder=0)
     axes.annotate(
-        "rounding (float64)", (1, _ROUNDING), (0, -11), ha="right", color="#555555", fontsize=9,
+        "rounding (float64)", (1, _ROUNDING_ERROR), (0, -11), ha="right", color="#555555", fontsize=9,
         xycoords=("axes fraction", "data"), textcoords="offset points",
     )  # fmt: skip
     if target is not None:

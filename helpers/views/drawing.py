@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont
 
-MONO = 0.602
+MONO_LETTER_WIDTH = 0.602
 """The width of a letter of the fixed-width font, relative to its size."""
-_SANS = 0.58
+_SANS_LETTER_WIDTH = 0.58
 _BACKGROUND = (255, 255, 255)
 _OVERSAMPLING = 3
 _ARROW_HEAD = 7.0
-_COLORS = 128
+_MAX_COLORS = 128
 _MANY_MARKS = 8_000
-"""If there are more marks than this, they are drawn `_PART` at a time: a page is slow if it has that
+"""If there are more marks than this, they are drawn `_PART_SIZE` at a time: a page is slow if it has that
 many elements, or if it is zoomed in and shows a small part of long paths.
 """
-_PART = 64
+_PART_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Word(Mark):
 
     @property
     def width(self) -> float:
-        return len(self.text) * self.size * (MONO if self.mono else _SANS)
+        return len(self.text) * self.size * (MONO_LETTER_WIDTH if self.mono else _SANS_LETTER_WIDTH)
 
     @property
     def fits(self) -> bool:
@@ -242,7 +242,7 @@ def to_palette(image: Image) -> Image:
     """
     from PIL.Image import Dither
 
-    return image.convert("RGB").quantize(_COLORS, dither=Dither.NONE)
+    return image.convert("RGB").quantize(_MAX_COLORS, dither=Dither.NONE)
 
 
 def _group_marks(marks: Sequence[Mark], name: str) -> str:
@@ -258,9 +258,9 @@ def _group_marks(marks: Sequence[Mark], name: str) -> str:
         place = " ".join(f"{step} {_num(y)}" for step, y in zip(steps, ys, strict=True))
         pieces.setdefault((_group_tag(mark), len(ys)), []).append(place)
     parts = [
-        f'<g class="{group}"><path data-points="{points}" data-x="{" ".join(places[n : n + _PART])}"/></g>'
+        f'<g class="{group}"><path data-points="{points}" data-x="{" ".join(places[n:m])}"/></g>'
         for (group, points), places in pieces.items()
-        for n in range(0, len(places), _PART)
+        for n, m in ((n, n + _PART_SIZE) for n in range(0, len(places), _PART_SIZE))
     ]
     last = ""
     for mark in marks if not many else (mark for mark in marks if isinstance(mark, Word)):

@@ -49,7 +49,7 @@ RIGHT, WRONG = "rgb(0, 122, 85)", "rgb(200, 74, 0)"
 INK = "#222222"
 FAINT = "#9A9A9A"
 
-_STAGE = re.compile(r"(?i:forward|backward)|[FB](?=\d)")
+_STAGE_PATTERN = re.compile(r"(?i:forward|backward)|[FB](?=\d)")
 
 
 def amount_colormap() -> Colormap:
@@ -65,6 +65,6 @@ def look_of(event: Event) -> Look:
     Spans called "forward", "F0", "backward" or "B0" look as in the schedules.
     """
     if event.op == "span":
-        found = _STAGE.match(event.call)
+        found = _STAGE_PATTERN.match(event.call)
         return SPAN if found is None else FORWARD if found[0].lower().startswith("f") else BACKWARD
     return {"send": SEND, "recv": RECV}.get(event.op, COLLECTIVE)

@@ -11,21 +11,21 @@ import unicodedata
 from collections.abc import Sequence
 from html import escape
 
-_ESCAPES = re.compile(
+_ESCAPES_PATTERN = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colors, cursor movements
     r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # window titles, hyperlinks
     r"|\x1b[ -/]*[0-~]"  # all other escape sequences
 )
 # Characters that would break HTML or UTF-8, or reorder a line so that it reads differently.
-_CONTROL_CHARS = re.compile(
+_CONTROL_CHARS_PATTERN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 # The prefix of messages from torch's C++ code: rank, level, date, time, file, line.
-_LOG_HEAD = re.compile(
+_LOG_HEAD_PATTERN = re.compile(
     r"(?:^|(?<=: ))(?:\[rank\d+\]:)?\[([EWIF])\d{4} [\d:.]+(?: \d+)? ([\w.]+):\d+\] ", re.MULTILINE
 )
 # Lines that GitHub, Azure, TeamCity and GitLab interpret as commands in a job's output.
-_COMMAND = re.compile(r"^(?=\s*(?:::|##|section_(?:start|end):))", re.MULTILINE)
+_COMMAND_PATTERN = re.compile(r"^(?=\s*(?:::|##|section_(?:start|end):))", re.MULTILINE)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"
 PLAIN_MARKS = "real-ranks-plain"
@@ -41,15 +41,15 @@ def clean(text: str) -> str:
 
     Newlines and tabs stay.
     """
-    text = _ESCAPES.sub("", text).replace("\r\n", "\n")
+    text = _ESCAPES_PATTERN.sub("", text).replace("\r\n", "\n")
     if "\r" in text:
         text = "\n".join(_after_carriage_return(line) for line in text.split("\n"))
-    return _CONTROL_CHARS.sub(_REPLACEMENT, _LOG_HEAD.sub(r"[\1 \2] ", text))
+    return _CONTROL_CHARS_PATTERN.sub(_REPLACEMENT, _LOG_HEAD_PATTERN.sub(r"[\1 \2] ", text))
 
 
 def for_log(text: str) -> str:
     """Clean a text for a terminal or a job's log, so that no line of it is a command to a CI."""
-    return _COMMAND.sub("| ", clean(text)).replace("##[", "## [")
+    return _COMMAND_PATTERN.sub("| ", clean(text)).replace("##[", "## [")
 
 
 def _after_carriage_return(line: str) -> str:

@@ -25,7 +25,7 @@ Group = tuple[int, ...]
 Panel = tuple[Group, ...]
 
 _LOOKS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
-_CELL = 0.72
+_CELL_INCHES = 0.72
 _NO_GROUP = "no group"
 
 
@@ -145,8 +145,8 @@ def _figure(
     title: str | None,
 ) -> Figure:
     """Draw the same ranks once for each panel, which has a heading and its groups."""
-    width = max(2.4, cols * _CELL + 0.3) * len(panels) + 0.5
-    figure = new_figure(width, len(rows) * _CELL + 0.4 + 0.25 * bool(title))
+    width = max(2.4, cols * _CELL_INCHES + 0.3) * len(panels) + 0.5
+    figure = new_figure(width, len(rows) * _CELL_INCHES + 0.4 + 0.25 * bool(title))
     figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
     grid = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (heading, groups) in zip(grid, panels, strict=True):

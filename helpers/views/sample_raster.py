@@ -22,7 +22,7 @@ Shards = Sequence[Sequence[Sequence[Step]]]
 _NUMBERS_UP_TO = 24
 _MAX_STEPS, _MAX_EPOCHS, _MAX_LISTED = 200, 6, 24
 _COLORS = "cividis"
-_CELL = 0.36
+_CELL_INCHES = 0.36
 
 
 def sample_raster(
@@ -47,8 +47,8 @@ def sample_raster(
     steps = max((len(own) for epoch in drawn for own in epoch), default=0)
     most = max((len(step) for epoch in drawn for own in epoch for step in own), default=1)
     ranks = max(len(epoch) for epoch in drawn)
-    width = max(4.5, min(10.0, steps * max(1, most) * _CELL + 1.6))
-    figure = new_figure(width, (ranks * _CELL + 0.45) * len(drawn) + (0.9 if title else 0.6))
+    width = max(4.5, min(10.0, steps * max(1, most) * _CELL_INCHES + 1.6))
+    figure = new_figure(width, (ranks * _CELL_INCHES + 0.45) * len(drawn) + (0.9 if title else 0.6))
     panels = figure.subplots(len(drawn), 1, squeeze=False, sharex=True)[:, 0]
     last = max((i for epoch in drawn for own in epoch for step in own for i in step), default=0)
     for number, (axes, epoch) in enumerate(zip(panels, drawn, strict=True)):

@@ -43,7 +43,7 @@ _NAMES = {
 }
 _PLANNED_TITLE = "time [forwards of one microbatch]"
 _MEASURED_TITLE = "time since the first forward began [ms]"
-_CHARACTERS = 130
+_MAX_LINE_CHARS = 130
 _MAX_DRAWN = 400
 
 
@@ -104,7 +104,8 @@ def _bubble(lanes: Sequence[Lane]) -> str:
 def _describe_schedule(name: str, lanes: Sequence[Lane]) -> list[str]:
     return [f"{name}: {_bubble(lanes)} predicted"] + [
         clip(
-            f"  {_lane_word(lanes)} {rank} holds {max_held(order)}: {' '.join(order)}", _CHARACTERS
+            f"  {_lane_word(lanes)} {rank} holds {max_held(order)}: {' '.join(order)}",
+            _MAX_LINE_CHARS,
         )
         for rank, order in enumerate(order_of(lanes))
     ]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from helpers.trace.events import Trace
 
 _MS = 1e6
-_ACTION = re.compile(r"(\d{0,4})([FBIW])(\d{1,6})")
+_ACTION_PATTERN = re.compile(r"(\d{0,4})([FBIW])(\d{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,9 @@ def measured_lanes(trace: Trace) -> tuple[Lane, ...]:
     spans = [
         (event, found)
         for event in trace
-        if event.op == "span" and (found := _ACTION.fullmatch(event.call)) and event.finished
+        if event.op == "span"
+        and (found := _ACTION_PATTERN.fullmatch(event.call))
+        and event.finished
     ]
     origin = min((event.start_ns for event, _ in spans), default=0)
     return tuple(
@@ -117,7 +119,7 @@ def max_held(order: Sequence[str]) -> int:
     """Return how many microbatches a rank's stages have run forward but not yet backward, at most."""
     held = most = 0
     for action in order:
-        found = _ACTION.fullmatch(action)
+        found = _ACTION_PATTERN.fullmatch(action)
         held += {"F": 1, "I": 0}.get(found[2], -1) if found else 0
         most = max(most, held)
     return most
@@ -125,7 +127,7 @@ def max_held(order: Sequence[str]) -> int:
 
 def _parse_action(action: str, lane: int) -> tuple[str, int, str, int]:
     """Return an action's stage (as it was named, and as a number), its kind, and its microbatch."""
-    found = _ACTION.fullmatch(action)
+    found = _ACTION_PATTERN.fullmatch(action)
     if found is None:
         raise ValueError(
             f"{action!r} is not an action of a stage: write F0 for the forward of microbatch 0, B0 for its "

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _CELL_COLORS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
 _MAX_ELEMENTS = 24
 """The largest number of rows or columns of a matrix that can still be distinguished."""
-_CELL = 0.3
+_CELL_INCHES = 0.3
 """The side of an element, in inches."""
-_NARROWEST = 8
+_MIN_COLUMNS = 8
 """Columns of a panel, so that its title fits."""
 _ALL_RANKS, _NO_RANK = "all", "–"
 
@@ -42,10 +42,11 @@ def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) ->
     grids = {name: holders(name, tensor, run) for name, tensor in whole.items()}
     if not grids:
         raise ValueError("sharding needs at least one tensor: {'weight': layer.weight, ...}.")
-    columns = [max(_NARROWEST, len(grid[0])) for grid in grids.values()]
+    columns = [max(_MIN_COLUMNS, len(grid[0])) for grid in grids.values()]
     rows = max(len(grid) for grid in grids.values())
     figure = new_figure(
-        sum(columns) * _CELL + 0.3 * len(grids), rows * _CELL + 0.55 + 0.3 * bool(title)
+        sum(columns) * _CELL_INCHES + 0.3 * len(grids),
+        rows * _CELL_INCHES + 0.55 + 0.3 * bool(title),
     )
     panels = figure.subplots(1, len(grids), squeeze=False, width_ratios=columns)[0]
     for axes, (name, grid), width in zip(panels, grids.items(), columns, strict=True):

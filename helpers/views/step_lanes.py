@@ -24,12 +24,12 @@ _WIDTH = 8.0
 _MS = 1e6
 _SPAN_HEIGHT = 0.62
 _MAX_ROWS = 12
-_ROW = 1.12 / _MAX_ROWS
-_GAP = 1.0
-_ABOVE = 0.5
+_ROW_HEIGHT = 1.12 / _MAX_ROWS
+_LANE_GAP = 1.0
+_SPACE_ABOVE = 0.5
 """Room over the first lane for labels that are wider than their boxes."""
 
-_LETTER = 0.0118
+_LETTER_WIDTH = 0.0118
 """The width of a letter, as a part of the longest step, with some room."""
 
 _SHADE = "#F0F0F0"
@@ -83,7 +83,7 @@ def step_lanes(
     axes = figure.add_subplot()
     longest_ms = max((step.length_ms for step in steps.values()), default=1.0)
     for index, step in enumerate(steps.values()):
-        _draw_step(axes, step, index * (2 + _GAP), over, longest_ms)
+        _draw_step(axes, step, index * (2 + _LANE_GAP), over, longest_ms)
     names = [f"{n}\n{s.issued_in(over)} of {len(s.calls)} in {over}" for n, s in steps.items()]
     _frame(axes, names, title)
     _legend(figure, over)
@@ -122,7 +122,7 @@ def _draw_step(axes: Axes, step: Step, top: float, over: str, longest_ms: float)
             zorder=3,
         )
         label = one_line(span.call, 12)
-        wide = (len(label) + 1) * _LETTER * longest_ms
+        wide = (len(label) + 1) * _LETTER_WIDTH * longest_ms
         if length >= wide:
             _label(
                 axes, label, start + length / 2, top + 0.1 + _SPAN_HEIGHT / 2, "center", "center"
@@ -141,7 +141,7 @@ def _draw_step(axes: Axes, step: Step, top: float, over: str, longest_ms: float)
         row %= _MAX_ROWS
         axes.broken_barh(
             [(start, length)],
-            (top + 0.85 + row * _ROW, 0.8 * _ROW),
+            (top + 0.85 + row * _ROW_HEIGHT, 0.8 * _ROW_HEIGHT),
             facecolor=COLLECTIVE.color,
             edgecolor="white",
             linewidth=0.3,
@@ -160,9 +160,9 @@ def _extent_of(event: Event, origin: int) -> tuple[float, float]:
 
 
 def _frame(axes: Axes, names: list[str], title: str | None) -> None:
-    height = 2 + _GAP
+    height = 2 + _LANE_GAP
     axes.set_yticks([index * height + 1 for index in range(len(names))], names, parse_math=False)
-    axes.set_ylim(max(1, len(names)) * height - _GAP + 0.1, -_ABOVE)
+    axes.set_ylim(max(1, len(names)) * height - _LANE_GAP + 0.1, -_SPACE_ABOVE)
     axes.set_xlim(left=0)
     axes.set_xlabel("time since the step began [ms]", fontsize=9)
     axes.tick_params(axis="y", length=0)

@@ -44,7 +44,7 @@ _MAX_ARROWS = 500
 _MAX_BELOW = 2000
 _MAX_HEIGHT = 1200.0
 _NAME = 11.0
-_HOST = 22.0
+_HOST_NAME_HEIGHT = 22.0
 """Pixels above a host's first lane for its name."""
 _MAX_ZOOM = 100
 
@@ -84,10 +84,14 @@ class _Sheet:
 
     @property
     def bottom(self) -> float:
-        return self.top + self.lane * len(self.layout.ranks) + _HOST * len(self.hosts)
+        return self.top + self.lane * len(self.layout.ranks) + _HOST_NAME_HEIGHT * len(self.hosts)
 
     def lane_top(self, lane: int) -> float:
-        return self.top + lane * self.lane + _HOST * sum(first <= lane for first in self.hosts)
+        return (
+            self.top
+            + lane * self.lane
+            + _HOST_NAME_HEIGHT * sum(first <= lane for first in self.hosts)
+        )
 
     def x(self, step: int) -> float:
         return LEFT + self.steps.at[min(step, len(self.steps.moments))] * (WIDTH - LEFT - RIGHT)
@@ -216,7 +220,7 @@ def _draw_lanes(sheet: _Sheet) -> Iterator[Mark]:
     last = len(sheet.steps.moments)
     for lane in range(len(sheet.layout.ranks)):
         if lane and lane in sheet.hosts:
-            y = sheet.lane_top(lane) - _HOST + 2
+            y = sheet.lane_top(lane) - _HOST_NAME_HEIGHT + 2
             yield Line(((LEFT, y), (WIDTH - RIGHT, y)), "dashed", at=(-1, last))
         y = sheet.lane_top(lane) + sheet.row - sheet.bar / 2 - 1
         yield Line(((LEFT, y), (WIDTH - RIGHT, y)), "rule", at=(-1, last))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.image import AxesImage
 
-_NUMBERS_UP_TO = 8
-_BAR = 0.34
+_MAX_NUMBERED_RANKS = 8
+_BAR_WIDTH = 0.34
 _MAX_PAIRS = 32
 _MAX_OPS = 9
 _MAX_BYTES = 2**60
@@ -47,7 +47,7 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
         )
     counts, ops = _count_messages(trace), bytes_by_collective(trace)
     drawn = dict(list(ops.items())[:_MAX_OPS])
-    cell = _cell_size(trace.world_size) if _has_any(counts) else _BAR
+    cell = _cell_size(trace.world_size) if _has_any(counts) else _BAR_WIDTH
     cells = cell * trace.world_size
     widths = ([cells + 2.0] if _has_any(counts) else []) + ([_ops_width(drawn)] if ops else [])
     figure = new_figure(max(4.0, sum(widths)), min(8.0, max(1.9, cells + 1.2)) if widths else 0.8)
@@ -112,7 +112,7 @@ def _has_any(matrix: list[list[int]]) -> bool:
 
 def _cell_size(world_size: int) -> float:
     """Return the side of a cell in inches, with room for its number if there is one."""
-    side = 0.8 if world_size <= 4 else 0.64 if world_size <= _NUMBERS_UP_TO else 0.32
+    side = 0.8 if world_size <= 4 else 0.64 if world_size <= _MAX_NUMBERED_RANKS else 0.32
     return min(side, 6.0 / max(1, world_size))
 
 
@@ -136,12 +136,12 @@ def _draw_pairs(
         axes.axhline(first - 0.5, color=INK, linewidth=1.4)
     axes.set_xlabel("to rank", fontsize=9)
     axes.set_ylabel("from rank", fontsize=9)
-    how_many = " (how many)" if len(matrix) <= _NUMBERS_UP_TO else ""
+    how_many = " (how many)" if len(matrix) <= _MAX_NUMBERED_RANKS else ""
     axes.set_title(f"messages: bytes{how_many}", fontsize=9.5, loc="left")
     amounts_sent = {nbytes for row in matrix for nbytes in row if nbytes}
-    if len(matrix) > _NUMBERS_UP_TO or len(amounts_sent) > 1:
+    if len(matrix) > _MAX_NUMBERED_RANKS or len(amounts_sent) > 1:
         _color_bar(axes, image, matrix)
-    if len(matrix) <= _NUMBERS_UP_TO:
+    if len(matrix) <= _MAX_NUMBERED_RANKS:
         for src, row in enumerate(counts):
             for dst, count in enumerate(row):
                 if count:
@@ -164,7 +164,7 @@ def _draw_collectives(
             edgecolor=COLLECTIVE.color,
             linewidth=1.0,
         )
-        if world_size <= 2 * _NUMBERS_UP_TO:
+        if world_size <= 2 * _MAX_NUMBERED_RANKS:
             for rank, n in enumerate(nbytes):
                 axes.text(column + 0.1, rank, short_bytes(n), va="center", fontsize=8, color=INK)
     names = [one_line(op, 16) for op in ops]

@@ -12,7 +12,7 @@ from typing import Any
 
 from helpers.views.plain import ELLIPSIS, clip, one_line
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS_PATTERN = re.compile(r" at 0x[0-9a-fA-F]+")
 _MAX_SHOWN_WHOLE = 120
 _HEAD_LENGTH = 6
 
@@ -23,7 +23,7 @@ def short_value(value: object, limit: int = 400) -> str:
         text = _ShortRepr().repr(value)
     except Exception as error:  # A repr may raise anything, but a view must not.
         text = f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
-    return one_line(_ADDRESS.sub("", text), limit)
+    return one_line(_ADDRESS_PATTERN.sub("", text), limit)
 
 
 class _ShortRepr(reprlib.Repr):

@@ -409,7 +409,7 @@ def test_the_search_by_text_misses_no_binding(module: ModuleType) -> None:
     compared = 0
     for statement in parse_cell(inspect.getsource(module), 0):
         names = statement.names
-        for name in names.binds | names.maybe | names.stores | names.registers | names.pokes:
+        for name in names.binds | names.may_bind | names.stores | names.registers | names.pokes:
             assert may_bind(name, statement.text), (name, statement.text)
             compared += 1
     assert compared > 20

@@ -79,7 +79,7 @@ def test_the_map_is_for_who_may_sign_in(lab: Lab) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_an_exported_map_stands_still_and_is_silent(
+def test_an_exported_map_makes_no_requests_and_logs_nothing(
     playwright: Playwright, work: Path, tmp_path: Path
 ) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch.distributed as dist
 
-from helpers.checks.scripts import Source, compose, under_fork, under_torchrun
+from helpers.checks.scripts import Source, compose, run_with_forked_workers, under_torchrun
 
 
 def start(answer: Source, rank: int, world_size: int, how: str, nproc: int) -> dict[str, Any]:
     """Run the answer as a script, by the launcher that the case names."""
     script = compose(answer, work, (nproc,))
     if how == "fork":
-        return under_fork(script, nproc, max_restarts=1, timeout_s=3)
+        return run_with_forked_workers(script, nproc, max_restarts=1, timeout_s=3)
     env = {"PYTHONPATH": f"{os.environ['COURSE_ROOT']}"}
     return under_torchrun(script, nproc, env=env)
 

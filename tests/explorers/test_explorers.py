@@ -85,7 +85,7 @@ def test_ring_and_tree_give_every_rank_the_sum(ranks: int) -> None:
 
 @pytest.mark.parametrize("ranks", range(4, 9))
 def test_the_ring_is_cheaper_from_the_length_that_is_named(ranks: int) -> None:
-    setting = algorithms.START | {"ranks": ranks, "nbytes": 4**10}
+    setting = algorithms.START_SETTING | {"ranks": ranks, "nbytes": 4**10}
     crossing = algorithms.plan(**setting)["crossing"]
     for factor, cheaper in ((0.9, "tree"), (1.1, "ring")):
         length = round(crossing * factor)
@@ -158,6 +158,6 @@ def test_the_best_layout_is_said_in_words() -> None:
 )
 def test_each_control_reaches_the_cost_model(change: dict[str, object], part: str) -> None:
     module = import_module("helpers.explorers.cost")
-    text = text_of(module, module.START | change)
+    text = text_of(module, module.START_SETTING | change)
     assert part in text
-    assert text != text_of(module, module.START)
+    assert text != text_of(module, module.START_SETTING)

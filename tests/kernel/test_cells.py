@@ -176,7 +176,7 @@ def test_ranks_survive_a_missing_name_and_the_error_says_how_to_get_it(
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 2\nrank 1 → 3\n"
 
 
-def test_the_first_line_that_sends_a_missing_name_keeps_all_that_was_asked_for(
+def test_the_suggested_line_keeps_the_options_and_sends_the_missing_name(
     kernel: Kernel,
 ) -> None:
     kernel.value("first, second = 1, 2")
@@ -247,7 +247,9 @@ def test_a_line_is_quoted_for_each_mistake_in_the_syntax(kernel: Kernel) -> None
         assert f"\n    {line}\n" in kernel.run(f"%%ranks 2\n1\n{line}").message
 
 
-def test_a_kernel_with_the_environment_of_a_worker_is_none(forked_kernel: MakeKernel) -> None:
+def test_a_kernel_with_torchruns_environment_is_not_taken_for_a_worker(
+    forked_kernel: MakeKernel,
+) -> None:
     kernel = forked_kernel(TORCHELASTIC_RUN_ID="old", RANK="0", LOCAL_RANK="0")
     assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
 

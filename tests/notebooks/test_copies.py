@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from helpers.course.build import BEGIN, EXERCISE_HEADING, KEEP_OUTPUT, learner_copy
+from helpers.course.build import BEGIN, EXERCISE_HEADING_PATTERN, KEEP_OUTPUT, learner_copy
 from helpers.course.links import files_by_number
 from helpers.course.notebook_file import cell_metadata, read_notebook, source_of
 from helpers.course.workspace import find_workspace
@@ -72,7 +72,7 @@ def test_each_stub_names_the_exercise_above_it(path: Path) -> None:
         read_notebook(find_workspace().notebooks / path.name)["cells"],
         strict=True,
     ):
-        headings = EXERCISE_HEADING.findall(source_of(theirs))
+        headings = EXERCISE_HEADING_PATTERN.findall(source_of(theirs))
         title = headings[-1] if headings and theirs["cell_type"] == "markdown" else title
         if not is_exercise(ours):
             continue

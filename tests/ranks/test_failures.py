@@ -194,7 +194,7 @@ def test_diagnoses_a_rank_that_returns_early() -> None:
     assert failure.run is not None and failure.run.values[2] == 5
 
 
-def test_a_loop_that_jumps_back_from_its_if_is_followed_to_its_end() -> None:
+def test_a_frame_without_a_line_number_does_not_end_the_run() -> None:
     def count(rank: int, world_size: int) -> int:
         for i in range(10**7):
             if i == -1:  # on the way back from here the frame has no line number

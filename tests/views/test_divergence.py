@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers.views.divergence import FLOOR, divergence
+from helpers.views.divergence import ZERO_DRAWN_AT, divergence
 
 
 def weights(*numbers: float) -> list[torch.Tensor]:
@@ -19,7 +19,7 @@ def drawn(picture: object) -> list[list[float]]:
 
 def test_the_largest_difference_is_drawn_after_each_step() -> None:
     picture = divergence({"alone": (weights(1, 1, 1), weights(1.5, 0, 1))})
-    assert drawn(picture) == [[0.5, 1.0, FLOOR]]
+    assert drawn(picture) == [[0.5, 1.0, ZERO_DRAWN_AT]]
     assert picture.figure.axes[0].get_yscale() == "log"
     assert picture.text == "largest difference of a weight after each step:\n  alone: 3 steps"
 

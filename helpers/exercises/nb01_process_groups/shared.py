@@ -12,13 +12,15 @@ from helpers.ranks.failures import Deadlock, RankTimeout
 
 TCP_STORE_ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}
 """For ranks that open a TCPStore. If a DNS reply is lost, glibc's resolver otherwise waits 5 s for it."""
-_ATTEMPT = re.compile(rf"{INIT_SPAN_PREFIX}rank (?P<rank>\S*) of (?P<size>\S*) by (?P<place>.*)")
+_ATTEMPT_PATTERN = re.compile(
+    rf"{INIT_SPAN_PREFIX}rank (?P<rank>\S*) of (?P<size>\S*) by (?P<place>.*)"
+)
 Call = re.Match[str]
 
 
 def starts_of(trace: Trace, rank: int) -> list[Call]:
     """Return a rank's starts of a group: the rank that it passed, and the address."""
-    return [match for e in trace.spans.of(rank) if (match := _ATTEMPT.fullmatch(e.call))]
+    return [match for e in trace.spans.of(rank) if (match := _ATTEMPT_PATTERN.fullmatch(e.call))]
 
 
 def start_rounds(case: Case, run: Run) -> list[list[Call | None]]:

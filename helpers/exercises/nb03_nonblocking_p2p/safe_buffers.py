@@ -44,7 +44,7 @@ def message_count(case: Case, rank: int) -> int:
     return 0 if rank == case.facts["dst"] else int(case.facts["count"])
 
 
-def find_late_fill(trace: Trace, case: Case) -> str:
+def find_missing_overlap(trace: Trace, case: Case) -> str:
     for rank in range(case.world_size):
         sends = [event for event in trace.of(rank) if event.op == "send"]
         fills = {event.call: event for event in trace.of(rank) if event.op == "span"}
@@ -71,7 +71,7 @@ EXERCISE = Exercise(
         OnlyCalls(("send", "recv")),
         Calls("send", message_count),
         Peers(lambda case, rank: (case.facts["dst"],), "every message goes to rank `dst`"),
-        Predicate(find_late_fill, "one buffer is filled while the other is in flight"),
+        Predicate(find_missing_overlap, "one buffer is filled while the other is in flight"),
         EachIsWaitedFor(),
     ),
     kind=Kind.MODULE,

@@ -18,7 +18,7 @@ from helpers.checks.author import *
 from helpers.views.schedule_times import max_held, plan_lanes
 from helpers.views.values import short_value
 
-_ACTION = re.compile(r"(0|[1-9]\d*)[FB](0|[1-9]\d*)")
+_ACTION_PATTERN = re.compile(r"(0|[1-9]\d*)[FB](0|[1-9]\d*)")
 BACKWARD_LENGTH = 2
 """The duration of a backward, in forwards."""
 
@@ -62,7 +62,7 @@ def find_wrong_name(got: Any) -> str:
     if not isinstance(got, (list, tuple)):
         return "returns nothing" if got is None else f"returns a {type(got).__name__}, not a list"
     for each in got:
-        if not isinstance(each, str) or not _ACTION.fullmatch(each):
+        if not isinstance(each, str) or not _ACTION_PATTERN.fullmatch(each):
             return f"has {short_value(each)}, which names no action"
     return ""
 

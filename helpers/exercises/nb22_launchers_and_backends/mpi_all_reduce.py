@@ -24,7 +24,7 @@ WORLD_COLORS = ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1))
 
 
 @dataclass(frozen=True)
-class Row:
+class ReduceInputs:
     """One tensor on each rank, and how to reduce it."""
 
     given: list[torch.Tensor]
@@ -55,7 +55,7 @@ def case(draw: Draw) -> Case:
         dtype = draw.dtype(torch.float32, torch.float64, torch.int64)
         ops = ("sum", "max", "mean") if dtype.is_floating_point else ("sum", "max")
         given = draw.tensors(draw.shape((1, 2, 3), least=1), dtype)
-        rows.append(Row(given, draw.of(*ops), draw.of(1, 2), draw.of(*WORLD_COLORS)))
+        rows.append(ReduceInputs(given, draw.of(*ops), draw.of(1, 2), draw.of(*WORLD_COLORS)))
     asked = (
         [r.given for r in rows],
         [r.op for r in rows],
@@ -77,7 +77,7 @@ def case(draw: Draw) -> Case:
     )
 
 
-def judge_tensor(row: Row, rank: int, got: Mapping[str, Any]) -> Finding | None:
+def judge_tensor(row: ReduceInputs, rank: int, got: Mapping[str, Any]) -> Finding | None:
     """Return what is wrong with one tensor of one rank."""
     members, x = row.members(rank), got["x"]
     wanted, calls = row.expected(members), [str(call) for call in got["calls"]]
@@ -107,7 +107,7 @@ def judge_tensor(row: Row, rank: int, got: Mapping[str, Any]) -> Finding | None:
 MEMORY_ADVICE = "`Allreduce` with a capital letter sends the tensor's memory as it is."
 
 
-def explain_wrong_tensor(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
+def explain_wrong_tensor(row: ReduceInputs, rank: int, x: Any, returned: bool) -> Iterator[str]:
     """Yield each sentence that explains a wrong tensor."""
     members, own, total = row.members(rank), row.given[rank], row.expected(row.members(rank), "sum")
     n, scale = len(members), largest(*row.given)

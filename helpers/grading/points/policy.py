@@ -171,12 +171,12 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
             raise _error(path, text, key, f"{key}: {what}") from None
     policy = msgspec.convert(given, Policy)
 
-    def names(found: Callable[[str], str], given: Mapping[str, T]) -> dict[str, T]:
+    def resolve_keys(find_name: Callable[[str], str], given: Mapping[str, T]) -> dict[str, T]:
         """Return values under the course's names for their keys. Raise PolicyError if a name occurs twice."""
         known: dict[str, T] = {}
         for key, value in given.items():
             try:
-                name = found(key)
+                name = find_name(key)
             except UnknownExercise as error:
                 raise _error(path, text, key, str(error.args[0]).rstrip(".")) from None
             if name in known:
@@ -194,16 +194,17 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
                 raise _error(path, text, learner, f"no learner is called {learner!r}")
         extensions = {learners[normalize_name(name)]: days for name, days in extensions.items()}
     core, further = (
-        list(names(_exercise, dict.fromkeys(each))) for each in (policy.as_core, policy.as_further)
+        list(resolve_keys(_exercise, dict.fromkeys(each)))
+        for each in (policy.as_core, policy.as_further)
     )
     for name in {*core} & {*further}:
         raise _error(path, text, "as_further", f"{name} is in as_core, too")
     return msgspec.structs.replace(
         policy,
-        weight=names(_exercise, policy.weight),
+        weight=resolve_keys(_exercise, policy.weight),
         as_core=core,
         as_further=further,
-        deadlines=names(match_notebook, policy.deadlines),
+        deadlines=resolve_keys(match_notebook, policy.deadlines),
         late=msgspec.structs.replace(policy.late, extensions=extensions),
     )
 

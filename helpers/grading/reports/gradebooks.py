@@ -37,7 +37,7 @@ class UnchangedCell(str):
 Cell = UnchangedCell | str | float | None
 
 _MAX_CELL_CHARS = 1000
-_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+_NUMBER_PATTERN = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 # The start of a cell, even if a spreadsheet uses a different separator; then characters that spreadsheets
 # skip; then the start of a formula, in all forms that they treat as the plain one.
 _CELL_START = r"(^|[,;|\t])"
@@ -48,7 +48,7 @@ _INVISIBLE_CHARS = (
 )
 _SKIPPED = rf"([\s{_QUOTES}{_INVISIBLE_CHARS}]*)"
 _FORMULA = "(?=[=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−])"
-_FORMULA_START = re.compile(_CELL_START + _SKIPPED + _FORMULA)
+_FORMULA_START_PATTERN = re.compile(_CELL_START + _SKIPPED + _FORMULA)
 
 # Moodle rejects a file with a grade above 100, unless its site allows unlimited grades.
 _MOODLE_MAX_POINTS = 100.0
@@ -257,7 +257,7 @@ def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
 def escape_formula(text: str) -> str:
     """Return a text on one line as a cell that no spreadsheet runs, with an apostrophe before formulas."""
     flat = re.sub(r"[\t\r\n\v\f]", " ", clip_text(text, _MAX_CELL_CHARS))
-    return flat if _NUMBER.fullmatch(flat) else _FORMULA_START.sub(r"\1'\2", flat)
+    return flat if _NUMBER_PATTERN.fullmatch(flat) else _FORMULA_START_PATTERN.sub(r"\1'\2", flat)
 
 
 def _format_cell(cell: Cell) -> str:

@@ -43,7 +43,7 @@ _SETTINGS = (
 _SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ".md", ""}
 # Minimum characters of a secret. A shorter one could be found by trying, because the course computes
 # the cases of any secret.
-_SHORTEST = 12
+_MIN_SECRET_CHARS = 12
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
 
@@ -147,9 +147,9 @@ def write_zip(
     """
     if policy is not None:
         read_policy(policy)
-    if len(secret) < _SHORTEST or not secret.isprintable():
+    if len(secret) < _MIN_SECRET_CHARS or not secret.isprintable():
         raise CannotGrade(
-            f"The secret of a Gradescope zip must be one line of at least {_SHORTEST} characters: a "
+            f"The secret of a Gradescope zip must be one line of at least {_MIN_SECRET_CHARS} characters: a "
             "learner who guesses it can draw the hidden cases."
         )
     with zipfile.ZipFile(target, "w") as archive:

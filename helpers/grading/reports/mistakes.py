@@ -24,10 +24,10 @@ from helpers.grading.reports.text import clip_text, finite_or_zero, line, number
 _MAX_WORDS_CHARS = 400
 _MAX_ADVICE_CHARS = 1000
 _HIDDEN_ONLY = "All visible cases pass; a hidden one does not."
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-_FACT = re.compile(r"\\{[^{}]*\\}")
-_LIST = re.compile(r"\[[n,. ]*\]|\([n,. ]*\)")
+_ADDRESS_PATTERN = re.compile(r"0x[0-9a-f]+")
+_NUMBER_PATTERN = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_PLACEHOLDER_PATTERN = re.compile(r"\\{[^{}]*\\}")
+_LIST_PATTERN = re.compile(r"\[[n,. ]*\]|\([n,. ]*\)")
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,15 @@ def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return an exercise's known mistakes: (title, pattern of its sentence once filled in)."""
     known = exercises().get(name)
     return tuple(
-        (each.title, re.compile(_FACT.sub("[^\\n]{0,80}?", re.escape(each.words))))
+        (each.title, re.compile(_PLACEHOLDER_PATTERN.sub("[^\\n]{0,80}?", re.escape(each.words))))
         for each in (known_mistakes(known) if known else ())
     )
 
 
 def normalize_words(said: str) -> str:
     """Remove what differs between learners: numbers, addresses, lists of numbers, spaces."""
-    text = _NUMBER.sub("n", _ADDRESS.sub("n", said.lower()))
-    return " ".join(_LIST.sub("n", text).split())
+    text = _NUMBER_PATTERN.sub("n", _ADDRESS_PATTERN.sub("n", said.lower()))
+    return " ".join(_LIST_PATTERN.sub("n", text).split())
 
 
 def _graded_exercises(course: Course) -> Iterator[tuple[Standing, str, ExerciseRecord]]:

@@ -10,8 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-_READABLE = 40
-_DIGITS = 10
+_MAX_READABLE_CHARS = 40
+_DIGEST_CHARS = 10
 
 
 def page_names(learners: Iterable[str]) -> dict[str, str]:
@@ -23,7 +23,7 @@ def page_names(learners: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     taken: set[str] = set()
     for learner in dict.fromkeys(learners):
-        digits = _DIGITS
+        digits = _DIGEST_CHARS
         while (name := _name(learner, digits)) in taken:
             digits += 1
         taken.add(name)
@@ -40,7 +40,9 @@ def _name(learner: str, digits: int) -> str:
     # A name may contain half a surrogate pair, as the name of a file does that is not UTF-8.
     digest = hashlib.sha256(learner.encode("utf-8", "surrogatepass")).hexdigest()
     plain = (
-        unicodedata.normalize("NFKD", learner[: 4 * _READABLE]).encode("ascii", "ignore").decode()
+        unicodedata.normalize("NFKD", learner[: 4 * _MAX_READABLE_CHARS])
+        .encode("ascii", "ignore")
+        .decode()
     )
-    readable = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")[:_READABLE].strip("-")
+    readable = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")[:_MAX_READABLE_CHARS].strip("-")
     return f"{readable or 'learner'}-{digest[:digits]}.html"

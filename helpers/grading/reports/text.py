@@ -15,15 +15,15 @@ from helpers.views.plain import clean, clip
 MAX_CHARS = 4000
 MAX_NAME_CHARS = 120
 # Invisible marks that reorder or hide text and that `clean` keeps; and more than three accents on a letter.
-_INVISIBLE = re.compile(
+_INVISIBLE_PATTERN = re.compile(
     "[\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"
 )
-_ACCENTS = re.compile(
+_ACCENTS_PATTERN = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u20d0-\u20f0]{3})[\u0300-\u20f0]*"
 )
 _SAFE = set(" ,;()+-")
 _ESCAPED = {ord(mark): f"&#{ord(mark)};" for mark in string.punctuation if mark not in _SAFE}
-_HEADING = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ min, [^()]*\))?")
+_HEADING_PATTERN = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ min, [^()]*\))?")
 
 
 def clip_text(text: str, limit: int = MAX_CHARS) -> str:
@@ -31,8 +31,8 @@ def clip_text(text: str, limit: int = MAX_CHARS) -> str:
     if len(text) <= limit and text.isascii() and text.isprintable():
         return text  # most texts, so the fast path pays
     # Cut first, so that megabytes cost no more than a page. Leave room for codes that are removed.
-    cleaned = _INVISIBLE.sub("", clean(text[: 4 * limit]))
-    cleaned = _ACCENTS.sub(r"\1", cleaned).strip("\n")
+    cleaned = _INVISIBLE_PATTERN.sub("", clean(text[: 4 * limit]))
+    cleaned = _ACCENTS_PATTERN.sub(r"\1", cleaned).strip("\n")
     return clip(cleaned if len(text) <= 4 * limit else cleaned[:limit] + " ", limit)
 
 
@@ -67,7 +67,7 @@ def percent(share: float) -> str:
 def title_of(exercise: ExerciseRecord) -> str:
     """Return an exercise's title from its heading `Exercise 5.3: Title (15 min, ...)`."""
     heading = line(exercise.heading) if exercise.heading else line(exercise.name)
-    found = _HEADING.fullmatch(heading)
+    found = _HEADING_PATTERN.fullmatch(heading)
     return found["title"] if found else heading
 
 

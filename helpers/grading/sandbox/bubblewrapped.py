@@ -44,7 +44,7 @@ SCRATCH = "/tmp/worlds"
 FIRST_USER = 61_184
 
 # How often to read the kernel's list of children, which has gaps if a sibling exits meanwhile.
-_POLLS = 5
+_CHILD_POLLS = 5
 
 STOPS = (
     "reading or writing any file but the system's and Python's own, which are read-only",
@@ -100,7 +100,7 @@ class BubblewrapSite:
         return ForkedProcess(self.first)
 
     def host_pid(self, pid: int) -> int:
-        for _ in range(_POLLS):
+        for _ in range(_CHILD_POLLS):
             for child in children_of(self.first):
                 if namespace_pid(child) == pid:
                     return child
@@ -171,7 +171,7 @@ class Template:
         keeper = self._request(request, [control, log], "keeper")
         deadline = time.monotonic() + _ANSWER_S
         missed = 0
-        while missed < 10 * _POLLS and time.monotonic() < deadline:
+        while missed < 10 * _CHILD_POLLS and time.monotonic() < deadline:
             found = [child for child in children_of(self._first) if namespace_pid(child) == keeper]
             for first in (each for child in found for each in children_of(child)):
                 return first

@@ -1,7 +1,7 @@
 """Watch from outside what a sandbox uses, and end it when that is too much.
 
 The kernel limits each process (`inside`), but only an observer outside can limit all of them together.
-`Guard` is a thread in the launcher's process, one for each sandbox.
+`LimitGuard` is a thread in the launcher's process, one for each sandbox.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POLL_S = 0.05
 _MEMORY_FOLDERS = ("tmp", "dev/shm")
 
 
-class Guard:
+class LimitGuard:
     """A thread that watches the processes below `first` until `close`, and ends them at a limit.
 
     `found` is the exceeded limit in words, or "".

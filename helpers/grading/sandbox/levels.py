@@ -14,7 +14,7 @@ from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
 from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.bubblewrapped import BubblewrapSite, Template
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
-from helpers.grading.sandbox.guard import Guard
+from helpers.grading.sandbox.guard import LimitGuard
 from helpers.grading.sandbox.landlocked import LandlockSite
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import StagedFiles
@@ -166,7 +166,7 @@ class Sandbox:
         # Before any rank is forked, because children start in the group of their parent.
         self.group = put_into_group(first, most, plan.limits.processes) if first else None
         bounded = self.group is not None and self.group.bounds_memory
-        self.guard = Guard(first, plan.limits, enclosed, bounded) if first else None
+        self.guard = LimitGuard(first, plan.limits, enclosed, bounded) if first else None
         if preload:
             try:
                 self.connection.preload()

@@ -54,7 +54,9 @@ def test_reports_a_missing_file_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_the_column_is_found_and_both_sides_are_reported(tmp_path: Path, delimiter: str) -> None:
+def test_finds_the_column_and_reports_unmatched_names_of_both_files(
+    tmp_path: Path, delimiter: str
+) -> None:
     text = "Student,Login\nAda,al1\nBob,bb2\nEve,ee3\n".replace(",", delimiter)
     match = match_roster(read_roster(roster_file(tmp_path, text)), ["al1", "BB2", "zz9"])
     assert match.column == "Login" and match.rows == ("al1", "BB2", None)

@@ -24,7 +24,7 @@ from helpers.checks.scripts import (
     report,
     report_of,
     run_under_torchrun,
-    under_fork,
+    run_with_forked_workers,
 )
 from helpers.jobs.owned import OwnedPrograms
 from helpers.jobs.ports import held_port
@@ -112,7 +112,7 @@ def run_failing_main(
         found = report_of(run, script, worker_count)
         told = {worker.rank: worker.error for worker in run.workers}
     else:
-        found = under_fork(script, worker_count, grace_s=5.0)
+        found = run_with_forked_workers(script, worker_count, grace_s=5.0)
         told = {r: _read_error(error_file(script, r)) for r in range(worker_count)}
     planted = str(ERRORS[kind](text))
     for r, error in enumerate(found["errors"]):

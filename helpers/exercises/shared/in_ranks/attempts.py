@@ -26,7 +26,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
 
 from helpers.checks.script_worker import ask
-from helpers.checks.scripts import Intervention, Monitor, under_fork
+from helpers.checks.scripts import Intervention, Monitor, run_with_forked_workers
 from helpers.exercises.shared.in_ranks.disk import (
     EVENTS,
     HALF_WRITTEN,
@@ -221,7 +221,7 @@ def run_attempts(
     folder = checkpoint_folder(script.parent)
     with watch_folder(folder) as watch:
         monitor = FolderMonitor(folder, watch, [Plan(*plan) for plan in plans], only_rank0_writes)
-        found = under_fork(script, sizes, timeout_s=ATTEMPTS_S, monitor=monitor)
+        found = run_with_forked_workers(script, sizes, timeout_s=ATTEMPTS_S, monitor=monitor)
     told = {
         "attempts": [attempt.as_plain() for attempt in monitor.attempts],
         "changed": [attempt.changed for attempt in monitor.attempts],
@@ -245,7 +245,7 @@ def run_replicas(
 
     Whether it was killed is reported by the process that starts the replicas, not by files of the replica.
     """
-    found = under_fork(
+    found = run_with_forked_workers(
         script, replicas, timeout_s=REPLICAS_S, keep_others_running=True, monitor=monitor
     )
     if killed_replica in found["killed"][0]:
