@@ -81,19 +81,23 @@ def plain(title: str, text: str) -> Shown:
 
 
 def launches() -> Iterator[Shown]:
-    def shown(title: str, fn: Callable[..., object], size: int = 3, **options: Any) -> Shown:
+    def show_failure(title: str, fn: Callable[..., object], size: int = 3, **options: Any) -> Shown:
         run = launch(fn, size, on_failure="return", **options)
         return title, lanes_text(run), lanes_html(run)
 
     for name, stuck in STUCK.items():
-        yield shown(f"deadlock: {name}", stuck.work, stuck.world_size, init=stuck.init, timeout=20)
+        yield show_failure(
+            f"deadlock: {name}", stuck.work, stuck.world_size, init=stuck.init, timeout=20
+        )
     for name, (work, size) in OWN.items():
-        yield shown(f"deadlock: {name}", work, size)
+        yield show_failure(f"deadlock: {name}", work, size)
     for title, act in FAIL.items():
-        yield shown(title, lambda rank, n, act=act: act() if rank == 1 else dist.barrier())
-        yield shown(f"{title}, on all ranks", lambda rank, n, act=act: act())
-    yield shown("a timeout", lambda rank, n: time.sleep(60), timeout=1)
-    yield shown("a timeout of many", lambda rank, n: time.sleep(60 + rank % 3), 12, timeout=2)
+        yield show_failure(title, lambda rank, n, act=act: act() if rank == 1 else dist.barrier())
+        yield show_failure(f"{title}, on all ranks", lambda rank, n, act=act: act())
+    yield show_failure("a timeout", lambda rank, n: time.sleep(60), timeout=1)
+    yield show_failure(
+        "a timeout of many", lambda rank, n: time.sleep(60 + rank % 3), 12, timeout=2
+    )
 
 
 def refused() -> Iterator[Shown]:

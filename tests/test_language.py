@@ -58,6 +58,21 @@ SYNTAX = {
 """Syntax that makes a reader read a sentence twice (a regular expression) -> what to write."""
 FIRST_WORD = re.compile(r"(?:Tell|Say|Give|Let|Know|Hear|Have)\b")
 """A docstring that begins with these does not say what its function does."""
+NAME = re.compile(
+    r"_?(?:told|held|near|far|beside|tried|asked|wanted|drawn|judged|looks?|knows?|seen|kept|said|gone|goes|"
+    r"comes?|came|here|there|so|then|back|away|together|apart|alone|instead|given|shown|checked)|"
+    r"_?(?:of|at|what|who|as_if)_.*|"
+    r"(?:.*_)?(?:nobody|somebody|anybody|whoever|beside|goes_on|go_on|anew)(?:_.*)?"
+)
+"""A function, class or module with such a name does not say what it does or is."""
+ALLOWED_NAMES = {
+    "who_hangs": "an exercise: notebooks of learners contain it",
+    "shrink_and_go_on": "an exercise: notebooks of learners contain it",
+    "here": "the map marks the notebook that the reader sees: you are here",
+    "_look": "how a mark is drawn; `Look` in palette.py is the style",
+    "Look": "as above",
+}
+"""Name -> why it stays."""
 ALLOWED = re.compile(
     r"wall_|_wall|"  # names of files and options
     r"program=|\.program\b|programs/"
@@ -71,20 +86,20 @@ def prose_of(path: Path) -> Iterator[tuple[str, str]]:
             if cell["cell_type"] == "markdown":
                 yield cell["id"], "".join(cell["source"])
             else:
-                yield from _of_code("".join(cell["source"]), cell["id"])
+                yield from _prose_of_code("".join(cell["source"]), cell["id"])
     elif path.suffix == ".answers":
         # programs as learners write them, with a sentence above each
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("# ") and not line.startswith("# %%"):
                 yield f"line {number}", line
     elif path.suffix == ".py":
-        yield from _of_code(path.read_text(), "line")
+        yield from _prose_of_code(path.read_text(), "line")
     else:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             yield f"line {number}", line
 
 
-def _of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
+def _prose_of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
     """Give comments, docstrings and other texts that are longer than a name."""
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -93,6 +108,19 @@ def _of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
                 yield f"{place} {token.start[0]}", token.string
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return  # a cell with magics: its Markdown neighbors say the same
+
+
+def names(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and name of each function and class, and the name of the module."""
+    yield 1, path.stem
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+
+
+def is_vague(name: str) -> bool:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removeprefix("test_")
+    return NAME.fullmatch(words) is not None and name not in ALLOWED_NAMES
 
 
 def first_words(path: Path) -> Iterator[tuple[int, str]]:
@@ -129,6 +157,9 @@ def problems(path: Path) -> list[str]:
             for line, text in first_words(path)
             if FIRST_WORD.match(text)
         ]
+        # programs are written as strangers write them
+        if "programs" not in path.parts:
+            found += [f"line {line}: rename {name}" for line, name in names(path) if is_vague(name)]
     return found
 
 

@@ -28,7 +28,7 @@ def verdict_text(result: CheckResult) -> str:
     if result.message:
         lines += _indent(result.message)
     if result.passed:
-        lines += [f"  ✓ {each}" for each in _what_was_proved(result)]
+        lines += [f"  ✓ {each}" for each in _proof_line(result)]
     else:
         lines += [f"  {outcome:<14} {label}" for outcome, label in _outcome_lines(result)]
     worst = _shown_case(result)
@@ -80,7 +80,7 @@ def verdict_html(result: CheckResult) -> str:
 def _passed_html(result: CheckResult) -> str:
     """Draw a pass: one strong line, what was proved, and what to do next."""
     proved = "".join(
-        f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _what_was_proved(result)
+        f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _proof_line(result)
     )
     parts = [f'<ul style="margin: 0px; padding: 0px">{proved}</ul>', *_notes(result)]
     if result.next_step:
@@ -99,7 +99,7 @@ def _notes(result: CheckResult) -> list[str]:
     return [_quiet_html(f"note: {clip(clean(note), 400)}") for note in result.notes]
 
 
-def _what_was_proved(result: CheckResult) -> list[str]:
+def _proof_line(result: CheckResult) -> list[str]:
     """Return what a pass proves: in which cases the results are right, then each rule that held."""
     if not result.cases:
         return [*result.rules]

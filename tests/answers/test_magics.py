@@ -84,7 +84,7 @@ def test_replaces_magics_and_shell_lines_by_python(source: str, becomes: str) ->
 @pytest.mark.parametrize(
     "source", [*PYTHON, "%matplotlib inline\nx = 1", "x = !ls\ny = 2", "%%ranks 2\nz = 1"]
 )
-def test_what_is_left_is_python_wherever_ipython_takes_the_cell(source: str) -> None:
+def test_the_rest_is_python_wherever_ipython_accepts_the_cell(source: str) -> None:
     for cell in (source, source + "\n!ls\n%who\nprint?\n"):
         ast.parse(TransformerManager().transform_cell(cell))
         ast.parse(strip_magics(cell))

@@ -283,7 +283,7 @@ def test_rejects_an_answer_that_is_not_defined_in_a_cell() -> None:
         "x = torch.ones(4)\nx.requires_grad_()\n---\ndef f(): return x",
     ],
 )
-def test_what_a_rank_can_do_by_itself_is_left_to_it(text: str) -> None:
+def test_keeps_what_a_rank_can_do_by_itself(text: str) -> None:
     assert is_answer(HEAD + text)
 
 

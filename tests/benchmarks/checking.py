@@ -35,9 +35,9 @@ def in_a_notebook() -> Iterator[Figure]:
     # A first check that is not measured, because it imports modules
     for exercise, answer in answers.values():
         grade(exercise, answer, str, every_case=False)
-    idle, passed = _checked(answers)
+    idle, passed = _check_answers(answers)
     with _busy():
-        _, passed_busy = _checked(answers)
+        _, passed_busy = _check_answers(answers)
     quick = {name: s for name, s in idle.items() if answers[name][0].kind not in OUTSIDE}
     slow = {name: s for name, s in idle.items() if name not in quick}
     most = max(quick, key=lambda name: quick[name])
@@ -96,7 +96,7 @@ def _references() -> Iterator[tuple[str, tuple[Exercise, Answer]]]:
             yield name, (exercises()[name], answer)
 
 
-def _checked(answers: dict[str, tuple[Exercise, Answer]]) -> tuple[dict[str, float], int]:
+def _check_answers(answers: dict[str, tuple[Exercise, Answer]]) -> tuple[dict[str, float], int]:
     """Return the seconds of each check, and how many answers passed."""
     seconds, passed = {}, 0
     for name, (exercise, answer) in answers.items():

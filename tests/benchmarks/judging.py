@@ -65,11 +65,11 @@ def _cost(exercise: Exercise, value: Any) -> tuple[int, float, int]:
     """Return the bytes sent, the processor time and the memory of decoding and judging them."""
     case = max(exercise.draw(), key=lambda case: case.world_size)
     body = b"".join(bytes(chunk) for chunk in wire.encode(value))
-    timed = [_judged(exercise, case, body, measured) for measured in (False, True)]
+    timed = [_time_judging(exercise, case, body, measured) for measured in (False, True)]
     return len(body) * case.world_size, timed[0][0], timed[1][1]
 
 
-def _judged(exercise: Exercise, case: Any, body: bytes, measured: bool) -> tuple[float, int]:
+def _time_judging(exercise: Exercise, case: Any, body: bytes, measured: bool) -> tuple[float, int]:
     ranks = case.world_size
     bodies = [bytearray(body) for _ in range(ranks)]
     if measured:

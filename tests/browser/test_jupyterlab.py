@@ -97,7 +97,7 @@ def test_runs_all_cells_stops_a_launch_and_continues(
     _a_slider_draws_again(notebook)
     for what in USED:
         _the_keys_of_jupyterlab_still_work(notebook, what)
-    _the_reference_stands_beside(notebook)
+    _check_reference_is_shown(notebook)
     notebook.assert_accessible()
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)
@@ -258,7 +258,7 @@ def _the_keys_of_jupyterlab_still_work(notebook: NotebookPage, what: str) -> Non
     expect(prompt, f"Escape after {what}").not_to_have_text(before, timeout=60_000)
 
 
-def _the_reference_stands_beside(notebook: NotebookPage) -> None:
+def _check_reference_is_shown(notebook: NotebookPage) -> None:
     shown = notebook.add_and_run("from helpers import show_me\nshow_me(ping_pong)")
     page = shown.locator(".jp-OutputArea")
     expect(page).to_contain_text("Reference", timeout=20_000)

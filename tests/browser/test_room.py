@@ -38,7 +38,7 @@ def chromium(playwright: Playwright) -> Iterator[Browser]:
         yield chromium
 
 
-def checked(exercise: str, outcome: str, mistake: str = "", minutes: float = 0) -> CheckEvent:
+def check_event(exercise: str, outcome: str, mistake: str = "", minutes: float = 0) -> CheckEvent:
     return CheckEvent(secrets.token_hex(16), exercise, outcome, mistake, minutes)
 
 
@@ -68,9 +68,9 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
     names = [HOSTILE, *(f"Learner {number:02}" for number in range(1, 13))]
     learners = class_of(served, *names)
     for learner in learners[:7]:
-        send(served, learner, checked("token_ring", "passed"))
+        send(served, learner, check_event("token_ring", "passed"))
         for minutes in (12, 1):
-            made = checked("ping_pong", MISTAKE.outcome.value, MISTAKE.title, minutes)
+            made = check_event("ping_pong", MISTAKE.outcome.value, MISTAKE.title, minutes)
             send(served, learner, made)
     send(served, learners[0], hand("ping_pong", f"def ping_pong(): ...  # {HOSTILE}"))
     errors = list[str]()
@@ -89,10 +89,10 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
     assert page.locator("img").count() == 0 and page.title() == "Board · Real Ranks"
     # live: the next check changes its cell and the counts
     for learner in learners[:7]:
-        send(served, learner, checked("ping_pong", "passed"))
+        send(served, learner, check_event("ping_pong", "passed"))
     expect(row.locator("td").nth(0)).to_have_text("✓ 3×", timeout=10_000)
     expect(page.locator("#mistakes")).to_be_hidden()
-    send(served, learners[9], checked("ping_pong", MISTAKE.outcome.value, MISTAKE.title))
+    send(served, learners[9], check_event("ping_pong", MISTAKE.outcome.value, MISTAKE.title))
     expect(page.locator("#mistakes")).to_contain_text("1 of 13 makes this", timeout=10_000)
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
 @pytest.mark.timeout(180)
 def test_a_mistake_is_played(chromium: Browser, served: Served, shots: Path | None) -> None:
     (learner,) = class_of(served, "Ana")
-    send(served, learner, checked("ping_pong", MISTAKE.outcome.value, MISTAKE.title))
+    send(served, learner, check_event("ping_pong", MISTAKE.outcome.value, MISTAKE.title))
     errors = list[str]()
     page = chromium.new_page(viewport={"width": 1200, "height": 900})
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -14,11 +14,11 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
 def test_draws_depend_on_the_secret_only() -> None:
-    def drawn(seed: str) -> list[list[int]]:
+    def draw_lists(seed: str) -> list[list[int]]:
         return [draw.tensor((5,), torch.int64).tolist() for draw in plan_draws(SIZES, 24, seed)]
 
-    assert drawn("one") == drawn("one")
-    assert drawn("one") != drawn("two")
+    assert draw_lists("one") == draw_lists("one")
+    assert draw_lists("one") != draw_lists("two")
 
 
 def test_draws_small_worlds_often_and_large_ones_sometimes() -> None:
@@ -34,8 +34,8 @@ def test_draws_small_worlds_often_and_large_ones_sometimes() -> None:
 
 @pytest.mark.parametrize("sizes", [(2,), (1,), (2, 4), (2, 4, 8), (3, 5, 6, 7, 8)])
 def test_only_sizes_that_are_allowed_are_drawn(sizes: tuple[int, ...]) -> None:
-    drawn = draw_world_sizes(sizes, 24, random.Random(1))
-    assert len(drawn) == 24 and set(drawn) <= set(sizes)
+    draw_lists = draw_world_sizes(sizes, 24, random.Random(1))
+    assert len(draw_lists) == 24 and set(draw_lists) <= set(sizes)
 
 
 def test_each_option_is_dealt_equally_often() -> None:
@@ -55,8 +55,8 @@ def test_two_lines_deal_independently() -> None:
 
 
 def test_random_options_are_dealt_as_evenly_as_constant_ones() -> None:
-    drawn = [draw.of(-1, 5 + draw.whole(0, 99)) for draw in plan_draws(SIZES, 24, "a secret")]
-    assert drawn.count(-1) == 12
+    draw_lists = [draw.of(-1, 5 + draw.whole(0, 99)) for draw in plan_draws(SIZES, 24, "a secret")]
+    assert draw_lists.count(-1) == 12
 
 
 def test_every_root_of_a_small_world_is_dealt() -> None:
@@ -76,13 +76,13 @@ def test_lengths_divide_and_do_not_and_leave_ranks_without_anything() -> None:
 def test_values_reveal_a_conversion_to_another_dtype(dtype: torch.dtype) -> None:
     narrow = {torch.float64: torch.float32, torch.float32: torch.float16}.get(dtype)
     narrow = narrow or (torch.float32 if dtype in INTEGERS else torch.float8_e4m3fn)
-    drawn = [draw.tensor((40,), dtype) for draw in plan_draws((2,), 24, "a secret")]
-    lost = [bool((x.to(narrow).to(dtype) != x).any()) for x in drawn]
+    draw_lists = [draw.tensor((40,), dtype) for draw in plan_draws((2,), 24, "a secret")]
+    lost = [bool((x.to(narrow).to(dtype) != x).any()) for x in draw_lists]
     small = dtype in {torch.uint8, torch.int8}  # float32 distinguishes all of them
     assert any(lost) is not small
     if dtype is torch.int64:
-        assert any(bool((x.double().long() != x).any()) for x in drawn)
-    for x in drawn:
+        assert any(bool((x.double().long() != x).any()) for x in draw_lists)
+    for x in draw_lists:
         assert x.dtype is dtype and (x == 0).any() and bool((x[1:] != x[:-1]).all())
         assert dtype is torch.uint8 or (x < 0).any()
 

@@ -70,10 +70,10 @@ def test_advice_must_explain_the_other_wrong_cases_too() -> None:
 
 
 def test_facts_are_filled_in_and_other_braces_stay() -> None:
-    def judged(got: Any, rank: int) -> Finding | None:
+    def judge_rank(got: Any, rank: int) -> Finding | None:
         return Finding("it is wrong", "rank {src} of {n}, {'a': 1}")
 
-    verdict = judge(exercise(), Execution(case(judged, facts={"src": 1}), ran([X, X])))
+    verdict = judge(exercise(), Execution(case(judge_rank, facts={"src": 1}), ran([X, X])))
     assert verdict.advice == "rank 1 of 2, {'a': 1}"
 
 
@@ -124,8 +124,11 @@ def irecv(rank: int, waited: int | None) -> Event:
 
 def test_nan_of_a_call_without_a_wait_is_reported_with_the_call() -> None:
     values = [X, torch.full((3,), torch.nan)]
-    said = judge(exercise(), Execution(case(), ran(values, irecv(1, None)))).advice
-    assert said.startswith("Rank 1 never waits for its irecv from rank 0") and "NaN" in said
+    message_for = judge(exercise(), Execution(case(), ran(values, irecv(1, None)))).advice
+    assert (
+        message_for.startswith("Rank 1 never waits for its irecv from rank 0")
+        and "NaN" in message_for
+    )
     assert judge(exercise(), Execution(case(), ran(values, irecv(1, 5)))).advice == ""
 
 
@@ -150,20 +153,20 @@ def test_an_empty_answer_is_reported_as_empty() -> None:
 
 
 def test_names_usual_relations_to_the_right_value() -> None:
-    def said(right: Any, values: list[Any]) -> str:
+    def message_for(right: Any, values: list[Any]) -> str:
         return judge(exercise(), Execution(case(right), ran(values))).advice
 
     other = torch.tensor([5.0, 7.0, 11.0])
-    assert "unchanged" in said(other, [X, X])
-    assert "2 times too large" in said(other, [other * 2] * 2)
-    assert "2 times too small" in said(other, [other / 2] * 2)
-    assert "sign" in said(other, [-other] * 2)
-    assert "reverse order" in said(other, [other.flip(0)] * 2)
-    assert "wrong order" in said(other, [other[[1, 0, 2]]] * 2)
-    assert "dtype" in said(other, [other.double()] * 2)
-    assert "wait()" in said(other, [True, True])
-    assert "different rank" in said(PerRank([other, X + 9]), [X + 9, X + 9])
-    assert said(other, [other + 1, other + 2]) == ""
+    assert "unchanged" in message_for(other, [X, X])
+    assert "2 times too large" in message_for(other, [other * 2] * 2)
+    assert "2 times too small" in message_for(other, [other / 2] * 2)
+    assert "sign" in message_for(other, [-other] * 2)
+    assert "reverse order" in message_for(other, [other.flip(0)] * 2)
+    assert "wrong order" in message_for(other, [other[[1, 0, 2]]] * 2)
+    assert "dtype" in message_for(other, [other.double()] * 2)
+    assert "wait()" in message_for(other, [True, True])
+    assert "different rank" in message_for(PerRank([other, X + 9]), [X + 9, X + 9])
+    assert message_for(other, [other + 1, other + 2]) == ""
 
 
 def test_a_factor_that_would_make_right_results_wrong_is_not_advised() -> None:

@@ -36,7 +36,7 @@ ENTRIES = """# %% a sum is missing | seen: own rank
 TOTAL = "import os\ndef total(nproc):\n    "
 
 
-def checked(answer: str, seen: dict[int, tuple[str, ...]]) -> CheckResult:
+def check_wrong(answer: str, seen: dict[int, tuple[str, ...]]) -> CheckResult:
     """Check an answer whose rank r is always wrong, with the observations `seen`."""
     exercise = Exercise(
         lambda draw: Case(
@@ -66,20 +66,20 @@ def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("entries")
 def test_an_observation_of_every_wrong_rank_is_recognized() -> None:
-    result = checked("return 1", {0: ("own rank",), 1: ("another", "own rank")})
+    result = check_wrong("return 1", {0: ("own rank",), 1: ("another", "own rank")})
     assert result.mistake == "a sum is missing"
     assert result.cases[0].advice == "Call `all_reduce` on all of the 2 ranks."
 
 
 @pytest.mark.usefixtures("entries")
 def test_an_observation_of_one_of_two_wrong_ranks_is_not() -> None:
-    result = checked("return 1", {0: ("own rank",), 1: ()})
+    result = check_wrong("return 1", {0: ("own rank",), 1: ()})
     assert result.mistake == "" and result.cases[0].advice == ""
 
 
 @pytest.mark.usefixtures("entries")
 def test_a_failed_run_is_recognized_by_what_it_raised() -> None:
-    result = checked("raise ValueError('no')", {})
+    result = check_wrong("raise ValueError('no')", {})
     assert result.mistake == "a rank fails"
 
 

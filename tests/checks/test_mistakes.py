@@ -110,7 +110,7 @@ def exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exerci
     mistakes.clear_caches()
 
 
-def checked(exercise: Exercise, body: str, matches: dict[str, str] | None = None) -> CheckResult:
+def check_body(exercise: Exercise, body: str, matches: dict[str, str] | None = None) -> CheckResult:
     lines = "\n    ".join(body.splitlines())
     answer = build_answer([PRELUDE, f"def total(rank, world_size, x):\n    {lines}"], "total")
     assert isinstance(answer, Answer)
@@ -239,7 +239,7 @@ LIKE = {
 def test_an_answer_that_behaves_like_a_mistake_reads_its_sentence(
     exercise: Exercise, body: str, says: str
 ) -> None:
-    assert says in advice(checked(exercise, body))
+    assert says in advice(check_body(exercise, body))
 
 
 UNLIKE = {
@@ -255,7 +255,7 @@ UNLIKE = {
 @pytest.mark.parametrize("body", UNLIKE.values(), ids=UNLIKE)
 def test_an_answer_unlike_all_mistakes_reads_no_sentence(exercise: Exercise, body: str) -> None:
     sentences = [mistake.words for mistake in known_mistakes(exercise)]
-    shown = advice(checked(exercise, body))
+    shown = advice(check_body(exercise, body))
     assert not any(is_sentence(words, shown) for words in sentences)
 
 
@@ -327,7 +327,7 @@ def test_two_sentences_for_equal_behavior_are_not_shown(exercise: Exercise) -> N
     same = "def total(rank, world_size, x):\n    return x + 0\n"
     path.write_text(f"{FILE}\n# %% the same\n# Another cause.\n{same}")
     mistakes.clear_caches()
-    assert advice(checked(exercise, "return x")) == (
+    assert advice(check_body(exercise, "return x")) == (
         "This is the rank's argument, unchanged. Return what was received or computed."
     )
     (proof,) = (
@@ -374,7 +374,7 @@ def test_a_wrong_answer_is_added(exercise: Exercise, tmp_path: Path) -> None:
     known = add_mistake(exercise, file, "This is three times the sum.")
     assert known[-1].title == "three times" and len(known) == len(read_mistakes(FILE)) + 1
     body = "dist.all_reduce(x := x.clone())\nreturn x + x + x"
-    assert advice(checked(exercise, body)) == "This is three times the sum."
+    assert advice(check_body(exercise, body)) == "This is three times the sum."
 
 
 REFUSED = {
@@ -399,10 +399,10 @@ def test_refuses_to_add_a_mistake_that_teaches_nothing(
 
 def test_looks_up_each_behavior_once(exercise: Exercise, monkeypatch: pytest.MonkeyPatch) -> None:
     matches: dict[str, str] = {}
-    first = checked(exercise, "return x", matches)
+    first = check_body(exercise, "return x", matches)
     monkeypatch.setattr(
         match_mistakes, "_find_title", None
     )  # every call of this function now fails
-    again = checked(exercise, "y = x + 0\nreturn y", matches)
+    again = check_body(exercise, "y = x + 0\nreturn y", matches)
     assert [*matches.values()] == ["not summed"]
     assert advice(first) == advice(again) != ""

@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(case, sizes=(1, 2), count=4, name="total", notebook="99_none", title="A total")
 
 
-def judged(source: str, secret: str = "visible", **more: Any) -> CheckResult:
+def check_source(source: str, secret: str = "visible", **more: Any) -> CheckResult:
     found = build_answer(["import torch.distributed as dist", source], "total")
     assert isinstance(found, Answer), found
     return grade(EXERCISE, found, str, secret, **more)
@@ -68,22 +68,22 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 def test_judges_by_the_values_of_the_reference(reference: Callable[[str], None]) -> None:
     reference(SUM)
-    assert judged(SUM).passed
-    wrong = judged(TWICE)
+    assert check_source(SUM).passed
+    wrong = check_source(TWICE)
     assert wrong.outcome is Outcome.WRONG
     assert "is" in next(row.problem for c in wrong.cases for row in c.rows if row.problem)
 
 
 def test_a_changed_reference_changes_what_is_right(reference: Callable[[str], None]) -> None:
     reference(SUM)
-    assert judged(SUM).passed and not judged(TWICE).passed
+    assert check_source(SUM).passed and not check_source(TWICE).passed
     reference(TWICE)
-    assert judged(TWICE).passed and not judged(SUM).passed
+    assert check_source(TWICE).passed and not check_source(SUM).passed
 
 
 def test_a_reference_that_fails_is_the_checks_fault(reference: Callable[[str], None]) -> None:
     reference(RAISES)
-    found = judged(SUM)
+    found = check_source(SUM)
     assert found.outcome is Outcome.FAULT
     assert "This check is at fault" in found.message and "broken" in found.message
 
@@ -92,9 +92,9 @@ def test_a_second_check_does_not_run_the_reference_again(
     reference: Callable[[str], None], launches: list[int]
 ) -> None:
     reference(SUM + "\n\n# a program of its own\n")
-    assert judged(SUM, "one").passed
+    assert check_source(SUM, "one").passed
     first = len(launches)
-    assert judged(SUM, "one").passed
+    assert check_source(SUM, "one").passed
     assert first == 4 and len(launches) - first == 2  # one world for each of the two sizes
 
 

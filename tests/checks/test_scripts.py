@@ -28,7 +28,7 @@ def total(nproc):
 """
 
 
-def tried(source: str, *ways: str) -> CheckResult:
+def check_script(source: str, *ways: str) -> CheckResult:
     env = {"COURSE_ROOT": ROOT, "PYTHONPATH": ROOT}
 
     def case(how: str) -> Case:
@@ -49,7 +49,7 @@ def tried(source: str, *ways: str) -> CheckResult:
 
 
 def test_a_right_answer_passes_forked_and_under_torchrun() -> None:
-    result = tried(RIGHT, "fork", "torchrun")
+    result = check_script(RIGHT, "fork", "torchrun")
     assert result.passed, verdict_text(result)
     assert len(result.cases) == 2
     assert result.cases[1].run is not None
@@ -59,43 +59,45 @@ def test_a_right_answer_passes_forked_and_under_torchrun() -> None:
 @pytest.mark.parametrize("how", ["fork", "torchrun"])
 def test_an_exception_names_the_learners_own_line(how: str) -> None:
     wrong = RIGHT.replace("    dist.all", "    if nproc and x.item() == 1: {}['lr']\n    dist.all")
-    text = verdict_text(tried(wrong, how))
+    text = verdict_text(check_script(wrong, how))
     assert "rank 1 raised KeyError: 'lr'" in text
     assert "{}['lr']" in text and "cell 0" in text
 
 
 def test_a_wrong_value_is_wrong_and_the_slow_case_is_left_out() -> None:
-    result = tried(RIGHT.replace("return x", "return x / nproc"), "fork", "torchrun")
+    result = check_script(RIGHT.replace("return x", "return x / nproc"), "fork", "torchrun")
     assert result.outcome is Outcome.WRONG
     assert [case.label for case in result.cases] == ["fork"]
     assert "1 is not 3" in verdict_text(result)
 
 
 def test_a_stub_is_not_attempted() -> None:
-    result = tried(RIGHT.replace("    x =", "    raise NotImplementedError\n    x ="), "fork")
+    result = check_script(
+        RIGHT.replace("    x =", "    raise NotImplementedError\n    x ="), "fork"
+    )
     assert result.outcome is Outcome.NOT_ATTEMPTED
 
 
 def test_a_worker_that_dies_is_named_with_its_signal() -> None:
-    result = tried(RIGHT.replace("    x =", "    os.kill(os.getpid(), 9)\n    x ="), "fork")
+    result = check_script(RIGHT.replace("    x =", "    os.kill(os.getpid(), 9)\n    x ="), "fork")
     assert result.outcome is Outcome.CRASHED
     assert "SIGKILL" in verdict_text(result)
 
 
 def test_a_script_that_hangs_is_timed_out() -> None:
-    result = tried(RIGHT.replace("    x =", "    while True: pass\n    x ="), "fork")
+    result = check_script(RIGHT.replace("    x =", "    while True: pass\n    x ="), "fork")
     assert result.outcome is Outcome.TIMED_OUT, verdict_text(result)
 
 
 def test_the_answer_may_start_a_script_of_its_own_group_again_after_a_death() -> None:
     once = "    if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os._exit(3)\n    x ="
-    result = tried(RIGHT.replace("    x =", once), "fork")
+    result = check_script(RIGHT.replace("    x =", once), "fork")
     assert result.passed, verdict_text(result)
 
 
 def test_ranks_that_wait_for_each_other_are_reported_with_their_lines() -> None:
     apart = "    if x.item() == 0: dist.barrier()\n    dist.all"
-    result = tried(RIGHT.replace("    dist.all", apart), "fork")
+    result = check_script(RIGHT.replace("    dist.all", apart), "fork")
     text = verdict_text(result)
     assert result.outcome is Outcome.TIMED_OUT, text
     assert "rank 0: cell 0, line 7, in total: if x.item() == 0: dist.barrier()" in text
@@ -105,7 +107,7 @@ def test_ranks_that_wait_for_each_other_are_reported_with_their_lines() -> None:
 
 def test_a_wait_for_a_rank_that_has_returned_is_reported_with_its_line() -> None:
     alone = "    if x.item() > 1: return x\n    dist.all"
-    result = tried(RIGHT.replace("    dist.all", alone), "fork")
+    result = check_script(RIGHT.replace("    dist.all", alone), "fork")
     text = verdict_text(result)
     assert result.outcome is Outcome.CRASHED
     assert re.search(r"rank [01] raised RuntimeError", text), text

@@ -39,24 +39,24 @@ def ping_pong(rank, world_size, ball, rounds):
 """
 
 
-def checked(source: str) -> CheckResult:
+def check_source(source: str) -> CheckResult:
     answer = build_answer(["import torch\nimport torch.distributed as dist", source], "ping_pong")
     return grade(get("ping_pong"), answer, str, every_case=False)
 
 
-def shown(result: CheckResult) -> CaseVerdict:
+def shown_case(result: CheckResult) -> CaseVerdict:
     return next(case for case in result.cases if not case.passed)
 
 
 def test_shows_small_numbers_if_they_fail_too() -> None:
-    case = shown(checked(ADDS_NOTHING))
+    case = shown_case(check_source(ADDS_NOTHING))
     numbers = [number for row in case.rows for number in re.findall(r"\d+", row.expected)]
     assert numbers and all(len(number) <= 2 for number in numbers)
     assert SMALL_NUMBERS_ADVICE not in case.message
 
 
 def test_shows_and_blames_large_numbers_if_only_they_fail() -> None:
-    case = shown(checked(IN_FLOAT32))
+    case = shown_case(check_source(IN_FLOAT32))
     assert case.message == SMALL_NUMBERS_ADVICE
     assert any(re.search(r"\d{8}", row.expected) for row in case.rows)
 

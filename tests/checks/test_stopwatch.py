@@ -68,7 +68,7 @@ def test_a_message_needs_a_whole_number_of_bytes() -> None:
 
 
 @pytest.mark.parametrize("ranks", [4, 8, 16, 64])
-def test_at_the_crossover_both_cost_the_same(ranks: int) -> None:
+def test_both_algorithms_cost_the_same_at_the_crossover(ranks: int) -> None:
     alpha, beta = 5e-5, 4e-10
     n, doublings = crossover_bytes(alpha, beta, ranks), ranks.bit_length() - 1
     ring = 2 * (ranks - 1) * (alpha + beta * n / ranks)

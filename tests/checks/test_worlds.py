@@ -38,7 +38,7 @@ def whole_case(draw: Draw) -> Case:
 WHOLE = replace(SUM, case=whole_case)
 
 
-def tried(body: str, exercise: Exercise = SUM) -> CheckResult:
+def check_body(body: str, exercise: Exercise = SUM) -> CheckResult:
     source = f"def total(rank, world_size, x):\n{dedent(body).strip()}".replace("\n", "\n    ")
     answer = build_answer([PRELUDE, "import time\n" + source], "total")
     assert isinstance(answer, Answer), answer
@@ -98,7 +98,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_right_answers_pass_in_a_hard_world(body: str) -> None:
-    result = tried(body)
+    result = check_body(body)
     assert result.passed and len(result.cases) == 8, verdict_text(result)
 
 
@@ -148,7 +148,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("body", "says"), WRONG.values(), ids=WRONG)
 def test_wrong_answers_fail_in_a_hard_world(body: str, says: str) -> None:
-    result = tried(body)
+    result = check_body(body)
     assert not result.passed or says == "", verdict_text(result)
     assert says in verdict_text(result), verdict_text(result)
 
@@ -156,7 +156,7 @@ def test_wrong_answers_fail_in_a_hard_world(body: str, says: str) -> None:
 def test_rejects_an_answer_that_is_right_only_in_its_first_call() -> None:
     """It is rejected although each case passes when it is tried again in its own world."""
     body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
-    result = tried(body, replace(SUM, count=24))
+    result = check_body(body, replace(SUM, count=24))
     assert result.outcome is Outcome.WRONG and 0 < result.points < result.out_of
 
 
@@ -182,17 +182,17 @@ OWN_NAN = {
 
 @pytest.mark.parametrize("body", OVERFLOWS.values(), ids=OVERFLOWS)
 def test_recognizes_poison_in_whole_numbers_by_a_second_run(body: str) -> None:
-    assert first_advice(tried("x = x.clone()\n" + body, WHOLE)) == POISON_ADVICE
+    assert first_advice(check_body("x = x.clone()\n" + body, WHOLE)) == POISON_ADVICE
 
 
 @pytest.mark.parametrize("body", EARLY.values(), ids=EARLY)
 def test_recognizes_poison_nan_by_a_second_run(body: str) -> None:
-    assert first_advice(tried("x = x.clone()\n" + body)) == POISON_ADVICE
+    assert first_advice(check_body("x = x.clone()\n" + body)) == POISON_ADVICE
 
 
 @pytest.mark.parametrize("body", OWN_NAN.values(), ids=OWN_NAN)
 def test_nan_of_the_answers_arithmetic_is_not_taken_for_poison(body: str) -> None:
-    result = tried("x = x.clone()\n" + body)
+    result = check_body("x = x.clone()\n" + body)
     assert not result.passed and first_advice(result) != POISON_ADVICE
 
 
@@ -205,12 +205,12 @@ NOTHING_EARLY = {
 
 @pytest.mark.parametrize("body", NOTHING_EARLY.values(), ids=NOTHING_EARLY)
 def test_other_mistakes_with_whole_numbers_are_not_taken_for_poison(body: str) -> None:
-    result = tried(body, WHOLE)
+    result = check_body(body, WHOLE)
     assert not result.passed and first_advice(result) != POISON_ADVICE
 
 
 def test_a_small_case_of_the_smallest_world_that_fails_is_shown() -> None:
-    result = tried("dist.all_reduce(x)\nreturn x if len(x) < 3 else x + 1")
+    result = check_body("dist.all_reduce(x)\nreturn x if len(x) < 3 else x + 1")
     first = next(case for case in result.cases if not case.passed)
     # The drawn case has five elements, but fails with three, too.
     assert first.label == "2 ranks, 3 elements", verdict_text(result)
@@ -218,7 +218,7 @@ def test_a_small_case_of_the_smallest_world_that_fails_is_shown() -> None:
 
 def test_an_answer_that_fails_only_next_to_others_passes() -> None:
     """An answer may count its calls, and is right for each case in that case's own world."""
-    result = tried("""
+    result = check_body("""
         total.calls = getattr(total, "calls", 0) + 1
         dist.all_reduce(x)
         return x if total.calls == 1 else x + 1""")
@@ -232,7 +232,7 @@ def test_a_check_that_fails_itself_is_no_fault_of_the_answer() -> None:
 
         return replace(case(draw), right=judge)
 
-    result = tried(RIGHT["blocking"], replace(SUM, case=broken))
+    result = check_body(RIGHT["blocking"], replace(SUM, case=broken))
     assert result.outcome is Outcome.FAULT and "not your answer" in result.message
 
 
@@ -245,27 +245,27 @@ ODD = {
 
 @pytest.mark.parametrize("value", ODD)
 def test_a_value_of_an_unexpected_kind_is_wrong(value: str) -> None:
-    def judged(draw: Draw) -> Case:
+    def judged_case(draw: Draw) -> Case:
         return replace(case(draw), right=lambda got, rank: "" if float(got[0]) > 0 else "too small")
 
-    result = tried(f"return {value}", replace(SUM, case=judged))
+    result = check_body(f"return {value}", replace(SUM, case=judged_case))
     assert (result.outcome, result.points) == (Outcome.WRONG, 0.0)
     assert f"rank 0 returned {ODD[value]}" in result.message and "report it" in result.message
     assert ODD[value] in result.unjudged and "report it" not in result.unjudged
 
 
 def test_a_range_without_end_is_not_written_out() -> None:
-    def judged(draw: Draw) -> Case:
+    def judged_case(draw: Draw) -> Case:
         return replace(case(draw), right=lambda got, rank: str(sum(got)))
 
     for value in ("range(10**9)", "[range(2**70)]", "{'a': (1, range(0, -(10**12), -7))}"):
-        result = tried(f"return {value}", replace(SUM, case=judged))
+        result = check_body(f"return {value}", replace(SUM, case=judged_case))
         assert result.outcome is Outcome.WRONG
         assert "no answer needs that many numbers" in verdict_text(result)
 
 
 def test_a_false_report_of_cases_harms_only_its_own_answer() -> None:
-    result = tried("""
+    result = check_body("""
         import sys
         frame = sys._getframe(1)
         frame.f_locals["results"].extend([[x, [], 0, 0]] * 20)
@@ -280,8 +280,8 @@ def test_values_may_differ_from_rank_to_rank() -> None:
             "ranks", [(torch.ones(1),)] * draw.ranks, right=PerRank(list(range(draw.ranks)))
         )
 
-    assert tried("return rank", replace(SUM, case=each)).passed
-    assert not tried("return 0", replace(SUM, case=each)).passed
+    assert check_body("return rank", replace(SUM, case=each)).passed
+    assert not check_body("return 0", replace(SUM, case=each)).passed
 
 
 TRAINS = sample_called("train_synchronously", "strided shares").source
@@ -342,16 +342,16 @@ WINDOWS = {
 @pytest.mark.parametrize("body", WINDOWS.values(), ids=WINDOWS)
 def test_a_false_end_of_a_case_hides_no_forbidden_call(body: str) -> None:
     """The rank reports where a case ends, and an answer that falsifies this report hides no call."""
-    honest = tried(
+    honest = check_body(
         "parts = [None] * world_size\ndist.all_gather_object(parts, x)\nreturn sum(parts)", ONLY
     )
-    result = tried(body, ONLY)
+    result = check_body(body, ONLY)
     assert honest.outcome is result.outcome is Outcome.FORBIDDEN, result.cases[0]
     assert result.points == 0
 
 
 def test_breaking_a_rule_in_some_cases_costs_no_points_in_others() -> None:
-    result = tried(
+    result = check_body(
         "if len(x) > 2:\n    dist.barrier()\nx = x.clone()\ndist.all_reduce(x)\nreturn x", ONLY
     )
     longer = sum(int(case.label.split()[2]) > 2 for case in result.cases)

@@ -10,7 +10,7 @@ import click
 from tests.conformance.cells import Cells
 from tests.conformance.entry import ENGINE_WAYS, all_entries
 from tests.conformance.outcome import fingerprint
-from tests.conformance.run_entry import Compared, compare, keep, kept
+from tests.conformance.run_entry import Compared, compare, keep, read_fingerprints
 
 
 @click.command()
@@ -23,7 +23,7 @@ def main(names: tuple[str, ...], plain: bool, ways: str, limit_s: float, verbose
     """Run the programs of all topics, or of some, in all ways, and print what differs."""
     entries = all_entries(names)
     chosen = [way for way in ways.split(",") if way]
-    known, done = {} if plain else kept(), list[Compared]()
+    known, done = {} if plain else read_fingerprints(), list[Compared]()
     cells = Cells() if chosen else None
     began = time.monotonic()
     try:

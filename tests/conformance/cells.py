@@ -77,7 +77,7 @@ class Cells:
         more = ", trace=False" if way == "untraced" else ""
         call = _CALL.format(n=entry.world_size, init=entry.init, timeout=timeout, more=more)
         cell = self.kernel.run(call, timeout * MAX_BUDGET_FACTOR + SLACK_S)
-        return _told(cell) if cell.status == "ok" else _failed(cell)
+        return _read_outcome(cell) if cell.status == "ok" else _failed(cell)
 
     def _ranks(self, entry: Entry) -> Outcome:
         timeout = _budget_s(entry)
@@ -86,7 +86,7 @@ class Cells:
             lines.append("dist.destroy_process_group()")
         lines.append("main(rank, world_size)")
         cell = self.kernel.run("\n".join(lines), timeout * MAX_BUDGET_FACTOR + SLACK_S)
-        return _told(self.kernel.run(f"_conformance.tell_cell({cell.status == 'ok'})"))
+        return _read_outcome(self.kernel.run(f"_conformance.tell_cell({cell.status == 'ok'})"))
 
     def _renew(self) -> None:
         """Start a new kernel in place of one that no longer answers."""
@@ -100,7 +100,7 @@ def _budget_s(entry: Entry) -> float:
     return HANG_S if entry.hangs else BUDGET_S
 
 
-def _told(cell: Cell) -> Outcome:
+def _read_outcome(cell: Cell) -> Outcome:
     """Read the line that `in_kernel` printed."""
     for line in cell.text.split("\n"):
         if line.startswith(SAID):

@@ -31,7 +31,7 @@ class Compared:
     differences: dict[str, str] = field(default_factory=dict)
 
 
-def kept() -> dict[str, str]:
+def read_fingerprints() -> dict[str, str]:
     """Return the fingerprints by program; none if they were made by a different Python or torch."""
     found = json.loads(KEPT.read_text())
     return found["programs"] if found["versions"] == _versions() else {}
@@ -40,7 +40,7 @@ def kept() -> dict[str, str]:
 def keep(found: dict[str, str]) -> None:
     """Add fingerprints to those that are kept."""
     text = json.dumps(
-        {"versions": _versions(), "programs": kept() | found}, indent=1, sort_keys=True
+        {"versions": _versions(), "programs": read_fingerprints() | found}, indent=1, sort_keys=True
     )
     half = KEPT.with_suffix(".half")
     half.write_text(f"{text}\n")
@@ -55,11 +55,11 @@ def _versions() -> dict[str, str]:
 
 
 def compare(
-    entry: Entry, cells: Cells | None, kept: str | None, ways: Iterable[str] = ENGINE_WAYS
+    entry: Entry, cells: Cells | None, known: str | None, ways: Iterable[str] = ENGINE_WAYS
 ) -> Compared:
     """Run a program in all ways. Report where one differs from plain, or plain from the program's constants.
 
-    kept: the fingerprint of its plain outcome. If a way has the same fingerprint, the program need not
+    known: the fingerprint of its plain outcome. If a way has the same fingerprint, the program need not
     run plainly. If a way has a different one, the program may have changed, or this processor may
     compute different last digits.
     """
@@ -67,10 +67,10 @@ def compare(
     for way in ways if cells is not None else ():
         compared.outcomes[way] = cells.run(entry, way)
     alike = all(
-        way in entry.differs or fingerprint(entry.source, outcome) == kept
+        way in entry.differs or fingerprint(entry.source, outcome) == known
         for way, outcome in compared.outcomes.items()
     )
-    plain = None if kept is not None and alike else _plain_outcome(entry)
+    plain = None if known is not None and alike else _plain_outcome(entry)
     for way, outcome in compared.outcomes.items():
         expected = entry.differs[way][0] if way in entry.differs else None
         differs = difference(plain or outcome, outcome, expected)

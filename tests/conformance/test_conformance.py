@@ -10,10 +10,10 @@ import pytest
 from tests.conformance.cells import Cells
 from tests.conformance.entry import ENGINE_WAYS, Entry, all_entries
 from tests.conformance.outcome import Outcome, fingerprint
-from tests.conformance.run_entry import compare, kept
+from tests.conformance.run_entry import compare, read_fingerprints
 
 ENTRIES = all_entries()
-KEPT = kept()
+KEPT = read_fingerprints()
 PATH = attrgetter("path")
 PLAINLY = {"collectives/async_op", "signals/exit_three", "wrong_calls/one_skips_reduce"}
 """Programs that run in new interpreters and in all ways of the engine, one for each kind of end."""
@@ -47,8 +47,8 @@ def cells(kept_cells: Cells) -> Iterator[Cells]:
     kept_cells.settle()
 
 
-def _check(entry: Entry, cells: Cells | None, kept: str | None, *ways: str) -> Outcome | None:
-    compared = compare(entry, cells, kept, ways)
+def _check(entry: Entry, cells: Cells | None, known: str | None, *ways: str) -> Outcome | None:
+    compared = compare(entry, cells, known, ways)
     assert not compared.differences, entry.title
     return compared.outcomes.get("plain")
 

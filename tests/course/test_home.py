@@ -52,12 +52,12 @@ def test_minutes_and_counts_are_of_core_exercises() -> None:
 def test_a_learner_continues_at_the_last_place() -> None:
     course = list(headings().values())
 
-    def shown(progress: Progress) -> Home:
+    def home_for(progress: Progress) -> Home:
         found = notebook_places(progress, course)
         return Home(found, path_progress(progress, found))
 
     def stop(progress: Progress) -> tuple[str, str]:
-        now = shown(progress)
+        now = home_for(progress)
         assert now.way is not None and now.here is not None
         return now.way.path.name, now.here.stop.notebook[:2]
 
@@ -76,7 +76,7 @@ def test_a_learner_continues_at_the_last_place() -> None:
     everything = Progress()
     for exercise in course:
         everything = everything.with_score(exercise.name, FULL)
-    done = shown(everything)
+    done = home_for(everything)
     assert done.here is None and "Next: " not in repr(done)
     assert "Your next step" not in done._repr_html_() and "left" not in repr(done)
 

@@ -25,13 +25,13 @@ from tests.kernel.session import wait_until
 ENABLED = ("--ServerApp.jpserver_extensions=helpers.course.hub=True",)
 
 
-def asked(lab: Lab, path: str) -> Any:
+def get_json(lab: Lab, path: str) -> Any:
     with urllib.request.urlopen(lab.url(path), timeout=30) as answer:
         return json.loads(answer.read())
 
 
 def kernel_of(lab: Lab) -> list[str]:
-    return list(asked(lab, "api/kernelspecs")["kernelspecs"]["python3"]["spec"]["argv"])
+    return list(get_json(lab, "api/kernelspecs")["kernelspecs"]["python3"]["spec"]["argv"])
 
 
 def words_of(process: psutil.Process) -> list[str]:
@@ -102,7 +102,7 @@ def test_does_nothing_outside_a_hub(
         assert not [path for path in folders[0].iterdir() if path.suffix == ".ipynb"]
         assert not any("helpers.course.kernel" in word for word in kernel_of(lab))
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            asked(lab, "real-ranks/map")
+            get_json(lab, "real-ranks/map")
 
 
 def test_course_lab_has_the_kernel_and_fills_nothing_twice(folders: tuple[Path, Path]) -> None:

@@ -52,7 +52,7 @@ def mutants(source: str, names: set[str]) -> Iterator[Mutant]:
                 changed = _spliced(source, node, new)
                 if changed is not None and changed not in seen:
                     seen.add(changed)
-                    yield Mutant(_told(source, changed), changed)
+                    yield Mutant(_describe_change(source, changed), changed)
 
 
 def _changes(top: ast.AST) -> Iterator[tuple[ast.AST, str]]:
@@ -79,7 +79,7 @@ def _changes(top: ast.AST) -> Iterator[tuple[ast.AST, str]]:
         elif isinstance(node, (ast.If, ast.IfExp)):
             yield node.test, f"(not ({ast.unparse(node.test)}))"
         elif isinstance(node, ast.Call):
-            yield from _of_a_call(node)
+            yield from _mutate_call(node)
 
 
 def _after_a_return(top: ast.AST) -> Iterator[ast.AST]:
@@ -96,7 +96,7 @@ def _is_a_call(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
 
 
-def _of_a_call(node: ast.Call) -> Iterator[tuple[ast.AST, str]]:
+def _mutate_call(node: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     function = node.func
     if isinstance(function, ast.Attribute) and function.attr in _COPIES and not node.args:
         yield node, ast.unparse(function.value)
@@ -127,7 +127,7 @@ def _spliced(source: str, node: ast.AST, new: str) -> str | None:
     return changed
 
 
-def _told(before: str, after: str) -> str:
+def _describe_change(before: str, after: str) -> str:
     for old, new in zip(before.splitlines(), after.splitlines(), strict=False):
         if old != new:
             return f"{old.strip()} -> {new.strip()}"

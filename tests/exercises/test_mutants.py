@@ -35,7 +35,7 @@ pytestmark = [
 ]
 
 
-def of_the_reference(name: str) -> tuple[Answer, list[Mutant]]:
+def reference_mutants(name: str) -> tuple[Answer, list[Mutant]]:
     solutions = find_workspace().solutions
     answer = read_answers(solutions / f"{get(name).notebook}.ipynb", [name])[name]
     assert isinstance(answer, Answer), answer
@@ -59,7 +59,7 @@ def _defined(source: str) -> set[str]:
 
 @pytest.mark.parametrize("name", exercises())
 def test_mutants_of_the_reference_are_rejected(name: str) -> None:
-    answer, found = of_the_reference(name)
+    answer, found = reference_mutants(name)
     known = EQUIVALENT.get(name, {})
     survived = []
     for mutant in found:

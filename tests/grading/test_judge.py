@@ -25,7 +25,9 @@ def answer(source: str = RIGHT) -> Answer:
     return found
 
 
-def tried(plan: Plan, source: str = RIGHT, within_s: float = 200, at_once: bool = False) -> Attempt:
+def run_plan(
+    plan: Plan, source: str = RIGHT, within_s: float = 200, at_once: bool = False
+) -> Attempt:
     with Sandbox(plan) as sandbox:
         parts = EXERCISE, answer(source), "a secret", sandbox.connection
         return run_attempt(*parts, within_s, in_shared_worlds=at_once)
@@ -33,7 +35,7 @@ def tried(plan: Plan, source: str = RIGHT, within_s: float = 200, at_once: bool 
 
 @pytest.mark.parametrize("at_once", [False, True])
 def test_visible_cases_come_first_and_hidden_ones_have_no_names(plan: Plan, at_once: bool) -> None:
-    found = tried(plan, at_once=at_once)
+    found = run_plan(plan, at_once=at_once)
     assert (found.record.outcome, found.record.points, found.doubt) == ("passed", 10, Doubt.NONE)
     labels = [case.label for case in found.record.cases]
     hidden = [label.startswith("hidden case") for label in labels]
@@ -55,7 +57,7 @@ def test_failures_of_an_answer_are_distinguished_from_those_of_a_machine(
     }
     for line, doubt in lines.items():
         source = f"import os\n\ndef ping_pong(rank, world_size, ball, rounds):\n    {line}\n"
-        found = tried(plan, source)
+        found = run_plan(plan, source)
         assert not found.record.passed and found.doubt is doubt, (line, found.record.message)
 
 
@@ -66,11 +68,11 @@ def test_a_judge_that_dies_is_the_outcome_of_its_answer(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, number: int, outcome: str
 ) -> None:
     monkeypatch.setattr(judging, "grade", lambda *of, **more: os.kill(os.getpid(), number))
-    found = tried(plan).record
+    found = run_plan(plan).record
     assert (found.outcome, found.points, found.cases) == (outcome, 0.0, ())
 
 
 def test_a_judge_that_takes_too_long_is_ended(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "grade", lambda *of, **more: signal.pause())
-    found = tried(plan, within_s=0.2)
+    found = run_plan(plan, within_s=0.2)
     assert (found.record.outcome, found.doubt) == ("crashed", Doubt.MACHINE)

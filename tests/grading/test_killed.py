@@ -43,7 +43,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Leftovers:
     """What was there when all of a killed run had ended."""
 
     seconds: float
@@ -76,7 +76,7 @@ class Batch:
             start_new_session=True,
         )
 
-    def kill_at(self, moment: Moment, most_s: float = 900) -> Kept | None:
+    def kill_at(self, moment: Moment, most_s: float = 900) -> Leftovers | None:
         """Start it and kill it at a moment; None if it was done before."""
         began, wanted = time.monotonic(), len(self._files()) + moment.files
         process = self.start()
@@ -95,7 +95,7 @@ class Batch:
             process.wait()
         killed = time.monotonic()
         self.wait_until_ended()
-        return None if ended else self._kept(killed - began, time.monotonic() - killed)
+        return None if ended else self._find_leftovers(killed - began, time.monotonic() - killed)
 
     def finish(self, most_s: float) -> int:
         """Start it and let it end; give its exit code."""
@@ -132,10 +132,10 @@ class Batch:
     def _files(self) -> list[Path]:
         return [*self.out.glob("records/*.json"), *self.out.glob("cache/*/*.json")]
 
-    def _kept(self, seconds: float, gone_s: float) -> Kept:
+    def _find_leftovers(self, seconds: float, gone_s: float) -> Leftovers:
         graded = self.records(Status.GRADED) if (self.out / "records").is_dir() else {}
         log = self.out / "log.jsonl"
-        return Kept(
+        return Leftovers(
             seconds,
             gone_s,
             {name: _identity(self.out / "records" / name) for name in graded},
@@ -181,7 +181,7 @@ def batch(tmp_path: Path) -> Iterator[Batch]:
     prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-def assert_nothing_was_done_twice(batch: Batch, kept: list[Kept]) -> None:
+def assert_nothing_was_done_twice(batch: Batch, kept: list[Leftovers]) -> None:
     log = batch.log()
     for each in kept:
         again = {line["record"] for line in log[each.lines :]} & set(each.records)

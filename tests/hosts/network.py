@@ -65,7 +65,7 @@ class Host:
     def processes(self) -> list[psutil.Process]:
         """Return what runs on this host besides the Dask worker: rank servers and ranks."""
         found = []
-        for pid in _said(f"netns pids {self.namespace}").split():
+        for pid in _run_command(f"netns pids {self.namespace}").split():
             with suppress(psutil.NoSuchProcess):
                 process = psutil.Process(int(pid))
                 if "distributed" not in " ".join(process.cmdline()):
@@ -173,7 +173,7 @@ def copy_of_course(folder: Path) -> Path:
 
 
 def _end(worker: subprocess.Popen[bytes], namespace: str) -> None:
-    for pid in _said(f"netns pids {namespace}").split():
+    for pid in _run_command(f"netns pids {namespace}").split():
         with suppress(ProcessLookupError):
             os.kill(int(pid), signal.SIGKILL)
     worker.wait(10)
@@ -183,5 +183,5 @@ def _ip(words: str) -> None:
     subprocess.run(["ip", *words.split()], check=True, timeout=20)
 
 
-def _said(words: str) -> str:
+def _run_command(words: str) -> str:
     return subprocess.run(["ip", *words.split()], capture_output=True, text=True, timeout=20).stdout

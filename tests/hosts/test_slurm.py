@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from helpers import hosts, launch
 from tests.hosts.network import wait_until
-from tests.jobs.slurm import NODES, said, slurm, why_not
+from tests.jobs.slurm import NODES, run_command, slurm, why_not
 
 pytestmark = [
     pytest.mark.soak,
@@ -64,8 +64,8 @@ def test_nodes_are_asked_for_and_given_back(
         run = launch(where, 4)
         assert run.hosts == tuple(node for node, _, _ in run.values)
         assert run.values == EXPECTED, "in the order of the nodes"
-        assert said(["squeue", "-h", "-o", "%D"], cluster).split() == ["2"]
-    wait_until(lambda: not said(["squeue", "-h"], cluster).strip())
+        assert run_command(["squeue", "-h", "-o", "%D"], cluster).split() == ["2"]
+    wait_until(lambda: not run_command(["squeue", "-h"], cluster).strip())
 
 
 def test_a_kernel_inside_an_allocation_uses_its_nodes(
@@ -82,4 +82,4 @@ def test_a_kernel_inside_an_allocation_uses_its_nodes(
         timeout=200,
     )
     assert done.stdout.strip() == str(EXPECTED), done.stderr[-3000:]
-    wait_until(lambda: not said(["squeue", "-h"], cluster).strip())
+    wait_until(lambda: not run_command(["squeue", "-h"], cluster).strip())

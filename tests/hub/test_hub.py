@@ -102,12 +102,12 @@ async def learners(hub: Hub) -> AsyncIterator[list[Person]]:
 @pytest.mark.timeout(600)
 def test_two_learners_have_the_course_and_nothing_of_each_other() -> None:
     with running_hub(2) as hub:
-        asyncio.run(_together(hub))
+        asyncio.run(_check_two_learners(hub))
         names = [user.name for user in hub.users]
     assert not [process for name in names for process in processes_of(name)]
 
 
-async def _together(hub: Hub) -> None:
+async def _check_two_learners(hub: Hub) -> None:
     async with learners(hub) as (ana, ben):
         for person in (ana, ben):
             await person.value(START)
@@ -116,7 +116,7 @@ async def _together(hub: Hub) -> None:
         await _has_joined_the_room(ana, hub)
         await _is_out_of_reach(ana, ben)
         await _keeps_its_output_to_itself(ana, ben)
-        await _goes_on_whatever_another_connects_to(ana, ben)
+        await _check_foreign_bytes_change_nothing(ana, ben)
         assert await ana.value("%%ranks\ntotal.item()") == "rank 0 → 2.0\nrank 1 → 2.0\n"
 
 
@@ -194,7 +194,7 @@ async def _keeps_its_output_to_itself(ana: Person, ben: Person) -> None:
     assert await listening == "[]\n"
 
 
-async def _goes_on_whatever_another_connects_to(ana: Person, ben: Person) -> None:
+async def _check_foreign_bytes_change_nothing(ana: Person, ben: Person) -> None:
     """The ports of gloo are open to all users of the machine: a stranger's bytes change no result."""
     ranks = [p for p in processes_of(ana.user.name) if not _is_first(p)]
     ports = [c.laddr.port for p in ranks for c in p.net_connections("tcp") if c.status == "LISTEN"]

@@ -49,7 +49,7 @@ def slurm(folder: Path) -> Iterator[dict[str, str]]:
             words = ["unshare", "--uts", "--mount", "sh", "-c", own]
             running.enter_context(_started(words, env, folder / f"{node}.log"))
         deadline = time.monotonic() + _START_S
-        while len(re.findall(r"\bidle\b", said(["sinfo", "-N"], env))) < len(NODES):
+        while len(re.findall(r"\bidle\b", run_command(["sinfo", "-N"], env))) < len(NODES):
             logs = "\n".join(path.read_text()[-1500:] for path in folder.glob("*.log"))
             assert time.monotonic() < deadline, logs
             time.sleep(0.3)
@@ -109,6 +109,6 @@ def _started(words: list[str], env: dict[str, str], log: Path) -> Iterator[None]
             process.wait(5)
 
 
-def said(words: list[str], env: dict[str, str], cwd: Path | None = None) -> str:
+def run_command(words: list[str], env: dict[str, str], cwd: Path | None = None) -> str:
     done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, timeout=20)
     return done.stdout + done.stderr

@@ -13,7 +13,7 @@ import pytest
 from helpers.answers.build import Answer
 from helpers.answers.reader import read_answers
 from helpers.course.workspace import find_workspace
-from tests.jobs.slurm import NODES, said, slurm, why_not
+from tests.jobs.slurm import NODES, run_command, slurm, why_not
 from tests.submission_files import PRELUDE, all_samples
 
 JOB_S = 90.0
@@ -64,13 +64,17 @@ def test_slurm_runs_the_script_with_the_resources_that_it_asks_for(
     job = tmp_path / "job.sh"
     job.write_text(str(namespace["slurm_script"]("probe7", 2, 2, 5, "probe.py")))  # type: ignore[operator]
     output = tmp_path / "job.out"
-    answer = said(["sbatch", "--parsable", f"--output={output}", str(job)], cluster, tmp_path)
+    answer = run_command(
+        ["sbatch", "--parsable", f"--output={output}", str(job)], cluster, tmp_path
+    )
     number = answer.strip().partition(";")[0]
     assert number.isdigit(), answer
     deadline = time.monotonic() + JOB_S
     try:
-        while number in said(["squeue", "-h", "-o", "%i"], cluster).split():
-            assert time.monotonic() < deadline, said(["scontrol", "show", "job", number], cluster)
+        while number in run_command(["squeue", "-h", "-o", "%i"], cluster).split():
+            assert time.monotonic() < deadline, run_command(
+                ["scontrol", "show", "job", number], cluster
+            )
             time.sleep(0.5)
         told = output.read_text()
         found = re.search(r"ranks: (.*)", told)
@@ -78,8 +82,8 @@ def test_slurm_runs_the_script_with_the_resources_that_it_asks_for(
         ranks = ast.literal_eval(found[1])  # which node comes first is the rendezvous's to say
         assert [rank for rank, _ in ranks] == [0, 1, 2, 3]
         assert sorted(node for _, node in ranks) == sorted(NODES * 2)
-        about = said(["scontrol", "show", "job", number], cluster)
+        about = run_command(["scontrol", "show", "job", number], cluster)
         for word in ("JobName=probe7", "TimeLimit=00:05:00", "NumCPUs=32", "JobState=COMPLETED"):
             assert word in about, about
     finally:
-        said(["scancel", number], cluster)
+        run_command(["scancel", number], cluster)

@@ -50,7 +50,7 @@ def test_prints_of_a_run_between_cells_are_not_shown_under_the_next(kernel: Kern
     assert kernel.value("1") == "1\n"
 
 
-def test_what_ranks_printed_before_a_failure_is_shown_with_it(kernel: Kernel) -> None:
+def test_shows_what_ranks_printed_before_a_failure(kernel: Kernel) -> None:
     cell = kernel.run("def f(rank, n):\n    print('so far')\n    1 // rank\nlaunch(f, 2)")
     assert cell.error == "RankFailed" and "rank 0 raised ZeroDivisionError" in cell.message
     assert "rank 0 | so far" in cell.text

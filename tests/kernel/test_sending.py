@@ -181,7 +181,7 @@ def test_sends_everything_that_a_script_could_use(kernel: Kernel, what: str) -> 
     assert not cell.error, cell.message
 
 
-def test_what_a_manager_shares_is_shared_with_ranks(kernel: Kernel) -> None:
+def test_shares_a_managers_objects_with_ranks(kernel: Kernel) -> None:
     cell = """
 import multiprocessing
 with multiprocessing.Manager() as manager:
@@ -242,7 +242,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_sent_is_named_with_its_line_and_a_remedy(kernel: Kernel, what: str) -> None:
+def test_names_what_cannot_be_sent_with_its_line_and_a_remedy(kernel: Kernel, what: str) -> None:
     source, name, says = REFUSED[what]
     cell = kernel.run(f"{source}\ndef f(rank, n):\n    x = rank\n    return {name}\nlaunch(f, 2)")
     assert cell.error == "CannotSend"

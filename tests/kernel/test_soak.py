@@ -23,7 +23,7 @@ WORLD_SIZE = 2
 
 
 @dataclass(frozen=True)
-class Held:
+class Resources:
     """What the launching process, its rank server and their temp directory hold."""
 
     processes: int
@@ -36,7 +36,7 @@ class Held:
     shared_memory: int
 
 
-def held() -> Held:
+def count_resources() -> Resources:
     """Look, once the server has ended the last launch in its own time."""
     own, server = psutil.Process(), psutil.Process(launcher.connect().pid)
     folder = Path(launcher.connect().site.scratch)
@@ -49,7 +49,7 @@ def held() -> Held:
         if connection.status == psutil.CONN_LISTEN
     ]
     ours = list(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
-    return Held(
+    return Resources(
         len(children),
         own.num_fds(),
         server.num_fds(),
@@ -85,11 +85,11 @@ def one_launch(number: int) -> None:
 def row_of_launches(count: int) -> None:
     for number in range(5):
         one_launch(number)
-    before, memory, began = held(), _memory(), time.monotonic()
+    before, memory, began = count_resources(), _memory(), time.monotonic()
     for number in range(count):
         one_launch(number)
     seconds = time.monotonic() - began
-    after = held()
+    after = count_resources()
     states = Counter(
         connection.status
         for connection in psutil.net_connections("tcp")

@@ -108,7 +108,7 @@ def test_interleaving_divides_the_bubble_and_multiplies_the_messages() -> None:
     assert two.bubble_s / busy[1] == pytest.approx(one.bubble_s / busy[0] / 2)
 
 
-def test_what_dp_sends_grows_with_the_stage_of_zero() -> None:
+def test_dp_traffic_grows_with_the_stage_of_zero() -> None:
     traffic = [dp_traffic_s(MODEL, CLUSTER, Layout(8, 1, 1, zero=z), 10) for z in range(4)]
     assert traffic[0] == traffic[1] == pytest.approx(2 * 7 / 8 * 2 * MODEL.parameters / 100e9)
     assert traffic[2] == pytest.approx(traffic[0] / 2 * 11)

@@ -33,7 +33,7 @@ MEETING = "late_to_a_rendezvous_by_tcp"
 _LAUNCHER_S = 3000
 
 
-def drawn(number: int) -> tuple[str, int, float, bool]:
+def draw_run(number: int) -> tuple[str, int, float, bool]:
     """Return the run of this number: program, world size, delay, recorded or not."""
     draw = random.Random(number)
     name = draw.choice(sorted(SLOW))
@@ -42,7 +42,7 @@ def drawn(number: int) -> tuple[str, int, float, bool]:
 
 def run_one(number: int) -> dict[str, object]:
     """Launch one run; return its result in words."""
-    name, world_size, delay, recorded = drawn(number)
+    name, world_size, delay, recorded = draw_run(number)
     work, init = SLOW[name]
     with stopping_a_rank(delay, must=False) if name in STOPPED else nullcontext():
         run = launch(
@@ -114,7 +114,7 @@ def test_no_rank_is_called_stuck_on_a_busy_machine() -> None:
         f"{os.getloadavg()[0]:.0f}: {len(alarms)} false alarms, {len(failed) - len(alarms)} other failures"
     )
     for each in failed:
-        print(f"  run {each['number']}, {drawn(int(str(each['number'])))}: {each['said']}")
+        print(f"  run {each['number']}, {draw_run(int(str(each['number'])))}: {each['said']}")
     assert len(found) == RUNS
     assert not failed
 

@@ -39,10 +39,10 @@ def test_sums_in_a_world_that_connects_lazily() -> None:
 
 
 def test_arguments_reach_all_ranks_and_each_rank() -> None:
-    def given(rank: int, world_size: int, a: str, b: int) -> tuple[int, str, int]:
+    def return_arguments(rank: int, world_size: int, a: str, b: int) -> tuple[int, str, int]:
         return rank, a, b
 
-    run = launch(given, 3, args=("x",), per_rank=[(10,), (11,), (12,)])
+    run = launch(return_arguments, 3, args=("x",), per_rank=[(10,), (11,), (12,)])
     assert run.values == [(0, "x", 10), (1, "x", 11), (2, "x", 12)]
 
 
@@ -85,7 +85,7 @@ def test_without_init_there_is_no_group() -> None:
 
 
 def test_a_rank_looks_like_a_fresh_process() -> None:
-    def look(rank: int, world_size: int) -> tuple[object, ...]:
+    def read_environment(rank: int, world_size: int) -> tuple[object, ...]:
         import sys
 
         fds = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))
@@ -100,7 +100,7 @@ def test_a_rank_looks_like_a_fresh_process() -> None:
             os.getsid(0) == os.getpid(),
         )
 
-    first, second = launch(look, 2, init=False).values, launch(look, 2, init=False).values
+    first, second = (launch(read_environment, 2, init=False).values for _ in range(2))
     values = [*first, *second]
     assert len({v[0] for v in values}) == 4, "python's random state is shared"
     assert len({v[1] for v in values}) == 4, "numpy's random state is shared"

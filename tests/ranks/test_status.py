@@ -339,12 +339,12 @@ def test_does_not_name_a_thread_that_calls_a_replaced_function(
 
 def test_two_closures_of_one_function_are_distinguished() -> None:
     def make(box: Any) -> Callable[[], None]:
-        def look() -> None:
+        def read_status() -> None:
             time.sleep(0.001)
             if _total < 0:
                 box.append(1)
 
-        return look
+        return read_status
 
     first, second = make([]), make(Own())
 

@@ -38,7 +38,7 @@ _SETTLED = """async () => {
 
 
 @dataclass(frozen=True)
-class Look:
+class SlideSize:
     """One slide as the browser shows it. down: pixels below its edge; across: parts beyond its side."""
 
     number: int
@@ -53,7 +53,7 @@ class Look:
         return not self.down and not self.across and self.zoom >= LEGIBLE
 
 
-def looks(page: Page, deck: Path, shots: Path | None = None) -> list[Look]:
+def measure_slides(page: Page, deck: Path, shots: Path | None = None) -> list[SlideSize]:
     """Show each slide of a deck; return how it looks. shots: a folder for a picture of each."""
     page.goto(deck.as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
@@ -63,7 +63,7 @@ def looks(page: Page, deck: Path, shots: Path | None = None) -> list[Look]:
         page.evaluate(_SETTLED)
         seen = page.evaluate(_LOOK)
         last = seen.pop("last")
-        found.append(Look(len(found) + 1, **seen))
+        found.append(SlideSize(len(found) + 1, **seen))
         if shots is not None:
             page.screenshot(path=shots / f"{deck.stem[:2]}-{len(found):03}.png")
         if last:

@@ -36,7 +36,7 @@ def check(
     board.apply_event(StoredEvent(learner, minute * MINUTE, CheckEvent(ID, name, outcome, mistake)))
 
 
-def shown(board: Board, minute: float) -> dict[str, Any]:
+def board_at(board: Board, minute: float) -> dict[str, Any]:
     return board.news(board.open_page(), minute * MINUTE)
 
 
@@ -57,36 +57,36 @@ def test_a_new_page_gets_all_and_then_what_has_changed(board: Board) -> None:
 def test_a_learner_who_keeps_trying_without_passing_is_stuck(board: Board) -> None:
     for minute in (0, 8):
         check(board, 1, minute, "wrong")
-    assert shown(board, 9)["stuck"] == []
+    assert board_at(board, 9)["stuck"] == []
     check(board, 1, 16, "wrong")
     check(board, 2, 0, "wrong")
     check(board, 2, 16, "passed")
-    assert shown(board, 16)["stuck"] == [[1, "ping_pong", 16]]
+    assert board_at(board, 16)["stuck"] == [[1, "ping_pong", 16]]
     # who has left is not stuck; nor who has just come back
-    assert shown(board, 17 + AWAY_AFTER_MIN)["stuck"] == []
+    assert board_at(board, 17 + AWAY_AFTER_MIN)["stuck"] == []
     check(board, 1, 60, "wrong")
-    assert shown(board, 61)["stuck"] == []
+    assert board_at(board, 61)["stuck"] == []
     # one wrong check, and then reading on, is not being stuck
     check(board, 3, 60, "wrong")
-    assert shown(board, 75)["stuck"] == []
+    assert board_at(board, 75)["stuck"] == []
 
 
 def test_a_mistake_is_counted_while_it_is_made(board: Board) -> None:
     for learner in (1, 2):
         check(board, learner, 0, MISTAKE.outcome.value, MISTAKE.title)
-    (mistake,) = shown(board, 1)["mistakes"]
+    (mistake,) = board_at(board, 1)["mistakes"]
     assert (mistake["count"], mistake["exercise"]) == (2, "ping_pong")
     assert "{" not in mistake["words"]
     check(board, 1, 2, "passed")
     check(board, 2, 2, "wrong", name="swap")
-    assert shown(board, 3)["mistakes"] == []
+    assert board_at(board, 3)["mistakes"] == []
 
 
 def test_leaves_out_exercises_that_this_copy_lacks(board: Board) -> None:
     check(board, 1, 0, "wrong", "<b>a text of my own</b>")
     check(board, 1, 0, "wrong", name="<i>no exercise</i>")
     check(board, 1, 0, "<u>no outcome</u>")
-    found = shown(board, 0)
+    found = board_at(board, 0)
     assert found["cells"] == [[1, "ping_pong", 1, False, "wrong"]] and found["mistakes"] == []
 
 
@@ -100,7 +100,7 @@ def test_a_hand_is_at_the_exercise_that_was_checked_last(board: Board) -> None:
     # code may be long: it is sent once
     assert first["codes"] == [[2, "def swap(): ..."], [1, ""]] and second["codes"] == []
     board.apply_event(StoredEvent(1, MINUTE, HandEvent(ID, False)))
-    assert len(shown(board, 2)["hands"]) == 1
+    assert len(board_at(board, 2)["hands"]) == 1
 
 
 def test_many_hands_are_counted_and_the_longest_up_are_listed(board: Board) -> None:
@@ -109,7 +109,7 @@ def test_many_hands_are_counted_and_the_longest_up_are_listed(board: Board) -> N
         board.apply_event(
             StoredEvent(learner, learner * MINUTE, HandEvent(ID, True, "swap", "x" * 20_000))
         )
-    found = shown(board, 200)
+    found = board_at(board, 200)
     assert found["up"] == 2 * MAX_HANDS
     assert [each[0] for each in found["hands"]] == [*range(10, 10 + MAX_HANDS)]
     assert len(found["codes"]) == MAX_HANDS

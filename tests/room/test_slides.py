@@ -17,7 +17,7 @@ from helpers.course.workspace import find_workspace
 from helpers.room.lesson import read_lesson
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.room.draw_diagrams import diagrams
-from tests.room.measure import HEIGHT, WIDTH, looks
+from tests.room.measure import HEIGHT, WIDTH, measure_slides
 
 pytest.importorskip("sphinx_revealjs", reason="the extra `slides` is not installed")
 pytest.importorskip("latex2mathml", reason="the extra `slides` is not installed")
@@ -143,7 +143,7 @@ def test_nothing_is_cut_off_and_nothing_is_fetched(page: Page, tmp_path: Path) -
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
     path = write_slides([whole(SOLVED[2])], tmp_path / "02.html", run=False)
-    found = looks(page, path)
+    found = measure_slides(page, path)
     assert len(found) > 30
     assert [look for look in found if not look.fits] == []
     assert not errors and not [
@@ -223,7 +223,7 @@ def test_nothing_is_cut_off_in_any_notebook(
     made = write_slides(
         [whole(path)], tmp_path / "all.html", run=False, further=further, solutions=further
     )
-    found = looks(page, made, shots)
+    found = measure_slides(page, made, shots)
     assert [look for look in found if not look.fits] == []
 
 
@@ -236,5 +236,5 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_nothing_is_cut_off_with_live_players(live: Path, page: Page) -> None:
-    found = looks(page, live)
+    found = measure_slides(page, live)
     assert [look for look in found if not look.fits] == []

@@ -49,10 +49,10 @@ def test_a_freed_storage_is_not_read() -> None:
 
 
 def test_reads_tensors_without_operations() -> None:
-    class Nobody(TorchDispatchMode):
+    class FailingMode(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             raise AssertionError(func)
 
     tensors = [torch.ones(3), torch.ones(5000)]
-    with Nobody():
+    with FailingMode():
         summarize(tensors)

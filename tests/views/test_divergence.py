@@ -12,14 +12,14 @@ def weights(*numbers: float) -> list[torch.Tensor]:
     return [torch.tensor([0.5, number], dtype=torch.float64) for number in numbers]
 
 
-def drawn(picture: object) -> list[list[float]]:
+def drawn_lines(picture: object) -> list[list[float]]:
     (axes,) = picture.figure.axes  # type: ignore[attr-defined]
     return [list(line.get_ydata()) for line in axes.lines]
 
 
 def test_the_largest_difference_is_drawn_after_each_step() -> None:
     picture = divergence({"alone": (weights(1, 1, 1), weights(1.5, 0, 1))})
-    assert drawn(picture) == [[0.5, 1.0, ZERO_DRAWN_AT]]
+    assert drawn_lines(picture) == [[0.5, 1.0, ZERO_DRAWN_AT]]
     assert picture.figure.axes[0].get_yscale() == "log"
     assert picture.text == "largest difference of a weight after each step:\n  alone: 3 steps"
 
@@ -27,7 +27,7 @@ def test_the_largest_difference_is_drawn_after_each_step() -> None:
 def test_dtypes_may_differ_and_a_target_is_a_line() -> None:
     singles = [w.float() for w in weights(0.1, 0.2)]
     picture = divergence({"float32": (singles, weights(0.1, 0.2))}, target=1e-6, title="parity")
-    (apart, target) = drawn(picture)
+    (apart, target) = drawn_lines(picture)
     assert all(0 < difference < 1e-7 for difference in apart) and set(target) == {1e-6}
     assert [text.get_text() for text in picture.figure.axes[0].texts][1] == "allowed: 1e-06"
 

@@ -120,7 +120,7 @@ def test_draws_hostile_text_and_huge_graphs() -> None:
     assert "\x1b" not in picture.text
 
 
-def test_what_holds_no_waits_is_refused_with_the_reason() -> None:
+def test_refuses_values_without_waits_and_says_why() -> None:
     with pytest.raises(ValueError, match="ended without a failure"):
         wait_graph(run_of(["", ""]))
     failed = RankFailed(RankError(0, "ValueError", "no"))

@@ -59,7 +59,7 @@ def sandbox(plan: Plan) -> Iterator[Sandbox]:
         yield sandbox
 
 
-def tried(sandbox: Sandbox, name: str) -> ExerciseRecord:
+def grade_answer(sandbox: Sandbox, name: str) -> ExerciseRecord:
     answer = build_answer([PRELUDE, BYPASSES[name], SHOW], EXERCISE)
     assert isinstance(answer, Answer), answer
     exercise = get(EXERCISE)
@@ -88,7 +88,7 @@ def test_a_bypass_is_contained_flagged_or_documented(sandbox: Sandbox, name: str
     fate = FATES[name]
     if name == "shared memory" and sandbox.plan.level != "bubblewrap":
         pytest.skip("what one case leaves in this machine's /dev/shm is in the way of the next")
-    record = tried(sandbox, name)
+    record = grade_answer(sandbox, name)
     if fate is Fate.CONTAINED:
         assert (record.outcome, record.points) == ("forbidden call", 0.0), text_of(record)
         return

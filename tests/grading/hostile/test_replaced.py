@@ -139,7 +139,9 @@ def sandbox(plan: Plan) -> Iterator[Sandbox]:
         yield sandbox
 
 
-def tried(sandbox: Sandbox, name: str, source: str, secret: str = "hidden") -> ExerciseRecord:
+def grade_source(
+    sandbox: Sandbox, name: str, source: str, secret: str = "hidden"
+) -> ExerciseRecord:
     answer = build_answer([PRELUDE, source], name)
     assert isinstance(answer, Answer), answer
     result = grade(get(name), answer, str, secret, connection=sandbox.connection)
@@ -174,7 +176,7 @@ def each_of(ways: dict[str, Any]) -> list[Any]:
 def test_a_replaced_function_is_reported_by_its_name(
     sandbox: Sandbox, reported: str, lines: str
 ) -> None:
-    record = tried(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
+    record = grade_source(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
     assert record.outcome == "passed", text_of(record)
     (flag,) = (flag for flag in record.flags if flag.startswith("has replaced "))
     assert reported in flag.replace(",", "").split(), flag
@@ -182,7 +184,7 @@ def test_a_replaced_function_is_reported_by_its_name(
 
 @pytest.mark.parametrize("lines", each_of(ORDINARY))
 def test_ordinary_work_is_not_reported(sandbox: Sandbox, lines: str) -> None:
-    record = tried(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
+    record = grade_source(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
     assert (record.outcome, record.flags) == ("passed", ()), text_of(record)
 
 
@@ -190,7 +192,7 @@ def test_an_encoder_that_an_answer_replaces_encodes_nothing(sandbox: Sandbox) ->
     lines = (
         "import helpers as h; h.ranks.wire.encode = lambda *a: [b'nothing']; shape = (1, *shape)"
     )
-    record = tried(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
+    record = grade_source(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
     assert record.outcome != "passed"
 
 
@@ -224,5 +226,5 @@ RUN_BACKWARD = {
 def test_an_answer_cannot_find_used_parameters_by_running_backward(
     sandbox: Sandbox, lines: str, grads: str
 ) -> None:
-    record = tried(sandbox, "find_unused", BACKWARD.format(lines=lines, grads=grads))
+    record = grade_source(sandbox, "find_unused", BACKWARD.format(lines=lines, grads=grads))
     assert record.outcome != "passed", text_of(record)

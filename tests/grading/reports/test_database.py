@@ -18,7 +18,7 @@ from tests.grading.reports.builders import EQUAL, a_class, course_of, exercise, 
 from tests.grading.reports.hostile import TEXTS, hostile_record, unreadable_record
 
 
-def asked(data: bytes, query: str) -> list[tuple[Any, ...]]:
+def query_rows(data: bytes, query: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(":memory:")) as opened:
         opened.deserialize(data)
         return opened.execute(query).fetchall()
@@ -30,15 +30,15 @@ def test_stores_points_of_the_check_next_to_points_that_count() -> None:
     moved = Change("2026-10-20", "Ada", "ping_pong", 4.0, 7.0, "set by hand")
     data = database(weighted_course([ada], "Autumn", (), EQUAL, [given]), [moved])
     query = "select share, points, set_by_hand, reason, answer from exercises"
-    assert asked(data, query) == [(0.4, 7.0, 7.0, "shown orally", "def ping_pong(): ...")]
-    assert asked(data, "select points, out_of from learners") == [(7.0, 10.0)]
-    assert asked(data, "select before, after, why from changes") == [(4.0, 7.0, "set by hand")]
-    assert "271828" not in str(asked(data, "select * from cases"))
+    assert query_rows(data, query) == [(0.4, 7.0, 7.0, "shown orally", "def ping_pong(): ...")]
+    assert query_rows(data, "select points, out_of from learners") == [(7.0, 10.0)]
+    assert query_rows(data, "select before, after, why from changes") == [(4.0, 7.0, "set by hand")]
+    assert "271828" not in str(query_rows(data, "select * from cases"))
 
 
 def test_points_are_those_of_the_gradebook() -> None:
     course = course_of(a_class(9), "Autumn")
-    found = dict(asked(database(course, []), "select learner, points from learners"))
+    found = dict(query_rows(database(course, []), "select learner, points from learners"))
     assert found == {each.learner: each.points for each in course.standings}
 
 
@@ -46,7 +46,7 @@ def test_points_are_those_of_the_gradebook() -> None:
 def test_hostile_texts_are_values(name: str) -> None:
     text = TEXTS[name]
     data = database(course_of([hostile_record(text), unreadable_record(text + "!")], text), [])
-    assert asked(data, "select count(*) from exercises") == [(6,)]
+    assert query_rows(data, "select count(*) from exercises") == [(6,)]
 
 
 def test_the_documented_queries_give_a_matrix_and_an_answer_with_its_cases() -> None:
@@ -55,8 +55,11 @@ def test_the_documented_queries_give_a_matrix_and_an_answer_with_its_cases() -> 
     ada = record("Ada Lovelace", exercise(outcome="wrong", answer="def ping_pong(): ..."))
     bob = record("Bob", exercise(), fault("token_ring"), exercise("tagged_mail", "not attempted"))
     data = database(course_of([ada, bob], "Autumn"), [])
-    assert asked(data, matrix) == [("Ada Lovelace", 0, "2.1 ✗"), ("Bob", 1, "2.1 ✓  2.2 !  2.4 ○")]
-    rows = asked(data, answer)
+    assert query_rows(data, matrix) == [
+        ("Ada Lovelace", 0, "2.1 ✗"),
+        ("Bob", 1, "2.1 ✓  2.2 !  2.4 ○"),
+    ]
+    rows = query_rows(data, answer)
     assert [(row[0], row[4], row[5]) for row in rows] == [
         ("def ping_pong(): ...", 0, "passed"),
         ("def ping_pong(): ...", 0, "wrong"),

@@ -21,12 +21,12 @@ from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.views.verdict import verdict_text
 
 
-def checked(name: str, source: str) -> CheckResult:
+def check_source(name: str, source: str) -> CheckResult:
     header = "import torch\nimport torch.distributed as dist\n"
     return grade(get(name), Answer(name, header + source, ()), str)
 
 
-def shown(result: CheckResult) -> CaseVerdict:
+def shown_case(result: CheckResult) -> CaseVerdict:
     return next(case for case in result.cases if not case.passed)
 
 
@@ -68,20 +68,20 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 def test_blocks_of_one_element_are_not_shown_if_larger_ones_fail_too() -> None:
-    label = shown(checked("transpose_blocks", NOT_TRANSPOSED)).label
+    label = shown_case(check_source("transpose_blocks", NOT_TRANSPOSED)).label
     assert label.startswith("2 ranks, a 4x6 matrix") or label.startswith("2 ranks, a 6x4 matrix")
 
 
 def test_an_oblong_grid_is_shown_and_no_advice_that_a_square_one_refutes() -> None:
-    result = checked("row_and_column_groups", ROWS_FOR_COLS)
-    verdict = shown(result)
+    result = check_source("row_and_column_groups", ROWS_FOR_COLS)
+    verdict = shown_case(result)
     assert "2 x 3" in verdict.label or "3 x 2" in verdict.label
     assert verdict.advice.startswith("Rows and columns are confused:")
     assert any(case.passed and "2 x 2" in case.label for case in result.cases)
 
 
 def test_the_other_cases_stay_the_cases_of_the_draw() -> None:
-    result = checked("row_and_column_groups", ROWS_FOR_COLS)
+    result = check_source("row_and_column_groups", ROWS_FOR_COLS)
     exercise = get("row_and_column_groups")
     drawn = [label_of(exercise, case) for case in exercise.draw()]
     labels = [case.label for case in result.cases]
@@ -112,7 +112,7 @@ def step_breakdown(spans, steps):
 
 
 def test_a_case_with_few_spans_at_whole_milliseconds_is_found() -> None:
-    result = checked("step_breakdown", UNTIL_THE_NEXT)
+    result = check_source("step_breakdown", UNTIL_THE_NEXT)
     spans, steps = result.given
     assert len(spans) <= 6 and len(steps) <= 2
     assert all(float(time).is_integer() for _, *times in spans for time in times)
@@ -122,7 +122,7 @@ def test_a_result_that_is_not_shown_runs_no_smaller_case() -> None:
     exercise = get("step_breakdown")
     answer = Answer(exercise.name, UNTIL_THE_NEXT, ())
     result = grade(exercise, answer, str, matches={})
-    assert {shown(result).label} <= {case.label for case in exercise.draw()}
+    assert {shown_case(result).label} <= {case.label for case in exercise.draw()}
 
 
 def test_one_case_that_passes_with_small_numbers_does_not_blame_the_numbers() -> None:
@@ -141,7 +141,7 @@ def pipeline_sum(rank, world_size, x, chunk):
         done.append(total)
     return torch.cat(done)
 """
-    result = checked("pipeline_sum", own)
+    result = check_source("pipeline_sum", own)
     assert result.outcome is Outcome.WRONG
     for case in result.cases:
         assert SMALL_NUMBERS_ADVICE not in case.message
@@ -180,7 +180,7 @@ def test_arguments_have_names_and_the_given_ones_are_those_of_the_case_that_is_s
     exercise = Exercise(sums, kind=Kind.LOCAL, sizes=(1,), name="f")
     source = "def f(numbers, most):\n    return sum(numbers) + 1\n"
     result = grade(exercise, Answer("f", source, ()), str)
-    verdict = shown(result)
+    verdict = shown_case(result)
     numbers, most = result.given
     assert result.outcome is Outcome.WRONG and verdict.label == "3 numbers"
     assert max(numbers) <= 4 and most == 1000
@@ -188,6 +188,6 @@ def test_arguments_have_names_and_the_given_ones_are_those_of_the_case_that_is_s
 
 
 def test_a_judge_is_never_shown_as_the_expected_value() -> None:
-    result = checked("quantize_with_memory", "def quantize_with_memory(x, memory, block): ...")
-    assert {row.expected for row in shown(result).rows} == {""}
+    result = check_source("quantize_with_memory", "def quantize_with_memory(x, memory, block): ...")
+    assert {row.expected for row in shown_case(result).rows} == {""}
     assert "function" not in verdict_text(result)
