@@ -143,7 +143,7 @@ def course() -> Iterator[Shown]:
     for told in map(hint, 4 * ["broadcast_from"]):
         yield "a hint", repr(told), to_html(told.text)
     quiz = next(iter(load_quizzes().values()))
-    for choice, letter in enumerate(quiz.letters):
+    for choice, letter in enumerate(quiz.option_letters):
         yield f"answer {letter}", repr(predict(quiz.id, letter)), answer_html(quiz, choice)
     for finding, (name, _, remedy) in zip(run_probes(), PROBES, strict=True):
         failed = format_finding(Finding(name, "warning", "if it fails", remedy))

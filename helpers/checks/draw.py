@@ -54,7 +54,7 @@ class Draw:
 
     def whole(self, least: int, most: int) -> int:
         """Draw a whole number from `least` to `most`, both included."""
-        return self.rng.randint(least, min(most, least + _MAX_LOW_OFFSET) if self.low else most)
+        return self.rng.randint(least, min(most, least + _LOW_DRAW_RANGE) if self.low else most)
 
     def length(self, least: int = 0) -> int:
         """Deal a length that the ranks can share evenly, unevenly, or so that some ranks get nothing."""
@@ -181,7 +181,7 @@ _SCALES = {
 
 
 # How far above its minimum a number of a low draw may be.
-_MAX_LOW_OFFSET = 2
+_LOW_DRAW_RANGE = 2
 
 
 def draw_world_sizes(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:

@@ -288,7 +288,7 @@ def _diff_lines(base: Sequence[str], units: list[_Statement], program: list[_Sta
     lines: list[str] = []
     end = 0  # end of the units that have been passed
 
-    def can_be_found(k: int) -> bool:
+    def first_line_is_unique(k: int) -> bool:
         """Return whether a unit's first line can be found by its text after the last line that was found."""
         text, start = _normalize_line(base[units[k].first]), units[end - 1].end if end else 0
         return sum(_normalize_line(line) == text for line in base[start:]) == 1
@@ -302,12 +302,12 @@ def _diff_lines(base: Sequence[str], units: list[_Statement], program: list[_Sta
         following: list[_Statement] = []  # common lines, written after the new ones
         start = i
         if tag == "insert":
-            if not lines and i < len(units) and can_be_found(i):
+            if not lines and i < len(units) and first_line_is_unique(i):
                 following = [units[i]]
             elif not (lines and i == end):
                 start = max(end, i - 1)
         if not following:
-            while start > end and not can_be_found(start):
+            while start > end and not first_line_is_unique(start):
                 start -= 1
         lines += _mark_lines("  ", base, units[start:i])
         lines += _mark_lines("- ", base, units[i:j])

@@ -51,10 +51,10 @@ class CannotAdd(Exception):
 class Proof:
     """The result of checking one mistake.
 
-    outcome: of the check. failed, of: how many cases failed (up to the first that ended the check), and how
-    many there are. advice: the sentence that its author reads. others: titles of the mistakes whose
-    sentence this is, if it is not this mistake's own. flaw: see `find_flaw`. broken: the rules that it
-    breaks.
+    outcome: of the check. failed_count, case_count: how many cases failed (up to the first that ended the
+    check), and how many there are. advice: the sentence that its author reads. others: titles of the
+    mistakes whose sentence this is, if it is not this mistake's own. flaw: what `find_flaw` returned.
+    broken: the rules that it breaks.
     """
 
     mistake: KnownMistake
@@ -63,15 +63,13 @@ class Proof:
     case_count: int
     advice: str
     others: tuple[str, ...] = ()
-    find_flaw: str = ""
+    flaw: str = ""
     broken: tuple[str, ...] = ()
 
     @property
     def is_rejected(self) -> bool:
         return (
-            not self.find_flaw
-            and self.failed_count > 0
-            and self.outcome == self.mistake.outcome.value
+            not self.flaw and self.failed_count > 0 and self.outcome == self.mistake.outcome.value
         )
 
     @property
@@ -299,8 +297,8 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
         outcome_text = (
             f"{proof.outcome} in {proof.failed_count} of {plural(proof.case_count, 'case')}"
         )
-        if proof.find_flaw:
-            comment = proof.find_flaw
+        if proof.flaw:
+            comment = proof.flaw
         elif not proof.failed_count:
             outcome_text, comment = "passed", "it passes all cases, so it is not a wrong answer"
         elif not proof.is_rejected:

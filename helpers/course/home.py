@@ -85,7 +85,7 @@ class Place:
         return part_of(int(self.notebook[:2]))
 
     @property
-    def right(self) -> int:
+    def right_quiz_count(self) -> int:
         return sum(quiz.state == "right" for quiz in self.quizzes)
 
     @property
@@ -194,7 +194,7 @@ class Home:
                 left = f", {place.minutes} min left" if place.minutes else ""
                 lines.append(
                     f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {place.passed}/"
-                    f"{place.core} exercises, {place.right}/{len(place.quizzes)} quizzes{left}"
+                    f"{place.core} exercises, {place.right_quiz_count}/{len(place.quizzes)} quizzes{left}"
                 )
         return "\n".join(lines)
 
@@ -237,11 +237,13 @@ def path_progress(progress: Progress, found: Sequence[Place]) -> tuple[PathProgr
     """Return the progress on each path. found: the places of all notebooks."""
     by_name = {place.notebook: place for place in found}
 
-    def leg(stop: Stop) -> StopProgress:
+    def stop_progress(stop: Stop) -> StopProgress:
         left = (each for each in stop.exercises if not progress.has_passed(each.name))
         return StopProgress(stop, by_name[stop.notebook], tuple(left))
 
-    return tuple(PathProgress(path, tuple(map(leg, path.stops))) for path in paths().values())
+    return tuple(
+        PathProgress(path, tuple(map(stop_progress, path.stops))) for path in paths().values()
+    )
 
 
 def docs_folder() -> Path | None:

@@ -30,7 +30,7 @@ from helpers.course.notebook_file import (
 from helpers.ranks.display import LIVE_VARIABLE
 
 CELL_TIMEOUT_S = 300
-RUNS = 3
+MAX_RUNS = 3
 """The maximum number of runs of a notebook until all its claims hold."""
 
 
@@ -41,17 +41,17 @@ def store_outputs(path: Path) -> None:
 
     Raises:
         NotebookError: A cell that is not tagged `raises-exception` fails or takes longer than
-            CELL_TIMEOUT_S, or a claim is false in each of RUNS runs. The file stays as it was.
+            CELL_TIMEOUT_S, or a claim is false in each of MAX_RUNS runs. The file stays as it was.
     """
     notebook = read_notebook(path)
-    for run in range(1, RUNS + 1):
+    for run in range(1, MAX_RUNS + 1):
         if has_claims(notebook):
             wait_until_idle()
         try:
             return write_notebook(path, run_notebook(notebook, path.name))
         except ClaimError as error:
-            if run == RUNS:
-                raise NotebookError(f"{path.name}, {error}, in {RUNS} runs") from None
+            if run == MAX_RUNS:
+                raise NotebookError(f"{path.name}, {error}, in {MAX_RUNS} runs") from None
 
 
 def run_notebook(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:

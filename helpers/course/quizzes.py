@@ -62,27 +62,27 @@ class Quiz(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wrong: tuple[str, ...] = ()
 
     @property
-    def letters(self) -> str:
+    def option_letters(self) -> str:
         return ascii_lowercase[: len(self.options)]
 
     def text(self) -> str:
         """Return the question as plain text, without the answer."""
         options = [
             f"  {letter}) {option}"
-            for letter, option in zip(self.letters, self.options, strict=True)
+            for letter, option in zip(self.option_letters, self.options, strict=True)
         ]
         return "\n".join(
             [
                 f"Predict, then run: {self.question.strip()}",
                 *options,
                 f'To answer: predict("{self.id}", letter), with letter one of'
-                f" {', '.join(map(repr, self.letters))}.",
+                f" {', '.join(map(repr, self.option_letters))}.",
             ]
         )
 
     def judge(self, choice: int) -> str:
         """Return whether an option is right, and why, in words. A wrong one may be tried again."""
-        letter = self.letters[choice]
+        letter = self.option_letters[choice]
         if choice == self.answer:
             return f"{letter}) Right. {self.why.strip()}"
         # An option's own line helps without giving the answer away. Without it, the general reason is
@@ -175,11 +175,11 @@ def predict(quiz_id: str, answer: str | None = None) -> QuizView | LearnerMessag
     if answer is None:
         return QuizView(quiz)
     letter = answer.strip().rstrip(")").lower() if isinstance(answer, str) else ""
-    if len(letter) != 1 or letter not in quiz.letters:
+    if len(letter) != 1 or letter not in quiz.option_letters:
         return LearnerMessage(
-            f"{answer!r} is not an option: choose one of {', '.join(quiz.letters)}."
+            f"{answer!r} is not an option: choose one of {', '.join(quiz.option_letters)}."
         )
-    return LearnerMessage(answer_quiz(quiz, quiz.letters.index(letter)))
+    return LearnerMessage(answer_quiz(quiz, quiz.option_letters.index(letter)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,7 +208,9 @@ def quiz_widget(quiz: Quiz) -> Any:
 
     labels = [
         (f"{letter}) {option.replace('`', '')}", number)
-        for number, (letter, option) in enumerate(zip(quiz.letters, quiz.options, strict=True))
+        for number, (letter, option) in enumerate(
+            zip(quiz.option_letters, quiz.options, strict=True)
+        )
     ]
     choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "auto"})
     choices.add_class("rr-choices")

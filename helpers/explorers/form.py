@@ -27,7 +27,7 @@ from helpers.views.palette import COLLECTIVE, FAILURE, INK, RECV, SEND, SPAN, WA
 from helpers.views.plain import plural, short_bytes
 
 _HERE = Path(__file__).parent
-_LOOKS = {
+_COLORS = {
     "send": SEND,
     "recv": RECV,
     "collective": COLLECTIVE,
@@ -89,7 +89,7 @@ class Explorer:
     def to_json(self) -> dict[str, Any]:
         """Return the data for the page, as JSON types."""
         module = self.module
-        looks = {name: {"color": look.color, "tint": look.tint} for name, look in _LOOKS.items()}
+        looks = {name: {"color": look.color, "tint": look.tint} for name, look in _COLORS.items()}
         return {
             "title": module.TITLE,
             "note": getattr(module, "NOTE", ""),

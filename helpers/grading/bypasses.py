@@ -94,7 +94,7 @@ def find_flags(exercise: Exercise, source: str) -> tuple[str, ...]:
     inner = (
         INTROSPECTION_NAMES | {"modules"} if re.search(r"\bsys\b", source) else INTROSPECTION_NAMES
     )
-    found = [IMPORT_FLAG.format(name=name) for name in sorted(_inner_imports(tree))]
+    found = [IMPORT_FLAG.format(name=name) for name in sorted(_internal_module_imports(tree))]
     found += [INTROSPECTION_FLAG.format(name=name) for name in sorted(names & inner)]
     found += [REPLACEMENT_FLAG.format(name=name) for name in sorted(_replaced_attributes(tree))]
     if any(rule.forbids for rule in exercise.rules):
@@ -111,7 +111,7 @@ def _parse(source: str) -> ast.AST | None:
         return None
 
 
-def _inner_imports(tree: ast.AST) -> set[str]:
+def _internal_module_imports(tree: ast.AST) -> set[str]:
     """Return the course's inner modules that are imported or named. Answers need only `helpers`."""
     found: set[str] = set()
     for node in ast.walk(tree):

@@ -55,7 +55,7 @@ _PROGRAM_ERRORS = (
     ValueError,
 )
 # The course's own errors, each of which reports a misuse by the answer.
-_COURSE_ERRORS = frozenset(
+_MISUSE_ERRORS = frozenset(
     {"BufferInUse", "CannotReturn", "NotAllowed", "StageMisused", "WaitedTwice", "WireError"}
 )
 
@@ -89,7 +89,7 @@ def _fails_by_itself(run: Run) -> bool:
         case RankFailed(error=error):
             kind = getattr(builtins, error.kind, None)
             own = isinstance(kind, type) and issubclass(kind, _PROGRAM_ERRORS)
-            return own or error.kind in _COURSE_ERRORS
+            return own or error.kind in _MISUSE_ERRORS
         case RankDied(signal="", exitcode=code):  # it has called os._exit
             return code != START_FAILED_EXIT_CODE
     return _has_used_up_cpu(run)

@@ -105,9 +105,10 @@ def _build_course(records: Sequence[Record], inputs: Inputs, setting: Setting) -
 
 def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
     """Yield a line for each notebook that counts, or does not count, contrary to expectation."""
-    if course.stray:
+    if course.extra_notebooks:
         why = "--notebooks does not name them" if are_named else "few learners attempted them"
-        words = f"Answers to these notebooks give no points, because {why}: {join_first_names(course.stray)}"
+        names = join_first_names(course.extra_notebooks)
+        words = f"Answers to these notebooks give no points, because {why}: {names}"
         yield f"Note: {words}."
     for name in course.rare:
         words = "counts for everybody, although most have not handed it in: --notebooks says which count"

@@ -116,7 +116,7 @@ class HostLink(Peer):
         with contextlib.suppress(OSError):  # nothing there, or closed by another thread
             self.wake.recv(4096)
 
-    def has_words(self, launch: int) -> bool:
+    def has_messages(self, launch: int) -> bool:
         known = self._launches.get(launch)
         return known is not None and bool(known.words)
 

@@ -20,9 +20,9 @@ from helpers.ranks.site import RankSite
 
 # Timeout in seconds for hosts to end the ranks of a launch. If a host takes longer, its link is closed:
 # then its worker ends the ranks.
-_END_S = 5.0
+_END_TIMEOUT_S = 5.0
 # Timeout in seconds for hosts to look at their ranks.
-_VIEW_S = 1.0
+_SNAPSHOT_TIMEOUT_S = 1.0
 
 
 class HostServers:
@@ -102,7 +102,7 @@ class HostServers:
 
         If a host does not answer, its ranks count as not waiting: they have no threads.
         """
-        deadline, asked = time.monotonic() + _VIEW_S, []
+        deadline, asked = time.monotonic() + _SNAPSHOT_TIMEOUT_S, []
         for host in self._hosts_of(launch):
             own = {rank: pid for rank, pid in pids.items() if self._placed[launch][rank] is host}
             arguments = {"launch": launch, "pids": own, "brief": threads_only}
@@ -112,7 +112,7 @@ class HostServers:
             with contextlib.suppress(Problem):
                 found = wait_for_answer(pending, deadline - time.monotonic(), poll)
                 ranks |= found.ranks
-                may_act |= found.left_may_act
+                may_act |= found.orphan_may_act
                 self._times |= {(host.name, pid): times for pid, times in found.times.items()}
         return HostSnapshot(ranks, may_act, {})
 
@@ -147,7 +147,7 @@ class HostServers:
 
     def has_messages_for(self, launch: int) -> bool:
         return any(
-            host.has_words(launch) or self._has_lost(launch, host)
+            host.has_messages(launch) or self._has_lost(launch, host)
             for host in self._hosts_of(launch)
         )
 
@@ -157,7 +157,7 @@ class HostServers:
 
     def end_launch(self, launch: int) -> bool:
         hosts = self._hosts_of(launch)
-        until = time.monotonic() + _END_S
+        until = time.monotonic() + _END_TIMEOUT_S
         asked = [(host, host.ask("end", launch=launch, without_waiting=False)) for host in hosts]
         for host, each in asked:
             try:

@@ -28,7 +28,7 @@ from helpers.ranks.stop import raise_first_stop
 # How many characters of each rank's output are kept.
 MAX_OUTPUT_CHARS = 200_000
 _POLL_S = 0.02
-_PROGRAM_KEY = "mpiexec"
+_MPIEXEC_KEY = "mpiexec"
 # MPICH's own message about a rank's end begins like this. It may come before or after the rank's last line.
 _ABORT_PREFIX = "Abort("
 
@@ -102,7 +102,7 @@ def run_mpiexec(
         budget = Budget(owned.alive, timeout, start)
         try:
             owned.start(
-                _PROGRAM_KEY, argv, env=_environment(env or {}, owned.folder), cwd=path.parent
+                _MPIEXEC_KEY, argv, env=_environment(env or {}, owned.folder), cwd=path.parent
             )
         except OSError as error:
             raise LaunchError(f"mpiexec could not start: {error}") from None
@@ -112,7 +112,7 @@ def run_mpiexec(
                 timeout_text = f"{spent}; mpiexec and all ranks were terminated."
                 break
             owned.poll(_POLL_S)
-        exitcode = owned.exits.get(_PROGRAM_KEY)
+        exitcode = owned.exits.get(_MPIEXEC_KEY)
         owned.end()
         output = tuple(
             read_head(owned.folder / f"{rank}.out", MAX_OUTPUT_CHARS) for rank in range(n)

@@ -42,7 +42,7 @@ _MODULES_BY_PATTERN: dict[str, tuple[str, ...]] = {
     ),
     r"numpy|np\.": ("numpy.random",),
 }
-_COMPILED_PATTERNS = {
+_MODULES_BY_REGEX = {
     re.compile(words.encode()): modules for words, modules in _MODULES_BY_PATTERN.items()
 }
 # Programs of exercises. A payload also names the engine's own modules, but they are imported already.
@@ -65,7 +65,7 @@ def find_imports(*texts: bytes) -> list[str]:
     beginnings += _read_sources(exercise_modules)
     found = [
         name
-        for words, modules in _COMPILED_PATTERNS.items()
+        for words, modules in _MODULES_BY_REGEX.items()
         if any(map(words.search, beginnings))
         for name in modules
     ]

@@ -72,7 +72,7 @@ class WorldSnapshot(Protocol):
     def ranks(self) -> Mapping[int, RankSnapshot]: ...
 
     @property
-    def left_may_act(self) -> bool:
+    def orphan_may_act(self) -> bool:
         """Whether a rank that has ended left a process that could still act."""
 
 
@@ -118,7 +118,7 @@ class LocalSnapshot:
     server: int
 
     @property
-    def left_may_act(self) -> bool:
+    def orphan_may_act(self) -> bool:
         """Whether the server adopted such a process, which still has the session of its rank."""
         pids = {rank.pid for rank in self.ranks.values()}
         adopted = set(living_children(self.server)) - pids
@@ -152,7 +152,7 @@ class HostSnapshot:
     """What one host sends of its ranks, or what several have sent. times: see `process_times`."""
 
     ranks: dict[int, RemoteRank]
-    left_may_act: bool
+    orphan_may_act: bool
     times: dict[int, Times]
 
 
@@ -170,7 +170,7 @@ def host_snapshot(pids: Mapping[int, int], server: int, threads_only: bool) -> H
     ranks = {
         rank: _remote_rank(rank_snapshot, table) for rank, rank_snapshot in snapshot.ranks.items()
     }
-    return HostSnapshot(ranks, snapshot.left_may_act, times)
+    return HostSnapshot(ranks, snapshot.orphan_may_act, times)
 
 
 def _remote_rank(rank: LocalRank, table: Sequence[Sequence[str]]) -> RemoteRank:

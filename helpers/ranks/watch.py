@@ -140,7 +140,7 @@ class DeadlockDetector:
         if (
             not are_stuck
             or self._is_store_serving()
-            or self._snapshot.left_may_act
+            or self._snapshot.orphan_may_act
             or self._waits_for_outside_store(running)
         ):
             self.next_look_s = LOOK_INTERVAL_S

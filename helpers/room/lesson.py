@@ -56,7 +56,7 @@ class Cell:
         return self.is_code and self.source.startswith("%%after ")
 
     @property
-    def is_imports(self) -> bool:
+    def has_only_imports(self) -> bool:
         """Whether the cell only imports."""
         if not self.is_code or self.source.startswith("%"):
             return False
@@ -89,7 +89,7 @@ class Part:
             return 0
         words = sum(len(cell.source.split()) for cell in self.cells if not cell.is_code)
         quizzes = sum(bool(cell.quiz) for cell in self.cells)
-        shown = sum(cell.is_code and not cell.is_imports for cell in self.cells) - quizzes
+        shown = sum(cell.is_code and not cell.has_only_imports for cell in self.cells) - quizzes
         exact = words / WORDS_PER_MINUTE + MINUTES_PER_CELL * shown + MINUTES_PER_QUIZ * quizzes
         return max(1, math.ceil(exact))
 

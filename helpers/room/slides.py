@@ -216,7 +216,7 @@ def _summarize(markdown: str) -> list[str]:
 
 def _is_left_out(cell: Cell) -> bool:
     """Return whether a cell is of no use to an audience."""
-    return cell.is_check or cell.is_imports
+    return cell.is_check or cell.has_only_imports
 
 
 def _speaker_notes(markdown: str) -> list[Note]:
@@ -324,10 +324,10 @@ def _join_text(value: str | Sequence[str]) -> str:
 def _quiz_slide(quiz: Quiz) -> Slide:
     options = "".join(f"<li>{to_html(option)}</li>" for option in quiz.options)
     body = f'<div class="point">{to_html(quiz.question)}</div><ol type="a">{options}</ol>'
-    right = Note("Answer", _join_html([f"{quiz.letters[quiz.answer]}) {quiz.why}"]))
+    right = Note("Answer", _join_html([f"{quiz.option_letters[quiz.answer]}) {quiz.why}"]))
     wrong = [
         f"{letter}) {words}"
-        for letter, words in zip(quiz.letters, quiz.wrong, strict=False)
+        for letter, words in zip(quiz.option_letters, quiz.wrong, strict=False)
         if words
     ]
     ask = Note(

@@ -445,7 +445,11 @@ def _diagnose_exited_rank(
                 waits,
                 tuple(exited_peers),
             )
-    if exited and not any(wait.event for wait in waits) and not _ranks_in_local_group(states):
+    if (
+        exited
+        and not any(wait.event for wait in waits)
+        and not _ranks_in_local_synchronization(states)
+    ):
         others = [state for state in states if not state.ended]
         where = next((state.inside for state in others if state.inside), "torch")
         return Diagnosis(
@@ -468,7 +472,7 @@ _NEW_GROUP_ADVICE = (
 )
 
 
-def _ranks_in_local_group(states: Sequence[RankState]) -> list[RankState]:
+def _ranks_in_local_synchronization(states: Sequence[RankState]) -> list[RankState]:
     """Return the ranks that make groups with use_local_synchronization, if all members are among them."""
     making_groups = [state for state in states if state.inside in _GROUP_MAKERS and state.needs]
     ranks = {state.rank for state in making_groups}
@@ -484,7 +488,7 @@ def _diagnose_new_group(
 ) -> Diagnosis | None:
     """Find ranks that have all called new_group, but for different groups."""
     making_groups = [state for state in states if not state.ended and state.inside in _GROUP_MAKERS]
-    if local_group := _ranks_in_local_group(states):
+    if local_group := _ranks_in_local_synchronization(states):
         return Diagnosis(
             "stuck",
             f"{_name_ranks([state.rank for state in local_group]).capitalize()} wait for each other in "

@@ -96,7 +96,7 @@ def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference 
             one, two = calls[first][index], calls[other][index]
             own_rest, other_rest = (lines_of_rank[index:] for lines_of_rank in both_lines)
             if (
-                _is_answer_in_join(one, two)
+                _is_join_shadow_call(one, two)
                 or _is_extension(own_rest, other_rest)
                 or _is_extension(other_rest, own_rest)
             ):
@@ -124,7 +124,7 @@ def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
     return matched > 0 and left_out.isdisjoint(fewer)
 
 
-def _is_answer_in_join(one: Event, two: Event) -> bool:
+def _is_join_shadow_call(one: Event, two: Event) -> bool:
     """Return whether a learner's own call was paired with a call that join() makes to answer those of DDP."""
     return any(
         not answered.by and answering.by in _JOIN_FILES

@@ -25,7 +25,7 @@ from helpers.views.picture import Picture, TraceSource, find_trace
 from helpers.views.plain import one_line, plural
 from helpers.views.player import MAX_PLAYED, PLAYER_SCRIPT, player_data
 from helpers.views.sequence import describe_open_end, headline, label_of, rank_lines
-from helpers.views.timeline_layout import Bar, Layout, Steps, compute_layout, steps_of
+from helpers.views.timeline_layout import Bar, Layout, Steps, compute_layout, playback_steps
 
 MESSAGE = "message"
 SAME = "the same collective"
@@ -147,11 +147,11 @@ def _timeline(
     ]
     text = "\n".join(lines)
 
-    still = _draw_run(trace, layout, steps_of(layout), title, profile)[0]
+    still = _draw_run(trace, layout, playback_steps(layout), title, profile)[0]
 
     def live(unplayed: str = "", **more: Any) -> str:
         whole = compute_layout(trace, max_bars=MAX_PLAYED) if layout.left_out else layout
-        steps = steps_of(whole)
+        steps = playback_steps(whole)
         drawing, flights = _draw_run(trace, whole, steps, title, profile, MAX_PLAYED)
         data = player_data(what, trace, whole, steps, flights) | more
         # the page plays the image that it contains, unless the run has more calls than the image shows

@@ -1,6 +1,6 @@
 """Place each bar of a timeline: in which row of its rank's lane, from when to when.
 
-    Trace -> compute_layout() -> Layout (bars, times in ns from the first event) -> steps_of() -> Steps
+    Trace -> compute_layout() -> Layout (bars, times in ns from the first event) -> playback_steps() -> Steps
 
 A step is one event for a reader: a call begins, is waited for, or ends. Each step has a minimum width in
 the drawing, and more the longer it took, because at scale most of a run would be narrower than a point.
@@ -102,7 +102,7 @@ class Steps:
     at: tuple[float, ...]
 
 
-def steps_of(layout: Layout) -> Steps:
+def playback_steps(layout: Layout) -> Steps:
     """Return all beginnings, waits and ends of bars in order."""
     moments = []
     for number, bar in enumerate(layout.bars):

@@ -251,7 +251,7 @@ def test_a_test_that_does_not_expect_a_missing_kernel_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["_", "__", "_12", "Out", "In"])
-def test_the_kernels_memory_is_no_value(name: str) -> None:
+def test_ipythons_history_variables_are_unresolved(name: str) -> None:
     found = problem(f"def f():\n    return {name}")
     assert (found.kind, f"`{name}`" in found.message) == ("unresolved", True)
     assert is_answer(f"{name} = 1\n---\ndef f(): return {name}")

@@ -139,7 +139,7 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
 
 
 @pytest.mark.timeout(180)
-def test_a_mistake_is_played(chromium: Browser, served: Served, shots: Path | None) -> None:
+def test_the_board_replays_a_mistake(chromium: Browser, served: Served, shots: Path | None) -> None:
     (learner,) = class_of(served, "Ana")
     send(served, learner, check_event("ping_pong", MISTAKE.outcome.value, MISTAKE.title))
     errors = list[str]()

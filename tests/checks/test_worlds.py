@@ -296,7 +296,7 @@ TRAINS = sample_called("train_synchronously", "strided shares").source
     ],
     ids=["the other is", "the other is not"],
 )
-def test_names_a_wrong_answer_that_this_one_calls(right: str, wrong: str, noted: bool) -> None:
+def test_names_a_failing_answer_that_this_one_calls(right: str, wrong: str, noted: bool) -> None:
     name = "train_synchronously"
     answer = build_answer([PRELUDE, TRAINS.replace(right, wrong)], name)
     assert isinstance(answer, Answer), answer

@@ -105,7 +105,9 @@ def test_does_nothing_outside_a_hub(
             get_json(lab, "real-ranks/map")
 
 
-def test_course_lab_has_the_kernel_and_fills_nothing_twice(folders: tuple[Path, Path]) -> None:
+def test_course_lab_uses_the_course_kernel_and_copies_no_notebooks(
+    folders: tuple[Path, Path],
+) -> None:
     with running_lab(*folders, options=LOOK) as lab:
         assert any("helpers.course.kernel" in word for word in kernel_of(lab))
         assert not [path for path in folders[0].iterdir() if path.suffix == ".ipynb"]

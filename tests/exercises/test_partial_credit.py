@@ -77,7 +77,7 @@ def two_level_all_reduce(rank, world_size, x, per_host):
 """
 
 
-def test_cases_that_cannot_show_a_missed_target_do_not_pay_for_it() -> None:
+def test_cases_that_cannot_reveal_a_broken_rule_earn_no_credit() -> None:
     answer = build_answer([ONE_LEVEL], "two_level_all_reduce")
     assert isinstance(answer, Answer), answer
     result = grade(get("two_level_all_reduce"), answer, str)

@@ -29,7 +29,7 @@ HEAD = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\n"
 
 
 @pytest.mark.skipif(not TURKISH, reason="there is no Turkish locale here")
-def test_mpi_starts_where_the_capital_of_i_has_a_dot() -> None:
+def test_mpi_starts_in_a_turkish_locale() -> None:
     program = "from helpers import mpiexec\nfrom mpi4py import MPI\nprint(MPI.COMM_WORLD.size)"
     env = {**os.environ, "LC_ALL": TURKISH}
     done = subprocess.run(

@@ -134,7 +134,7 @@ def test_html_says_why_first_and_then_shows_each_rank_once() -> None:
     assert "timed out after 3 s" in read(lanes_html(timed_out)).text
 
 
-def test_html_is_quiet_about_none_and_silent_about_what_is_not_known() -> None:
+def test_html_says_returned_none_only_if_it_is_known() -> None:
     assert read(lanes_html(run_of(["x", ""], [None, 1]))).text.count("returned None") == 1
     assert "returned None" not in lanes_html(failed())
 

@@ -16,7 +16,14 @@ from helpers.views.picture import Picture
 from helpers.views.sequence import fold_repetitions, label_of
 from helpers.views.step_lanes import step_lanes
 from helpers.views.timeline import timeline
-from helpers.views.timeline_layout import BEGINS, ENDS, MAX_BARS, WAITS, compute_layout, steps_of
+from helpers.views.timeline_layout import (
+    BEGINS,
+    ENDS,
+    MAX_BARS,
+    WAITS,
+    compute_layout,
+    playback_steps,
+)
 from tests.views.builders import event, ping_pong, ring, run_of, trace_of_rows
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -98,7 +105,7 @@ def test_each_step_has_room_and_more_of_it_the_longer_it_took() -> None:
         event(0, 2, "span", 2, 900),
     ]
     layout = compute_layout(trace_of_rows(1, [slow]))
-    steps = steps_of(layout)
+    steps = playback_steps(layout)
     assert [what for _, what, _ in steps.moments] == [BEGINS, BEGINS, ENDS, BEGINS, ENDS, ENDS]
     gaps = [b - a for a, b in zip((0.0, *steps.at), steps.at, strict=False)]
     assert min(gaps) > 0.05 and max(gaps) == gaps[5] > 4 * gaps[4]
@@ -114,7 +121,7 @@ def test_calls_without_a_wait_or_an_end_have_their_steps() -> None:
     calls = [
         replace(e, wait_ns=wait) for e, wait in zip(calls, (None, None, 5_000_000), strict=True)
     ]
-    steps = steps_of(compute_layout(trace_of_rows(1, [calls])))
+    steps = playback_steps(compute_layout(trace_of_rows(1, [calls])))
     assert [what for _, what, _ in steps.moments] == [BEGINS, BEGINS, BEGINS, WAITS, ENDS, ENDS]
     assert steps.begin == (0, 1, 2) and steps.end == (5, 6, 4)
     assert steps.wait == (5, 1, 3)
@@ -336,7 +343,7 @@ def test_each_mark_of_the_drawing_carries_its_steps_and_is_described() -> None:
     svg = ElementTree.fromstring(drawing(picture).svg(picture.text))
     space = "{http://www.w3.org/2000/svg}"
     assert svg.get("role") == "img" and str(svg.get("aria-label")).split() == picture.text.split()
-    last = len(steps_of(compute_layout(ring(4, 2))).moments)
+    last = len(playback_steps(compute_layout(ring(4, 2))).moments)
     moving = next(g for g in svg.iter(f"{space}g") if g.get("class") == "moves")
     found = [m.get("data-x") for m in moving.iter() if m.tag != f"{space}g"]
     assert len(found) > 40 and all(found)

@@ -33,7 +33,7 @@ def run_sum(
     return {"x": "" if equal(given, x) else "`x` has changed", "sum": total}
 
 
-def run_memory(
+def run_quantize_with_memory(
     answer: Callable[..., Any], rank: int, world_size: int, xs: Sequence[torch.Tensor], block: int
 ) -> list[Any]:
     """Call the answer with one tensor after the other, and with the same memory each time."""

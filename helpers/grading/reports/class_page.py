@@ -104,12 +104,14 @@ def places_to_look(course: Course) -> Iterator[PlaceToLook]:
         for record in standing.records:
             for what, where, why in _review_reasons(record):
                 yield what, standing, where, clip_text(why, 300)
-        strays = [line(each.file) for each in standing.spare if each.notebook in course.stray]
+        strays = [
+            line(each.file) for each in standing.spare if each.notebook in course.extra_notebooks
+        ]
         if strays:
             why = "Few learners attempted it, or --notebooks does not name it: it gives no points."
             yield "another notebook", standing, join_first_names(strays), why
         for spare in standing.spare:
-            if spare.notebook not in course.stray:
+            if spare.notebook not in course.extra_notebooks:
                 why = "The same notebook; the better one counts."
                 yield "further copy", standing, line(spare.file), why
         if standing.own:

@@ -32,7 +32,7 @@ from helpers.grading.reports.text import clip_text, finite_or_zero, line, number
 from helpers.grading.setting import CannotGrade
 
 _SCRIPTS = Path(__file__).parent / "gradescope_files"
-_SETTINGS = (
+_PROJECT_FILES = (
     "pyproject.toml",
     "constraints.txt",
     "environment.yml",
@@ -159,7 +159,7 @@ def write_zip(
         if policy is not None:
             _add_entry(archive, FILE, policy.read_bytes())
         _add_entry(archive, "secret", secret.encode("utf-8"), 0o600)
-        found = [root / name for name in _SETTINGS]
+        found = [root / name for name in _PROJECT_FILES]
         found += (each for each in (root / "helpers").rglob("*") if each.suffix in _SUFFIXES)
         found += (x for name in ("solutions", "notebooks") for x in (root / name).glob("*.ipynb"))
         for path in sorted(found):

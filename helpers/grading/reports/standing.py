@@ -119,7 +119,7 @@ class Course:
     """All learners, sorted by name, and the points to reach of each notebook.
 
     Args:
-        stray: Notebooks that were handed in but are not the class's, so they do not count.
+        extra_notebooks: Notebooks that were handed in but are not the class's, so they do not count.
         rare: Notebooks that count although most learners have not handed them in.
         policy: The policy by which points were counted.
     """
@@ -127,7 +127,7 @@ class Course:
     title: str
     standings: tuple[Standing, ...]
     notebooks: dict[str, float]
-    stray: tuple[str, ...] = ()
+    extra_notebooks: tuple[str, ...] = ()
     rare: tuple[str, ...] = ()
     policy: Policy = DEFAULT_POLICY
 

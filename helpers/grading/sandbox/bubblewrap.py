@@ -16,7 +16,7 @@ from helpers.grading.sandbox.staged import StagedFiles
 
 ROOT = "/course"
 LIBRARIES = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
-SETTINGS = (
+SYSTEM_CONFIG_PATHS = (
     "/etc/alternatives",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
@@ -49,7 +49,7 @@ def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
         elif os.path.isdir(path):
             words += ["--ro-bind", path, path]
     words += ["--perms", "0755", "--dir", "/etc"]
-    for path in SETTINGS:
+    for path in SYSTEM_CONFIG_PATHS:
         words += ["--ro-bind-try", path, path]
     for file in sorted(staged.etc.iterdir()):
         words += ["--ro-bind", str(file), f"/etc/{file.name}"]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from helpers.grading.sandbox import landlock
-from helpers.grading.sandbox.bubblewrap import LIBRARIES, SETTINGS, python_folders
+from helpers.grading.sandbox.bubblewrap import LIBRARIES, SYSTEM_CONFIG_PATHS, python_folders
 from helpers.grading.sandbox.guard import read_threads
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import StagedFiles
@@ -70,7 +70,7 @@ class LandlockSite:
     def start(
         self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]
     ) -> ServerProcess:
-        etc = (*SETTINGS, *(f"/etc/{name}" for name in _ETC))
+        etc = (*SYSTEM_CONFIG_PATHS, *(f"/etc/{name}" for name in _ETC))
         readable = (*_SYSTEM, *etc, *python_folders(), self.root)
         limits = self.limits.rlimits()
         limits["NPROC"] += read_threads(os.getuid())  # the kernel counts all threads of this user

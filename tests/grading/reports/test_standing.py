@@ -20,7 +20,7 @@ def rows(records: list[Record], named: tuple[str, ...] = ()) -> dict[str, tuple[
 
 def test_a_stray_notebook_of_one_learner_changes_no_other_row() -> None:
     course = course_of([*CLASS, STRAY], "")
-    assert course.stray == ("00_start_here",)
+    assert course.extra_notebooks == ("00_start_here",)
     assert rows([*CLASS, STRAY]) == rows(CLASS)
     assert not any(standing.missing for standing in course.standings)
     (eve,) = [standing for standing in course.standings if standing.learner == "eve"]
@@ -44,8 +44,13 @@ def test_gradescope_counts_the_named_notebooks_alone() -> None:
 
 def test_the_instructor_may_name_the_class_notebooks() -> None:
     course = course_of([*CLASS, STRAY], "", ("00_start_here", "02_blocking_p2p"))
-    assert not course.stray and list(course.notebooks) == ["00_start_here", "02_blocking_p2p"]
-    assert course_of([*CLASS, STRAY], "", ("00_start_here",)).stray == ("02_blocking_p2p",)
+    assert not course.extra_notebooks and list(course.notebooks) == [
+        "00_start_here",
+        "02_blocking_p2p",
+    ]
+    assert course_of([*CLASS, STRAY], "", ("00_start_here",)).extra_notebooks == (
+        "02_blocking_p2p",
+    )
     assert rows([*CLASS, STRAY], ("00_start_here",))["ada"] == (0.0, 5.0)
 
 
