@@ -45,10 +45,10 @@ Judge = Callable[[Any, int], "Finding | str | None"]
 
 @dataclass(frozen=True)
 class AllRanks:
-    """Judges each rank's value on its own with `own`; if all are right, judges them `together`."""
+    """Judges each rank's value with `judge_rank`; if all are right, judges them together with `judge_all`."""
 
-    own: Callable[[Any], Finding | str | None]
-    together: Callable[[list[Any]], Finding | str | None]
+    judge_rank: Callable[[Any], Finding | str | None]
+    judge_all: Callable[[list[Any]], Finding | str | None]
 
 
 @dataclass(frozen=True)

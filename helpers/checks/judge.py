@@ -117,7 +117,7 @@ class Execution:
         if not isinstance(right, AllRanks) or any(self.all_findings()):
             return None
         try:
-            return _to_finding(right.together(list(self.run.values)))
+            return _to_finding(right.judge_all(list(self.run.values)))
         except Exception as error:
             raise JudgeFailed(0, self.run.values[0], error) from error
 
@@ -131,7 +131,9 @@ class Execution:
                 return Finding(kind_text)
             try:
                 problem = (
-                    expected.own(got) if isinstance(expected, AllRanks) else expected(got, rank)
+                    expected.judge_rank(got)
+                    if isinstance(expected, AllRanks)
+                    else expected(got, rank)
                 )
             except Exception as error:
                 raise JudgeFailed(rank, got, error) from error

@@ -91,40 +91,40 @@ class Calls(FirstProblem):
     """Limits the calls that a rank makes, and the bytes that it passes to them (`Event.nbytes`).
 
     op, phase: count only calls of this op, or within spans of this name; a rank that never reached the
-    phase breaks nothing. exactly, most: how many calls there must be, or may be. each, total: how many
-    bytes one call may pass, and all of them. together: count the calls of all ranks as one number.
-    missing, why, large_advice: a sentence that is added to the problem if there are fewer calls, more
+    phase breaks nothing. exactly, most: how many calls there must be, or may be. bytes_per_call, total_bytes:
+    how many bytes one call may pass, and all of them. all_ranks: count the calls of all ranks as one
+    number. missing, why, large_advice: a sentence that is added to the problem if there are fewer calls, more
     calls, or larger ones (by default `why`). If no limit is given, the case's facts `calls` and `bytes`
-    are used as `most` and `total`.
+    are used as `most` and `total_bytes`.
     """
 
     op: str = ""
     exactly: Amount | None = None
     most: Amount | None = None
     phase: str = ""
-    each: Amount | None = None
-    total: Amount | None = None
-    together: bool = False
+    bytes_per_call: Amount | None = None
+    total_bytes: Amount | None = None
+    all_ranks: bool = False
     missing: str = ""
     why: str = ""
     large_advice: str = ""
     text: str = ""
 
     def __post_init__(self) -> None:
-        if self.exactly is self.most is self.each is self.total is None:
+        if self.exactly is self.most is self.bytes_per_call is self.total_bytes is None:
             object.__setattr__(self, "most", "calls")
-            object.__setattr__(self, "total", "bytes")
+            object.__setattr__(self, "total_bytes", "bytes")
         object.__setattr__(self, "text", self.text or self._default_text())
 
     @property
     def on_each_call(self) -> bool:  # type: ignore[override]
-        return self.exactly is self.most is self.total is None
+        return self.exactly is self.most is self.total_bytes is None
 
     def _default_text(self) -> str:
         limit_text, count = ("", self.exactly) if self.most is None else ("at most ", self.most)
         if count is None:
             return "sends no more bytes than needed"
-        if self.together:
+        if self.all_ranks:
             return "no more messages than needed" if limit_text else "the right number of messages"
         if self.phase and count == 0:
             return f"{self.phase} does not communicate"
@@ -135,13 +135,15 @@ class Calls(FirstProblem):
         return f"{limit_text}{calls} {f'in {self.phase}' if self.phase else 'on each rank'}"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
-        for rank in range(1 if self.together else case.world_size):
+        for rank in range(1 if self.all_ranks else case.world_size):
             calls = self._counted_calls(trace, rank)
             if calls is None:
                 continue
             sent = sum(call.nbytes for call in calls)
             # check the bytes first, because too many bytes are the larger mistake
-            if self.total is not None and sent > (limit := resolve_amount(self.total, case, rank)):
+            if self.total_bytes is not None and sent > (
+                limit := resolve_amount(self.total_bytes, case, rank)
+            ):
                 verb, where = (
                     ("sends", "")
                     if self.op == "send"
@@ -159,15 +161,15 @@ class Calls(FirstProblem):
                 yield f"{self._describe_count(rank, calls, expected)}{why}"
             if not (calls or self.op or self.phase or self.most is None):
                 yield f"rank {rank} makes no call: it cannot know what the other ranks have."
-            for call in calls if self.each is not None else ():
-                if call.nbytes > (limit := resolve_amount(self.each or 0, case, rank)):
+            for call in calls if self.bytes_per_call is not None else ():
+                if call.nbytes > (limit := resolve_amount(self.bytes_per_call or 0, case, rank)):
                     where = f"{call.call}{at(call)}{f' in {self.phase}' if self.phase else ''}"
                     violation = f"passes {call.nbytes:,} bytes to {where}; the limit is {limit:,}."
                     yield f"rank {rank} {violation}{with_space(self.large_advice or self.why)}"
 
     def _counted_calls(self, trace: Trace, rank: int) -> list[Event] | None:
         """Return the calls that count, or None for a rank that stopped before the phase."""
-        calls: list[Event] | None = [*(trace if self.together else trace.of(rank))]
+        calls: list[Event] | None = [*(trace if self.all_ranks else trace.of(rank))]
         if self.phase:
             calls = calls_by_phase(trace, rank).get(self.phase)
         return calls and [
@@ -177,7 +179,7 @@ class Calls(FirstProblem):
     def _describe_count(self, rank: int, calls: Sequence[Event], expected: int) -> str:
         limit_text = "at most " if self.most is not None and expected else ""
         count, expected_text = len(calls), f"expected: {limit_text}{expected or 'none'}"
-        if self.together:
+        if self.all_ranks:
             return f"the ranks send {plural(count, 'message')} in total; {expected_text}."
         if self.phase:
             call_names = ", ".join(f"{call.call}{at(call)}" for call in calls[:4])
@@ -187,7 +189,7 @@ class Calls(FirstProblem):
         if not self.op:
             call_names = ", ".join(call.call for call in calls[:6])
             return f"rank {rank} makes {plural(count, 'call')} ({call_names}); {expected_text}."
-        if self.total is not None:
+        if self.total_bytes is not None:
             return f"rank {rank} makes {plural(count, 'call')} of {self.op}; {expected_text}."
         expected_text = f"expected: {limit_text}{_count_text(expected)}"
         return f"rank {rank} calls {self.op} {_count_text(count)}; {expected_text}."

@@ -131,7 +131,7 @@ TABLE = [
         Calls(
             "send",
             lambda case, rank: case.world_size - 1,
-            together=True,
+            all_ranks=True,
             text="the right number of messages",
         ),
         [send(), recv()],
@@ -170,13 +170,13 @@ TABLE = [
     ),
     # --- how much -------------------------------------------------------------------------------
     Row(
-        Calls("send", total="bytes", why="Send what changed."),
+        Calls("send", total_bytes="bytes", why="Send what changed."),
         [send(), recv(nbytes=4096)],
         [send(), send(nbytes=1024)],
         "rank 0 sends 1,032 bytes; the limit is 8. Send what changed.",
     ),
     Row(
-        Calls(each="bytes", text="one chunk at a time"),
+        Calls(bytes_per_call="bytes", text="one chunk at a time"),
         both(collective(0)) * 2,
         [collective(0), collective(1, nbytes=16, where=LINE)],
         "rank 1 passes 16 bytes to all_reduce (cell 3, line 7); the limit is 8.",
@@ -264,7 +264,7 @@ TABLE = [
         "all of it.",
     ),
     Row(
-        Calls(phase="forward", most=2, each="bytes", large_advice="Send the shard."),
+        Calls(phase="forward", most=2, bytes_per_call="bytes", large_advice="Send the shard."),
         [span(0), collective(0)],
         [span(0), collective(0, nbytes=16)],
         "rank 0 passes 16 bytes to all_reduce in forward; the limit is 8. Send the shard.",

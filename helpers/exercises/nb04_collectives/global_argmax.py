@@ -65,6 +65,10 @@ EXERCISE = Exercise(
         WaitsForAll(),
         OnlyCalls(("all_gather", "all_reduce", "broadcast")),
         Calls(most=2),
-        Calls(each=16, text="no more than two numbers in a call", why="Two numbers have 16 bytes."),
+        Calls(
+            bytes_per_call=16,
+            text="no more than two numbers in a call",
+            why="Two numbers have 16 bytes.",
+        ),
     ),
 )

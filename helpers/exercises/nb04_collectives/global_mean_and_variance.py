@@ -42,7 +42,7 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Calls("all_reduce", 1, why="Put what has to be added into one tensor."),
         Calls(
-            each="bytes",
+            bytes_per_call="bytes",
             text="no more than three numbers",
             why="Three float64 numbers have 24 bytes.",
         ),

@@ -40,7 +40,7 @@ EXERCISE = Exercise(
         Root("src"),
         Calls("scatter", 1),
         Calls(
-            each="bytes",
+            bytes_per_call="bytes",
             text="no more rows are handed in than needed",
             why="Each rank needs its rows only.",
         ),

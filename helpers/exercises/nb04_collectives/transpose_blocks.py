@@ -32,7 +32,7 @@ EXERCISE = Exercise(
         OnlyCalls(("all_to_all",)),
         Calls("all_to_all", 1),
         Calls(
-            each="bytes",
+            bytes_per_call="bytes",
             text="each element is handed in once",
             why="Send each rank its block only.",
         ),

@@ -43,7 +43,8 @@ EXERCISE = Exercise(
         Peers(allowed_peers, "workers send to the server only"),
         Calls("send", lambda case, rank: len(allowed_peers(case, rank)), why=PUSH_ONCE_ADVICE),
         Calls(
-            "send", total=lambda case, rank: len(allowed_peers(case, rank)) * case.facts["bytes"]
+            "send",
+            total_bytes=lambda case, rank: len(allowed_peers(case, rank)) * case.facts["bytes"],
         ),
     ),
     failed=FAILURE_ADVICE,

@@ -51,9 +51,9 @@ EXERCISE = Exercise(
             most=lambda case, rank: (
                 2 ** doubling_steps(case) * doubling_steps(case) + 2 * extra_ranks(case)
             ),
-            together=True,
+            all_ranks=True,
         ),
-        Calls("send", total="bytes", why="Each message is one sum, as long as `x`."),
+        Calls("send", total_bytes="bytes", why="Each message is one sum, as long as `x`."),
     ),
     failed=(*FAILURE_ADVICE, SEND_FIRST_ADVICE),
     keeps_input=True,

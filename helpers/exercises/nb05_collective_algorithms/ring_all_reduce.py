@@ -55,7 +55,7 @@ EXERCISE = Exercise(
         P2P_ONLY,
         Peers(lambda case, r: ((r + 1) % case.world_size,), "each rank sends to the next"),
         Predicate(find_large_message, "no message is larger than a chunk", on_each_call=True),
-        Calls("send", total="bytes", why=CHUNK_ADVICE),
+        Calls("send", total_bytes="bytes", why=CHUNK_ADVICE),
         OnePortRounds(
             lambda case: case.facts["rounds"], SEND_TOGETHER_ADVICE, "takes 2(p - 1) rounds"
         ),

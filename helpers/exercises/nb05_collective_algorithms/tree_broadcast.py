@@ -42,7 +42,7 @@ EXERCISE = Exercise(
         Calls(
             "send",
             lambda case, rank: case.world_size - 1,
-            together=True,
+            all_ranks=True,
             why="Each rank but the root needs it once.",
         ),
     ),

@@ -45,7 +45,7 @@ def find_pickling_call(trace: Trace, case: Case) -> str:
 
 def find_excess_padding(trace: Trace, case: Case) -> str:
     unpickled = trace.select(lambda event: not event.call.endswith("_object"))
-    return Calls(each="most", why="Pad to the longest `x`, and no further.").problem(
+    return Calls(bytes_per_call="most", why="Pad to the longest `x`, and no further.").problem(
         unpickled, case
     )
 

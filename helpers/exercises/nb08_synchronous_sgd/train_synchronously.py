@@ -52,7 +52,7 @@ EXERCISE = Exercise(
         Calls(
             "broadcast",
             most="parameters",
-            total="weights",
+            total_bytes="weights",
             text="the weights are broadcast once",
             why="Once, at the start.",
         ),

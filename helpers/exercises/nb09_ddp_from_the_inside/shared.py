@@ -25,7 +25,7 @@ WRAPPER_RULES: tuple[Any, ...] = (
     Calls(
         "broadcast",
         most="broadcasts",
-        total="broadcast bytes",
+        total_bytes="broadcast bytes",
         text="parameters are broadcast once, buffers before each forward",
         why="Broadcast the parameters in __init__ only; equal gradients keep them equal.",
     ),

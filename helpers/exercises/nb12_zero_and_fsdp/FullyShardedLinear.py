@@ -93,7 +93,7 @@ EXERCISE = Exercise(
             why="A layer gathers once in forward and once in backward.",
         ),
         Calls("reduce_scatter", "scatters", why="Once in each layer's backward."),
-        Calls(each="bytes", text="nothing larger than a layer is sent"),
+        Calls(bytes_per_call="bytes", text="nothing larger than a layer is sent"),
         WaitsForAll(),
     ),
     failed=FAILURE_ADVICE,

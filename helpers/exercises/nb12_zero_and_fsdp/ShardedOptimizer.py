@@ -89,7 +89,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("all_gather", "broadcast")),
         Calls(
-            each="share",
+            bytes_per_call="share",
             text="a rank sends its own share only",
             why="Each rank has stepped one slice, and sends that one.",
         ),

@@ -100,7 +100,7 @@ EXERCISE = Exercise(
         OnlyCalls(("gather", "scatter", "all_to_all")),
         Predicate(find_serial_owners, "all owners work at the same time"),
         Calls(
-            total=lambda case, rank: int(case.facts["most"][rank]),
+            total_bytes=lambda case, rank: int(case.facts["most"][rank]),
             why="A rank sends its shard of a momentum to the owner, which sends back its rows of the update.",
         ),
         WaitsForAll(),

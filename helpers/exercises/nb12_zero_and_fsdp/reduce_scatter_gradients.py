@@ -71,7 +71,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("reduce_scatter",)),
         Calls("reduce_scatter", 1, why="Join the gradients first."),
-        Calls(each="bytes", text="each gradient is sent once"),
+        Calls(bytes_per_call="bytes", text="each gradient is sent once"),
         WaitsForAll(),
     ),
     failed=FAILURE_ADVICE,

@@ -93,7 +93,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("all_reduce",)),
         Calls("all_reduce", 1, why="Each rank sends one number."),
-        Calls(each=8, text="one number is sent"),
+        Calls(bytes_per_call=8, text="one number is sent"),
         WaitsForAll(),
     ),
     failed=(

@@ -213,7 +213,7 @@ SCHEDULE_RULES: tuple[Any, ...] = (
     ),
     Calls(
         "send",
-        total=lambda case, rank: message_count(case, rank) * int(case.facts["bytes"]),
+        total_bytes=lambda case, rank: message_count(case, rank) * int(case.facts["bytes"]),
         why="One activation or one gradient is one message.",
     ),
     SentImmediately(),

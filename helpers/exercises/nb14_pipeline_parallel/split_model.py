@@ -75,7 +75,7 @@ EXERCISE = Exercise(
     (
         P2P_ONLY,
         Calls("send", 1, why="The activation goes over, its gradient comes back."),
-        Calls("send", total="bytes"),
+        Calls("send", total_bytes="bytes"),
         EachIsWaitedFor(),
     ),
     failed=(

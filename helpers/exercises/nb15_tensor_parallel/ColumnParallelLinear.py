@@ -43,7 +43,7 @@ EXERCISE = Exercise(
         Calls(
             phase="backward",
             exactly="trained",
-            each="bytes",
+            bytes_per_call="bytes",
             missing="Each rank computes one summand of x's gradient.",
             why="Only the gradient of x is summed, and only if x needs one.",
             large_advice="It has the shape of x.",

@@ -37,7 +37,7 @@ EXERCISE = Exercise(
         Calls(
             phase="forward",
             exactly=1,
-            each="bytes",
+            bytes_per_call="bytes",
             missing="What a rank computes is one summand of the output.",
             why="The products of all ranks are summed once.",
             large_advice="What is summed has the shape of the output.",

@@ -95,7 +95,7 @@ EXERCISE = Exercise(
         EachIsWaitedFor(),
         Calls("send", "messages", why="Each rank's rows come to each other rank once."),
         Calls("recv", "messages"),
-        Calls("send", total="bytes", why="A message holds the rows of one rank."),
+        Calls("send", total_bytes="bytes", why="A message holds the rows of one rank."),
         Predicate(find_wrong_products, f"{MULTIPLY_SPAN}() once for the rows of each rank"),
         Predicate(
             find_missing_overlap, "the next rows are in flight during every product but the last"

@@ -137,7 +137,7 @@ def one_sum_rules() -> tuple[Any, ...]:
         Calls(
             phase="forward",
             exactly=1,
-            each="bytes",
+            bytes_per_call="bytes",
             missing="What `down` or `out` returns on a rank is one summand of the output.",
             why="Only the output is summed, once, at the end.",
             large_advice=large,
@@ -145,7 +145,7 @@ def one_sum_rules() -> tuple[Any, ...]:
         Calls(
             phase="backward",
             exactly=1,
-            each="bytes",
+            bytes_per_call="bytes",
             missing="Each rank computes one summand of x's gradient.",
             why="Only x's gradient is summed. Apply CopyToRanks to x once and let every product read the "
             "result: autograd adds up their gradients first. SumOverRanks makes no call in backward.",

@@ -67,7 +67,7 @@ EXERCISE = Exercise(
         Calls(
             phase="forward",
             most=3,
-            each="bytes",
+            bytes_per_call="bytes",
             why="The maximum, the sum and the target's logit: three calls.",
             large_advice="Only a few numbers per token are summed, never logits.",
         ),

@@ -38,7 +38,10 @@ def case(draw: Draw) -> Case:
 
 EXERCISE = Exercise(
     case,
-    (OnlyCalls(("send", "recv")), Calls("send", total="bytes", why="Once forward, once backward.")),
+    (
+        OnlyCalls(("send", "recv")),
+        Calls("send", total_bytes="bytes", why="Once forward, once backward."),
+    ),
     failed=(
         HangAdvice(
             "Each rank sends to one neighbor and receives from the other, and all ranks must shift the "

@@ -64,7 +64,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("send", "recv")),
         Predicate(find_excess_in_forward, "keys and values go around once in forward"),
-        Calls("send", total="all", why="In backward gradients go the way back."),
+        Calls("send", total_bytes="all", why="In backward gradients go the way back."),
     ),
     failed=(
         HangAdvice(

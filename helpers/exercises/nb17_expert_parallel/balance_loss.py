@@ -40,7 +40,7 @@ EXERCISE = Exercise(
         Calls(
             phase="forward",
             exactly=1,
-            each="bytes",
+            bytes_per_call="bytes",
             missing="A rank knows its own tokens only.",
             why="One all_reduce carries counts and probabilities together.",
             large_advice="Two numbers for each expert are enough.",

@@ -71,7 +71,7 @@ EXERCISE = Exercise(
         Calls(
             phase="forward",
             exactly=3,
-            each=max_exchange_bytes,
+            bytes_per_call=max_exchange_bytes,
             missing="Counts, tokens out, tokens back.",
             why="Counts, tokens out, tokens back: three exchanges.",
             large_advice="A token is sent to its own expert only, without padding and without its gate.",
@@ -79,7 +79,7 @@ EXERCISE = Exercise(
         Calls(
             phase="backward",
             exactly=2,
-            each=max_exchange_bytes,
+            bytes_per_call=max_exchange_bytes,
             missing="Gradients take both ways of the tokens in reverse.",
             why="Gradients take both ways of the tokens in reverse.",
             large_advice="A gradient is sent where its token was, and nowhere else.",

@@ -54,7 +54,7 @@ EXERCISE = Exercise(
         Calls(
             phase="forward",
             most=1,
-            each="bytes",
+            bytes_per_call="bytes",
             why="One all_reduce carries the counts of all experts.",
             large_advice="One number for each expert is enough.",
         ),

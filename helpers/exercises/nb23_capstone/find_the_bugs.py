@@ -231,7 +231,7 @@ EXERCISE = Exercise(
     (
         Calls(
             "all_reduce",
-            total="bytes",
+            total_bytes="bytes",
             text="gradients are averaged once in each step",
             why="Gradients are averaged once in each step, with its last microbatch. DDP decides in the "
             "forward: for the other microbatches `ddp(x)` must be inside no_sync(), too, not backward alone "
