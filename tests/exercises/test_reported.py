@@ -56,6 +56,6 @@ def test_leaves_possible_reports_to_the_exercise(value: object) -> None:
 
 def test_the_instructor_reads_what_a_flagged_answer_could_have_made_up() -> None:
     record = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, reported=("memory", "steps"))
-    assert record.looks == ()
+    assert record.review_reasons == ()
     flagged = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, flags=("odd",), reported=("memory",))
-    assert flagged.looks == ("odd", "only the answer's own ranks vouch for: memory")
+    assert flagged.review_reasons == ("odd", "only the answer's own ranks vouch for: memory")

@@ -318,8 +318,8 @@ def test_a_rank_that_slept_until_it_connected_counts_as_moved() -> None:
     """Rank 1 had found nobody at the port and slept; then it met rank 0, within the time of one look."""
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
-    first = _ThreadActivity(0.0, {}, {(0, 25): 36, (1, 26): 11}, changes=0)
-    later = _ThreadActivity(0.62, {(1, 26): 19}, {(0, 25): 219, (1, 96): 1}, changes=0)
+    first = _ThreadActivity(0.0, {}, {(0, 25): 36, (1, 26): 11}, change_count=0)
+    later = _ThreadActivity(0.62, {(1, 26): 19}, {(0, 25): 219, (1, 96): 1}, change_count=0)
     detector._first_activity = first
     assert [detector._is_sending_request(later) for _ in range(_MAX_SKIPPED + 1)] == [
         True
@@ -330,9 +330,9 @@ def test_a_rank_that_slept_until_it_connected_counts_as_moved() -> None:
 def test_a_rank_that_polls_may_be_found_making_its_request() -> None:
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
-    detector._first_activity = _ThreadActivity(0.0, {(1, 26): 19}, {(0, 25): 36}, changes=0)
-    at_its_question = _ThreadActivity(0.3, {(0, 25): 90, (1, 26): 19}, {}, changes=0)
-    back = _ThreadActivity(0.32, {(1, 26): 19}, {(0, 25): 91}, changes=0)
+    detector._first_activity = _ThreadActivity(0.0, {(1, 26): 19}, {(0, 25): 36}, change_count=0)
+    at_its_question = _ThreadActivity(0.3, {(0, 25): 90, (1, 26): 19}, {}, change_count=0)
+    back = _ThreadActivity(0.32, {(1, 26): 19}, {(0, 25): 91}, change_count=0)
     assert detector._is_sending_request(at_its_question) and not detector._is_sending_request(back)
     assert not _has_changed(detector._first_activity, back)
 
