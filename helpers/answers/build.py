@@ -34,7 +34,7 @@ def build_answer(
     name: str,
     *,
     where: CellNamer = cell_number,
-    history: bool = False,
+    from_history: bool = False,
     others: Collection[str] = (),
 ) -> Answer | Problem:
     """Build the answer called `name` from the cells' source texts, in the order in which they run.
@@ -44,13 +44,13 @@ def build_answer(
             answers from the same cells, pass a `Listing`.
         name: The name of the function or class.
         where: How messages call a cell.
-        history: The cells are what a kernel ran. Then a stub that ran last counts, and cells that ran
+        from_history: The cells are what a kernel ran. Then a stub that ran last counts, and cells that ran
             again, or failed, are not repairs.
         others: Names of the other answers that are wanted: none of them is a misspelling of `name`.
     """
     listing = cells if isinstance(cells, Listing) else Listing(cells)
     try:
-        return _Build(listing, name, where, history, others).run()
+        return _Build(listing, name, where, from_history, others).run()
     except (RecursionError, MemoryError):
         message = f"`{name}`, or what it needs, is nested too deeply to be read: simplify it."
         return Problem("syntax_error", message, name)
@@ -61,12 +61,12 @@ class _Build:
     listing: Listing
     name: str
     where: CellNamer
-    history: bool
+    from_history: bool
     others: Collection[str] = ()
 
     def run(self) -> Answer | Problem:
         # in a kernel, cells are edited and run again all the time, which needs no notes
-        if self.history:
+        if self.from_history:
             return self._build()
         repairs = self._stub_notes()
         found = self._build()
@@ -80,7 +80,7 @@ class _Build:
             closure = find_closure(self.listing, self.name, self.where)
         except Unresolved as error:
             return self._problem("unresolved", str(error))
-        notes = [] if self.history else [*repair_notes(self.listing, closure, self.where)]
+        notes = [] if self.from_history else [*repair_notes(self.listing, closure, self.where)]
         notes += standing_notes(closure, self.where)
         answer = _compose(self.name, [*_future_imports(self.listing), *closure.statements])
         return _check_compiles(replace(answer, notes=tuple(notes)), self.where)

@@ -40,7 +40,7 @@ def answer_from_history(
     """
     listing = Listing(inputs)
     if isinstance(target, str):
-        return build_answer(listing, target, where=input_number, history=True)
+        return build_answer(listing, target, where=input_number, from_history=True)
     inner = _innermost(target)
     if namespace is None:
         namespace = _own_namespace(inner)
@@ -52,7 +52,7 @@ def answer_from_history(
     at_home = _is_from_kernel(target, inner, name, namespace) and not _is_from_run_file(inner)
     if not at_home or not listing.binders(name):
         return _other_module_message(inner, name)
-    return build_answer(listing, name, where=input_number, history=True)
+    return build_answer(listing, name, where=input_number, from_history=True)
 
 
 def _innermost(target: object) -> object:

@@ -15,12 +15,12 @@ from helpers.ranks.run import Run
 class CrashAdvice:
     """Advice for one kind of failure.
 
-    said: a pattern that must match the failure's text. died: also applies if a rank was killed, as happens
-    when a shape differs between ranks. when: a further condition on the case and the run.
+    error_pattern: must match the failure's text. died: also applies if a rank was killed, as happens when a
+    shape differs between ranks. when: a further condition on the case and the run.
     """
 
-    said: str
-    words: str
+    error_pattern: str
+    advice: str
     died: bool = False
     when: Callable[[Case, Run], bool] | None = None
 
@@ -32,14 +32,14 @@ class CrashAdvice:
             # gloo aborts the process if sizes differ, and its message is lost with it
             return self.died
         text = str(failure.error) if isinstance(failure, RankFailed) else str(failure)
-        return bool(self.said) and re.search(self.said, text) is not None
+        return bool(self.error_pattern) and re.search(self.error_pattern, text) is not None
 
 
 @dataclass(frozen=True)
 class HangAdvice:
     """Advice for a deadlock of one of these diagnosis kinds, or of any kind if none is given."""
 
-    words: str
+    advice: str
     kinds: tuple[str, ...] = ()
     when: Callable[[Case, Run], bool] | None = None
 

@@ -487,7 +487,7 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     # the exercise's own advice knows the task, so it comes before general advice
     if outcome is not Outcome.NOT_ATTEMPTED:
         words = (
-            advice_entry.words
+            advice_entry.advice
             for advice_entry in exercise.failed
             if advice_entry.applies_to(case, run)
         )

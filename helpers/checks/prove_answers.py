@@ -54,7 +54,7 @@ class Proof:
     outcome: of the check. failed_count, case_count: how many cases failed (up to the first that ended the
     check), and how many there are. advice: the sentence that its author reads. others: titles of the
     mistakes whose sentence this is, if it is not this mistake's own. flaw: what `find_flaw` returned.
-    broken: the rules that it breaks.
+    broken_rules: the rules that it breaks.
     """
 
     mistake: KnownMistake
@@ -64,7 +64,7 @@ class Proof:
     advice: str
     others: tuple[str, ...] = ()
     flaw: str = ""
-    broken: tuple[str, ...] = ()
+    broken_rules: tuple[str, ...] = ()
 
     @property
     def is_rejected(self) -> bool:
@@ -311,8 +311,8 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
             comment = f"its author is shown the sentence of: {', '.join(proof.others)}"
         else:
             comment = f"its author is shown a different message: {proof.advice or 'none'}"
-            if proof.broken and not proof.advice:
-                rules = " and ".join(map(repr, proof.broken))
+            if proof.broken_rules and not proof.advice:
+                rules = " and ".join(map(repr, proof.broken_rules))
                 comment += f"; it breaks {rules}, which is shown instead: write it as "
                 comment += "`wrong: ... | breaks: ...`"
             # if two behave alike, `match_mistakes` shows neither sentence

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 # would become part of the address that JupyterLab makes for the heading).
 _KEPT = r"```.*?```|`[^`\n]*`|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|^#.*?$"
 _NAMED = r"\b[Nn]otebooks? \d\d(?:(?:, | and | or | to |, and )\d\d)*\b"
-_WORDS_PATTERN = re.compile(f"(?P<kept>{_KEPT})|(?P<named>{_NAMED})", re.DOTALL | re.MULTILINE)
+_NOTEBOOK_MENTION_PATTERN = re.compile(
+    f"(?P<kept>{_KEPT})|(?P<named>{_NAMED})", re.DOTALL | re.MULTILINE
+)
 
 
 def files_by_number(files: Iterable[str]) -> dict[str, str]:
@@ -22,7 +24,7 @@ def files_by_number(files: Iterable[str]) -> dict[str, str]:
 
 def link_notebooks(markdown: str, files: Mapping[str, str]) -> str:
     """Return the text with a link wherever it names a notebook of `files`, which maps numbers to files."""
-    return _WORDS_PATTERN.sub(
+    return _NOTEBOOK_MENTION_PATTERN.sub(
         lambda match: match["kept"] or _replace_links(match["named"], files), markdown
     )
 

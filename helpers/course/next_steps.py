@@ -11,7 +11,7 @@ from helpers.course.home import HOME_FILE, PathProgress, Place, QuizState, home
 from helpers.course.paths import is_reference
 from helpers.course.workspace import matching_cells
 
-_CHECK_CALL = r"^(?:.*= )?check\((\w+)\)"
+_CHECK_CALL_PATTERN = r"^(?:.*= )?check\((\w+)\)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,7 +96,7 @@ def next_steps(notebook: str) -> NextSteps:
     place = next(place for place in shown.places if place.notebook == name)
     own = [heading for heading in headings().values() if heading.notebook == name]
     ways = (way for way in shown.ways if any(leg.place is place for leg in way.legs))
-    return NextSteps(place, tuple(own), matching_cells(name, _CHECK_CALL), tuple(ways))
+    return NextSteps(place, tuple(own), matching_cells(name, _CHECK_CALL_PATTERN), tuple(ways))
 
 
 def _describe_heading(heading: Heading) -> str:

@@ -79,20 +79,20 @@ def run_attempt(
             such a record may be shown, because the ranks held hidden inputs.
     """
 
-    def judge_together() -> Attempt:
+    def judge_in_shared_worlds() -> Attempt:
         limit_resources()
         if (both := pass_all(exercise, answer, [VISIBLE_SECRET, secret], connection)) is None:
             return Attempt(failed_record(exercise, answer, Outcome.WRONG, ""))
         return Attempt(record_of_results(exercise, answer, both[0], both[1]))
 
-    def judge_apart() -> Attempt:
+    def judge_separately() -> Attempt:
         visible, hidden = _check_result(exercise, answer, VISIBLE_SECRET, connection), None
         if visible.outcome not in _SKIP_HIDDEN_AFTER or any(case.credit for case in visible.cases):
             hidden = _check_result(exercise, answer, secret, connection)
         doubt = max(doubt_about(exercise, each) for each in (visible, hidden) if each is not None)
         return Attempt(record_of_results(exercise, answer, visible, hidden, pictures), doubt)
 
-    judge = judge_together if in_shared_worlds else judge_apart
+    judge = judge_in_shared_worlds if in_shared_worlds else judge_separately
     return _judge_in_child(exercise, answer, judge, connection, timeout_s)
 
 

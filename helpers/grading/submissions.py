@@ -39,7 +39,7 @@ MAX_FILES = 100
 MAX_ENTRIES = 20_000
 _MAX_DEPTH = 4
 # If a learner has handed in no notebook, at most this many other files are listed.
-_MAX_OTHERS = 5
+_MAX_OTHER_FILES = 5
 _HEAD_BYTES = 1 << 20
 # Files of systems and tools, which no learner hands in.
 _IGNORED_NAMES_PATTERN = re.compile(
@@ -135,7 +135,7 @@ def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> S
 def _learner_files(found: _Found) -> Sequence[Path]:
     """Return a learner's notebooks. Without any, return the other files, or the empty folder."""
     if not found.files:
-        return found.others if 0 < len(found.others) <= _MAX_OTHERS else found.empty
+        return found.others if 0 < len(found.others) <= _MAX_OTHER_FILES else found.empty
     named = {name for path in found.files for name in find_notebook_names(path.name)}
     # an export of a notebook that was also handed in adds nothing, unlike that of a different notebook
     alone = (path for path in found.others if {*find_notebook_names(path.name)} - named)
@@ -274,7 +274,7 @@ def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> Non
                 if depth < _MAX_DEPTH:
                     todo.append((path, depth + 1))
             elif not _may_be_notebook(path):
-                own.others += [path] * (len(own.others) <= _MAX_OTHERS)
+                own.others += [path] * (len(own.others) <= _MAX_OTHER_FILES)
             elif len(own.files) - before >= MAX_FILES:
                 notices.append(f"{name}: more than {MAX_FILES} notebooks, the others passed over")
                 return

@@ -32,12 +32,14 @@ class _Launch:
 
     Args:
         log_fd: The descriptor of the memory for their records.
-        words: For `Servers.messages`; each with a future that is set once its world has read it.
+        pending_messages: For `Servers.messages`; each with a future that is set once its world has read it.
         channels: For each rank, where to write what its world reads from its channel.
     """
 
     log_fd: int
-    words: deque[tuple[str, list[Any], asyncio.Future[None]]] = field(default_factory=deque)
+    pending_messages: deque[tuple[str, list[Any], asyncio.Future[None]]] = field(
+        default_factory=deque
+    )
     channels: dict[int, asyncio.StreamWriter] = field(default_factory=dict)
 
 
@@ -101,12 +103,12 @@ class HostLink(Peer):
             self._loop.call_soon_threadsafe(self.spawn, feeding)
         return started
 
-    def words(self, launch: int) -> list[tuple[str, list[Any]]]:
+    def take_messages(self, launch: int) -> list[tuple[str, list[Any]]]:
         """Return what `Servers.messages` returns of this host."""
         found = []
         if (known := self._launches.get(launch)) is not None:
-            while known.words:
-                word, values, read = known.words.popleft()
+            while known.pending_messages:
+                word, values, read = known.pending_messages.popleft()
                 found.append((word, values))
                 self._loop.call_soon_threadsafe(_set, read)
         return found
@@ -118,7 +120,7 @@ class HostLink(Peer):
 
     def has_messages(self, launch: int) -> bool:
         known = self._launches.get(launch)
-        return known is not None and bool(known.words)
+        return known is not None and bool(known.pending_messages)
 
     def forget(self, launch: int) -> None:
         """Free what the kernel has of a launch's ranks."""
@@ -179,7 +181,7 @@ class HostLink(Peer):
         """Pass on a message of the rank server, and wait until the launch's world has read it."""
         if (known := self._launches.get(launch)) is not None:
             read = self._loop.create_future()
-            known.words.append((word, values, read))
+            known.pending_messages.append((word, values, read))
             self._wake_reader()
             await read
 
@@ -240,7 +242,7 @@ def _set(read: asyncio.Future[None]) -> None:
 
 def _release_launch(launch: _Launch) -> None:
     os.close(launch.log_fd)
-    for _, _, read in launch.words:
+    for _, _, read in launch.pending_messages:
         _set(read)
     for channel in launch.channels.values():
         channel.transport.abort()

@@ -137,7 +137,7 @@ class HostServers:
             host.drain()
         found = []
         for host in self._hosts_of(launch):
-            found += host.words(launch)
+            found += host.take_messages(launch)
             if self._has_lost(launch, host):
                 self._reported.add((launch, host.name))
                 why = "the hosts were closed" if self.closed else host.why

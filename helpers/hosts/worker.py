@@ -70,7 +70,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
     dask_worker.handlers[NAME] = handler
 
 
-class _WorkerSite(LocalSite):
+class _HostLocalSite(LocalSite):
     """The rank server of this host. It stays until the kernel no longer needs the host."""
 
     idle_s = 0.0
@@ -151,7 +151,7 @@ class Host(Peer):
 
     def __init__(self, comm: Any) -> None:
         super().__init__(comm)
-        self._server = Connection(_WorkerSite())
+        self._server = Connection(_HostLocalSite())
         self._address = ""
         self._launches: dict[int, _Launch] = {}
         self._ended: dict[int, asyncio.Future[None]] = {}

@@ -148,12 +148,12 @@ def _stays_real(func: Any, args: Any, kwargs: Any) -> bool:
         return is_whole or (device is not None and goes_to_meta)
     return all(
         type(tensor) in _PLAIN_TENSOR_TYPES
-        and (goes_to_meta if tensor.is_meta else _is_small_and_whole(tensor))
+        and (goes_to_meta if tensor.is_meta else _is_small_integer_tensor(tensor))
         for tensor in tensors
     )
 
 
-def _is_small_and_whole(tensor: torch.Tensor) -> bool:
+def _is_small_integer_tensor(tensor: torch.Tensor) -> bool:
     return not tensor.is_floating_point() and tensor.numel() <= _MAX_REAL_INTEGERS
 
 

@@ -15,11 +15,11 @@ from itertools import groupby
 from helpers.course.paths import LearningPath
 from helpers.room.lesson import Lesson, Part
 
-BREAK_MIN = 10
+BREAK_MINUTES = 10
 """Minutes of a break."""
-WORK_BEFORE_BREAK_MIN = 60
+WORK_BEFORE_BREAK_MINUTES = 60
 """Minutes of work after which a break begins as soon as a step ends."""
-NO_NEW_NOTEBOOK_MIN = 10
+NO_NEW_NOTEBOOK_MINUTES = 10
 """Minutes at the end of a session in which no new notebook is started."""
 
 
@@ -62,8 +62,10 @@ def plan_sessions(
             raise ValueError(f"“{step.part.title}” alone takes {step.minutes} minutes.")
         lines = sessions[-1]
         now = lines[-1].end if lines else 0
-        pause = BREAK_MIN if since >= WORK_BEFORE_BREAK_MIN else 0
-        needed = step.minutes if step.lesson is lesson else max(step.minutes, NO_NEW_NOTEBOOK_MIN)
+        pause = BREAK_MINUTES if since >= WORK_BEFORE_BREAK_MINUTES else 0
+        needed = (
+            step.minutes if step.lesson is lesson else max(step.minutes, NO_NEW_NOTEBOOK_MINUTES)
+        )
         lesson = step.lesson
         if lines and now + pause + needed > minutes:
             sessions.append([])

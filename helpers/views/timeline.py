@@ -31,7 +31,7 @@ MESSAGE = "message"
 SAME = "the same collective"
 MISMATCH = "mismatched collectives"
 FAILED = "failed"
-LOST = "message never received"
+LOST_MESSAGE_LABEL = "message never received"
 IN_FLIGHT = "thin: in flight; the rank can do other work"
 BETWEEN = "message between hosts"
 OUTLINED = "outlined: between hosts"
@@ -41,7 +41,7 @@ IMAGINED = "imagined: steps in order, no times"
 
 WIDTH, LEFT, RIGHT = 900.0, 66.0, 14.0
 _MAX_ARROWS = 500
-_MAX_BELOW = 2000
+_MAX_PLAYER_EVENTS = 2000
 _MAX_HEIGHT = 1200.0
 _NAME = 11.0
 _HOST_NAME_HEIGHT = 22.0
@@ -125,7 +125,7 @@ def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -
     starts by itself, but not on a page that is opened later. unplayed: HTML that is shown below the
     picture if scripts are removed, and on paper.
     """
-    if run is None or not 0 < len(run.trace) <= _MAX_BELOW or not widgets_can_live():
+    if run is None or not 0 < len(run.trace) <= _MAX_PLAYER_EVENTS or not widgets_can_live():
         return ""
     return (
         "" if run.trace.imagined else _timeline(run)[2](unplayed, failure="", made=at_once * now())
@@ -363,7 +363,7 @@ def _draw_legend(
         (SAME, "ribbon", COLLECTIVE, (Area, "ribbon", COLLECTIVE)),
         (MISMATCH, "ribbon", FAILURE, (Area, "ribbon", FAILURE)),
         (" or ".join(sorted(ends)), "open", FAILURE, (Box, "open", FAILURE)),
-        (LOST, "dashed", FAILURE, (Line, "dashed", FAILURE)),
+        (LOST_MESSAGE_LABEL, "dashed", FAILURE, (Line, "dashed", FAILURE)),
     )
     entries += [(name, style, look) for name, style, look, mark in known if mark in seen]
     entries += [(OUTLINED, "", None)] if (Line, "line", COLLECTIVE) in seen else []

@@ -18,7 +18,7 @@ _MAX_ROWS, _MAX_CASES = 8, 8
 _MAX_LABEL_CHARS = 60
 _MAX_MESSAGE_CHARS = 3000
 _MAX_PROBLEM_CHARS = 300
-_VALUES = ("given", "expected", "got")
+_VALUE_FIELDS = ("given", "expected", "got")
 _CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
 
 
@@ -196,7 +196,7 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
     parts = [f"<div>In the case <b>{escape(clip(case.label, _MAX_LABEL_CHARS))}</b>:</div>"]
     rows = _rows(case)
     if rows:
-        said = tuple(name for name in _VALUES if any(getattr(row, name) for row in rows))
+        said = tuple(name for name in _VALUE_FIELDS if any(getattr(row, name) for row in rows))
         one = len(case.rows) == 1
         names = ("rank",) * (not one) + said + ("",)
         head = "".join(f'<th style="{_CELL}">{name}</th>' for name in names)

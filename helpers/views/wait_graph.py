@@ -21,7 +21,7 @@ Edge = tuple[int, int]
 Point = tuple[float, float]
 
 _MAX_EDGES = 300
-_MAX_RINGS = 4
+_MAX_CYCLES_LISTED = 4
 _WRITTEN_UP_TO = 16
 _NODE = 19.0
 _WIDTH = 720.0
@@ -108,7 +108,7 @@ def _describe_graph(
     kind: str, waits: Sequence[Wait], rings: list[tuple[int, ...]], hosts: Sequence[str]
 ) -> str:
     head = f"wait graph of {plural(len(waits), 'rank')}: {one_line(kind)}"
-    shown = [" → ".join(map(str, (*ring, ring[0]))) for ring in rings[:_MAX_RINGS]]
+    shown = [" → ".join(map(str, (*ring, ring[0]))) for ring in rings[:_MAX_CYCLES_LISTED]]
     if shown:
         head += f"{'' if kind == 'cycle' else ', cycle'} {', '.join(shown)}"
     return "\n".join([head, *(_describe_wait(wait, hosts) for wait in waits)])

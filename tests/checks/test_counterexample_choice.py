@@ -159,7 +159,7 @@ def test_low_draws_are_small() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(exercises()))
-def test_each_exercise_can_be_drawn_low(name: str) -> None:
+def test_each_exercise_can_draw_small_cases(name: str) -> None:
     exercise = get(name)
     ranks = next((size for size in exercise.sizes if size > 1), exercise.sizes[0])
     for draw in plan_low_draws(ranks, 3, f"low/{name}"):

@@ -39,7 +39,7 @@ def test_many_cases_are_drawn_always_the_same_for_a_secret(exercise: Exercise) -
 def test_words_name_facts_that_their_case_has(exercise: Exercise) -> None:
     """`{n}` in a message is the world size, `{src}` is a fact. A name that no case has is not replaced."""
     cases = visible(exercise.name)
-    words = {each.words for each in exercise.failed}
+    words = {each.advice for each in exercise.failed}
     words |= {mistake.words for mistake in known_mistakes(exercise)}
     told = {said: [case.fill_facts(said) for case in cases] for said in words}
     unknown = [said for said, each in told.items() if all("{" in filled for filled in each)]

@@ -31,7 +31,7 @@ def test_declares_values_that_only_the_rank_reports(exercise: Exercise) -> None:
     assert seen_by_ranks(exercise) <= {*exercise.reported}
 
 
-def test_every_script_says_what_its_workers_alone_vouch_for() -> None:
+def test_scripts_declare_values_that_only_their_workers_report() -> None:
     silent = {e.name for e in WITH_PROGRAMME if e.kind is Kind.SCRIPT and not e.reported}
     # everything that these return is compared with drawn values, or comes from the process that starts
     # them

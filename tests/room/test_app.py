@@ -339,7 +339,7 @@ def test_another_site_cannot_take_a_hand_down(client: TestClient) -> None:
     assert client.post("/lower/1", headers={**cookie, "X-Room": "board"}).status_code == 204
 
 
-def test_everybody_can_read_what_is_sent(client: TestClient) -> None:
+def test_the_front_page_and_its_assets_are_public(client: TestClient) -> None:
     assert "Your code stays here" in client.get("/").text
     for path in ("/style.css", "/board.css", "/board.js"):
         assert client.get(path).headers["x-content-type-options"] == "nosniff"

@@ -12,9 +12,9 @@ from helpers.course.paths import path_names, paths
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import Lesson, read_lessons
 from helpers.room.program import (
-    BREAK_MIN,
-    NO_NEW_NOTEBOOK_MIN,
-    WORK_BEFORE_BREAK_MIN,
+    BREAK_MINUTES,
+    NO_NEW_NOTEBOOK_MINUTES,
+    WORK_BEFORE_BREAK_MINUTES,
     format_program,
     plan_sessions,
     steps_of_path,
@@ -51,14 +51,14 @@ def test_sessions_have_all_parts_in_order_and_breaks(name: str, hours: float) ->
         for line, after in zip(session, [*session[1:], None], strict=True):
             assert after is None or after.start == line.end
             if line.step is None:
-                assert line.end - line.start == BREAK_MIN and since >= WORK_BEFORE_BREAK_MIN
+                assert line.end - line.start == BREAK_MINUTES and since >= WORK_BEFORE_BREAK_MINUTES
                 since = 0
                 continue
             assert line.end - line.start == line.step.minutes
-            assert since < WORK_BEFORE_BREAK_MIN
+            assert since < WORK_BEFORE_BREAK_MINUTES
             since += line.step.minutes
             begins = line.step.part is line.step.lesson.parts[0]
-            assert not begins or line.start + NO_NEW_NOTEBOOK_MIN <= 60 * hours
+            assert not begins or line.start + NO_NEW_NOTEBOOK_MINUTES <= 60 * hours
 
 
 def test_minutes_are_those_of_the_headings_and_estimates_for_the_rest() -> None:

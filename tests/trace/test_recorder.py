@@ -88,7 +88,7 @@ def test_recording_never_hangs_in_200_runs_under_load(way: str) -> None:
     print(f"\n{way}: {20 * RUNS} runs under load, {time.monotonic() - started:.0f} s, no hang")
 
 
-def test_a_call_ends_when_its_work_does_not_when_it_was_issued() -> None:
+def test_a_call_ends_when_its_work_completes_not_when_issued() -> None:
     def overlap(rank: int, world_size: int) -> None:
         x = torch.ones(4)
         if rank == 1:

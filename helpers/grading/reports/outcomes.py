@@ -33,7 +33,7 @@ class Kind(StrEnum):
         return {"passed": "✓", "failed": "✗", "open": "○", "fault": "!"}[self]
 
 
-_KINDS = {
+_KIND_BY_OUTCOME = {
     Outcome.PASSED.value: Kind.PASSED,
     Outcome.NOT_ATTEMPTED.value: Kind.OPEN,
     Outcome.FAULT.value: Kind.FAULT,
@@ -54,7 +54,7 @@ _HIDDEN_HINT = (
 
 def kind_of(outcome: str) -> Kind:
     """Return the kind of an outcome."""
-    return _KINDS.get(outcome, Kind.FAILED)
+    return _KIND_BY_OUTCOME.get(outcome, Kind.FAILED)
 
 
 def outcome_of(exercise: ExerciseRecord) -> str:

@@ -50,7 +50,7 @@ def test_two_parts_of_a_notebook_count_together() -> None:
     assert said in gradebook(course).decode("utf-8-sig")
 
 
-def test_an_attempt_counts_before_a_stub_or_a_fault() -> None:
+def test_an_attempt_takes_precedence_over_a_stub_or_a_fault() -> None:
     tried, blank = part("a", ping_pong="wrong"), part("b", token_ring="passed")
     (standing,) = course_of([tried, blank], "", (), EQUAL).standings
     assert [each.outcome for each in standing.exercises] == ["wrong", "passed"]

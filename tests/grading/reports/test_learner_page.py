@@ -149,7 +149,7 @@ def test_lists_unreadable_missing_and_further_files() -> None:
     assert "could not be read" in text and "line 3, column 7: this is not valid JSON" in text
 
 
-def test_a_sound_picture_is_shown_with_its_size() -> None:
+def test_a_valid_picture_is_shown_with_its_size() -> None:
     page = page_of(record("Ada", exercise(picture=picture())))
     (image,) = [dict(tag.attributes) for tag in page.tags if tag.name == "img"]
     assert image["src"] == "data:image/png;base64," + picture()
