@@ -1,7 +1,7 @@
 """Record the stacks of 18.4: `python -m tests.exercises.record_stacks` runs `stuck_job` under torchrun.
 
 It prints the main threads' stacks for helpers/exercises/nb18_torchrun/shared.py, in the form that
-`stack_of` reads: for each way to hang, first the rank to blame, then every other stack once.
+`format_stack` reads: for each way to hang, first the rank to blame, then every other stack once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def record(way: str, culprit: int) -> list[str]:
 
 
 def short(text: str) -> str:
-    """Return the main thread's last stack as `stack_of` reads it."""
+    """Return the main thread's last stack as `format_stack` reads it."""
     letters = {Path(file).name: letter for letter, file in STACK_FILES.items()}
     frames = _FRAME.findall(text.rpartition("Current thread")[2])
     return " ".join(f"{letters[file]}{line}:{name}" for file, line, name in frames)

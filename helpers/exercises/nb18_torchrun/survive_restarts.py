@@ -93,7 +93,7 @@ def case(draw: Draw) -> Case:
         if "died" in before:
             newest = [before["died"][0] - every, before["died"][0]]
         elif "killed" not in kind:
-            return None  # it was not killed, as `evidence` says
+            return None  # it was not killed, which another finding says
         first = one.get("first", 0)
         what = f"after a kill it resumes at step {first}"
         found = judge_resume_step(what, before, one, newest, every, first)
