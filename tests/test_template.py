@@ -48,7 +48,7 @@ def test_modules_are_found_where_the_environment_says(tmp_path: Path, forking_py
     assert done.stdout == "__main__ ['a'] True\n", done.stderr
 
 
-def test_an_error_is_printed_and_a_death_is_one(forking_python: str) -> None:
+def test_errors_and_fatal_signals_give_the_usual_exit_status(forking_python: str) -> None:
     failed = run(forking_python, "-c", "raise ValueError('mine')")
     assert failed.returncode == 1 and failed.stderr.endswith("ValueError: mine\n")
     assert run(forking_python, "-c", "import os; os.abort()").returncode == -signal.SIGABRT

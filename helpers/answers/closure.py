@@ -20,7 +20,7 @@ from helpers.answers.listing import END_OF_CELLS, Listing, Position, Statement
 
 # Finding the functions that a statement calls is a guess, and its cost grows quadratically with the
 # closure. Beyond this number of steps only the last definitions of names are followed.
-_MAX_CALLS = 20_000
+_MAX_CALL_STEPS = 20_000
 _STAR_IMPORT_PATTERN = re.compile(r"\bimport\s*\*")
 _Edges = Mapping[Position, set[Position]]
 _KERNEL_MEMORY_PATTERN = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
@@ -99,7 +99,7 @@ class _Search:
 
         Also follow what its value was made of: `g = decorate(h)` keeps h.
         """
-        if len(self.seen) > _MAX_CALLS:
+        if len(self.seen) > _MAX_CALL_STEPS:
             return
         user = self.statements[point]
         for name in sorted(statement.names.later):

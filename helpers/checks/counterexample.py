@@ -38,7 +38,7 @@ SMALL_NUMBERS_ADVICE = (
     "rounding or a dtype conversion."
 )
 
-TwinFactory = Callable[[Case], Case | None]
+CaseSimplifier = Callable[[Case], Case | None]
 """Called with a case; returns the same case with small whole numbers, or None if its numbers are small."""
 
 
@@ -47,7 +47,7 @@ class Presentation:
     """How a failing case is shown. matches: see `match_mistakes`. is_for_learner: a learner reads it."""
 
     worlds: Worlds
-    make_twin: TwinFactory
+    simplify_case: CaseSimplifier
     matches: Matches
     is_for_learner: bool
 
@@ -96,7 +96,7 @@ def _find_shown_run(
 ) -> tuple[CaseRun, str]:
     """Run the case itself or a smaller one that fails alike; return its run, and advice from that."""
     if failing.isolated:
-        twin = presentation.make_twin(failing.turn.case)
+        twin = presentation.simplify_case(failing.turn.case)
         # a case that timed out would use up its time again, with any numbers
         if twin is None or failing.verdict.outcome is Outcome.TIMED_OUT:
             return failing, ""
@@ -127,12 +127,12 @@ def _find_smaller(
         and not run.isolated
         and fail_alike(presentation.exercise, failing, run)
     ]
-    twin = presentation.make_twin(turn.case)
+    twin = presentation.simplify_case(turn.case)
     turns = [] if twin is None else [replace(turn, case=twin)]
     for similar_turn in similar:
         if (
             len(turns) < _MAX_TWINS
-            and (other_twin := presentation.make_twin(similar_turn.case)) is not None
+            and (other_twin := presentation.simplify_case(similar_turn.case)) is not None
         ):
             turns.append(replace(similar_turn, case=other_twin))
     runs_by_case: Mapping[int, CaseRun] = {}

@@ -201,7 +201,7 @@ def draw_world_sizes(sizes: Sequence[int], count: int, rng: random.Random) -> li
     ]
 
 
-def plan_low_draws(ranks: int, count: int, seed: str) -> list[Draw]:
+def plan_small_draws(ranks: int, count: int, seed: str) -> list[Draw]:
     """Return draws of `count` small cases of one world size, which are easy to read."""
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}

@@ -207,7 +207,7 @@ def _run_shown_case(
     if options.matches is None:
         return failing if failing.isolated else run_isolated(options.worlds, failing.turn)
 
-    def make_twin(case: Case) -> Case | None:
+    def simplify_case(case: Case) -> Case | None:
         if not has_hard_numbers(case):
             return None
         world_size = case.world_size
@@ -226,7 +226,7 @@ def _run_shown_case(
 
     try:
         return choose_shown_run(
-            Presentation(options.worlds, make_twin, options.matches, options.is_for_learner),
+            Presentation(options.worlds, simplify_case, options.matches, options.is_for_learner),
             failing,
             runs,
         )

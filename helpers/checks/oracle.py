@@ -17,7 +17,7 @@ from typing import Any
 
 from helpers.checks.case import Case, PerRank
 from helpers.checks.compare import same
-from helpers.checks.draw import plan_low_draws
+from helpers.checks.draw import plan_small_draws
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Execution
@@ -138,7 +138,7 @@ def run_reference(
     ) in turns.values():  # one world for all sets, as starting a world is what takes time
         for start in range(0, len(size_turns), _MAX_CASES_PER_WORLD):
             batch = size_turns[start : start + _MAX_CASES_PER_WORLD]
-            pairs = zip(batch, _run_on_turns(worlds, batch), strict=True)
+            pairs = zip(batch, _run_reference_batch(worlds, batch), strict=True)
             right |= {id(turn.case): case_set for turn, case_set in pairs}
     for case_set, cases in drawn_cases.items():
         _reference_values[_case_set_key(exercise, case_set)] = [right[id(case)] for case in cases]
@@ -149,13 +149,13 @@ def _draw_cases(exercise: Exercise, case_set: CaseSet) -> Sequence[Case]:
     name, _, size = kind.partition(" ")
     if name == "low":
         count = LOW_CALLS if exercise.kind is Kind.LOCAL else LOW_CASES
-        draws = plan_low_draws(int(size), count, f"low/{exercise.name}")
+        draws = plan_small_draws(int(size), count, f"low/{exercise.name}")
         return [exercise.case(each) for each in draws]
     cases = exercise.draw(secret, small=name == "small")
     return [case for case in cases if not size or case.world_size == int(size)]
 
 
-def _run_on_turns(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
+def _run_reference_batch(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
     """Run the reference on cases of one size, in one world if possible."""
     try:
         may_share = len(turns) > 1 and all(turn.may_share for turn in turns)

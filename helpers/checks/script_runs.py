@@ -16,11 +16,11 @@ from helpers.ranks.failures import RankDied, RankError, RankFailed, RankTimeout,
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Place, Wait
 
-_MAX_NAMES = 20
+_MAX_REPLACED_NAMES = 20
 PlaceFinder = Callable[[str, int, str], Place]
 
 
-def run_of_script(world_size: int, seconds: float, run: Run, find_place: PlaceFinder) -> Run:
+def make_script_run(world_size: int, seconds: float, run: Run, find_place: PlaceFinder) -> Run:
     """Return the Run of a script's ranks, made from the Run of the one rank that launched it.
 
     seconds: the case's limit.
@@ -40,7 +40,9 @@ def run_of_script(world_size: int, seconds: float, run: Run, find_place: PlaceFi
         str(text) if text else "" for text in _fit_to_length(report.get("output"), world_size)
     ]
     replaced = [
-        name for name in _fit_to_length(report.get("replaced"), _MAX_NAMES) if isinstance(name, str)
+        name
+        for name in _fit_to_length(report.get("replaced"), _MAX_REPLACED_NAMES)
+        if isinstance(name, str)
     ]
     script_run = replace(
         run,

@@ -16,7 +16,7 @@ from helpers.checks.driver import TurnPlan, drive_cases
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
-from helpers.checks.script_runs import run_of_script
+from helpers.checks.script_runs import make_script_run
 from helpers.checks.stopwatch import TimingReplies
 from helpers.ranks.cells import place_of
 from helpers.ranks.connection import Servers
@@ -80,7 +80,7 @@ class Worlds:
             # judged
             value = _read_report(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
-            script = run_of_script(turn.case.world_size, turn.case.seconds, run, self.place)
+            script = make_script_run(turn.case.world_size, turn.case.seconds, run, self.place)
             return Execution(turn.case, script, number=turn.number)
         if not run.ok:
             return Execution(turn.case, run, number=turn.number)

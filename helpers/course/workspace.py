@@ -55,10 +55,10 @@ class Workspace:
         if named := os.environ.get("REAL_RANKS_WORK"):
             return Path(named).expanduser().absolute()
         folder = self.root / "work"
-        return folder if _is_own(folder) else Path.home() / "real-ranks"
+        return folder if _is_owned_and_writable(folder) else Path.home() / "real-ranks"
 
 
-def _is_own(folder: Path) -> bool:
+def _is_owned_and_writable(folder: Path) -> bool:
     """Return whether a folder, or its parent if it does not exist, is this person's and writable.
 
     Another person's folder is never used, even if its permissions would allow it. Root counts as the owner

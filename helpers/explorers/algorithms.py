@@ -27,7 +27,7 @@ START_SETTING = {
     "nbytes": 4**10,
     "network": "20 µs, 10 GB/s",
 }
-SENTENCES = {
+SENTENCE_TEMPLATES = {
     "row": "round {round}: {listed}",
     "says": "{algorithm}, {ranks:rank}: {rounds:round} of {each:bytes} each, predicted by α + βn: "
     "{time:seconds}.",

@@ -123,7 +123,7 @@ class FaultExplorer:
             data = {"text/plain": picture.text, "text/html": picture.html()}
             shown.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
-        def resize(change: Any) -> None:
+        def on_world_size_change(change: Any) -> None:
             """Offer the ranks of the new world size, and the calls that they make without changes."""
             others = (late_rank, slow_rank, dropped_call)
             for control in others:
@@ -138,7 +138,7 @@ class FaultExplorer:
 
         for control in (late_rank, slow_rank, dropped_call):
             control.observe(show, "value")
-        ranks.observe(resize, "value")
+        ranks.observe(on_world_size_change, "value")
         show()
         panel = widgets.Box(list(controls), layout={"flex_flow": "row wrap"})
         return widgets.VBox([panel, shown])

@@ -24,7 +24,7 @@ START_SETTING = {
     "network": "as fast as backward (1 ms)",
     "latency_ms": 0.1,
 }
-SENTENCES = {
+SENTENCE_TEMPLATES = {
     "row": "bucket {bucket}, {size:layer}: ready after {ready:1} ms, all_reduce from "
     "{begins:1} to {done:1} ms",
     "says": "{buckets:bucket}: the step takes {end:1} ms. Of {alone:1} ms of communication {exposed:1} ms "

@@ -14,7 +14,7 @@ CONTROLS: tuple[Control, ...] = (
     steps("hosts", "hosts", [2**k for k in range(13)]),
 )
 START_SETTING = {"write_s": 60, "days": 300, "hosts": 256}
-SENTENCES = {
+SENTENCE_TEMPLATES = {
     "row": "a save every {minutes:1} min: {saving:1%} lost to saving, {undone:1%} to work undone, {both:1%} "
     "in total",
     "says": "The job fails every {hours:1} h. Best: a save every {best:1} min, which loses "

@@ -28,7 +28,7 @@ CONTROLS: tuple[Control, ...] = (
     steps("root", "root", range(max(_SIZES))),
 )
 START_SETTING = {"op": "all_gather", "ranks": 4, "root": 0, "reduction": "SUM"}
-SENTENCES = {
+SENTENCE_TEMPLATES = {
     "row": "rank {rank}: {before} → {after}",
     "says": "{call} on {ranks:rank}: rank 0 passed {nbytes:byte}.",
     "rootless": "It has no root: every rank gets its part.",

@@ -47,7 +47,7 @@ START_SETTING = {
     "batch": 2048,
     "microbatch": 0,
 }
-SENTENCES = {
+SENTENCE_TEMPLATES = {
     "row": "{layout}: {total:seconds} per step (compute {compute:seconds}, bubble {bubble:seconds}, TP "
     "traffic {tp:seconds}, PP traffic {pp:seconds}, DP traffic {dp:seconds}), MFU "
     "{mfu:0%}, {memory:bytes} per GPU",

@@ -1,12 +1,12 @@
 """Define the common form of all explorers: what a module of this folder declares, and its page.
 
-    TITLE, CONTROLS, START_SETTING, SENTENCES, plan()  ->  Explorer  ->  text, and a page that needs no kernel
+    TITLE, CONTROLS, START_SETTING, SENTENCE_TEMPLATES, plan()  ->  Explorer  ->  text, a page
     frame.js + frame.css + NAME.js         ->  computes the same plan in the page, and draws it
 
-`plan(**setting)` returns the results for one setting: the numbers for `SENTENCES`, `rows` with what is
-drawn, and `says`, the names of the `SENTENCES` that form the sentence (by default "says"). The page
-contains the same function in JavaScript, because a saved notebook and an exported page have no kernel. A
-test compares the two. The words are written once, in Python, and passed to the page as templates.
+`plan(**setting)` returns the results for one setting: the numbers for `SENTENCE_TEMPLATES`, `rows` with
+what is drawn, and `says`, the names of the `SENTENCE_TEMPLATES` that form the sentence (by default "says").
+The page contains the same function in JavaScript, because a saved notebook and an exported page have no
+kernel. A test compares the two. The words are written once, in Python, and passed to the page as templates.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Explorer:
                 for control in module.CONTROLS
             ],
             "start": dict(self.setting),
-            "words": module.SENTENCES,
+            "words": module.SENTENCE_TEMPLATES,
             "colors": looks | {"ink": INK},
             "given": module.page_data() if hasattr(module, "page_data") else None,
         }
@@ -135,8 +135,8 @@ def javascript_of(module: ModuleType) -> str:
 def text_of(module: ModuleType, setting: Mapping[str, Any]) -> str:
     """Return the results of one setting as text: a line for each row, then the sentence."""
     values = dict(setting) | module.plan(**setting)
-    lines = [fill(module.SENTENCES["row"], row) for row in values["rows"]]
-    says = [fill(module.SENTENCES[part], values) for part in values.get("says", ["says"])]
+    lines = [fill(module.SENTENCE_TEMPLATES["row"], row) for row in values["rows"]]
+    says = [fill(module.SENTENCE_TEMPLATES[part], values) for part in values.get("says", ["says"])]
     return "\n".join([*lines, " ".join(says)])
 
 

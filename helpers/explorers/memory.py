@@ -17,7 +17,7 @@ CONTROLS: tuple[Control, ...] = (
     choice("gpu_gb", "GPU memory [GB]", (24, 32, 40, 80, 141, 192)),
 )
 START_SETTING = {"parameters": 8 * _BILLION, "ranks": 8, "numbers": 2, "gpu_gb": 80}
-SENTENCES = {
+SENTENCE_TEMPLATES = {
     "row": "{name}: weights {weights:bytes}, gradients {gradients:bytes}, optimizer state {state:bytes}; "
     "{total:bytes} in total",
     "fits": "On {ranks:rank} with {gpu_gb} GB each, before any activation, there is room for {fitting}.",

@@ -14,7 +14,7 @@ CONTROLS: tuple[Control, ...] = (
     steps("microbatches", "microbatches", range(1, 17)),
 )
 START_SETTING = {"kind": "1F1B", "stages": 4, "microbatches": 8}
-SENTENCES = {
+SENTENCE_TEMPLATES = {
     "row": "stage {stage} holds {held:microbatch} at most: {order}",
     "says": "{kind}, {stages:stage}, {microbatches:microbatch}: the bubble is {idle:0%} of the time; the "
     "first stage holds {most:microbatch} at most.",

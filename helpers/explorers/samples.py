@@ -18,7 +18,7 @@ CONTROLS: tuple[Control, ...] = (
     choice("set_epoch", "set_epoch", {"called": True, "forgotten": False}),
 )
 START_SETTING = {"samples": 10, "ranks": 4, "shuffle": False, "drop_last": False, "set_epoch": True}
-SENTENCES = {
+SENTENCE_TEMPLATES = {
     "row": "epoch {epoch}, rank {rank}: {listed}",
     "says": "{samples:sample} on {ranks:rank}: each rank is given {each:sample} per epoch. {left_out:sample} "
     "left out, {repeated:sample} given more than once. The order of the second epoch is {order}.",

@@ -138,7 +138,7 @@ class HostServers:
         found = []
         for host in self._hosts_of(launch):
             found += host.take_messages(launch)
-            if self._has_lost(launch, host):
+            if self._has_unreported_loss(launch, host):
                 self._reported.add((launch, host.name))
                 why = "the hosts were closed" if self.closed else host.why
                 ranks = [rank for rank, at in enumerate(self._placed[launch]) if at is host]
@@ -147,11 +147,11 @@ class HostServers:
 
     def has_messages_for(self, launch: int) -> bool:
         return any(
-            host.has_messages(launch) or self._has_lost(launch, host)
+            host.has_messages(launch) or self._has_unreported_loss(launch, host)
             for host in self._hosts_of(launch)
         )
 
-    def _has_lost(self, launch: int, host: HostLink) -> bool:
+    def _has_unreported_loss(self, launch: int, host: HostLink) -> bool:
         """Return whether a host of a launch was lost, and this has not been reported."""
         return (self.closed or host.closed) and (launch, host.name) not in self._reported
 

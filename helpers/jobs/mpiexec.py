@@ -160,7 +160,7 @@ def _result(
 ) -> MpiRun:
     if not timeout_text and exitcode == 0:
         return MpiRun(command, output, errors, exitcode)
-    said = [(rank, own[-1]) for rank, text in enumerate(errors) if (own := _own_lines(text))]
+    said = [(rank, own[-1]) for rank, text in enumerate(errors) if (own := _rank_lines(text))]
     words = [timeout_text or f"mpiexec {describe_exit(exitcode)}."]
     words += [f"the error output of rank {rank} ends with: {line}" for rank, line in said[:1]]
     failure = MpiFailed("\n".join(words))
@@ -168,7 +168,7 @@ def _result(
     return run
 
 
-def _own_lines(text: str) -> list[str]:
+def _rank_lines(text: str) -> list[str]:
     """Return the lines that a rank wrote itself; if there are none, those of MPI."""
     lines = text.strip().splitlines()
     return [line for line in lines if not line.startswith(_ABORT_PREFIX)] or lines

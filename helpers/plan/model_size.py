@@ -41,7 +41,7 @@ class Model:
         return self.hidden * (self.kv_heads or self.heads) // self.heads
 
     @property
-    def layer_matrices(self) -> int:
+    def layer_matrix_parameters(self) -> int:
         """The number of parameters in a layer's matrices; for GPT, 12 x hidden squared."""
         attention = 2 * self.hidden**2 + 2 * self.hidden * self.kv_width
         return attention + (3 if self.gated else 2) * self.hidden * self.ffn_width
@@ -52,7 +52,7 @@ class Model:
 
         (Narayanan et al., formula (2).)
         """
-        return self.layer_matrices + (2 if self.gated else 13) * self.hidden
+        return self.layer_matrix_parameters + (2 if self.gated else 13) * self.hidden
 
     @property
     def table_parameters(self) -> int:
@@ -77,7 +77,7 @@ class Model:
     @property
     def layers_flops(self) -> int:
         """A token's forward work in all layers: 2 for each parameter of a matrix, and the scores."""
-        return self.layers * (2 * self.layer_matrices + self.scores_flops)
+        return self.layers * (2 * self.layer_matrix_parameters + self.scores_flops)
 
     @property
     def output_flops(self) -> int:

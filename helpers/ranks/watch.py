@@ -119,7 +119,7 @@ class DeadlockDetector:
         if any(member.is_done for member in running):
             return None
         threads = {member.rank: self._rank_snapshot(member).threads for member in running}
-        if self._is_reading_key_file(running, threads):
+        if self._is_reading_store_file(running, threads):
             self.next_look_s = SHORT_INTERVAL_S
             return None
         if not all(
@@ -159,7 +159,7 @@ class DeadlockDetector:
             return None
         return self._diagnose_if_certain(running, threads, activity)
 
-    def _is_reading_key_file(
+    def _is_reading_store_file(
         self, running: list[Member], threads: Mapping[int, Sequence[Thread]]
     ) -> bool:
         """Return whether a rank that polls a file for a key is reading it, and this look shows nothing.

@@ -56,7 +56,7 @@ from helpers.room.pages import PAGE_FOLDER, render_page
 from helpers.room.store import CODE, Learner, Store, TooManyEvents, token_digest
 
 MAX_LEARNERS = 2_000
-MAX_JOINS = 200
+MAX_JOINS_PER_MINUTE = 200
 """Joins in a minute from one address: a lecture hall behind one router may join at once, a flood may not."""
 MAX_PAGES = 40
 NEWS_INTERVAL_S = 1.0
@@ -234,17 +234,17 @@ class _Service:
         return _json_response(JoinReply(mine, self.room.board.names[learner.id]))
 
     def _count_join(self, request: Request) -> None:
-        """Count a new learner from an address. Raise HTTPException beyond MAX_JOINS in a minute."""
+        """Count a new learner from an address. Raise HTTPException beyond MAX_JOINS_PER_MINUTE."""
         now = time.monotonic()
         for address in [a for a, joins in self.joins.items() if now - joins[-1] > 60]:
             del self.joins[address]
         joins = self.joins[network_key(request.client.host if request.client else "")]
         while joins and now - joins[0] > 60:
             joins.popleft()
-        if len(joins) >= MAX_JOINS:
+        if len(joins) >= MAX_JOINS_PER_MINUTE:
             raise HTTPException(
                 429,
-                f"{MAX_JOINS} learners have joined from your network address within a minute. "
+                f"{MAX_JOINS_PER_MINUTE} learners have joined from your network address within a minute. "
                 "Wait a minute, then join again.",
             )
         joins.append(now)

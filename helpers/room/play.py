@@ -20,7 +20,7 @@ from helpers.views.timeline import timeline
 from helpers.views.verdict import verdict_html
 
 
-def render_play(name: str, title: str) -> str:
+def render_mistake_page(name: str, title: str) -> str:
     """Check a known mistake like a learner's answer. Return a page with the verdict and the failed run."""
     exercise = get(name)
     mistake = next(each for each in known_mistakes(exercise) if each.title == title)
@@ -42,4 +42,4 @@ def _cell_name(cell: int) -> str:
 
 if __name__ == "__main__":
     name, title, file = sys.argv[1:]
-    Path(file).write_text(render_play(name, title), encoding="utf-8")
+    Path(file).write_text(render_mistake_page(name, title), encoding="utf-8")

@@ -68,7 +68,7 @@ def test_the_map_follows_the_work(
 
 @pytest.mark.timeout(120)
 @pytest.mark.usefixtures("work")
-def test_the_map_is_for_who_may_sign_in(lab: Lab) -> None:
+def test_the_map_requires_sign_in(lab: Lab) -> None:
     with urllib.request.urlopen(lab.url("real-ranks/map"), timeout=20.0) as answer:
         assert answer.headers["Content-Type"].startswith("text/html")
         assert b"02_blocking_p2p.ipynb" in answer.read()

@@ -11,7 +11,7 @@ import torch
 from helpers.answers.build import Answer
 from helpers.checks.case import Case
 from helpers.checks.counterexample import SMALL_NUMBERS_ADVICE
-from helpers.checks.draw import Draw, plan_low_draws
+from helpers.checks.draw import Draw, plan_small_draws
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
 from helpers.checks.judge import label_of
@@ -72,7 +72,7 @@ def test_blocks_of_one_element_are_not_shown_if_larger_ones_fail_too() -> None:
     assert label.startswith("2 ranks, a 4x6 matrix") or label.startswith("2 ranks, a 6x4 matrix")
 
 
-def test_an_oblong_grid_is_shown_and_no_advice_that_a_square_one_refutes() -> None:
+def test_confused_rows_and_columns_are_shown_on_a_non_square_grid() -> None:
     result = check_source("row_and_column_groups", ROWS_FOR_COLS)
     verdict = shown_case(result)
     assert "2 x 3" in verdict.label or "3 x 2" in verdict.label
@@ -153,7 +153,7 @@ def test_small_numbers_have_no_zero() -> None:
 
 
 def test_low_draws_are_small() -> None:
-    for draw in plan_low_draws(3, 20, "a seed"):
+    for draw in plan_small_draws(3, 20, "a seed"):
         assert draw.ranks == 3 and draw.small
         assert draw.whole(5, 10**6) <= 7 and draw.whole(0, 1) <= 1
 
@@ -162,7 +162,7 @@ def test_low_draws_are_small() -> None:
 def test_each_exercise_can_draw_small_cases(name: str) -> None:
     exercise = get(name)
     ranks = next((size for size in exercise.sizes if size > 1), exercise.sizes[0])
-    for draw in plan_low_draws(ranks, 3, f"low/{name}"):
+    for draw in plan_small_draws(ranks, 3, f"low/{name}"):
         assert exercise.case(draw).world_size >= 1
 
 

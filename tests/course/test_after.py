@@ -31,7 +31,7 @@ def run(shell: InteractiveShell, cell: str) -> object:
     return done.result
 
 
-def test_a_cell_waits_for_its_exercise_in_one_line(shell: InteractiveShell) -> None:
+def test_a_cell_shows_a_notice_until_its_exercise_has_passed(shell: InteractiveShell) -> None:
     shown = run(shell, "%%after count_votes\nrun_at_once = True")
     assert repr(shown) == (
         "This cell uses your own answer. It runs once Exercise 0.1 (Count the votes) has passed. If that "

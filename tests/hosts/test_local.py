@@ -270,7 +270,7 @@ def test_refuses_a_number_of_hosts_that_is_not_a_positive_integer() -> None:
             hosts.local(count)
 
 
-def test_hosts_show_themselves_and_stay_in_the_notebook(machines: Hosts) -> None:
+def test_hosts_have_a_repr_and_cannot_be_sent_to_ranks(machines: Hosts) -> None:
     assert repr(machines) == "hosts: host-0, host-1 (open)"
     assert repr(hosts.local(2)) == "hosts (not open)"
     with pytest.raises(CannotSend, match="machines cannot be sent to the ranks: it is the hosts"):

@@ -14,7 +14,7 @@ SMALL = Model("small", layers=2, hidden=4, heads=2, sequence=3, vocabulary=5)
 
 def test_a_small_gpt_is_counted_by_hand() -> None:
     # q, k, v, out: 4 x 16; MLP: 2 x 4 x 16; norms and biases: 13 x 4; table and positions: (5 + 3) x 4
-    assert SMALL.layer_matrices == 64 + 128
+    assert SMALL.layer_matrix_parameters == 64 + 128
     assert SMALL.layer_parameters == 192 + 52
     assert SMALL.parameters == 2 * 244 + 32
 
@@ -22,7 +22,7 @@ def test_a_small_gpt_is_counted_by_hand() -> None:
 def test_a_small_llama_is_counted_by_hand() -> None:
     small = replace(SMALL, gated=True, kv_heads=1, ffn=6)
     # q and out: 2 x 16; k and v of one head of two: 2 x 4 x 2; MLP: 3 x 4 x 6; norms: 2 x 4; two tables
-    assert small.layer_matrices == 32 + 16 + 72
+    assert small.layer_matrix_parameters == 32 + 16 + 72
     assert small.parameters == 2 * (120 + 8) + 2 * 5 * 4
 
 

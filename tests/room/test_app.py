@@ -184,7 +184,7 @@ def test_a_learner_who_floods_is_refused(
 def test_joins_from_one_address_are_limited(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "MAX_JOINS", 0)
+    monkeypatch.setattr(app_module, "MAX_JOINS_PER_MINUTE", 0)
     reply = client.post("/api/join", content=msgspec.json.encode(JoinRequest("Ana", CODE)))
     assert reply.status_code == 429 and "Wait a minute" in reply.text
 

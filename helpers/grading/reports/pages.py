@@ -51,7 +51,7 @@ from helpers.grading.reports.text import (
 from helpers.views.plain import plural
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _MAX_BYTES = 2_000_000
 # Maximum width and height. They, not the file's length, limit what a browser has to unpack.
 _MAX_PIXELS = 4_000
@@ -163,14 +163,14 @@ def checked_png(picture: str) -> tuple[str, int, int] | None:
 
 
 def _size(data: bytes) -> tuple[int, int] | None:
-    if len(data) < 33 or not data.startswith(_SIGNATURE) or data[8:16] != b"\0\0\0\rIHDR":
+    if len(data) < 33 or not data.startswith(_PNG_SIGNATURE) or data[8:16] != b"\0\0\0\rIHDR":
         return None
     return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
 
 
 def _is_whole(data: bytes) -> bool:
     """Return whether all chunks have correct checksums and the last one is IEND (PNG specification, 5.3)."""
-    at = len(_SIGNATURE)
+    at = len(_PNG_SIGNATURE)
     while at + 12 <= len(data):
         length = int.from_bytes(data[at : at + 4])
         end = at + 12 + length

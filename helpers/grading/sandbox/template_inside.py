@@ -77,7 +77,7 @@ def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
     if pid == 0:
         try:
             os.close(own)
-            _run_keeper(asked, fd, log)
+            _run_namespace_parent(asked, fd, log)
         except BaseException:
             traceback.print_exc()  # the launcher shows it
         finally:
@@ -85,7 +85,7 @@ def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
     return pid
 
 
-def _run_keeper(asked: dict[str, Any], fd: int, log: int) -> None:
+def _run_namespace_parent(asked: dict[str, Any], fd: int, log: int) -> None:
     """Enter new namespaces, fork their first process, and wait until it exits."""
     end_with_parent()
     # Only the next child is in the new process namespace, as its process 1. When it exits, the kernel kills

@@ -156,7 +156,7 @@ def run_layers(
         if views and seen["built"]:
             seen["built"] += "; a parameter is a view"
 
-        def record_excess_in(phase: str, number: int) -> Callable[..., None]:
+        def make_memory_check(phase: str, number: int) -> Callable[..., None]:
             def count(*_: object) -> None:
                 if seen["forward"] or seen["backward"]:
                     return  # the earliest excess explains most
@@ -172,16 +172,16 @@ def run_layers(
             start = h = x.clone().requires_grad_(trains_x)
             for number, layer in enumerate(layers):
                 if h.requires_grad:
-                    h.register_hook(record_excess_in("backward", number))
+                    h.register_hook(make_memory_check("backward", number))
                 h = torch.tanh(layer(h))
-                record_excess_in("forward", number)()
+                make_memory_check("forward", number)()
             found[f"output of step {step}"] = h.detach().clone()
             h.backward(grad)
             found[f"gradient of x in step {step}"] = (
                 None if start.grad is None else start.grad.clone()
             )
             del h, start
-            record_excess_in("backward", 0)()
+            make_memory_check("backward", 0)()
             for p in own:
                 if p.grad is not None:
                     p.data.sub_(lr * p.grad)
