@@ -67,7 +67,7 @@ def test_cells_on_a_path_use_only_names_defined_on_it(path: LearningPath, at: in
         for source in (cell.source for cell in part.cells if cell.is_code):
             for statement in ast.parse(strip_magics(source)).body:
                 names = names_of(statement)
-                made |= names.binds | names.maybe
+                made |= names.binds | names.may_bind
                 assert names.now <= made, f"{part.title}: {names.now - made}"
                 used |= names.later
     assert used <= made, used - made
