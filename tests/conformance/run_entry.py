@@ -59,7 +59,7 @@ def compare(
 ) -> Compared:
     """Run a program in all ways. Report where one differs from plain, or plain from the program's constants.
 
-    known: the fingerprint of its plain outcome. If a way has the same fingerprint, the program need not
+    known: the fingerprint of its plain outcome. If all ways have the same fingerprint, the program does not
     run plainly. If a way has a different one, the program may have changed, or this processor may
     compute different last digits.
     """
