@@ -167,7 +167,8 @@ _TensorPairs = list[tuple[torch.Tensor, torch.Tensor]]
 class _InFlightCall:
     """The tensors of one call: pairs of the answer's own tensor and gloo's copy of it.
 
-    args: the call's arguments for gloo. home: the pairs whose copy gloo writes.
+    args: the call's arguments for gloo. written_pairs: those whose copy gloo writes. read_pairs: those
+    whose copy gloo reads.
     """
 
     def __init__(

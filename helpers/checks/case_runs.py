@@ -31,8 +31,9 @@ _FINAL_OUTCOMES = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class CaseRun:
-    """One case and its verdict. tried: the ranks' actions and results; None if the run was too large to read.
+    """One case and its verdict.
 
+    execution: the ranks' actions and results; None if the run was too large to read.
     isolated: the case had a world of its own.
     """
 

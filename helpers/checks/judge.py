@@ -83,7 +83,7 @@ _MISSING_FILE_ADVICE = {
 
 
 class JudgeFailed(Exception):
-    """An exercise's function failed on a value that a rank returned. came: that value, in words."""
+    """An exercise's function failed on a value that a rank returned. returned_value: the value, in words."""
 
     def __init__(self, rank: int, got: Any, error: Exception) -> None:
         got = got.found if isinstance(got, Measured) else got

@@ -26,7 +26,7 @@ class MissingSolution(ValueError):
 
 @dataclass(frozen=True)
 class Program:
-    """A program that others are edits of. own: the range of lines in which edits are looked for first."""
+    """A program that others are edits of. own_range: the lines in which edits are looked for first."""
 
     lines: tuple[str, ...]
     own_range: tuple[int, int]

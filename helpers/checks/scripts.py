@@ -274,7 +274,7 @@ def report(
 
 @dataclass
 class _Worker:
-    """A forked worker. line: the connection on which it asks the monitor, or None once it has closed it."""
+    """A forked worker. connection: where it asks the monitor, or None once the worker has closed it."""
 
     pid: int
     rank: int

@@ -80,7 +80,7 @@ class Stopwatch:
 class TimingReplies:
     """Replies to the ranks of one world, which ask for timings: [case, *arguments] -> seconds.
 
-    watches: the stopwatch of each case, or None if it measures nothing. Ranks may be hostile: raise
+    stopwatches: the one of each case, or None if it measures nothing. Ranks may be hostile: raise
     ValueError for an invalid question, and reply None beyond the limits.
     """
 
