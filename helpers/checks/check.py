@@ -116,9 +116,9 @@ def _next_part(name: str) -> tuple[str, str]:
             f"Exercise {next_exercise.number}, {next_exercise.title}" if next_exercise else title
         )
         return description, f"{notebook}.ipynb#cell-id={cell}"
-    next_step = path.after(notebook) if path and is_on_path else None
-    if next_step is not None:
-        return title_of(next_step.notebook), next_step.link
+    next_stop = path.after(notebook) if path and is_on_path else None
+    if next_stop is not None:
+        return title_of(next_stop.notebook), next_stop.link
     (cell,) = matching_cells(notebook, r"^## (Next)$").values() or ("",)
     end = f"the end of “{path.title}”" if path and is_on_path else "the next notebook of your path"
     return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""
