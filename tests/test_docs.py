@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
+
+from helpers.checks.answer_file import read_answers_file
+from helpers.checks.mistakes import answers_path, select_mistakes, solution_of
+from helpers.checks.prove_answers import check_mistake
+from helpers.checks.registry import find_exercise
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -31,6 +38,17 @@ def test_links_lead_to_files(page: Path) -> None:
 def test_every_page_is_linked_from_the_readme() -> None:
     linked = set(LINK.findall((ROOT / "README.md").read_text()))
     assert {page.relative_to(ROOT).as_posix() for page in PAGES[1:]} <= linked
+
+
+def test_contributing_example_is_accepted() -> None:
+    """The known mistake that CONTRIBUTING writes by hand is one that `course mistakes` accepts."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    (block,) = re.findall(r"```\n( *# %% sends twice.*?)```", page, re.DOTALL)
+    exercise = find_exercise("ping_pong")
+    path = answers_path(exercise)
+    entries = read_answers_file(textwrap.dedent(block), "example", partial(solution_of, path))
+    (mistake,) = select_mistakes(entries)
+    assert check_mistake(exercise, mistake).is_rejected
 
 
 def test_each_folder_of_tests_belongs_to_one_job() -> None:

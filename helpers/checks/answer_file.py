@@ -194,7 +194,12 @@ def _apply_edit(
         )
     if reference is None:
         raise ValueError("it is an edit, and there is no solution to apply it to")
-    return replace(answer, source=IMPORTS + reference().apply_edit_to_source(answer.edit))
+    return replace(answer, source=with_imports(reference().apply_edit_to_source(answer.edit)))
+
+
+def with_imports(source: str) -> str:
+    """Return a program that imports torch, as the solution of some exercises does already."""
+    return source if source.startswith(IMPORTS) else IMPORTS + source
 
 
 def write_entry(answer: KnownAnswer) -> str:

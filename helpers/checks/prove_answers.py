@@ -14,7 +14,7 @@ from pathlib import Path
 from helpers.answers.build import cell_number
 from helpers.answers.data import Answer, Origin
 from helpers.answers.listing import DEFINITIONS
-from helpers.checks.answer_file import IMPORTS, AnswerKind, KnownAnswer
+from helpers.checks.answer_file import AnswerKind, KnownAnswer, with_imports
 from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
@@ -233,7 +233,7 @@ def _shorten_to_edit(exercise: Exercise, mistake: KnownMistake) -> KnownMistake:
     for title, base in bases.items():
         if edit := base.make_edit_for(mistake.source, max_lines):
             best = replace(
-                mistake, edit=edit, base=title, source=IMPORTS + base.apply_edit_to_source(edit)
+                mistake, edit=edit, base=title, source=with_imports(base.apply_edit_to_source(edit))
             )
             max_lines = len(edit.splitlines()) - 1
     return best
@@ -302,9 +302,9 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
         elif not proof.failed_count:
             outcome_text, comment = "passed", "it passes all cases, so it is not a wrong answer"
         elif not proof.is_rejected:
-            comment = (
-                f"expected: {proof.mistake.outcome.value}; the outcome is the word after its title"
-            )
+            comment = f"expected: {proof.mistake.outcome.value}"
+            if proof.mistake.outcome is Outcome.WRONG:
+                comment += f"; write `| {proof.outcome}` after its title"
         elif proof.is_own:
             comment = "its author is shown its sentence"
         elif proof.others:
