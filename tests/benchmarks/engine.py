@@ -57,7 +57,7 @@ def _ddp_steps(rank: int, world_size: int, steps: int) -> list[float]:
 
 
 def recording() -> list[Figure]:
-    """Measure the time that recording adds to a DDP step, and to one small all_reduce on 1, 2 and 4 ranks."""
+    """Measure the time that recording adds to a DDP step, and to one small all_reduce on one rank."""
     on, off = _on_and_off(_ddp_steps, 2, (40,), 8)
     steps, plain = [t for some in on for t in some], [t for some in off for t in some]
     figures = [
@@ -69,18 +69,19 @@ def recording() -> list[Figure]:
             "≤ 5 %",
         )
     ]
-    for world_size in (1, 2, 4):
-        recorded, plain = _on_and_off(_small_calls, world_size, (400,), 9)
-        more = 1e6 * (median(recorded) - median(plain))
-        figures.append(
-            Figure(
-                f"small all_reduce, {world_size} rank{'s' * (world_size > 1)}, recorded",
-                f"{1e6 * median(recorded):.0f} µs",
-                f"not recorded {1e6 * median(plain):.0f} µs",
-                f"{more:+.0f} µs a call",
-                "≤ 60 µs",
-            )
+    # A single rank waits for nobody, so its time is that of the call. With more ranks than idle cores, the
+    # scheduler's part is larger than that of the recording.
+    recorded, plain = _on_and_off(_small_calls, 1, (400,), 9)
+    more = 1e6 * (median(recorded) - median(plain))
+    figures.append(
+        Figure(
+            "small all_reduce, 1 rank, recorded",
+            f"{1e6 * median(recorded):.0f} µs",
+            f"not recorded {1e6 * median(plain):.0f} µs",
+            f"{more:+.0f} µs a call",
+            "≤ 60 µs",
         )
+    )
     return figures
 
 
