@@ -1,4 +1,4 @@
-"""Run programs that a notebook shows as a hang plainly under torchrun: what would happen without the course?"""
+"""Run what a notebook shows as a hang plainly under torchrun: what would happen without the course?"""
 
 from __future__ import annotations
 
