@@ -248,6 +248,9 @@ def check(notebook: Path, only: str, as_json: bool) -> None:
         click.echo(for_log(str(error)))
         sys.exit(2)
 
+    from helpers.ranks.shared_torch import share_torch
+
+    share_torch(())
     from helpers.checks.check_notebook import check_data, check_notebook, grade_and_disconnect
 
     try:
@@ -270,6 +273,9 @@ def watch() -> None:
     Run it in a terminal next to JupyterLab. It checks the exercises that you changed, prints the verdicts,
     and says which exercise comes next. Ctrl-C ends it.
     """
+    from helpers.ranks.shared_torch import share_torch
+
+    share_torch(())
     from helpers.course.watch import watch as watch_folder
 
     watch_folder(workspaces.find_workspace().work)
