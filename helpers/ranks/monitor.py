@@ -20,7 +20,7 @@ from helpers.ranks.failures import (
     is_consequence,
 )
 from helpers.ranks.run import RankFailure
-from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, current_waits
+from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, current_waits, explain_timeout
 from helpers.ranks.world import Member, World
 from helpers.trace.events import Event
 from helpers.trace.mismatch import describe_mismatch
@@ -75,6 +75,7 @@ def _poll_until_done(
                 world.hosts,
                 budget.was_computing,
                 now - start,
+                explain_timeout(detector),
             )
         diagnosis = detector.diagnose_now(now)
         if diagnosis is not None:

@@ -28,7 +28,7 @@ from helpers.ranks.status import SHORT_TIMEOUT_S, Status
 from helpers.ranks.threads import FOREVER, GLOO_LOOP, RPC_LOOP, Thread
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
-from helpers.trace.diagnosis import RankState, can_complete, diagnose
+from helpers.trace.diagnosis import RankState, can_complete, diagnose, diagnose_timeout
 from helpers.trace.events import Diagnosis
 
 LOOK_INTERVAL_S = 0.1
@@ -192,7 +192,7 @@ class DeadlockDetector:
             or main_thread.call in _TORCH_WAIT_CALLS
         )
         return is_waiting and all(
-            thread.state == "S" or _is_idle_poller(thread) or thread.inner in member.status.idle
+            thread.state == "S" or _is_idle_poller(thread) or self._is_idle(member, thread)
             for thread in threads
         )
 
@@ -306,8 +306,23 @@ class DeadlockDetector:
         if thread.id == member.pid:
             is_polling = thread.call in _SLEEP_CALLS or thread.ends_in_s > _DNS_TIMEOUT_S
             return bool(member.status.meets) and is_polling and self.budget_s <= SHORT_TIMEOUT_S
-        is_listening = thread.fd == CHANNEL_FD or thread.inner in member.status.idle
+        is_listening = thread.fd == CHANNEL_FD or self._is_idle(member, thread)
         return is_listening or thread.name.startswith((_STORE_THREAD, *_GPU_THREADS))
+
+    def _is_idle(self, member: Member, thread: Thread) -> bool:
+        """Return whether no rank can be waiting for a thread, by its rank's own report."""
+        status = member.status
+        return thread.inner in status.idle or (
+            thread.inner in status.quiet and self._is_in_call(member)
+        )
+
+    def _is_in_call(self, member: Member) -> bool:
+        """Return whether the main thread waits in a communication call, which only other ranks can end."""
+        collector = self.world.collector
+        return collector.blocking_call(member.rank) is not None or (
+            member.status.inside in {"backward", "grad"}
+            and bool(collector.unfinished_calls(member.rank))
+        )
 
     def _is_proven(self, running: list[Member]) -> bool:
         """Return whether the records show for each rank what it waits for."""
@@ -315,13 +330,7 @@ class DeadlockDetector:
         if collector.dropped or any(logs.lost_count(member.rank) for member in running):
             return False  # A missing record may be the call that answers.
         return all(
-            collector.blocking_call(member.rank) is not None
-            or (
-                member.status.inside in {"backward", "grad"}
-                and bool(collector.unfinished_calls(member.rank))
-            )
-            or self._lacks_ranks(member, running)
-            for member in running
+            self._is_in_call(member) or self._lacks_ranks(member, running) for member in running
         )
 
     def _lacks_ranks(self, member: Member, running: list[Member]) -> bool:
@@ -447,6 +456,7 @@ class DeadlockDetector:
             f"{report.child.who} calls {report.child.call} ({collector.place(report.child.at)})"
             if report.child is not None
             else "",
+            report.joins if not member.is_done else None,
         )
 
 
@@ -457,6 +467,11 @@ def current_waits(detector: DeadlockDetector) -> Diagnosis:
     detector.world.poll(0.0)
     detector.world.read_logs()
     return diagnose(detector.states(), detector.world.collector.trace_for_diagnosis())
+
+
+def explain_timeout(detector: DeadlockDetector) -> Diagnosis | None:
+    """Return the reason why more time would not have helped these ranks, if there is one."""
+    return diagnose_timeout(detector.states(), detector.world.collector.trace_for_diagnosis())
 
 
 def _stable_report(member: Member) -> tuple[object, ...]:

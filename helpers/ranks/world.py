@@ -487,7 +487,14 @@ class World:
         frames = tuple(own_places[-8:])
         inside = self._package_line(member, report)
         return RankError(
-            member.rank, report.kind, report.message, frames, when_ns, report.missing, inside
+            member.rank,
+            report.kind,
+            report.message,
+            frames,
+            when_ns,
+            report.missing,
+            inside,
+            report.joins,
         )
 
     def _package_line(self, member: Member, report: ErrorReport) -> Place | None:

@@ -7,9 +7,10 @@ pure: it takes states and a trace, and returns a `Diagnosis`.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helpers.trace.events import Diagnosis, Event, Trace, Wait
+from helpers.trace.joins import JoinCall, find_join_problem
 from helpers.trace.mismatch import (
     JOIN_FILE,
     Difference,
@@ -18,6 +19,8 @@ from helpers.trace.mismatch import (
     find_problem,
     first_difference,
 )
+
+Waits = tuple[Wait, ...]
 
 FINISHED_STATES = frozenset({"returned", "failed", "died"})
 
@@ -38,6 +41,7 @@ class RankState:
         lockers: The ranks that hold a file lock that it waits for.
         others: Name and line of its other threads that are in the learner's code.
         child: A description of the call that a forked child process makes on one of the rank's groups.
+        joins: The call of init_process_group that it is in.
     """
 
     rank: int
@@ -52,6 +56,7 @@ class RankState:
     lockers: tuple[int, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     child: str = ""
+    joins: JoinCall | None = None
 
     @property
     def ended(self) -> bool:
@@ -96,6 +101,64 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         "Compare the calls of the ranks: each call must have its counterpart.",
         waits,
     )
+
+
+def diagnose_timeout(states: Sequence[RankState], trace: Trace) -> Diagnosis | None:
+    """Explain a world whose time is up, if more time would not have helped; otherwise return None."""
+    states = [_with_pending_call(state, states, trace) for state in states]
+    for state in states:
+        if state.child and not state.ended:
+            waits = tuple(_rank_wait(state, states, trace) for state in states)
+            summary = f"Rank {state.rank} waits for a process that it has forked: its {state.child}."
+            return Diagnosis("stuck", summary, _CHILD_ADVICE, waits, (state.rank,))
+    if can_complete(states, trace):
+        return None
+    waits = tuple(_rank_wait(state, states, trace) for state in states)
+    for certain_cause in (_diagnose_joins, _diagnose_file_lock):
+        if (diagnosis := certain_cause(states, trace, waits)) is not None:
+            return diagnosis
+    return diagnose(states, trace) if _is_hopeless(states, waits) else None
+
+
+_CHILD_ADVICE = (
+    "Call functions of torch.distributed only in the rank itself: let the dataset read files and return "
+    "values, and communicate after the DataLoader has returned the batch."
+)
+
+
+def _with_pending_call(
+    state: RankState, states: Sequence[RankState], trace: Trace
+) -> RankState:
+    """Return the state as if the rank waited for an asynchronous call that an exited rank must answer.
+
+    Such a rank polls, as in `while not work.is_completed()`.
+    """
+    exited = {other.rank for other in states if other.ended}
+    if state.ended or state.blocked is not None:
+        return state
+    for call in state.pending:
+        if call.op != "span" and not exited.isdisjoint(_awaited_ranks(call, trace)):
+            return replace(state, blocked=call)
+    return state
+
+
+def _is_hopeless(states: Sequence[RankState], waits: Waits) -> bool:
+    """Return whether a rank waits for one that has ended, or all ranks wait for each other."""
+    ended = {state.rank for state in states if state.ended}
+    stuck = {wait.rank for wait in waits if wait.event is not None and wait.waits_for}
+
+    def never_ends(wait: Wait, dead: set[int]) -> bool:
+        assert wait.event is not None
+        is_any = wait.event.op == "recv" and wait.event.peer is None
+        return (all if is_any else any)(rank in dead for rank in wait.waits_for)
+
+    if any(never_ends(wait, ended) for wait in waits if wait.rank in stuck):
+        return True
+    while others := {
+        wait.rank for wait in waits if wait.rank in stuck and not never_ends(wait, stuck)
+    }:
+        stuck -= others
+    return bool(stuck) and stuck == {state.rank for state in states} - ended
 
 
 def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
@@ -169,9 +232,6 @@ def _awaited_ranks(event: Event, trace: Trace) -> tuple[int, ...]:
     return ()
 
 
-Waits = tuple[Wait, ...]
-
-
 def _diagnose_present_waits(
     states: Sequence[RankState], trace: Trace, waits: Waits
 ) -> Diagnosis | None:
@@ -179,6 +239,7 @@ def _diagnose_present_waits(
     # The order matters: causes that are certain come before calls that only lack a counterpart, and each
     # cause comes before the cycles that follow from it.
     for diagnose_cause in (
+        _diagnose_joins,
         _diagnose_group_order,
         _diagnose_skipped_backward,
         _diagnose_missing_wait,
@@ -254,6 +315,15 @@ _JOIN_ADVICE = (
     "Within join(), a rank that has no batches left takes part only in the calls that DDP makes. Make "
     "your own calls after the `with` block."
 )
+
+
+def _diagnose_joins(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find ranks that call init_process_group with numbers that do not fit together."""
+    joins = {state.rank: state.joins for state in states if state.joins is not None}
+    problem = find_join_problem(joins, len(states)) if joins else None
+    if problem is None:
+        return None
+    return Diagnosis("stuck", problem.summary, problem.advice, waits, problem.guilty)
 
 
 def _diagnose_group_order(
