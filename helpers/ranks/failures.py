@@ -24,6 +24,7 @@ from helpers.ranks.advice import advice_for
 from helpers.ranks.run import PlainError, RankFailure
 from helpers.trace.events import Diagnosis, Event, Place, Wait
 from helpers.trace.joins import JoinCall
+from helpers.trace.mismatch import describe_tensors
 
 
 class LaunchError(PlainError):
@@ -293,19 +294,24 @@ def describe_wait(wait: Wait) -> str:
 
 
 def describe_call(event: Event) -> str:
-    """Describe a call in words: `send to rank 1`, `all_reduce SUM of (3,)`."""
+    """Describe a call in words: `send of 3 float32 to rank 1`, `all_reduce SUM of 3 float32`."""
+    tensors = ""
+    if event.shapes and event.op != "barrier":
+        is_coalesced = event.op in {"all_reduce", "broadcast"}
+        shapes = event.shapes if is_coalesced else event.shapes[:1]
+        tensors = f" of {describe_tensors(shapes, event.dtype)}"
     if event.op == "send":
-        text = f"{event.call} to rank {event.peer}"
+        text = f"{event.call}{tensors} to rank {event.peer}"
     elif event.op == "recv":
-        text = f"{event.call} from {'any rank' if event.peer is None else f'rank {event.peer}'}"
+        sender = "any rank" if event.peer is None else f"rank {event.peer}"
+        text = f"{event.call}{tensors} from {sender}"
     else:
         text = event.call
         if event.root is not None:
             text += f" with root {event.root}"
         if event.reduce_op:
             text += f" {event.reduce_op}"
+        text += tensors
     if event.op in {"send", "recv"} and event.tag:
         text += f" with tag {event.tag}"
-    if event.shapes and event.op != "barrier":
-        text += f" of {'x'.join(map(str, event.shapes[0])) or 'one'} {event.dtype}".rstrip()
     return text

@@ -11,6 +11,7 @@ from typing import Any
 from helpers.trace.frames import clip_text, file_in_torch
 from helpers.trace.joins import MAX_PLACE, JoinCall
 
+
 def current_join_call(frame: FrameType | None) -> JoinCall | None:
     """Return the call of init_process_group that a thread is in; frame: its innermost frame."""
     while frame is not None:

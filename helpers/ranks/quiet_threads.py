@@ -172,9 +172,7 @@ class _Search:
             if base.__flags__ & _HEAP_TYPE and id(base) not in self._seen:
                 self._seen.add(id(base))
                 self.values += [
-                    part
-                    for attribute in vars(base).values()
-                    for part in _functions_of(attribute)
+                    part for attribute in vars(base).values() for part in _functions_of(attribute)
                 ]
 
 
@@ -194,7 +192,11 @@ def _functions_of(attribute: Any) -> Iterator[Any]:
 
 def _is_plain_torch(kind: type) -> bool:
     module = str(vars(kind).get("__module__", ""))
-    return kind.__name__ in _PLAIN_TORCH_TYPES and module in {"torch", "torch._C", "torch.nn.parameter"}
+    return kind.__name__ in _PLAIN_TORCH_TYPES and module in {
+        "torch",
+        "torch._C",
+        "torch.nn.parameter",
+    }
 
 
 def _referents(value: Any) -> list[Any]:

@@ -195,7 +195,9 @@ def status(main: int, listener: int) -> Status:
 
 
 def _join_call(frame: FrameType | None) -> JoinCall | None:
-    with contextlib.suppress(Exception):  # The arguments may be objects of the learner's own classes.
+    with contextlib.suppress(
+        Exception
+    ):  # The arguments may be objects of the learner's own classes.
         return current_join_call(frame)
     return None
 

@@ -457,6 +457,7 @@ class DeadlockDetector:
             if report.child is not None
             else "",
             report.joins if not member.is_done else None,
+            report.meets,
         )
 
 

@@ -39,9 +39,7 @@ _OWN_NUMBER_ADVICE = (
     "Each rank must join with its own number: pass rank=rank and world_size=world_size to "
     "init_process_group, or leave out both, so that it reads RANK and WORLD_SIZE."
 )
-_SAME_SIZE_ADVICE = (
-    "world_size must be the number of ranks that call init_process_group, and the same on each of them."
-)
+_SAME_SIZE_ADVICE = "world_size must be the number of ranks that call init_process_group, and the same on each of them."
 _SAME_PLACE_ADVICE = (
     "Pass the same init_method or store on every rank. A free port must be chosen once, before the ranks "
     "start: each launch reserves one in os.environ['MASTER_PORT']."
@@ -55,7 +53,9 @@ def find_join_problem(joins: Mapping[int, JoinCall], rank_count: int) -> JoinPro
         places[call.place][rank] = call
     for calls in places.values():
         problem = (
-            _find_double_number(calls) or _find_wrong_number(calls) or _find_wrong_size(calls, rank_count)
+            _find_double_number(calls)
+            or _find_wrong_number(calls)
+            or _find_wrong_size(calls, rank_count)
         )
         if problem is not None:
             return problem

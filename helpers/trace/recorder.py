@@ -249,6 +249,8 @@ class Recorder:
             elif kind is TORCH and torch_code is None:
                 torch_code = frame.f_code
             frame = frame.f_back
+        if call.startswith("_"):
+            call = op  # A private function of torch: a learner calls op inside its `with` block.
         return call, self._record_site(op, call, frame, torch_code)
 
     def _record_site(
