@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from helpers.trace.events import Diagnosis, Event, Trace, Wait
-from helpers.trace.joins import JoinCall, find_join_problem
+from helpers.trace.joins import SAME_SIZE_ADVICE, JoinCall, find_join_problem
 from helpers.trace.mismatch import (
     JOIN_FILE,
     TENSOR_PROBLEMS,
@@ -94,9 +94,7 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         return Diagnosis(
             "stuck",
             f"Every rank waits in {calls} for ranks that never make this call.",
-            "world_size must be the number of ranks that call init_process_group."
-            if "init_process_group" in setup_calls
-            else _NEW_GROUP_ADVICE,
+            SAME_SIZE_ADVICE if "init_process_group" in setup_calls else _NEW_GROUP_ADVICE,
             waits,
         )
     if not any(wait.event for wait in waits) and not any(state.inside for state in states):

@@ -39,7 +39,9 @@ _OWN_NUMBER_ADVICE = (
     "Each rank must join with its own number: pass rank=rank and world_size=world_size to "
     "init_process_group, or leave out both, so that it reads RANK and WORLD_SIZE."
 )
-_SAME_SIZE_ADVICE = "world_size must be the number of ranks that call init_process_group, and the same on each of them."
+SAME_SIZE_ADVICE = (
+    "world_size must be the number of ranks that call init_process_group, on each of them."
+)
 _SAME_PLACE_ADVICE = (
     "Pass the same init_method or store on every rank. A free port must be chosen once, before the ranks "
     "start: each launch reserves one in os.environ['MASTER_PORT']."
@@ -97,7 +99,7 @@ def _find_wrong_size(calls: Mapping[int, JoinCall], rank_count: int) -> JoinProb
             return JoinProblem(
                 f"Rank {rank} passes world_size={call.world_size} to init_process_group, but only "
                 f"{rank_count} rank{'s' * (rank_count != 1)} run{'s' * (rank_count == 1)}.",
-                _SAME_SIZE_ADVICE,
+                SAME_SIZE_ADVICE,
                 (rank,),
             )
     first_rank, first = next(iter(calls.items()))
@@ -106,7 +108,7 @@ def _find_wrong_size(calls: Mapping[int, JoinCall], rank_count: int) -> JoinProb
             return JoinProblem(
                 f"The ranks pass different sizes of the world to init_process_group: rank {first_rank} "
                 f"passes world_size={first.world_size}, rank {rank} world_size={call.world_size}.",
-                _SAME_SIZE_ADVICE,
+                SAME_SIZE_ADVICE,
                 (first_rank, rank),
             )
     return None
