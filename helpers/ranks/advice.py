@@ -191,15 +191,14 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "Size mismatch between saved .* and current",
-        "The checkpoint's tensor has a different shape from the tensor into which it is loaded. Make the model "
-        "with the same sizes as when it was saved, or compare dcp.FileSystemReader(path).read_metadata() with "
-        "model.state_dict().",
+        "The checkpoint's tensor has a different shape from the tensor into which it is loaded. Make the "
+        "model with the same sizes as when it was saved.",
     ),
     _KnownError(
         "connection (was )?(closed|reset)|closed by peer|broken pipe",
-        "The rank at the other end has disconnected, for example because it called "
-        "destroy_process_group(). No rank may disconnect before all ranks have made their last call: "
-        "call dist.barrier() first.",
+        "The rank at the other end has disconnected: it has returned early, or called "
+        "destroy_process_group(), while this rank still needs it. All ranks must make the same calls before "
+        "one of them leaves. If one rank decides to leave, let all ranks learn it in an all_reduce.",
     ),
     _KnownError(
         "Pair is not connected|(destination|source) rank should not be the same as the rank",

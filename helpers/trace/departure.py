@@ -13,10 +13,6 @@ _LEAVE_TOGETHER_ADVICE = (
     "all ranks learn it before they leave: put a flag of 0 or 1 into a tensor, call dist.all_reduce(flag, "
     "op=dist.ReduceOp.MAX) in each step on every rank, and leave if it is 1."
 )
-_BARRIER_ADVICE = (
-    "No rank may disconnect before all ranks have made their last call: call dist.barrier() on every rank "
-    "before destroy_process_group()."
-)
 
 
 @dataclass(frozen=True)
@@ -55,16 +51,6 @@ def _find_missing_members(call: Event, trace: Trace, returned: Collection[int]) 
             # A member that is neither there nor gone is late: it has not lost anything itself.
             gone = [rank for rank in missing if rank in returned]
             return _describe(gone or missing, call, returned)
-        done = [event.rank for event in collective.calls if event.finished]
-        if not done:
-            return None
-        verb = "has" if len(done) == 1 else "have"
-        return Departure(
-            tuple(done),
-            f"{_name_ranks(done).capitalize()} {verb} disconnected as soon as {_its(done)} own part of "
-            f"{call.call}{at(call)} was done, while rank {call.rank} was still in it.",
-            _BARRIER_ADVICE,
-        )
     return None
 
 
@@ -77,13 +63,15 @@ def _answers(call: Event, trace: Trace) -> bool:
 
 
 def _describe(ranks: Sequence[int], call: Event, returned: Collection[int]) -> Departure:
-    have = "has" if len(ranks) == 1 else "have"
-    action = "returned" if set(ranks) <= set(returned) else "left the group"
-    verb = "does" if len(ranks) == 1 else "do"
+    is_single = len(ranks) == 1
+    who = _name_ranks(ranks).capitalize()
+    action = f"{'has' if is_single else 'have'} returned"
+    if not set(ranks) <= set(returned):
+        # Only one of them must have closed its connections; the others may be late.
+        who, action = who if is_single else f"One of {_name_ranks(ranks)}", "has left the group"
     return Departure(
         tuple(ranks),
-        f"{_name_ranks(ranks).capitalize()} {have} {action}, and {verb} not make the call in which rank "
-        f"{call.rank} waits: {call.call}{at(call)}.",
+        f"{who} {action}, without the call in which rank {call.rank} waits: {call.call}{at(call)}.",
         _LEAVE_TOGETHER_ADVICE if call.is_collective else _counterpart_advice(ranks, call),
     )
 
@@ -94,10 +82,6 @@ def _counterpart_advice(ranks: Sequence[int], call: Event) -> str:
         f"Let {_name_ranks(ranks)} make the {counterpart} that answers this call before leaving, or let "
         f"rank {call.rank} not make this call."
     )
-
-
-def _its(ranks: Sequence[int]) -> str:
-    return "its" if len(ranks) == 1 else "their"
 
 
 def _name_ranks(ranks: Sequence[int]) -> str:

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Advised:
-    """A program and its correction. says: words of the advice. init: whether the group is joined before."""
+    """A program and its correction. says: words of the advice. init: whether the group is joined before.
+
+    trace: whether the calls are recorded.
+    """
 
     wrong: str
     says: str
     right: str
     size: int = 2
     init: bool = True
+    trace: bool = True
 
 
 NO_GPU = "Compute on the CPU"
@@ -74,6 +78,13 @@ ERRORS: dict[str, Advised] = {
     ),
     "message to oneself": Advised(
         "dist.send(torch.ones(1), rank)", "Copy the tensor", "torch.zeros(1).copy_(torch.ones(1))"
+    ),
+    "early return, not recorded": Advised(
+        "if rank == 0: dist.destroy_process_group(); return\ndist.all_reduce(torch.ones(1))",
+        "All ranks must make the same calls before one of them leaves",
+        "leaves = torch.tensor([float(rank == 0)])\ndist.all_reduce(leaves)\n"
+        "if leaves: dist.destroy_process_group(); return\ndist.all_reduce(torch.ones(1))",
+        trace=False,
     ),
     "all_reduce with a group": Advised(
         "dist.all_reduce(torch.ones(1), dist.group.WORLD)",

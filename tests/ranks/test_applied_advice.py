@@ -33,7 +33,14 @@ def run_program(advised: Advised, body: str, folder: Path) -> Run:
     # as a cell's lines, which some advice looks at
     linecache.cache["<program>"] = len(source), None, source.splitlines(keepends=True), "<program>"
     exec(compile(source, "<program>", "exec"), namespace)
-    return launch(namespace["f"], advised.size, init=advised.init, on_failure="return", timeout=20)
+    return launch(
+        namespace["f"],
+        advised.size,
+        init=advised.init,
+        trace=advised.trace,
+        on_failure="return",
+        timeout=20,
+    )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
