@@ -21,6 +21,7 @@ class Advised:
     size: int = 2
     init: bool = True
     trace: bool = True
+    timeout: float = 20
 
 
 NO_GPU = "Compute on the CPU"
@@ -231,6 +232,15 @@ DIAGNOSES: dict[str, Advised] = {
         "dist.init_process_group('gloo', rank=rank, world_size=n)",
         init=False,
     ),
+    "free ports": Advised(
+        "import helpers\nurl = f'tcp://localhost:{helpers.free_port()}'\n"
+        "dist.init_process_group('gloo', init_method=url, rank=rank, world_size=n)",
+        "Pass the same init_method or store on every rank",
+        "url = 'tcp://localhost:' + os.environ['MASTER_PORT']\n"
+        "dist.init_process_group('gloo', init_method=url, rank=rank, world_size=n)",
+        init=False,
+        timeout=4,
+    ),
     "early return": Advised(
         "for step in range(4):\n"
         "    if rank == 2 and step == 2:\n        dist.destroy_process_group(); return\n"
@@ -359,7 +369,8 @@ DIAGNOSES: dict[str, Advised] = {
     ),
     "no wait": Advised(
         "if rank == 0:\n    dist.isend(torch.ones(1 << 20), 1)\n    dist.recv(torch.ones(1), 1, tag=1)\n"
-        "else:\n    dist.recv(torch.ones(1 << 20), 0)\n    dist.send(torch.ones(1), 0, tag=1)",
+        "else:\n    import time; time.sleep(0.5)  # the Work is gone before its recv\n"
+        "    dist.recv(torch.ones(1 << 20), 0)\n    dist.send(torch.ones(1), 0, tag=1)",
         "Keep the Work that isend returns, and call its wait()",
         "if rank == 0:\n    work = dist.isend(torch.ones(1 << 20), 1)\n    work.wait()\n"
         "    dist.recv(torch.ones(1), 1, tag=1)\n"
@@ -450,6 +461,20 @@ DIAGNOSES: dict[str, Advised] = {
         "if rank == 0: dist.broadcast(torch.ones(1), 0)\nelse: dist.recv(torch.ones(1), 0)",
         "a recv for each send",
         "dist.broadcast(torch.ones(1), 0)",
+    ),
+    "collective in a worker": Advised(
+        "from torch.utils.data import DataLoader\n"
+        "class Data(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 2\n"
+        "    def __getitem__(self, i):\n        x = torch.ones(1); dist.all_reduce(x); return x\n"
+        "for x in DataLoader(Data(), num_workers=1, multiprocessing_context='fork'): pass",
+        "Call functions of torch.distributed only in the rank itself",
+        "from torch.utils.data import DataLoader\n"
+        "class Data(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 2\n"
+        "    def __getitem__(self, i):\n        return torch.ones(1)\n"
+        "for x in DataLoader(Data(), num_workers=1, multiprocessing_context='fork'): dist.all_reduce(x)",
+        timeout=4,
     ),
     "own lock": Advised(
         "import threading\nlock = threading.Lock()\nwith lock, lock: pass",

@@ -39,7 +39,7 @@ def run_program(advised: Advised, body: str, folder: Path) -> Run:
         init=advised.init,
         trace=advised.trace,
         on_failure="return",
-        timeout=20,
+        timeout=advised.timeout,
     )
 
 
