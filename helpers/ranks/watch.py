@@ -19,13 +19,21 @@ end after some time, and for `accept`, because any process may connect: a RankTi
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helpers.ranks.budget import MAX_BUDGET_FACTOR
 from helpers.ranks.process_snapshot import LocalSnapshot, RankSnapshot, WorldSnapshot
 from helpers.ranks.status import SHORT_TIMEOUT_S, Status
-from helpers.ranks.threads import FOREVER, GLOO_LOOP, RPC_LOOP, Thread
+from helpers.ranks.threads import (
+    FOREVER,
+    GLOO_LOOP,
+    RPC_LOOP,
+    Thread,
+    holders_of_open_files,
+    read_threads,
+)
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
 from helpers.trace.diagnosis import RankState, can_complete, diagnose, diagnose_timeout
@@ -64,6 +72,8 @@ _DNS_TIMEOUT_S = 60.0
 # sleeping.
 _MAX_SKIPPED = 5
 _STORE_THREAD = "pt_tcpstore"
+# In how many looks to find a main thread asleep that tries again and again to lock a file.
+_SLEEP_LOOKS = 5
 
 
 @dataclass(frozen=True)
@@ -425,6 +435,20 @@ class DeadlockDetector:
             return ()
         return tuple(sorted(pids[pid].rank for pid in holders))
 
+    def polled_lockers(self, rank: int) -> tuple[int, ...]:
+        """Return the ranks that hold a lock on a file for which a rank seems to sleep and try again.
+
+        A sleep of a library has a duration, while Python's own ends at a point in time.
+        """
+        member, snapshot = self.world.members[rank], self._snapshot.ranks.get(rank)
+        if member.is_done or self.world.hosts or snapshot is None or member.status.inside:
+            return ()
+        if not any(_is_main_asleep(member.pid) for _ in range(_SLEEP_LOOKS)):
+            return ()
+        ranks = {other.pid: other.rank for other in self.world.members if not other.is_done}
+        holders = holders_of_open_files(member.pid)
+        return tuple(sorted(ranks[pid] for pid in holders & ranks.keys()))
+
     def _in_torch(self, member: Member) -> bool:
         """Return whether the main thread is in torch's code, by its report or, without one, its record."""
         if member.answer_count >= member.ask_count:
@@ -461,6 +485,14 @@ class DeadlockDetector:
         )
 
 
+def _is_main_asleep(pid: int) -> bool:
+    """Return whether the main thread is in a sleep of a library; wait a moment if it is not."""
+    is_asleep = any(t.id == pid and t.call in _SLEEP_CALLS for t in read_threads(pid))
+    if not is_asleep:
+        time.sleep(SHORT_INTERVAL_S)
+    return is_asleep
+
+
 def current_waits(detector: DeadlockDetector) -> Diagnosis:
     """Describe what each rank is doing now, deadlocked or not."""
     # The answers may arrive too late for this call; the next one then uses them.
@@ -472,7 +504,11 @@ def current_waits(detector: DeadlockDetector) -> Diagnosis:
 
 def explain_timeout(detector: DeadlockDetector) -> Diagnosis | None:
     """Return the reason why more time would not have helped these ranks, if there is one."""
-    return diagnose_timeout(detector.states(), detector.world.collector.trace_for_diagnosis())
+    states = [
+        replace(state, lockers=detector.polled_lockers(state.rank)) if not state.lockers else state
+        for state in detector.states()
+    ]
+    return diagnose_timeout(states, detector.world.collector.trace_for_diagnosis())
 
 
 def _stable_report(member: Member) -> tuple[object, ...]:

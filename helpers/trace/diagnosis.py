@@ -570,8 +570,8 @@ def _diagnose_file_lock(
             return Diagnosis(
                 "file_lock",
                 f"Rank {state.rank} waits{where} for a file lock that rank {holder} holds{holder_text}.",
-                "Release the lock before a call that waits for other ranks: end the `with` block, or unlock "
-                "the file, first.",
+                "Release the lock before a call that waits for other ranks: end the `with` block, unlock the "
+                "file, or commit the transaction first.",
                 waits,
                 (holder,),
             )
