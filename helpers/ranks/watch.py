@@ -72,6 +72,7 @@ _DNS_TIMEOUT_S = 60.0
 # sleeping.
 _MAX_SKIPPED = 5
 _STORE_THREAD = "pt_tcpstore"
+_NOT_STARTED = "not started yet, because the modules that it needs are still being imported"
 # In how many looks to find a main thread asleep that tries again and again to lock a file.
 _SLEEP_LOOKS = 5
 
@@ -499,7 +500,12 @@ def current_waits(detector: DeadlockDetector) -> Diagnosis:
     detector.world.ask_status()
     detector.world.poll(0.0)
     detector.world.read_logs()
-    return diagnose(detector.states(), detector.world.collector.trace_for_diagnosis())
+    diagnosis = diagnose(detector.states(), detector.world.collector.trace_for_diagnosis())
+    waits = tuple(
+        wait if detector.world.members[wait.rank].pid else replace(wait, state=_NOT_STARTED)
+        for wait in diagnosis.waits
+    )
+    return replace(diagnosis, waits=waits)
 
 
 def explain_timeout(detector: DeadlockDetector) -> Diagnosis | None:
