@@ -1,8 +1,8 @@
 """Decide whether a rank's background threads can communicate with other ranks.
 
-If the main thread waits inside a call of torch.distributed, only another rank can end that wait. A
-background thread of this rank could only help by communicating itself: by calling a collective, setting a
-key of a store, or ending the process. A logger that polls its queue does none of these, whatever it does
+If the main threads of all ranks wait inside calls of torch.distributed, only another call can end a wait. A
+background thread could only help by communicating itself: by calling a collective, setting a key of a store,
+or ending the process. A logger that polls its queue does none of these, whatever it does
 with its data. So everything that a thread's code can reach is searched for torch.distributed. The search is
 generous: if it's too long, or meets code that may reach anything, the thread may communicate.
 """
@@ -44,10 +44,10 @@ _POWERFUL_NAMES = frozenset(
 _PLAIN_TYPES = frozenset({int, float, complex, str, bytes, bytearray, bool, type(None), range})
 
 
-def quiet_threads(main: int, listener: int) -> list[int]:
+def quiet_threads(main: int, listener: int) -> frozenset[int] | None:
     """Return the native ids of this rank's background threads if none of them can communicate.
 
-    If one can, the result is empty, because another thread may wake that one.
+    If one can, the result is None, because another thread may wake that one.
 
     Args:
         main: The identifier of the main thread.
@@ -63,10 +63,10 @@ def quiet_threads(main: int, listener: int) -> list[int]:
         if ident in {main, listener}:
             continue
         if can_communicate(frame):
-            return []
+            return None
         if ident in native_ids:
             quiet.append(native_ids[ident])
-    return quiet
+    return frozenset(quiet)
 
 
 def can_communicate(frame: FrameType | None) -> bool:

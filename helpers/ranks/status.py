@@ -146,7 +146,7 @@ class Status:
         asleep: The main thread is in an event loop that only the rank's own threads can wake.
         others: The names and lines of its other threads that are in the learner's code.
         idle: The threads for which no other rank can be waiting, by their ids inside the rank.
-        quiet: The threads that cannot help as long as the main thread is in a call of torch.distributed.
+        quiet: The background threads if none can communicate with other ranks; None if one may.
         joins: The call of init_process_group that it is in.
         alarm: A signal will reach it when its timer expires.
         child: A call that one of its processes is in.
@@ -165,7 +165,7 @@ class Status:
     idle: frozenset[int] = frozenset()
     alarm: bool = False
     child: ChildCall | None = None
-    quiet: frozenset[int] = frozenset()
+    quiet: frozenset[int] | None = None
     joins: JoinCall | None = None
 
 
@@ -189,7 +189,7 @@ def status(main: int, listener: int) -> Status:
         frozenset([listener, *_harmless_threads()]),
         ends_by_itself or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
         _read_child_call(),
-        frozenset(quiet_threads(main, threading.get_ident()) if inside else ()),
+        quiet_threads(main, threading.get_ident()) if inside else None,
         _join_call(frame),
     )
 

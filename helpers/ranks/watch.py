@@ -322,9 +322,13 @@ class DeadlockDetector:
 
     def _is_idle(self, member: Member, thread: Thread) -> bool:
         """Return whether no rank can be waiting for a thread, by its rank's own report."""
-        status = member.status
-        return thread.inner in status.idle or (
-            thread.inner in status.quiet and self._is_in_call(member)
+        if thread.inner in member.status.idle:
+            return True
+        # If a rank waits for something else, such as a file lock, any thread may end that wait.
+        is_quiet = member.status.quiet is not None and thread.inner in member.status.quiet
+        return is_quiet and all(
+            other.is_done or (other.status.quiet is not None and self._is_in_call(other))
+            for other in self.world.members
         )
 
     def _is_in_call(self, member: Member) -> bool:
