@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 
-_LEAVE_TOGETHER_ADVICE = (
+LEAVE_TOGETHER_ADVICE = (
     "All ranks must leave in the same step. If one rank decides, for example because its loss is NaN, let "
     "all ranks learn it before they leave: put a flag of 0 or 1 into a tensor, call dist.all_reduce(flag, "
     "op=dist.ReduceOp.MAX) in each step on every rank, and leave if it is 1."
@@ -72,7 +72,7 @@ def _describe(ranks: Sequence[int], call: Event, returned: Collection[int]) -> D
     return Departure(
         tuple(ranks),
         f"{who} {action}, without the call in which rank {call.rank} waits: {call.call}{at(call)}.",
-        _LEAVE_TOGETHER_ADVICE if call.is_collective else _counterpart_advice(ranks, call),
+        LEAVE_TOGETHER_ADVICE if call.is_collective else _counterpart_advice(ranks, call),
     )
 
 

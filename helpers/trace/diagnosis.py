@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from helpers.trace.departure import LEAVE_TOGETHER_ADVICE
 from helpers.trace.events import Diagnosis, Event, Trace, Wait
 from helpers.trace.joins import SAME_SIZE_ADVICE, JoinCall, find_join_problem
 from helpers.trace.mismatch import (
@@ -596,7 +597,7 @@ def _diagnose_exited_rank(
                 f"{_name_ranks(exited_peers).capitalize()} {_has_or_have(exited_peers)} returned, but "
                 f"rank {wait.rank} still waits for {'them' if len(exited_peers) > 1 else 'it'} in "
                 f"{wait.call}{at(wait.event)}.",
-                _exited_rank_advice(wait.event, exited_peers),
+                _exited_rank_advice(wait.event, exited_peers, trace),
                 waits,
                 tuple(exited_peers),
             )
@@ -676,9 +677,16 @@ def _name_maker(state: RankState) -> str:
     return f"{state.inside}, which calls new_group"
 
 
-def _exited_rank_advice(event: Event, exited_peers: list[int]) -> str:
+def _exited_rank_advice(event: Event, exited_peers: list[int], trace: Trace) -> str:
     if event.is_collective:
-        return f"All ranks of the group must call {event.call}, or none."
+        advice = f"All ranks of the group must call {event.call}, or none."
+        # If the rank has made this call in earlier steps, it has left a loop.
+        has_left_loop = any(
+            event.where is not None and call.where == event.where
+            for rank in exited_peers
+            for call in trace.of(rank)
+        )
+        return f"{advice} {LEAVE_TOGETHER_ADVICE}" if has_left_loop else advice
     counterpart = "recv" if event.op == "send" else "send"
     return (
         f"Either {_name_ranks(exited_peers)} must make the {counterpart} that answers this call before "

@@ -457,6 +457,12 @@ DIAGNOSES: dict[str, Advised] = {
         "if rank == 0: dist.send(torch.ones(1), 1); dist.recv(torch.ones(1), 1)\n"
         "else: dist.recv(torch.ones(1), 0); dist.send(torch.ones(1), 0)",
     ),
+    "message of another tag": Advised(
+        "work = dist.isend(torch.ones(1), 1 - rank, tag=1)\ndist.recv(torch.ones(1), 1 - rank)",
+        "compare the two lines",
+        "work = dist.isend(torch.ones(1), 1 - rank, tag=1)\n"
+        "dist.recv(torch.ones(1), 1 - rank, tag=1)\nwork.wait()",
+    ),
     "collective for a receive": Advised(
         "if rank == 0: dist.broadcast(torch.ones(1), 0)\nelse: dist.recv(torch.ones(1), 0)",
         "a recv for each send",
