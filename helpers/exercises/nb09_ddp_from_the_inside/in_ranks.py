@@ -164,18 +164,17 @@ TOGETHER = ("finished last", "finished first")
 """Further uses of a second wrapper: both modules run backward before the first of them is finished."""
 
 
-def build_second_module(use_float64: bool) -> nn.Module:
-    """Build the module for a second wrapper. Its weights depend on the rank's random numbers.
-
-    Its parameters have names that the model's have as well.
-    """
-    layers = {"table": nn.Linear(2, 2), "out": nn.Linear(2, 2, bias=False)}
+def build_second_module(seed: int, use_float64: bool) -> nn.Module:
+    """Build the module for a second wrapper. Its parameters have names that the model's have as well."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers = {"table": nn.Linear(2, 2), "out": nn.Linear(2, 2, bias=False)}
     return nn.Sequential(OrderedDict(layers)).to(torch.float64 if use_float64 else torch.float32)
 
 
 def _compute_second_loss(module: Any, words: torch.Tensor) -> Any:
-    x = words[:4].view(2, 2).to(next(module.parameters()).dtype)
-    return (module(x) - 1).square().sum()
+    x = words[:4].view(2, 2).to(next(module.parameters()).dtype) / 6
+    return (module(x) - 1).square().mean()
 
 
 def train_wrapped(
@@ -188,7 +187,10 @@ def train_wrapped(
     """Train a model in the answer's wrapper, which also receives `wrapper_args`, and perhaps a second one."""
     settings, rule, words, routes, to_none, second = training
     define_if_missing(broadcast_module)
-    model, other_model = build_mixed_model(*settings), build_second_module(settings[-1])
+    model, other_model = (
+        build_mixed_model(*settings),
+        build_second_module(settings[0], settings[-1]),
+    )
     is_first = second in ("idle", "trained first")
     other = answer(other_model, *wrapper_args) if is_first else None
     ddp = answer(model, *wrapper_args)
@@ -199,6 +201,7 @@ def train_wrapped(
     optimizers = [torch.optim.SGD(module.parameters(), rule[0], rule[1]) for module in trained]
     problems: list[str] = []
 
+    # these functions keep the second wrapper until the end, because its hooks must exist
     def run_backward(of_model: bool, row: torch.Tensor, route: Route) -> None:
         with span("forward"):
             loss = compute_loss(ddp, row, route) if of_model else _compute_second_loss(other, row)
@@ -228,7 +231,6 @@ def train_wrapped(
         if len(trained) > 1:
             found[f"the second module's weights after step {step}"] = flat(other_model)
     ends = {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
-    del other  # keep the wrapper until here, because its hooks must exist
     return {"in flight": "".join(problems[:1]), **found, **ends}
 
 

@@ -106,7 +106,7 @@ def draw_wrapped_case(
     unused = frozenset(f"gradient of {n}" for n in trained if n.partition(".")[0] in idle)
     nbytes = [p.nbytes for p in trained.values()][::-1]
     buffers = [b.nbytes for b in model.buffers()]
-    second_sizes = [p.nbytes for p in build_second_module(wide).parameters()][::-1]
+    second_sizes = [p.nbytes for p in build_second_module(0, wide).parameters()][::-1]
     trains_second = second not in ("none", "idle")
     all_sizes = nbytes + second_sizes * trains_second
     return Case(
@@ -134,7 +134,8 @@ def draw_wrapped_case(
             "broadcast bytes": sum(t.nbytes for t in copy_state(model).values())
             + steps * sum(buffers)
             + (second != "none") * sum(second_sizes),
-            "broadcasts": len(copy_state(model)) + steps * len(buffers)
+            "broadcasts": len(copy_state(model))
+            + steps * len(buffers)
             + (second != "none") * len(second_sizes),
             "all used": all(set(route) == {*LEFT_RIGHT} for mine in routes for route in mine)
             and not spare,
