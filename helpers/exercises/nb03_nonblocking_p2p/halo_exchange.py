@@ -17,7 +17,7 @@ from helpers.checks.rules_transfers import InFlightTogether
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import run_keeping_transfers
 from helpers.exercises.nb03_nonblocking_p2p.shared import FAILURE_ADVICE, TRANSFERS
 
-ENDS_ADVICE = "The rod is no ring: rank 0 and the last rank have one neighbor each."
+ENDS_ADVICE = "The rod is not a ring: rank 0 and the last rank have one neighbor each."
 
 
 def jacobi(rod: torch.Tensor, left: float, right: float, sweeps: int) -> torch.Tensor:

@@ -192,7 +192,7 @@ def train_wrapped(
         build_second_module(settings[0], settings[-1]),
     )
     is_first = second in ("idle", "trained first")
-    other = answer(other_model, *wrapper_args) if is_first else None
+    other: Any = answer(other_model, *wrapper_args) if is_first else None
     ddp = answer(model, *wrapper_args)
     if second != "none" and not is_first:
         other = answer(other_model, *wrapper_args)

@@ -64,7 +64,7 @@ def run_optimizer(
     with tensors_held() as held:
         params = [nn.Parameter(w.clone()) for w in weights]
         other_params = [nn.Parameter(1 - w) for w in weights] if second else []
-        other = (
+        other: Any = (
             answer(list(other_params), optimizer_class, **options)
             if second == "made first"
             else None
