@@ -109,7 +109,7 @@ def raised_in_load(case: Case, run: Run) -> bool:
 
 EXERCISE = Exercise(
     case,
-    failed=(CrashAdvice("size|shape|stride", SHAPES_ADVICE, when=raised_in_load),),
+    failed=(CrashAdvice("[Ss]ize|shape|stride", SHAPES_ADVICE, when=raised_in_load),),
     kind=Kind.MODULE,
     driver=run_reshard,
     reported=("elements read",),
