@@ -32,6 +32,7 @@ from helpers.checks.match_mistakes import Matches
 from helpers.checks.oracle import draw, fill_case_set
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
+from helpers.checks.second_call import find_second_call_failure
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.cells import place_of
 from helpers.ranks.connection import Servers
@@ -195,9 +196,18 @@ def _run_and_choose(
         if options.matches is not None:  # swap the first that failed with the easiest to read
             easiest_index = runs.index(easiest_to_read(runs[first_failed], runs))
             runs[first_failed], runs[easiest_index] = runs[easiest_index], runs[first_failed]
-        runs[first_failed] = _run_shown_case(options, cases, runs[first_failed], runs)
+        failing = runs[first_failed]
+        runs[first_failed] = _run_shown_case(options, cases, failing, runs)
+        if runs[first_failed].passed and not failing.isolated:
+            second_call = find_second_call_failure(options.worlds, [failing.turn], groups)
+            runs[first_failed] = second_call or runs[first_failed]
         if not runs[first_failed].passed:
             break
+    if runs and all(run.passed for run in runs):
+        suspects = [run.turn for run in runs if run.isolated]
+        if second_call := find_second_call_failure(options.worlds, suspects, groups):
+            index = next(i for i, run in enumerate(runs) if run.turn is second_call.turn)
+            runs[index] = second_call
     return runs
 
 

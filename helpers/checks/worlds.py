@@ -96,6 +96,20 @@ class Worlds:
             return None
         return self._split_run(turns, run, timings), run
 
+    def run_pair(self, first: Turn, second: Turn) -> tuple[Execution | None, Execution] | None:
+        """Run two turns in one world; return both results, or those of the second if the world failed.
+
+        Return None if a recorded call belongs to neither. Raise Flooded.
+        """
+        turns = [first, second]
+        run, timings = self._run_world(turns)
+        if not run.ok:
+            return None, Execution(second.case, run, number=second.number)
+        if not _covers_all_calls(run, len(turns)):
+            return None
+        first_part, second_part = self._split_run(turns, run, timings)
+        return first_part, second_part
+
     def _run_world(self, turns: Sequence[Turn], other_poison: bool = False) -> tuple[Run, _Timings]:
         """Run turns one after another in one world; return also the timings that each one asked for."""
         exercise, first = self.exercise, turns[0].case

@@ -557,6 +557,11 @@ def teach(out: Path) -> None:
     help="Add the wrong answer in FILE.",
 )
 @click.option("--show", metavar="TITLE", help="Print the whole program of this answer.")
+@click.option(
+    "--sentences",
+    is_flag=True,
+    help="List the task's demands next to what tests them; ALL: every task.",
+)
 @click.option("--only", metavar="EXERCISE", help="Only this exercise in RESULTS.")
 @click.option("--group", type=int, help="With RESULTS and --only: show the program of this group.")
 @click.option(
@@ -567,6 +572,7 @@ def mistakes(
     what: tuple[str, ...],
     add: Path | None,
     show: str | None,
+    sentences: bool,
     only: str | None,
     group: int | None,
     say: str,
@@ -597,10 +603,18 @@ def mistakes(
         proof_table,
         table_of_other_answers,
     )
-    from helpers.checks.registry import find_exercise
+    from helpers.checks.registry import exercises, find_exercise
+    from helpers.checks.task_sentences import list_sentences_and_tests
 
+    if sentences and what[0] == "ALL":
+        for exercise in exercises().values():
+            click.echo(list_sentences_and_tests(exercise) + "\n")
+        return
     try:
         found = find_exercise(what[0])
+        if sentences:
+            click.echo(list_sentences_and_tests(found))
+            return
         if show is not None:
             click.echo(find_program(found, show), nl=False)
             return

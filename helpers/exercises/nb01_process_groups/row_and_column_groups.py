@@ -12,6 +12,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import run_in_grid
+from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 
 
 def case(draw: Draw) -> Case:
@@ -60,6 +61,7 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Predicate(find_wrong_reductions, "one all_reduce in the row's group, one in the column's"),
     ),
+    failed=(GROUP_AS_OP,),
     kind=Kind.MODULE,
     driver=run_in_grid,
     sizes=(1, 2, 4, 6, 8),

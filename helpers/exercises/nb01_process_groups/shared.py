@@ -114,6 +114,21 @@ START_ADVICE = (
         when=_any_round(_differs_between_ranks("size")),
     ),
     CrashAdvice(
+        r"b'\d+'",
+        "The port is a value of type bytes, such as b'29500': a store's `get` returns bytes. Convert it: "
+        "`int(store.get(...))`.",
+    ),
+    CrashAdvice(
+        r"FileNotFoundError[\s\S]*/start \d",
+        "A rank opens a file that has not been written yet. Wait for it, or use a store: its `get` waits "
+        "until the key is set.",
+    ),
+    CrashAdvice(
+        r"invalid literal for int\(\) with base 10: ''",
+        "A rank reads an empty file: a file exists before anything is in it. Write it under another name, "
+        "then rename it, or use a store: its `get` waits until the key is set.",
+    ),
+    CrashAdvice(
         "port number missing",
         "The address has no port. If the port is read from a file: a file exists before anything is in it. "
         "Write it under another name, then rename it.",

@@ -17,6 +17,8 @@ from helpers.checks.rules_transfers import InFlightTogether
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import run_keeping_transfers
 from helpers.exercises.nb03_nonblocking_p2p.shared import FAILURE_ADVICE, TRANSFERS
 
+ENDS_ADVICE = "The rod is not a ring: rank 0 and the last rank have one neighbor each."
+
 
 def jacobi(rod: torch.Tensor, left: float, right: float, sweeps: int) -> torch.Tensor:
     """Return the rod after `sweeps` sweeps in one process."""
@@ -52,8 +54,8 @@ def find_wrong_size(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.op == "send" and event.nbytes != case.facts["itemsize"]:
             return (
-                f"rank {event.rank} sends {event.nbytes} bytes of {event.dtype}{at(event)}; one cell of "
-                f"the rod has {case.facts['itemsize']}, and a neighbor needs one cell."
+                f"rank {event.rank} sends {event.nbytes} bytes of {event.dtype}{at(event)}; expected: "
+                f"{case.facts['itemsize']} bytes, because a neighbor needs one cell in the rod's dtype."
             )
     return ""
 
@@ -63,8 +65,16 @@ EXERCISE = Exercise(
     (
         *TRANSFERS,
         Predicate(find_wrong_size, "one cell goes to each neighbor", on_each_call=True),
-        Calls("send", transfer_count, why="That is one to each neighbor in each sweep."),
-        Calls("recv", transfer_count, why="That is one from each neighbor in each sweep."),
+        Calls(
+            "send",
+            transfer_count,
+            why=f"That is one to each neighbor in each sweep. {ENDS_ADVICE}",
+        ),
+        Calls(
+            "recv",
+            transfer_count,
+            why=f"That is one from each neighbor in each sweep. {ENDS_ADVICE}",
+        ),
         Peers(neighbors, "each rank sends to its neighbors"),
         InFlightTogether(
             lambda case, rank: 2 * len(neighbors(case, rank)),

@@ -18,6 +18,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb05_collective_algorithms.in_ranks import run_in_two_levels
 from helpers.exercises.nb05_collective_algorithms.shared import draw_summands
+from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 from helpers.trace.volume import bytes_sent
 
 PER_HOST_CHOICES = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}
@@ -86,6 +87,7 @@ EXERCISE = Exercise(
             "between hosts: one rank of each, and at most 2(h - 1)/h of a chunk from a rank",
         ),
     ),
+    failed=(GROUP_AS_OP,),
     kind=Kind.MODULE,
     driver=run_in_two_levels,
     reported=("x",),

@@ -60,7 +60,7 @@ def case(draw: Draw) -> Case:
             return Finding(problem)
         if got.get("asked") and got["asked"][0] != patience:
             asked = f"{got['asked'][0]} s" if got["asked"][0] >= 0 else "the group's own timeout"
-            return Finding(f"the roll call waits for {asked}, `patience` is {patience} s")
+            return Finding(f"`monitored_barrier` waits for {asked}; `patience` is {patience} s")
         return None
 
     return Case(

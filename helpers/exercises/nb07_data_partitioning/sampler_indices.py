@@ -12,8 +12,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb07_data_partitioning.in_ranks import run_without_torch_sampler
 from helpers.exercises.nb07_data_partitioning.shared import torch_indices
 
-SETTING_NAMES = ("length", "num_replicas", "rank", "shuffle", "drop_last", "seed", "epoch")
-
 
 def case(draw: Draw) -> Case:
     p, kind = draw.of(1, 2, 3, 4, 5, 6, 7, 8), draw.of("few", "even", "uneven", "uneven")
@@ -34,7 +32,11 @@ def case(draw: Draw) -> Case:
         epoch,
     )
     return Case(
-        ", ".join(f"{name}={value}" for name, value in zip(SETTING_NAMES, setting, strict=True)),
+        # the options come early, because a long title is cut
+        f"length {length}, {p} replicas, rank {setting[2]}"
+        + ", shuffle" * shuffle
+        + ", drop_last" * drop_last
+        + f", seed {seed}, epoch {epoch}",
         [setting],
         right=torch_indices(*setting),
         tolerance=0,

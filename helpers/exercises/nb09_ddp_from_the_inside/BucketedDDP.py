@@ -64,7 +64,13 @@ def find_wrong_buckets(trace: Trace, case: Case) -> str:
     steps, dtype = case.facts["steps"], case.facts["dtype"]
     for rank in range(case.world_size):
         made = [event for event in trace.of(rank) if event.op == "all_reduce"]
-        wanted = bucket_bytes(case.facts["sizes"], case.given[rank][-1])
+        limit = case.given[rank][-1]
+        wanted = bucket_bytes(case.facts["sizes"], limit)
+        second_wanted = bucket_bytes(case.facts["second sizes"], limit)
+        if case.facts["second"] == "trained first":
+            wanted = second_wanted + wanted
+        else:
+            wanted += second_wanted
         if not made:
             return f"rank {rank} makes no all_reduce; a step has {plural(len(wanted), 'bucket')}."
         for event in made:

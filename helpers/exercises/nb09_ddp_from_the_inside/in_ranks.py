@@ -6,6 +6,7 @@ Each function returns plain values by name. A text describes a problem that no v
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -142,7 +143,7 @@ def compute_loss(model: Any, words: torch.Tensor, route: Route) -> Any:
 class WrappedTraining(NamedTuple):
     """A rank's training: a model that differs between ranks, and a row of words and a route for each step.
 
-    wraps_twice: a different module is wrapped first and never trained.
+    second: the use of a second wrapper, one of `SECOND_WRAPPERS`.
     """
 
     settings: tuple[int, bool, bool, bool]
@@ -150,7 +151,30 @@ class WrappedTraining(NamedTuple):
     words: torch.Tensor
     routes: Sequence[Route]
     set_to_none: bool
-    wraps_twice: bool
+    second: str
+
+
+SECOND_WRAPPERS = ("none", "idle", "trained first", "trained last")
+"""How a second module is wrapped and used.
+
+An idle one is wrapped before the model and never trained. The other ones take all steps of the model. One
+that is trained first is wrapped first, and one that is trained last is wrapped last.
+"""
+TOGETHER = ("finished last", "finished first")
+"""Further uses of a second wrapper: both modules run backward before the first of them is finished."""
+
+
+def build_second_module(seed: int, use_float64: bool) -> nn.Module:
+    """Build the module for a second wrapper. Its parameters have names that the model's have as well."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers = {"table": nn.Linear(2, 2), "out": nn.Linear(2, 2, bias=False)}
+    return nn.Sequential(OrderedDict(layers)).to(torch.float64 if use_float64 else torch.float32)
+
+
+def _compute_second_loss(module: Any, words: torch.Tensor) -> Any:
+    x = words[:4].view(2, 2).to(next(module.parameters()).dtype) / 6
+    return (module(x) - 1).square().mean()
 
 
 def train_wrapped(
@@ -160,29 +184,53 @@ def train_wrapped(
     training: WrappedTraining,
     *wrapper_args: Any,
 ) -> dict[str, Any]:
-    """Train a model in the answer's wrapper, which also receives `wrapper_args`."""
+    """Train a model in the answer's wrapper, which also receives `wrapper_args`, and perhaps a second one."""
     settings, rule, words, routes, to_none, second = training
     define_if_missing(broadcast_module)
-    other = answer(nn.Linear(2, 2), *wrapper_args) if second else None
-    model = build_mixed_model(*settings)
+    model, other_model = (
+        build_mixed_model(*settings),
+        build_second_module(settings[0], settings[-1]),
+    )
+    is_first = second in ("idle", "trained first")
+    other: Any = answer(other_model, *wrapper_args) if is_first else None
     ddp = answer(model, *wrapper_args)
+    if second != "none" and not is_first:
+        other = answer(other_model, *wrapper_args)
     found: dict[str, Any] = {f"after __init__, {n}": t for n, t in copy_state(model).items()}
-    optimizer = torch.optim.SGD(model.parameters(), rule[0], rule[1])
+    trained = [model] if second in ("none", "idle") else [model, other_model]
+    optimizers = [torch.optim.SGD(module.parameters(), rule[0], rule[1]) for module in trained]
     problems: list[str] = []
-    for step, (row, route) in enumerate(zip(words, routes, strict=True), 1):
-        optimizer.zero_grad(set_to_none=to_none)
+
+    # these functions keep the second wrapper until the end, because its hooks must exist
+    def run_backward(of_model: bool, row: torch.Tensor, route: Route) -> None:
         with span("forward"):
-            loss = compute_loss(ddp, row, route)
+            loss = compute_loss(ddp, row, route) if of_model else _compute_second_loss(other, row)
         with span("backward"), _watch_in_flight(problems):
             loss.backward()
+
+    def finish(of_model: bool) -> None:
         with _watch_in_flight(problems):
-            ddp.finish()
+            (ddp if of_model else other).finish()
+
+    order = [True] if len(trained) == 1 else [second != "trained first", second == "trained first"]
+    for step, (row, route) in enumerate(zip(words, routes, strict=True), 1):
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=to_none)
+        for of_model in order:
+            run_backward(of_model, row, route)
+            if second not in TOGETHER:
+                finish(of_model)
+        if second in TOGETHER:
+            for of_model in order if second == "finished last" else reversed(order):
+                finish(of_model)
         if step == 1:
             found |= {f"gradient of {name}": g for name, g in grads_of(model).items()}
-        optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step()
         found[f"weights after step {step}"] = flat(model)
+        if len(trained) > 1:
+            found[f"the second module's weights after step {step}"] = flat(other_model)
     ends = {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
-    del other  # keep the wrapper until here, because its hooks must exist
     return {"in flight": "".join(problems[:1]), **found, **ends}
 
 

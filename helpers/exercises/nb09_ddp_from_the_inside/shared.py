@@ -9,9 +9,12 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
+    SECOND_WRAPPERS,
+    TOGETHER,
     Route,
     WrappedTraining,
     build_mixed_model,
+    build_second_module,
     copy_state,
 )
 from helpers.exercises.shared.gradients import PARITY_MARGIN
@@ -87,7 +90,10 @@ def draw_wrapped_case(
     """Return a case in which each rank trains on its own words; each step has its own route."""
     n, wide, tied = draw.ranks, draw.of(True, False), draw.of(True, False)
     to_none = draw.of(True, False)
-    second = draw.of(True, False)
+    all_alike = all(mine == routes[0] for mine in routes)
+    # If ranks use different layers, some buckets start in finish(), so the ranks would start those of two
+    # modules in different orders.
+    second = draw.of(*SECOND_WRAPPERS, *TOGETHER) if all_alike else draw.of(*SECOND_WRAPPERS)
     rule, seeds = (0.5, draw.of(0.0, 0.9)), [draw.whole(0, 9999) for _ in range(n)]
     steps, sets = len(routes[0]), len({tuple(sorted(route)) for mine in routes for route in mine})
     words = [torch.randint(6, (steps, 7), generator=draw.generator()) for _ in range(n)]
@@ -100,8 +106,13 @@ def draw_wrapped_case(
     unused = frozenset(f"gradient of {n}" for n in trained if n.partition(".")[0] in idle)
     nbytes = [p.nbytes for p in trained.values()][::-1]
     buffers = [b.nbytes for b in model.buffers()]
+    second_sizes = [p.nbytes for p in build_second_module(0, wide).parameters()][::-1]
+    trains_second = second not in ("none", "idle")
+    all_sizes = nbytes + second_sizes * trains_second
     return Case(
-        f"{steps} steps{label}, {'float64' if wide else 'float32'}, momentum {rule[1]:g}"
+        f"{steps} steps{label}"
+        + f", second wrapper {second}" * (second != "none")
+        + f", {'float64' if wide else 'float32'}, momentum {rule[1]:g}"
         + ", set_to_none=False" * (not to_none),
         [
             (
@@ -116,12 +127,16 @@ def draw_wrapped_case(
         facts={
             "steps": steps,
             "sizes": nbytes,
-            "bytes": steps * sum(nbytes),
-            "calls": steps * len(nbytes),
+            "second sizes": second_sizes if trains_second else [],
+            "second": second,
+            "bytes": steps * sum(all_sizes),
+            "calls": steps * len(all_sizes),
             "broadcast bytes": sum(t.nbytes for t in copy_state(model).values())
             + steps * sum(buffers)
-            + second * 24,
-            "broadcasts": len(copy_state(model)) + steps * len(buffers) + 2 * second,
+            + (second != "none") * sum(second_sizes),
+            "broadcasts": len(copy_state(model))
+            + steps * len(buffers)
+            + (second != "none") * len(second_sizes),
             "all used": all(set(route) == {*LEFT_RIGHT} for mine in routes for route in mine)
             and not spare,
             "sets": sets,

@@ -6,7 +6,9 @@ module and x --answer--> replicas, each in its own thread --Watch--> the visits 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import Barrier, BrokenBarrierError, Condition
 from typing import Any
 
@@ -97,7 +99,8 @@ def run_on_threads(
     monitor = ReplicaMonitor(len(x.chunk(plan["workers"])))
     module = WatchedModule(plan["seed"], monitor)
     memory = _parameter_addresses(module)
-    output = answer(module, x, plan["workers"])
+    with _raise_errors_of_threads():
+        output = answer(module, x, plan["workers"])
     found: dict[str, Any] = {"output": output, "together": monitor.ran_together, "grads": None}
     visits = sorted(monitor.visits)
     found["rows"] = [count for _, count, _, _ in visits]
@@ -114,6 +117,25 @@ def run_on_threads(
     if isinstance(output, torch.Tensor):
         found["output"] = output.detach()
     return found
+
+
+@contextmanager
+def _raise_errors_of_threads() -> Iterator[None]:
+    """Raise the first error that ended a thread in this block, in place of an error that follows from it.
+
+    Otherwise an answer's author reads only what is missing without that thread's result.
+    """
+    errors: list[BaseException] = []
+    previous = threading.excepthook
+    threading.excepthook = lambda args: errors.append(args.exc_value or args.exc_type())
+    try:
+        yield
+    except Exception as error:
+        raise (errors or [error])[0] from None
+    finally:
+        threading.excepthook = previous
+    if errors:
+        raise errors[0]
 
 
 # --- simulated timings ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from itertools import product
-from statistics import quantiles
+from statistics import mean, quantiles
 from typing import Any, Literal
 
 from helpers.checks.author import *
@@ -39,6 +39,14 @@ TIMING_ADVICE = (
     "Check the formula first. If it is right, the times are not: leave out each setting's first timing, and "
     "take the median of about 20 others. First timings are slow, and now and then one is far too long."
 )
+
+
+MEAN_ADVICE = (
+    "This is the mean of the timings, so the slow ones count as well. Return the median, which a few slow "
+    "timings do not change."
+)
+MIN_TIMINGS = 12
+"""With fewer timings, one that is many times too long may change a quartile."""
 
 
 def draw_scaling_case(draw: Draw, strong: bool) -> Case:
@@ -119,7 +127,7 @@ def judge_scaling(
         true = step_seconds(plan, ranks, samples_per_rank(ranks))
         if not is_close(seconds, true * (1 + NOISE / 2)):
             said = f"seconds is {_in_ms(seconds)}, the truth is {_in_ms(true)}."
-            return Finding(said, explain_seconds(seconds, ranks))
+            return Finding(said, explain_seconds(seconds, ranks, timings))
         if len(timings) > 2 and math.isclose(seconds, min(timings), rel_tol=1e-6):
             return Finding("seconds is the shortest timing: return the median.")
         if problem := _judge_spread(spread, timings, 1.05 * NOISE * true):
@@ -133,8 +141,11 @@ def judge_scaling(
             return Finding(said, explain_efficiency(efficiency, gain, ranks))
         return None
 
-    def explain_seconds(seconds: float, ranks: int) -> tuple[str, ...]:
+    def explain_seconds(seconds: float, ranks: int, timings: list[float]) -> tuple[str, ...]:
         true = step_seconds(plan, ranks, samples_per_rank(ranks))
+        means = [mean(timings[left_out:]) for left_out in (0, 1) if len(timings) > left_out]
+        if len(timings) > 2 and any(math.isclose(seconds, each, rel_tol=1e-6) for each in means):
+            return (MEAN_ADVICE,)
         if any(is_close(seconds, unit * true) for unit in (1e3, 1e6, 1e9)):
             return ("Return seconds, not milliseconds or another unit.",)
         other = step_seconds(plan, ranks, samples if strong else max(1, samples // ranks))
@@ -184,7 +195,17 @@ def _judge_spread(spread: float, timings: list[float], limit: float) -> str:
         max(right) / SPREAD_TOLERANCE, limit
     ):
         return ""
-    if any(is_close(spread, third, MISTAKE_TOLERANCE) for _, _, third in cuts):
+    if len(timings) < MIN_TIMINGS:
+        count = plural(len(timings), "timing")
+        why = (
+            f"only {count} of this setting were taken, so one slow timing decides. Take about twenty "
+            "after the first. The spread is third quartile minus first quartile of these."
+        )
+    elif any(
+        math.isclose(spread, cut, rel_tol=1e-6)
+        for first, _, third in cuts
+        for cut in (first, third)
+    ):
         why = "that is a quartile itself. The spread is third quartile minus first quartile."
     elif any(math.isclose(2 * spread, distance, rel_tol=0.02) for distance in right):
         why = "that is half the distance between the quartiles. The spread is third minus first."

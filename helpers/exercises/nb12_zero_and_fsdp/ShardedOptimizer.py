@@ -14,7 +14,11 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import OptimizerSteps, run_optimizer
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import (
+    SECOND_OPTIMIZERS,
+    OptimizerSteps,
+    run_optimizer,
+)
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     FAILURE_ADVICE,
     draw_shapes,
@@ -58,16 +62,21 @@ def case(draw: Draw) -> Case:
     whole = "as many elements as all weights or all gradients, flat"
     known = {count * item: whole, own * n * item: f"{whole} and padded"} if n > 1 else {}
     most = (states * own * item + room, (states + 2) * own * item + 2 * room)
+    # most cases have one optimizer, because bytes are counted only there
+    second = draw.of(*SECOND_OPTIMIZERS, "", "")
+    steppers = 1 + bool(second)
     return Case(
-        f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
-        [(OptimizerSteps(weights, grads, name, options, in_place, most, known),)] * n,
+        f"{name}, {plural(steps, 'step')}"
+        + f", second optimizer {second}" * bool(second)
+        + f", parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
+        [(OptimizerSteps(weights, grads, name, options, in_place, most, known, second),)] * n,
         right=Reference(advice=ADVICE),
         facts={
             "count": count,
             "second": "".join([*options][1:]),
             "share": own * item,
-            "bytes": (steps + 1) * n * (own * item + room),
-            "calls": (steps + 1) * n * len(shapes),
+            "bytes": steppers * (steps + 1) * n * (own * item + room),
+            "calls": steppers * (steps + 1) * n * len(shapes),
         },
     )
 

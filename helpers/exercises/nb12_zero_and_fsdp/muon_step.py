@@ -21,8 +21,9 @@ CONCURRENT_OWNERS_ADVICE = (
     "Gather the matrices of all owners, then orthogonalize, then scatter the updates."
 )
 ADVICE = {
-    "orthogonalized": "These are the shapes of all matrices that this rank passed to `orthogonalize`. The "
-    "owner of `params[i]`, rank i % n, passes the whole matrix once in each step, and no other rank does.",
+    "matrices passed to orthogonalize": "These are the shapes of all matrices that this rank passed to "
+    "`orthogonalize`. The owner of `params[i]`, rank i % n, passes the whole matrix once in each step, and "
+    "no other rank does.",
     "params": "`orthogonalize` takes the whole momentum of a matrix, gathered after each rank has updated "
     "its shard. The weights lose `lr` times the rows of the result, in place.",
     "momenta": "Each rank updates its shards of all momenta in place: `momentum` * m + gradient.",
@@ -135,7 +136,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     driver=run_muon,
-    reported=("orthogonalized",),
+    reported=("matrices passed to orthogonalize",),
     sizes=(1, 2, 3, 4, 5, 6),
     count=18,
 )

@@ -60,7 +60,7 @@ def case(draw: Draw) -> Case:
         for own in sharded
     ]
     return Case(
-        f"norm {p:g} of {len(wholes)} sharded and {len(copies)} replicated, {dtype}, {kind}",
+        f"norm_type {p:g}, {len(wholes)} sharded and {len(copies)} replicated gradients, {dtype}, {kind}",
         [(ClipInputs(sharded[r], sizes[r], copies, shapes_of, max_norm, p),) for r in range(n)],
         right=NamedParts(right),
     )

@@ -12,7 +12,7 @@
 from dataclasses import replace
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_layer
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import SECOND_LAYERS, run_layer
 from helpers.exercises.nb15_tensor_parallel.shared import (
     FAILURE_ADVICE,
     LAYER_REFERENCE,
@@ -25,9 +25,10 @@ def case(draw: Draw) -> Case:
     n = draw.ranks
     x, weight, bias, grad, trained = draw_layer(draw, draw.whole(2, 5), draw.whole(1, 3) * n)
     grads = [part.contiguous() for part in grad.chunk(n, -1)]
+    second = draw.of(*SECOND_LAYERS)
     return Case(
-        layer_label(x, weight, bias, trained),
-        [(weight, bias, x, g, trained) for g in grads],
+        layer_label(x, weight, bias, trained) + f", second layer {second}" * bool(second),
+        [(weight, bias, x, g, trained, second) for g in grads],
         right=replace(LAYER_REFERENCE, ignore=("outside",)),
         facts={"bytes": x.nbytes, "trained": int(trained)},
     )

@@ -9,7 +9,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_layer
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import SECOND_LAYERS, run_layer
 from helpers.exercises.nb15_tensor_parallel.shared import (
     FAILURE_ADVICE,
     LAYER_REFERENCE,
@@ -22,9 +22,10 @@ def case(draw: Draw) -> Case:
     n = draw.ranks
     x, weight, bias, grad, trained = draw_layer(draw, draw.whole(1, 3) * n, draw.whole(2, 5))
     inputs = [part.contiguous() for part in x.chunk(n, -1)]
+    second = draw.of(*SECOND_LAYERS)
     return Case(
-        layer_label(x, weight, bias, trained),
-        [(weight, bias, part, grad, trained) for part in inputs],
+        layer_label(x, weight, bias, trained) + f", second layer {second}" * bool(second),
+        [(weight, bias, part, grad, trained, second) for part in inputs],
         right=LAYER_REFERENCE,
         facts={"bytes": grad.nbytes},
     )

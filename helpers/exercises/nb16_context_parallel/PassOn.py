@@ -16,23 +16,28 @@ def case(draw: Draw) -> Case:
     n, shape, generator = draw.ranks, draw.shape(), draw.generator()
     dtype = draw.of(torch.float32, torch.float64, torch.int64)
     # draw whole numbers, because a tensor that is passed on must have the same bits
-    xs, grads = (
+    xs, second_xs, grads, second_grads = (
         [torch.randint(-9999, 9999, shape, generator=generator).to(dtype) for _ in range(n)]
-        for _ in range(2)
+        for _ in range(4)
     )
     whole = dtype is torch.int64
     parts = NamedParts(
         [
-            {"output": xs[r - 1], "gradient of x": None if whole else grads[(r + 1) % n]}
+            {
+                "output": xs[r - 1],
+                "output of a second call": second_xs[r - 1],
+                "gradient of x": None if whole else grads[(r + 1) % n],
+                "gradient of the second x": None if whole else second_grads[(r + 1) % n],
+            }
             for r in range(n)
         ]
     )
     return Case(
         f"{shape} of {dtype}",
-        list(zip(xs, grads, strict=True)),
+        list(zip(xs, second_xs, grads, second_grads, strict=True)),
         right=parts,
         tolerance=0,
-        facts={"bytes": xs[0].nbytes * (1 if whole else 2)},
+        facts={"bytes": 2 * xs[0].nbytes * (1 if whole else 2)},
     )
 
 
@@ -40,7 +45,11 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Calls("send", total_bytes="bytes", why="Once forward, once backward."),
+        Calls(
+            "send",
+            total_bytes="bytes",
+            why="Each call sends once in forward, and once in backward.",
+        ),
     ),
     failed=(
         HangAdvice(

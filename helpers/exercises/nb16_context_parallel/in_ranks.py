@@ -28,12 +28,31 @@ def run_merge(
 
 
 def run_pass_on(
-    answer: Any, rank: int, world_size: int, x: torch.Tensor, grad: torch.Tensor
+    answer: Any,
+    rank: int,
+    world_size: int,
+    x: torch.Tensor,
+    second_x: torch.Tensor,
+    grad: torch.Tensor,
+    second_grad: torch.Tensor,
 ) -> dict[str, Any] | None:
-    """Call the answer, a function of autograd, to pass a tensor on; run backward if it has one."""
+    """Call the answer, a function of autograd, to pass two tensors on, as keys and values; run backward."""
     # autograd seldom passes contiguous gradients to backward
-    other = grad.transpose(0, -1).contiguous().transpose(0, -1) if grad.dim() > 1 else grad
-    return run_forward_and_backward(lambda own: answer.apply(own), {"x": x}, {"output": other})
+    other, second_other = (
+        each.transpose(0, -1).contiguous().transpose(0, -1) if each.dim() > 1 else each
+        for each in (grad, second_grad)
+    )
+
+    def pass_both_on(own: torch.Tensor, second_own: torch.Tensor) -> Any:
+        outputs = answer.apply(own), answer.apply(second_own)
+        # a learner's forward may return nothing yet
+        return None if all(output is None for output in outputs) else outputs
+
+    return run_forward_and_backward(
+        pass_both_on,
+        {"x": x, "the second x": second_x},
+        {"output": other, "output of a second call": second_other},
+    )
 
 
 def run_attention(

@@ -12,6 +12,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import run_gradients
+from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 
 
 def case(draw: Draw) -> Case:
@@ -72,6 +73,7 @@ EXERCISE = Exercise(
         WaitsForAll(),
     ),
     failed=(
+        GROUP_AS_OP,
         HangAdvice("All members of a group must make the same calls in it, in the same order."),
     ),
     kind=Kind.MODULE,

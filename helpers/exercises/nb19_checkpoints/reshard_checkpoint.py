@@ -56,7 +56,9 @@ def case(draw: Draw) -> Case:
         read = got["elements read"]
         if type(read) is not int or read < share:
             # the rank's share is right, so it has read at least that much
-            return Finding(f"it says that {read} elements were read; its share has {share}")
+            return Finding(
+                f"the rank reads {read} elements from the checkpoint; its rows have {share}"
+            )
         if read > share:
             what = f"{read} elements are read from the checkpoint; this rank's shares have {share}"
             return Finding(what)
@@ -107,7 +109,7 @@ def raised_in_load(case: Case, run: Run) -> bool:
 
 EXERCISE = Exercise(
     case,
-    failed=(CrashAdvice("size|shape|stride", SHAPES_ADVICE, when=raised_in_load),),
+    failed=(CrashAdvice("[Ss]ize|shape|stride", SHAPES_ADVICE, when=raised_in_load),),
     kind=Kind.MODULE,
     driver=run_reshard,
     reported=("elements read",),

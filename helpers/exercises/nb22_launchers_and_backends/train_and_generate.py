@@ -26,7 +26,7 @@ AGES_ADVICE = (
     "Otherwise compare the weights that are sent with W after that many steps, and the order of the samples."
 )
 ADVICE = {
-    "ages": AGES_ADVICE,
+    "age of each batch": AGES_ADVICE,
     "part": AGES_ADVICE,
     "batches": "These are the batches for which `generate` was called. Call it once for each batch, and send "
     "the result to every trainer.",
@@ -152,7 +152,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     driver=run_role,
-    reported=("ages", "batches"),
+    reported=("age of each batch", "batches"),
     sizes=(2, 3, 4, 5, 6),
     count=18,
 )

@@ -18,6 +18,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.in_ranks import run_mesh_layout
 from helpers.exercises.nb23_capstone.shared import mesh_line
+from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 
 SHAPES = {
     4: ((2, 2), (2, 1, 2), (4, 1)),
@@ -91,6 +92,7 @@ EXERCISE = Exercise(
         Predicate(find_wrong_sums, "one all_reduce in each group of more than one rank"),
     ),
     failed=(
+        GROUP_AS_OP,
         CrashAdvice(
             "Mesh should not be bigger|must (be )?divi",
             "The sizes multiply to world_size: the mesh's shape is the sizes, outermost first.",

@@ -89,10 +89,7 @@ def find_problem(task: Task, got: Any) -> Finding | None:
         if best is None:
             return None
         need = f"{format_mesh(best)} fits, with {short_bytes(task.nbytes(best))} of {short_bytes(room)}"
-        return Finding(
-            f"None came back, but {need}. Either a path of the function has no `return`, or no layout "
-            "passed your conditions and your bytes"
-        )
+        return Finding(f"None came back, but {need}. Only if no layout fits, None is right")
     if not_so := find_wrong_form(got):
         wanted = "Return ((dp, tp, pp), seconds, nbytes), or None where nothing fits."
         return Finding(not_so, wanted)

@@ -18,6 +18,7 @@ from torch.nn.functional import cross_entropy
 from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.in_ranks import Training, run_training
 from helpers.exercises.nb23_capstone.shared import mesh_line
+from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 """The weights of `up` and `down`, either whole or one rank's parts."""
@@ -149,6 +150,7 @@ EXERCISE = Exercise(
     case,
     (Predicate(find_misplaced_data, "each group sums only what belongs there"), WaitsForAll()),
     failed=(
+        GROUP_AS_OP,
         CrashAdvice(
             "GroupsDiffer",
             "Every rank must create all groups, in the same order; init_device_mesh does that for you.",

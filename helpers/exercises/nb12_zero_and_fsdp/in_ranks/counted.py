@@ -36,7 +36,8 @@ class OptimizerSteps(NamedTuple):
 
     keeps_grads: zero and refill gradients instead of setting them to None. max_bytes: the bytes that
     suffice for the state, and in all. known, here and below: the names of tensors, such as a whole
-    weight, by their bytes.
+    weight, by their bytes. second: when a second optimizer is made, one of `SECOND_OPTIMIZERS`; bytes are
+    not counted then.
     """
 
     weights: Sequence[torch.Tensor]
@@ -46,32 +47,50 @@ class OptimizerSteps(NamedTuple):
     keeps_grads: bool
     max_bytes: tuple[int, int]
     known_sizes: Mapping[int, str]
+    second: str
+
+
+SECOND_OPTIMIZERS = ("", "made first", "made last")
+"""When a second optimizer, of different weights, is made; "" if there is none. The first one steps first."""
 
 
 def run_optimizer(
     answer: Callable[..., Any], rank: int, world_size: int, inputs: OptimizerSteps
 ) -> dict[str, Any]:
     """Take steps with the answer's optimizer and the same gradients on all ranks; count what it retains."""
-    weights, grads, name, options, in_place, max_bytes, known_sizes = inputs
+    weights, grads, name, options, in_place, max_bytes, known_sizes, second = inputs
     found: dict[str, Any] = {}
+    optimizer_class = getattr(torch.optim, name)
     with tensors_held() as held:
         params = [nn.Parameter(w.clone()) for w in weights]
-        sharded = answer(list(params), getattr(torch.optim, name), **options)
+        other_params = [nn.Parameter(1 - w) for w in weights] if second else []
+        other: Any = (
+            answer(list(other_params), optimizer_class, **options)
+            if second == "made first"
+            else None
+        )
+        sharded = answer(list(params), optimizer_class, **options)
+        if second == "made last":
+            other = answer(list(other_params), optimizer_class, **options)
         after: list[torch.Tensor] = []
         notes = {"state": "", "memory": ""}
         for step, each in enumerate(grads, 1):
-            for p, g in zip(params, each, strict=True):
-                if p.grad is not None and in_place:
-                    p.grad.copy_(g)
-                else:
-                    p.grad = g.clone()
-            sharded.step()
-            for p in params:
+            _set_grads(params, each, in_place)
+            _set_grads(other_params, [2 * g for g in each], in_place)
+            in_order = (other, sharded) if second == "made first" else (sharded, other)
+            for optimizer in in_order if second else (sharded,):
+                optimizer.step()
+            for p in (*params, *other_params):
                 if p.grad is not None and in_place:
                     p.grad.zero_()
                 else:
                     p.grad = None
             found[f"weights after step {step}"] = own = [p.detach().clone() for p in params]
+            if second:
+                found[f"weights of the second optimizer after step {step}"] = [
+                    p.detach().clone() for p in other_params
+                ]
+                continue
             after += own
             state = storage_bytes(_states())
             if state > max_bytes[0]:
@@ -84,8 +103,18 @@ def run_optimizer(
                 others = [*params, *after, *(p.grad for p in params)]
                 excess = _describe_excess(held, others, max_bytes[1], known_sizes, sharded)
                 notes["memory"] = excess and f"after step() {excess}"
-        del sharded
+        del sharded, other
     return found | notes
+
+
+def _set_grads(
+    params: Sequence[nn.Parameter], grads: Sequence[torch.Tensor], in_place: bool
+) -> None:
+    for p, g in zip(params, grads, strict=False):  # there may be no second parameters
+        if p.grad is not None and in_place:
+            p.grad.copy_(g)
+        else:
+            p.grad = g.clone()
 
 
 def _states() -> list[torch.Tensor]:

@@ -60,4 +60,4 @@ def run_muon(
             answer(list(params), list(momenta), lr, momentum, orthogonalize)
     found: dict[str, Any] = {f"momenta[{i}]": m.clone() for i, m in enumerate(momenta)}
     found |= {f"params[{i}]": p.detach().to_local().clone() for i, p in enumerate(params)}  # type: ignore[attr-defined]
-    return found | {"orthogonalized": sorted(shapes)}
+    return found | {"matrices passed to orthogonalize": sorted(shapes)}

@@ -28,6 +28,9 @@ MULTIPLY_SPAN = "multiply"
 _SLACK_BYTES = 64
 """Bytes that a layer may retain in addition to its parts: a number or two."""
 
+SECOND_LAYERS = ("", "built first", "built last")
+"""When a second layer is built, which is in use at the same time; "" if there is none."""
+
 
 def run_layer(
     answer: Callable[..., Any],
@@ -38,9 +41,17 @@ def run_layer(
     x: torch.Tensor,
     grad: torch.Tensor,
     x_requires_grad: bool,
+    second: str,
 ) -> dict[str, Any] | None:
-    """Call the answer to cut a dense layer, and run this rank's part forward and backward."""
+    """Call the answer to cut a dense layer, and run this rank's part forward and backward.
+
+    second: when a second layer is built, one of `SECOND_LAYERS`. It runs forward before the first layer does,
+    and backward after it.
+    """
+    other_x = x.clone().requires_grad_(x_requires_grad)
     x = x.clone().requires_grad_(x_requires_grad)
+    other_dense = _build_dense(weight + 1, None if bias is None else bias - 1)
+    other_layer = answer(other_dense) if second == "built first" else None
     gc.collect()
     # exclude everything that exists now, so that `_describe_excess` sees only objects made later
     gc.freeze()
@@ -51,16 +62,30 @@ def run_layer(
     if not isinstance(layer, nn.Module):
         raise TypeError(f"{type(layer).__name__} is not a torch.nn.Module")
     memory = _describe_excess(layer, storages)
+    if second == "built last":
+        other_layer = answer(other_dense)
+    other_output = None if other_layer is None else other_layer(other_x)
     found = forward_and_backward(lambda: layer(x), grad)
     if found is None:
         return None
     names, in_place = ("weight", "bias"), found.pop("in place")
+    other_found: dict[str, Any] = {}
+    if other_layer is not None:
+        other_found["output of the second layer"] = copy_of(other_output)
+        is_right_shape = getattr(other_output, "shape", None) == grad.shape
+        if isinstance(other_output, torch.Tensor) and is_right_shape and other_output.requires_grad:
+            other_output.backward(grad)
+        other_found["gradient of the second layer's x"] = copy_of(other_x.grad)
+        for name in names:
+            own = getattr(other_layer, name, None)
+            other_found[f"gradient of the second layer's {name}"] = grad_of(own)
     return {
         **{name: _copy_parameter(layer, name) for name in names},
         "memory": memory,
         **found,
         "gradient of x": copy_of(x.grad),
         **{f"gradient of {name}": grad_of(getattr(layer, name, None)) for name in names},
+        **other_found,
         "in place": in_place,
     }
 

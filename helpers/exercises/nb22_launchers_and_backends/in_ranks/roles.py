@@ -54,7 +54,7 @@ def run_role(
     got = answer(rank, trainers, part.clone(), steps, every, most, size, generate, learn)
     if got is None:
         return None
-    called = {"ages": ages} if rank < trainers else {"batches": batches}
+    called = {"age of each batch": ages} if rank < trainers else {"batches": batches}
     return called | {
         "part": got.clone() if isinstance(got, torch.Tensor) else f"a {type(got).__name__}"
     }

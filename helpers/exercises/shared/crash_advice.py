@@ -1,0 +1,10 @@
+"""Advice on crashes that exercises of several notebooks share."""
+
+from __future__ import annotations
+
+from helpers.checks.failure_advice import CrashAdvice
+
+GROUP_AS_OP = CrashAdvice(
+    r"(?s)incompatible function arguments.*arg0: torch\._C\._distributed_c10d\.ReduceOp\) -> None",
+    "The second positional argument of `all_reduce` is `op`. If you pass a group, name it: `group=...`.",
+)
