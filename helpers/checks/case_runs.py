@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from helpers.checks.answer_shape import NO_SHAPE, AnswerShape
 from helpers.checks.case import Case
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
@@ -170,11 +171,11 @@ def judge_case(
     execution: Execution,
     other_failures: Sequence[Execution] = (),
     passed_cases: Sequence[Execution] = (),
-    names: Sequence[str] = (),
+    shape: AnswerShape = NO_SHAPE,
 ) -> CaseVerdict:
     """Judge the run of a case. Raise CheckFault if the exercise's own functions fail on it."""
     try:
-        return judge(exercise, execution, other_failures, passed_cases, names)
+        return judge(exercise, execution, other_failures, passed_cases, shape)
     except JudgeFailed as error:
         message = f"In the case {label_of(exercise, execution.case)}, {error.returned_value}"
         raise CheckFault(f"{message} ({error})", f"{message}.", error.is_odd) from error

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from helpers.checks.answer_shape import NO_SHAPE, AnswerShape
 from helpers.checks.case import AllRanks, Case, Finding, Measured, PerRank, value_for_rank
 from helpers.checks.compare import (
     describe_kind,
@@ -183,12 +184,12 @@ def judge(
     execution: Execution,
     other_failures: Sequence[Execution] = (),
     passed_cases: Sequence[Execution] = (),
-    names: Sequence[str] = (),
+    shape: AnswerShape = NO_SHAPE,
 ) -> CaseVerdict:
     """Judge one case. other_failures: more cases that went wrong, which advice must explain as well.
 
-    passed_cases: cases that went right, which the advised change must not make wrong. names: of the answer's
-    parameters, which label the inputs for the reader.
+    passed_cases: cases that went right, which the advised change must not make wrong. shape: of the answer,
+    whose parameters label the inputs for the reader.
 
     Raises only if the exercise's own functions do. `JudgeFailed` means that they failed on a returned
     value, which may be of an unexpected kind. Any other error is a fault of the check, not of the
@@ -218,10 +219,10 @@ def judge(
     if any(all_findings) or joint_finding:
         # only for failures: writing down passed values takes as long as comparing them, and is never read
         rows = tuple(
-            _make_row(exercise, execution, rank, found, names)
+            _make_row(exercise, execution, rank, found, shape.parameters)
             for rank, found in enumerate(all_findings)
         )
-        advice = advise([execution, *other_failures], passed_cases)
+        advice = advise([execution, *other_failures], passed_cases, shape)
         if exercise.kind.is_adversarial and not advice:
             advice = _missing_wait_advice(run)
         # this finding concerns all ranks together, none of which is right or wrong on its own
@@ -307,10 +308,16 @@ def _readable_text(value: Any, max_length: int) -> str:
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def advise(executions: Sequence[Execution], passed_cases: Sequence[Execution] = ()) -> str:
+def advise(
+    executions: Sequence[Execution],
+    passed_cases: Sequence[Execution] = (),
+    shape: AnswerShape = NO_SHAPE,
+) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
     passed_cases: cases that went right, which must stay right with the factor that a sentence asks for.
+    shape: of the answer. Only a path without a `return` supports advice on a missing one, because None is the
+    right value of some cases.
     """
     wrong = [
         (execution, rank, finding)
@@ -324,14 +331,16 @@ def advise(executions: Sequence[Execution], passed_cases: Sequence[Execution] = 
     ]
     if not wrong:
         return ""
-    if all(value is None for execution, *_ in wrong for value in execution.run.values):
+    if shape.may_return_nothing and all(
+        value is None for execution, *_ in wrong for value in execution.run.values
+    ):
         return PRINTED_ONLY_ADVICE if any(executions[0].run.output) else NOTHING_RETURNED_ADVICE
     # a sentence that explains one wrong rank but not another is at best half of the explanation
     first, *others = wrong
-    for words in _explain_value(*first):
-        if all(words in _explain_value(*other) for other in others) and not _is_factor_refuted(
-            words, passed_cases
-        ):
+    for words in _explain_value(*first, shape):
+        if all(
+            words in _explain_value(*other, shape) for other in others
+        ) and not _is_factor_refuted(words, passed_cases):
             return first[0].case.fill_facts(words)
     return ""
 
@@ -353,13 +362,15 @@ def _has_nonzero(value: Any) -> bool:
         return False
 
 
-def _explain_value(execution: Execution, rank: int, finding: Finding) -> list[str]:
+def _explain_value(
+    execution: Execution, rank: int, finding: Finding, shape: AnswerShape
+) -> list[str]:
     """Return all sentences that explain what one rank returned, the exercise's own first."""
     advice = (finding.advice,) if isinstance(finding.advice, str) else finding.advice
     words = [*filter(None, advice)]
     # a hostile value may raise an error on any access; then there is no advice
     with contextlib.suppress(Exception):
-        words += _find_relations(execution.case, rank, execution.run.values[rank])
+        words += _find_relations(execution.case, rank, execution.run.values[rank], shape)
     return words
 
 
@@ -376,7 +387,7 @@ def _part_name(case: Case, number: int) -> str:
     return case.parts[number] if number < len(case.parts) else f"[{number}]"
 
 
-def _find_relations(case: Case, rank: int, got: Any) -> Iterator[str]:
+def _find_relations(case: Case, rank: int, got: Any, shape: AnswerShape) -> Iterator[str]:
     """Yield simple relations between a wrong value and the right one: facts in any exercise."""
     right = value_for_rank(case.right, rank)
     if callable(right) or isinstance(right, AllRanks):
@@ -384,7 +395,7 @@ def _find_relations(case: Case, rank: int, got: Any) -> Iterator[str]:
     given = case.given[rank]
     if any(same(value, got, 0) for value in given if isinstance(value, torch.Tensor)):
         yield "This is the rank's argument, unchanged. Return what was received or computed."
-    if got is None:
+    if got is None and shape.may_return_nothing:
         yield "This rank returned None. Does every path have a `return`?"
     if isinstance(case.right, PerRank):
         for other in range(case.world_size):

@@ -17,7 +17,8 @@ from helpers.views.timeline import player_html
 _MAX_ROWS, _MAX_CASES = 8, 8
 # Longer labels, one below the other, would hide the finding below them. The case that is shown has them whole.
 _MAX_LABEL_CHARS = 60
-_MAX_WHOLE_LABEL_CHARS = 600
+_MAX_WHOLE_LABEL_CHARS = 180
+_MAX_ARGUMENTS_CHARS = 600
 _MAX_MESSAGE_CHARS = 3000
 _MAX_PROBLEM_CHARS = 300
 _VALUE_FIELDS = ("given", "expected", "got")
@@ -127,7 +128,7 @@ def _outcome_lines(result: CheckResult) -> list[tuple[str, str]]:
 
 def _argument_lines(label: str) -> list[str]:
     """Return a long label's arguments, one for each `name=value`, or [] if it has no such form."""
-    parts = re.split(r", (?=\w+=)", clip(label, _MAX_WHOLE_LABEL_CHARS))
+    parts = re.split(r", (?=\w+=)", clip(label, _MAX_ARGUMENTS_CHARS))
     is_list = len(label) > _MAX_LABEL_CHARS and len(parts) > 1 and "=" in parts[0]
     return parts if is_list else []
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from helpers.checks.answer_shape import AnswerShape
 from helpers.checks.case import AllRanks, Case, Finding, PerRank
 from helpers.checks.exercise import Exercise
 from helpers.checks.failure_advice import CrashAdvice, HangAdvice
@@ -141,15 +142,16 @@ def test_calls_a_judge_only_for_values_like_the_example() -> None:
 
 
 def test_an_empty_answer_is_reported_as_empty() -> None:
-    assert judge(exercise(), Execution(case(), ran([None, None]))).advice == NOTHING_RETURNED_ADVICE
-    assert (
-        judge(exercise(), Execution(case(), ran([None, None], output="4"))).advice
-        == PRINTED_ONLY_ADVICE
-    )
-    assert judge(exercise(), Execution(case(), ran([None, X]))).advice not in {
-        NOTHING_RETURNED_ADVICE,
-        PRINTED_ONLY_ADVICE,
-    }
+    def advice_for(values: list[Any], may_return_nothing: bool = True, **options: Any) -> str:
+        shape = AnswerShape(may_return_nothing=may_return_nothing)
+        return judge(exercise(), Execution(case(), ran(values, **options)), shape=shape).advice
+
+    assert advice_for([None, None]) == NOTHING_RETURNED_ADVICE
+    assert advice_for([None, None], output="4") == PRINTED_ONLY_ADVICE
+    general = {NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE}
+    assert advice_for([None, X]) not in general
+    # a function that says `return None` means it
+    assert advice_for([None, None], may_return_nothing=False) not in general
 
 
 def test_names_usual_relations_to_the_right_value() -> None:
