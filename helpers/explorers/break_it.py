@@ -14,6 +14,7 @@ from typing import Any
 
 from helpers.explorers.in_ranks import run_with_faults
 from helpers.ranks.cells import learner_cells
+from helpers.ranks.failures import Deadlock
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.options import Options
 from helpers.ranks.run import Run
@@ -70,7 +71,12 @@ class FaultExplorer:
         )
 
     def draw(self, faults: Faults, run: Run) -> Picture:
-        return timeline(run, title=f"{self.fn.__name__}, {faults.ranks} ranks: {faults}")
+        picture = timeline(run, title=f"{self.fn.__name__}, {faults.ranks} ranks: {faults}")
+        if run.failure is None or (
+            isinstance(run.failure, Deadlock) and faults.dropped_call != NO_CALL
+        ):
+            return picture  # A call that is left out is meant to let others wait.
+        return replace(picture, text=f"{picture.text}\n{type(run.failure).__name__}: {run.failure}")
 
     def first_faults(self, calls_by_rank: Sequence[list[str] | None]) -> Faults:
         """Return the faults to show first.

@@ -16,13 +16,14 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.jobs.owned import OwnedPrograms
 from helpers.jobs.ports import held_port
 from helpers.jobs.run import Agent, TorchrunFailed, TorchrunRun, find_failure
+from helpers.jobs.stacks import FAULTHANDLER, describe_place, has_dump, read_end
 from helpers.jobs.torchrun_log import WORKER_MARK, agent_output, parse_rounds
 from helpers.ranks.budget import Budget
 from helpers.ranks.cells import ipython
@@ -37,6 +38,8 @@ NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK
 _POLL_S = 0.05
 # How long other agents may continue after one has failed. Static ones would wait for minutes.
 _EXIT_GRACE_S = 3.0
+# How long workers have to write where they are when their time is up.
+_DUMP_S = 2.0
 
 
 def script_path(script: str | Path) -> Path:
@@ -119,6 +122,7 @@ def agent_environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
     return {
         **kept,
         **RESOLVER,
+        **FAULTHANDLER,
         "OMP_NUM_THREADS": "1",
         "LOGLEVEL": "INFO",  # torchrun reports rounds and exit codes at this level
         "PYTHONUNBUFFERED": "1",  # keeps what a worker printed before a kill -9
@@ -239,19 +243,48 @@ class TorchrunJob:
                 break
             self.owned.poll(_POLL_S)
         exits = dict(self.owned.exits)
+        if not late:
+            self.owned.end()
+            return self._result(self._agents(exits), late)
+        # Read the output first: afterwards it contains what the signals cause.
+        agents = self._agents(exits)
+        places = self._find_places()
         self.owned.end()
-        return self._result(exits, late)
+        return self._result(agents, "\n".join([late, *places]))
 
-    def _result(self, exits: Mapping[str, int], late: str) -> TorchrunRun:
+    def _find_places(self) -> list[str]:
+        """Return where each running worker is, a line each. It ends the workers."""
+        files = {worker: self._error_file(worker) for worker in self.workers()}
+        for worker in files:
+            with suppress(ProcessLookupError):
+                os.kill(worker.pid, signal.SIGABRT)
+        deadline = time.monotonic() + _DUMP_S
+        while time.monotonic() < deadline and not all(
+            has_dump(read_end(path)) for path in files.values()
+        ):
+            self.owned.poll(_POLL_S)
+        places = {worker: describe_place(read_end(path)) for worker, path in files.items()}
+        return [f"  rank {worker.rank}: {place}" for worker, place in places.items() if place]
+
+    def _error_file(self, worker: LiveWorker) -> Path:
+        """Return the file of a worker's error output, which its agent keeps."""
+        folder = self._log_folder(worker.node)
+        pattern = f"*/attempt_{worker.restart}/{worker.local_rank}/stderr.log"
+        return next(iter(sorted(folder.glob(pattern))[-1:]), folder / "missing")
+
+    def _agents(self, exits: Mapping[str, int]) -> tuple[Agent, ...]:
         agents = []
         for node, command in enumerate(self.commands):
             pieces = self.owned.pieces(f"node{node}")
             rounds = parse_rounds(node, pieces, self._log_folder(node))
             exitcode = exits.get(f"node{node}")
             agents.append(Agent(node, command, exitcode, agent_output(pieces), rounds))
+        return tuple(agents)
+
+    def _result(self, agents: tuple[Agent, ...], late: str) -> TorchrunRun:
         failure = find_failure(tuple(a for a in agents if a.node not in self.removed), late)
         seconds = time.monotonic() - self.start_s
-        run = TorchrunRun(tuple(agents), failure, seconds)
+        run = TorchrunRun(agents, failure, seconds)
         if failure is not None:
             failure.run = run
         return run
@@ -259,7 +292,7 @@ class TorchrunJob:
     def _end_as_failed(self, why: str) -> TorchrunFailed:
         exits = dict(self.owned.exits)
         self.owned.end()
-        failure = self._result(exits, why).failure
+        failure = self._result(self._agents(exits), why).failure
         assert failure is not None
         return failure
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from helpers.jobs.owned import OutputPiece
 from helpers.jobs.run import Round, Worker
+from helpers.jobs.stacks import without_dump
 
 # The agent puts it before each line of a worker, because of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 WORKER_MARK = "\x1f${rank}/${local_rank}\x1e"
@@ -129,7 +130,7 @@ class _LogParser:
             replace(
                 worker,
                 output="".join(self._output.pop((worker.rank, 1), [])),
-                errors="".join(self._output.pop((worker.rank, 2), [])),
+                errors=without_dump("".join(self._output.pop((worker.rank, 2), []))),
                 exitcode=failed[1] if failed and failed[0] == worker.local_rank else None,
             )
             for worker in made.workers

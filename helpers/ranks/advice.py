@@ -12,6 +12,10 @@ _NO_GPU = (
     "There is no GPU for this rank. Compute on the CPU: leave out lines with torch.cuda, .cuda() and "
     'device_ids, and use "cpu" as the device instead of "cuda" or a rank number.'
 )
+_TWO_SIZES = (
+    "The tensors in a list must all have the same shape as the tensor of this call. Pad the shorter ones to "
+    "the longest, or send parts of different sizes with dist.send and dist.recv."
+)
 _GLOO = 'Use the backend "gloo", which works on every machine; "nccl" needs a GPU for each rank.'
 
 
@@ -99,10 +103,102 @@ _KNOWN_ERRORS = (
         "out: ranks on one machine find each other without it.",
     ),
     _KnownError(
+        r"AllreduceOptions, .*Invoked with: .*ProcessGroup object",
+        "The second argument of all_reduce is the operation. Name the group: "
+        "dist.all_reduce(x, group=group).",
+        kind="TypeError",
+    ),
+    _KnownError(
+        r"AllreduceOptions, .*Invoked with:",
+        "The second argument of all_reduce is the operation, such as dist.ReduceOp.SUM.",
+        kind="TypeError",
+    ),
+    _KnownError(
+        r"(Broadcast|Reduce)Options, .*Invoked with: .*ProcessGroup object",
+        "The second argument is the root, a rank's number. Name the group: "
+        "dist.broadcast(x, src=0, group=group), dist.reduce(x, dst=0, group=group).",
+        kind="TypeError",
+    ),
+    _KnownError(
+        "Must specify global_rank or group_rank",
+        "The call needs its root, a rank's number: for example dist.broadcast(x, src=0).",
+    ),
+    _KnownError(
+        "not supported between instances of 'int' and '.*ProcessGroup'",
+        "The second argument of send and recv is the other rank's number. Name the group: "
+        "dist.send(x, dst=1, group=group).",
+        kind="TypeError",
+    ),
+    _KnownError(
+        "Expected parameter `tensor_list`",
+        "The list comes first: dist.all_gather(list_of_tensors, tensor).",
+    ),
+    _KnownError(
+        "Expected parameter `(output_tensor_list|input_tensor_list)`",
+        "Both arguments are lists with a tensor for each rank: dist.all_to_all(outputs, inputs). For single "
+        "tensors there is dist.all_to_all_single(output, input).",
+    ),
+    _KnownError(
+        "Expected parameter `output`",
+        "The output comes first: dist.reduce_scatter(output, list_of_tensors).",
+    ),
+    _KnownError(
+        r"Expected parameter `tensor` .*<class 'list'>",
+        "The tensor comes first, then the list: dist.gather(tensor, gather_list), "
+        "dist.scatter(tensor, scatter_list).",
+        line_pattern=r"\b(gather|scatter)\(",
+    ),
+    _KnownError(
+        r"Expected parameter `tensor` .*<class 'list'>",
+        "Pass one tensor. For the tensors in a list, make one call for each, or first join them with "
+        "torch.cat or torch.stack.",
+    ),
+    _KnownError(
+        r"Expected parameter `tensor` .*<class 'int'>|Boolean value of Tensor",
+        "The tensor comes first, then the other rank: dist.send(tensor, dst), dist.recv(tensor, src).",
+        line_pattern=r"\b(i?send|i?recv)\(",
+    ),
+    _KnownError(
+        r"Expected parameter `tensor` .*<class '(int|float|bool|numpy.*)'>",
+        "These calls need a tensor, which they change in place: x = torch.tensor([value]), then pass x.",
+    ),
+    _KnownError(
+        "allgather: invalid output tensor list|allgather: invalid tensor size|outputShape.* == inputShape",
+        "The output comes first, and the sizes must fit: "
+        "dist.all_gather_into_tensor(output, input) needs an output of world_size times the input, "
+        "dist.reduce_scatter_tensor(output, input) an input of world_size times the output.",
+        line_pattern=r"_tensor\(",
+    ),
+    _KnownError("invalid tensor size at index", _TWO_SIZES),
+    _KnownError(
+        "Incorrect (input|output) list size",
+        "The list must have one tensor for each rank of the group, including this one.",
+    ),
+    _KnownError(
+        "`(gather|scatter)_list`.*must NOT be specified",
+        "Only the root passes the list; all other ranks pass None: for example "
+        "dist.gather(x, gather_list if rank == dst else None, dst=dst).",
+    ),
+    _KnownError(
+        "`(gather|scatter)_list`.*must be specified",
+        "The root must pass the list, with one tensor for each rank of the group.",
+    ),
+    _KnownError(
+        r"Global rank \d+ is not part of group",
+        "src, dst and the peers of messages are ranks of the whole world, not positions within the group. "
+        "For the member at a position of the group, write dist.get_global_rank(group, position), or pass "
+        "group_src=, group_dst= instead.",
+    ),
+    _KnownError(
+        "Size mismatch between saved .* and current",
+        "The checkpoint's tensor has a different shape from the tensor into which it is loaded. Make the "
+        "model with the same sizes as when it was saved.",
+    ),
+    _KnownError(
         "connection (was )?(closed|reset)|closed by peer|broken pipe",
-        "The rank at the other end has disconnected, for example because it called "
-        "destroy_process_group(). No rank may disconnect before all ranks have made their last call: "
-        "call dist.barrier() first.",
+        "The rank at the other end has disconnected: it has returned early, or called "
+        "destroy_process_group(), while this rank still needs it. All ranks must make the same calls before "
+        "one of them leaves. If one rank decides to leave, let all ranks learn it in an all_reduce.",
     ),
     _KnownError(
         "Pair is not connected|(destination|source) rank should not be the same as the rank",
@@ -121,7 +217,9 @@ def advice_for(kind: str, message: str, line: str = "") -> str:
         line: The learner's line that raised it, if known.
     """
     for known in _KNOWN_ERRORS:
-        fits = known.kind in {"", kind} and re.search(known.message_pattern, message, re.IGNORECASE)
+        fits = known.kind in {"", kind} and re.search(
+            known.message_pattern, message, re.IGNORECASE | re.DOTALL
+        )
         if fits and re.search(known.line_pattern, line):
             return known.advice
     return ""

@@ -91,6 +91,10 @@ def _cell_numbers(shell: Any) -> dict[str, int]:
     return numbers
 
 
+# Packages whose functions only call the function that they decorate, such as one of torch's.
+_DECORATORS = ("typing_extensions.py", "decorator.py", "wrapt/")
+
+
 def package_file(file: str) -> str:
     """Return an installed package's file relative to site-packages; "" for other files.
 
@@ -98,7 +102,7 @@ def package_file(file: str) -> str:
     """
     _, separator, path = file.replace("dist-packages", "site-packages").rpartition("site-packages/")
     is_torch = path.startswith("torch/") and not path.startswith("torch/testing/")
-    return path if separator and not is_torch else ""
+    return path if separator and not is_torch and not path.startswith(_DECORATORS) else ""
 
 
 def is_learner_file(file: str) -> bool:

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from helpers.ranks.advice import advice_for
 from helpers.ranks.run import PlainError, RankFailure
 from helpers.trace.events import Diagnosis, Event, Place, Wait
+from helpers.trace.joins import JoinCall
+from helpers.trace.mismatch import describe_tensors
 
 
 class LaunchError(PlainError):
@@ -59,6 +61,7 @@ class RankError:
         when_ns: Orders failures in time.
         missing: The name that a NameError did not find.
         inside: The line of an installed package that raised, if one did.
+        joins: The call of init_process_group that raised, if one did.
     """
 
     rank: int
@@ -68,6 +71,7 @@ class RankError:
     when_ns: int = 0
     missing: str = ""
     inside: Place | None = None
+    joins: JoinCall | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.message}" if self.message else self.kind]
@@ -114,7 +118,9 @@ class RankFailed(RankFailure):
         error: RankError,
         consequences: tuple[RankError, ...] = (),
         hosts: Sequence[str] = (),
+        explanation: str = "",
     ) -> None:
+        """Make the error. explanation: the cause, if the ranks' records show it, and what to do."""
         text = f"{name_rank(error.rank, hosts)} raised {error}"
         alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:
@@ -127,7 +133,7 @@ class RankFailed(RankFailure):
         if names:
             text += f"\n  (as a consequence, a connection was lost on {names})"
         line = error.frames[-1].source if error.frames else ""
-        if advice := advice_for(error.kind, error.message, line):
+        if advice := explanation or advice_for(error.kind, error.message, line):
             text += f"\n{advice}"
         super().__init__(text)
         self.rank = error.rank
@@ -197,6 +203,7 @@ class RankTimeout(RankFailure):
         by_the_clock: The machine was so busy that the ranks were ended before they got their whole budget.
         was_computing: The ranks used a processor for the whole budget, so no other program slowed them down.
         elapsed_s: The time by the clock, which on a busy machine is longer than the time that the ranks got.
+        diagnosis: The reason why more time would not have helped, if it is known.
     """
 
     def __init__(
@@ -207,17 +214,22 @@ class RankTimeout(RankFailure):
         hosts: Sequence[str] = (),
         was_computing: bool = False,
         elapsed_s: float = 0.0,
+        diagnosis: Diagnosis | None = None,
     ) -> None:
         reason = describe_timeout(timeout_s, elapsed_s, by_the_clock)
         lines = [f"{reason}; all ranks were terminated."]
         lines += _wait_lines(waits, hosts)
-        lines.append("If your program needs more time, pass timeout=SECONDS to launch().")
+        if diagnosis is not None:
+            lines += [diagnosis.summary, diagnosis.advice]
+        else:
+            lines.append("If your program needs more time, pass timeout=SECONDS to launch().")
         super().__init__("\n".join(lines))
         self.timeout_s = timeout_s
         self.waits = waits
         self.by_the_clock = by_the_clock
         self.was_computing = was_computing
         self.elapsed_s = elapsed_s
+        self.diagnosis = diagnosis
 
 
 def describe_timeout(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
@@ -282,19 +294,24 @@ def describe_wait(wait: Wait) -> str:
 
 
 def describe_call(event: Event) -> str:
-    """Describe a call in words: `send to rank 1`, `all_reduce SUM of (3,)`."""
+    """Describe a call in words: `send of 3 float32 to rank 1`, `all_reduce SUM of 3 float32`."""
+    tensors = ""
+    if event.shapes and event.op != "barrier":
+        is_coalesced = event.op in {"all_reduce", "broadcast"}
+        shapes = event.shapes if is_coalesced else event.shapes[:1]
+        tensors = f" of {describe_tensors(shapes, event.dtype)}"
     if event.op == "send":
-        text = f"{event.call} to rank {event.peer}"
+        text = f"{event.call}{tensors} to rank {event.peer}"
     elif event.op == "recv":
-        text = f"{event.call} from {'any rank' if event.peer is None else f'rank {event.peer}'}"
+        sender = "any rank" if event.peer is None else f"rank {event.peer}"
+        text = f"{event.call}{tensors} from {sender}"
     else:
         text = event.call
         if event.root is not None:
             text += f" with root {event.root}"
         if event.reduce_op:
             text += f" {event.reduce_op}"
+        text += tensors
     if event.op in {"send", "recv"} and event.tag:
         text += f" with tag {event.tag}"
-    if event.shapes and event.op != "barrier":
-        text += f" of {'x'.join(map(str, event.shapes[0])) or 'one'} {event.dtype}".rstrip()
     return text

@@ -40,6 +40,7 @@ from helpers.ranks.site import LocalSite, Site
 from helpers.ranks.stop import raise_first_stop
 from helpers.ranks.world import World
 from helpers.trace.clocks import align_hosts
+from helpers.trace.silent import silent_faults
 
 
 def launch(
@@ -245,6 +246,9 @@ def make_run(
 ) -> Run:
     """Make a Run from a world that has ended, or whose ranks have all answered."""
     world.read_logs()
+    if failure is None:
+        trace = world.collector.trace()
+        notes = (*notes, *silent_faults(trace, world.collector.unwaited_calls()))
     run = Run(
         world.options.world_size,
         [member.value for member in world.members],

@@ -20,10 +20,12 @@ from helpers.ranks.failures import (
     is_consequence,
 )
 from helpers.ranks.run import RankFailure
-from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, current_waits
+from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, current_waits, explain_timeout
 from helpers.ranks.world import Member, World
+from helpers.trace.departure import find_departure
+from helpers.trace.diagnosis import explain_mismatch
 from helpers.trace.events import Event
-from helpers.trace.mismatch import describe_mismatch
+from helpers.trace.joins import find_join_problem
 
 # How long the other ranks may continue after a failure, to report their own errors.
 GRACE_PERIOD_S = 1.0
@@ -75,6 +77,7 @@ def _poll_until_done(
                 world.hosts,
                 budget.was_computing,
                 now - start,
+                explain_timeout(detector),
             )
         diagnosis = detector.diagnose_now(now)
         if diagnosis is not None:
@@ -138,12 +141,12 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
         (member for member in world.members if member.state == "died"),
         key=lambda member: member.ended_ns,
     )
-    causes = [
+    causes: list[RankError] = [
         error for error in errors if not (dead or len(errors) > 1) or not is_consequence(error)
     ]
     if causes and not (dead and dead[0].ended_ns < causes[0].when_ns):
         consequences = tuple(error for error in errors if error is not causes[0])
-        return RankFailed(causes[0], consequences, world.hosts)
+        return _failed(world, causes[0], consequences)
     if dead:
         return (
             _host_lost_failure(detector, dead[0])
@@ -151,10 +154,35 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
             else _died_failure(world, dead[0])
         )
     if errors:
-        return RankFailed(errors[0], tuple(errors[1:]), world.hosts)
+        return _failed(world, errors[0], tuple(errors[1:]))
     if world.server_exited:
         return _server_exit_failure(world)
     return None
+
+
+def _failed(world: World, error: RankError, consequences: tuple[RankError, ...]) -> RankFailed:
+    """Return the failure of a rank that raised, with the cause if the other ranks show it."""
+    explanation = ""
+    if error.joins is not None:
+        explanation = _explain_failed_join(world, error)
+    elif is_consequence(error):
+        returned = {member.rank for member in world.members if member.state == "returned"}
+        departure = find_departure(world.collector.trace_for_diagnosis(), returned)
+        explanation = f"{departure.summary} {departure.advice}" if departure is not None else ""
+    return RankFailed(error, consequences, world.hosts, explanation)
+
+
+def _explain_failed_join(world: World, error: RankError) -> str:
+    """Explain an error of init_process_group by the numbers that the ranks passed; "" if they are right."""
+    if not all(member.is_done for member in world.members):
+        world.ask_status_and_wait(_FINAL_REPORT_S)
+    joins = {
+        member.rank: call
+        for member in world.members
+        if (call := member.error.joins if member.error is not None else member.status.joins)
+    }
+    problem = find_join_problem(joins, len(world.members))
+    return f"{problem.summary} {problem.advice}" if problem is not None else ""
 
 
 def _move_lowest_rank_first(errors: list[RankError]) -> list[RankError]:
@@ -196,7 +224,7 @@ def _host_lost_failure(detector: DeadlockDetector, member: Member) -> HostLost:
 
 
 def _abort_advice(world: World) -> str:
-    mismatch = describe_mismatch(world.collector.trace_for_diagnosis())
+    mismatch = explain_mismatch(world.collector.trace_for_diagnosis())
     if not mismatch:
         return ""
     return f"gloo aborts a process that receives a message of an unexpected size: {mismatch}"

@@ -24,6 +24,8 @@ from typing import Annotated, Any
 
 from msgspec import DecodeError, Meta, json
 
+from helpers.ranks.joining import current_join_call
+from helpers.ranks.quiet_threads import quiet_threads
 from helpers.ranks.rank_context import launch_folder
 from helpers.ranks.stores import KeyWait, key_wait_of
 from helpers.trace.frames import (
@@ -35,6 +37,7 @@ from helpers.trace.frames import (
     learner_frame,
     thread_location,
 )
+from helpers.trace.joins import JoinCall
 
 # Functions of torch that poll a store until other ranks have joined.
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
@@ -143,6 +146,8 @@ class Status:
         asleep: The main thread is in an event loop that only the rank's own threads can wake.
         others: The names and lines of its other threads that are in the learner's code.
         idle: The threads for which no other rank can be waiting, by their ids inside the rank.
+        quiet: The background threads if none can communicate with other ranks; None if one may.
+        joins: The call of init_process_group that it is in.
         alarm: A signal will reach it when its timer expires.
         child: A call that one of its processes is in.
     """
@@ -160,6 +165,8 @@ class Status:
     idle: frozenset[int] = frozenset()
     alarm: bool = False
     child: ChildCall | None = None
+    quiet: frozenset[int] | None = None
+    joins: JoinCall | None = None
 
 
 def status(main: int, listener: int) -> Status:
@@ -182,7 +189,17 @@ def status(main: int, listener: int) -> Status:
         frozenset([listener, *_harmless_threads()]),
         ends_by_itself or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
         _read_child_call(),
+        quiet_threads(main, threading.get_ident()) if inside else None,
+        _join_call(frame),
     )
+
+
+def _join_call(frame: FrameType | None) -> JoinCall | None:
+    with contextlib.suppress(
+        Exception
+    ):  # The arguments may be objects of the learner's own classes.
+        return current_join_call(frame)
+    return None
 
 
 def _is_in_own_event_loop(frame: FrameType | None) -> bool:

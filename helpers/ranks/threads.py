@@ -217,6 +217,27 @@ def lock_holders(pid: int) -> frozenset[int]:
     return frozenset(holders)
 
 
+def holders_of_open_files(pid: int) -> frozenset[int]:
+    """Return the processes that hold locks to write on files that this process has open, too.
+
+    A library such as sqlite does not wait in the kernel for such a lock, but sleeps and tries again.
+    """
+    holders = set()
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        files = set()
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):  # closed meanwhile
+                status = os.stat(f"/proc/{pid}/fd/{fd}")
+                files.add((os.major(status.st_dev), os.minor(status.st_dev), status.st_ino))
+        for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines():
+            _, *fields = line.split()
+            if fields[0] == "POSIX" and fields[2] == "WRITE":
+                major, minor, inode = fields[4].split(":")
+                if (int(major, 16), int(minor, 16), int(inode)) in files:
+                    holders.add(int(fields[3]))
+    return frozenset(holders - {pid})
+
+
 def listening_ports(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:
     """Return the TCP ports on which a process listens, in its own network. Empty if they are hidden.
 

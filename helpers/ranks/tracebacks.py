@@ -14,7 +14,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from helpers.ranks.joining import failed_join_call
 from helpers.trace.frames import FrameLine, clip_text
+from helpers.trace.joins import JoinCall
 
 _MAX_KIND, _MAX_MESSAGE, _MAX_FRAMES = 200, 20_000, 60
 _MAX_NOTES = 20
@@ -29,6 +31,7 @@ class ErrorReport:
         frames: Where it was raised, innermost last.
         when_ns: Orders failures in time.
         missing: The name that a NameError did not find.
+        joins: The call of init_process_group that raised, if one did.
     """
 
     kind: Annotated[str, Meta(max_length=_MAX_KIND)]
@@ -36,6 +39,7 @@ class ErrorReport:
     frames: Annotated[list[FrameLine], Meta(max_length=_MAX_FRAMES)]
     when_ns: int
     missing: Annotated[str, Meta(max_length=_MAX_KIND)] = ""
+    joins: JoinCall | None = None
 
 
 def describe_error(error: BaseException) -> ErrorReport:
@@ -44,7 +48,10 @@ def describe_error(error: BaseException) -> ErrorReport:
         frames, text, missing = _frames_of(error), _text_of(error), _missing_name(error)
     except BaseException:  # Code of an attribute may raise anything.
         frames, text, missing = [], _UNREADABLE, ""
-    return ErrorReport(_kind_of(error), text, frames, time.monotonic_ns(), missing)
+    joins: JoinCall | None = None
+    with contextlib.suppress(Exception):
+        joins = failed_join_call(_plain_attribute(error, "__traceback__"))
+    return ErrorReport(_kind_of(error), text, frames, time.monotonic_ns(), missing, joins)
 
 
 def _kind_of(error: BaseException) -> str:

@@ -41,13 +41,13 @@ _REMEDIES: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
         (*_LOCK_TYPES, *_WAIT_TYPES),
         "a lock or similar object for the threads of one process",
-        "Ranks share no memory: they wait for each other with dist.barrier(). For the threads within "
+        "Ranks are processes: they wait for each other with dist.barrier(). For the threads within "
         "a rank, make it inside the function.",
     ),
     (
         (queue.Queue, queue.SimpleQueue),
         "a queue for the threads of one process",
-        "Ranks share no memory: use dist.send and dist.recv between them, and return what the notebook "
+        "Ranks are processes: use dist.send and dist.recv between them, and return what the notebook "
         "is to see.",
     ),
     (
@@ -84,7 +84,8 @@ _REMEDIES_BY_NAME: tuple[tuple[str, str, str, str], ...] = (
         "multiprocessing.",
         "",
         "shared between the notebook's process and its own children only",
-        "Ranks share no memory: pass values with dist, and return what the notebook needs.",
+        "To share numbers between the notebook and all ranks, use a tensor: after x.share_memory_(), each "
+        "change of x is seen by all of them. Otherwise pass values with dist, and return results.",
     ),
     (
         "torch.",

@@ -19,16 +19,24 @@ end after some time, and for `accept`, because any process may connect: a RankTi
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helpers.ranks.budget import MAX_BUDGET_FACTOR
 from helpers.ranks.process_snapshot import LocalSnapshot, RankSnapshot, WorldSnapshot
 from helpers.ranks.status import SHORT_TIMEOUT_S, Status
-from helpers.ranks.threads import FOREVER, GLOO_LOOP, RPC_LOOP, Thread
+from helpers.ranks.threads import (
+    FOREVER,
+    GLOO_LOOP,
+    RPC_LOOP,
+    Thread,
+    holders_of_open_files,
+    read_threads,
+)
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
-from helpers.trace.diagnosis import RankState, can_complete, diagnose
+from helpers.trace.diagnosis import RankState, can_complete, diagnose, diagnose_timeout
 from helpers.trace.events import Diagnosis
 
 LOOK_INTERVAL_S = 0.1
@@ -64,6 +72,9 @@ _DNS_TIMEOUT_S = 60.0
 # sleeping.
 _MAX_SKIPPED = 5
 _STORE_THREAD = "pt_tcpstore"
+_NOT_STARTED = "not started yet, because the modules that it needs are still being imported"
+# In how many looks to find a main thread asleep that tries again and again to lock a file.
+_SLEEP_LOOKS = 5
 
 
 @dataclass(frozen=True)
@@ -192,7 +203,7 @@ class DeadlockDetector:
             or main_thread.call in _TORCH_WAIT_CALLS
         )
         return is_waiting and all(
-            thread.state == "S" or _is_idle_poller(thread) or thread.inner in member.status.idle
+            thread.state == "S" or _is_idle_poller(thread) or self._is_idle(member, thread)
             for thread in threads
         )
 
@@ -306,8 +317,27 @@ class DeadlockDetector:
         if thread.id == member.pid:
             is_polling = thread.call in _SLEEP_CALLS or thread.ends_in_s > _DNS_TIMEOUT_S
             return bool(member.status.meets) and is_polling and self.budget_s <= SHORT_TIMEOUT_S
-        is_listening = thread.fd == CHANNEL_FD or thread.inner in member.status.idle
+        is_listening = thread.fd == CHANNEL_FD or self._is_idle(member, thread)
         return is_listening or thread.name.startswith((_STORE_THREAD, *_GPU_THREADS))
+
+    def _is_idle(self, member: Member, thread: Thread) -> bool:
+        """Return whether no rank can be waiting for a thread, by its rank's own report."""
+        if thread.inner in member.status.idle:
+            return True
+        # If a rank waits for something else, such as a file lock, any thread may end that wait.
+        is_quiet = member.status.quiet is not None and thread.inner in member.status.quiet
+        return is_quiet and all(
+            other.is_done or (other.status.quiet is not None and self._is_in_call(other))
+            for other in self.world.members
+        )
+
+    def _is_in_call(self, member: Member) -> bool:
+        """Return whether the main thread waits in a communication call, which only other ranks can end."""
+        collector = self.world.collector
+        return collector.blocking_call(member.rank) is not None or (
+            member.status.inside in {"backward", "grad"}
+            and bool(collector.unfinished_calls(member.rank))
+        )
 
     def _is_proven(self, running: list[Member]) -> bool:
         """Return whether the records show for each rank what it waits for."""
@@ -315,13 +345,7 @@ class DeadlockDetector:
         if collector.dropped or any(logs.lost_count(member.rank) for member in running):
             return False  # A missing record may be the call that answers.
         return all(
-            collector.blocking_call(member.rank) is not None
-            or (
-                member.status.inside in {"backward", "grad"}
-                and bool(collector.unfinished_calls(member.rank))
-            )
-            or self._lacks_ranks(member, running)
-            for member in running
+            self._is_in_call(member) or self._lacks_ranks(member, running) for member in running
         )
 
     def _lacks_ranks(self, member: Member, running: list[Member]) -> bool:
@@ -416,6 +440,20 @@ class DeadlockDetector:
             return ()
         return tuple(sorted(pids[pid].rank for pid in holders))
 
+    def polled_lockers(self, rank: int) -> tuple[int, ...]:
+        """Return the ranks that hold a lock on a file for which a rank seems to sleep and try again.
+
+        A sleep of a library has a duration, while Python's own ends at a point in time.
+        """
+        member, snapshot = self.world.members[rank], self._snapshot.ranks.get(rank)
+        if member.is_done or self.world.hosts or snapshot is None or member.status.inside:
+            return ()
+        if not any(_is_main_asleep(member.pid) for _ in range(_SLEEP_LOOKS)):
+            return ()
+        ranks = {other.pid: other.rank for other in self.world.members if not other.is_done}
+        holders = holders_of_open_files(member.pid)
+        return tuple(sorted(ranks[pid] for pid in holders & ranks.keys()))
+
     def _in_torch(self, member: Member) -> bool:
         """Return whether the main thread is in torch's code, by its report or, without one, its record."""
         if member.answer_count >= member.ask_count:
@@ -447,7 +485,17 @@ class DeadlockDetector:
             f"{report.child.who} calls {report.child.call} ({collector.place(report.child.at)})"
             if report.child is not None
             else "",
+            report.joins if not member.is_done else None,
+            report.meets,
         )
+
+
+def _is_main_asleep(pid: int) -> bool:
+    """Return whether the main thread is in a sleep of a library; wait a moment if it is not."""
+    is_asleep = any(t.id == pid and t.call in _SLEEP_CALLS for t in read_threads(pid))
+    if not is_asleep:
+        time.sleep(SHORT_INTERVAL_S)
+    return is_asleep
 
 
 def current_waits(detector: DeadlockDetector) -> Diagnosis:
@@ -456,7 +504,21 @@ def current_waits(detector: DeadlockDetector) -> Diagnosis:
     detector.world.ask_status()
     detector.world.poll(0.0)
     detector.world.read_logs()
-    return diagnose(detector.states(), detector.world.collector.trace_for_diagnosis())
+    diagnosis = diagnose(detector.states(), detector.world.collector.trace_for_diagnosis())
+    waits = tuple(
+        wait if detector.world.members[wait.rank].pid else replace(wait, state=_NOT_STARTED)
+        for wait in diagnosis.waits
+    )
+    return replace(diagnosis, waits=waits)
+
+
+def explain_timeout(detector: DeadlockDetector) -> Diagnosis | None:
+    """Return the reason why more time would not have helped these ranks, if there is one."""
+    states = [
+        replace(state, lockers=detector.polled_lockers(state.rank)) if not state.lockers else state
+        for state in detector.states()
+    ]
+    return diagnose_timeout(states, detector.world.collector.trace_for_diagnosis())
 
 
 def _stable_report(member: Member) -> tuple[object, ...]:

@@ -449,10 +449,18 @@ class World:
             self._read_rest()
         finally:
             try:
-                if not self.connection.end_launch(self.launch):
+                if not (self._has_started() or self.server_exited):
+                    # The server still imports what the ranks need, which can take seconds. Nothing runs, so
+                    # nobody needs to wait until it ends them.
+                    with contextlib.suppress(ServerExited):
+                        self.connection.release_launch(self.launch)
+                elif not self.connection.end_launch(self.launch):
                     self._end_without_server()
             finally:
                 self._close()
+
+    def _has_started(self) -> bool:
+        return any(member.pid for member in self.members)
 
     def _read_rest(self) -> None:
         """Read what the ranks have printed and recorded so far."""
@@ -487,7 +495,14 @@ class World:
         frames = tuple(own_places[-8:])
         inside = self._package_line(member, report)
         return RankError(
-            member.rank, report.kind, report.message, frames, when_ns, report.missing, inside
+            member.rank,
+            report.kind,
+            report.message,
+            frames,
+            when_ns,
+            report.missing,
+            inside,
+            report.joins,
         )
 
     def _package_line(self, member: Member, report: ErrorReport) -> Place | None:

@@ -20,6 +20,7 @@ MAX_EVENTS = 50_000
 # Lines of code for each rank. Looking up the source of one line takes 0.1 ms.
 MAX_SITES = 10_000
 MAX_GROUPS = 1_000
+MAX_UNWAITED = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
 _MAX_TEXT = 200
 # After this many lines of one rank that are not records, its later lines are counted but not read.
@@ -145,6 +146,17 @@ class _ValuesRecord(Struct, array_like=True, tag="held"):
         call.after = call.after if self.after is None else self.after[:_MAX_TEXT]
 
 
+class _UnwaitedRecord(Struct, array_like=True, tag="unwaited"):
+    """Asynchronous calls of this task whose Work was dropped before anything was called on it."""
+
+    seqs: list[int]
+
+    def add_to(self, collector: Collector, rank: int) -> None:
+        collector._unwaited[rank] += [
+            seq for seq in self.seqs[:MAX_UNWAITED] if seq in collector._calls[rank]
+        ]
+
+
 # All kinds of record. Anything else that a rank writes is ignored.
 _Record = (
     _SiteRecord
@@ -154,6 +166,7 @@ _Record = (
     | _WaitRecord
     | _EndRecord
     | _ValuesRecord
+    | _UnwaitedRecord
 )
 _RECORD_DECODER, _RECORDS_DECODER = json.Decoder(_Record), json.Decoder(list[_Record])
 
@@ -241,6 +254,7 @@ class Collector:
         self._bad_line_counts = [0 for _ in ranks]
         self._final_groups: list[dict[str, tuple[int, ...]]] = [{} for _ in ranks]
         self._calls: list[dict[int, _Call]] = [{} for _ in ranks]
+        self._unwaited: list[list[int]] = [[] for _ in ranks]
         self._earlier_calls = self._earlier_calls or [{} for _ in ranks]
         self._unfinished: list[dict[int, _Call]] = [
             {seq: call for seq, call in calls.items() if call.end_ns is None}
@@ -334,6 +348,14 @@ class Collector:
         return Trace(
             self.world_size, tuple(events), self.dropped, tuple(groups.values()), hosts=hosts
         )
+
+    def unwaited_calls(self) -> list[Event]:
+        """Return the asynchronous calls whose Work was dropped before anything was called on it."""
+        return [
+            self._calls[rank][seq].event()
+            for rank, seqs in enumerate(self._unwaited)
+            for seq in seqs[:MAX_UNWAITED]
+        ]
 
     def unfinished_calls(self, rank: int) -> tuple[Event, ...]:
         """Return the calls of a rank whose Work is not known to have finished, oldest first."""

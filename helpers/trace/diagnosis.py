@@ -7,17 +7,25 @@ pure: it takes states and a trace, and returns a `Diagnosis`.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from helpers.trace.departure import LEAVE_TOGETHER_ADVICE
 from helpers.trace.events import Diagnosis, Event, Trace, Wait
+from helpers.trace.joins import SAME_SIZE_ADVICE, JoinCall, find_join_problem
 from helpers.trace.mismatch import (
     JOIN_FILE,
+    TENSOR_PROBLEMS,
     Difference,
     at,
     comparison_key,
+    describe_mismatch,
     find_problem,
     first_difference,
+    is_gradient_call,
 )
+
+Waits = tuple[Wait, ...]
 
 FINISHED_STATES = frozenset({"returned", "failed", "died"})
 
@@ -38,6 +46,8 @@ class RankState:
         lockers: The ranks that hold a file lock that it waits for.
         others: Name and line of its other threads that are in the learner's code.
         child: A description of the call that a forked child process makes on one of the rank's groups.
+        joins: The call of init_process_group that it is in.
+        meets: The rendezvous that it is in, which `inside` may have called, such as "new_group".
     """
 
     rank: int
@@ -52,10 +62,17 @@ class RankState:
     lockers: tuple[int, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     child: str = ""
+    joins: JoinCall | None = None
+    meets: str = ""
 
     @property
     def ended(self) -> bool:
         return self.state in FINISHED_STATES
+
+    @property
+    def makes_group(self) -> bool:
+        """Whether it is in new_group, or in a function such as DeviceMesh that calls it."""
+        return not self.ended and not _GROUP_MAKERS.isdisjoint((self.inside, self.meets))
 
 
 _OWN_CODE_ADVICE = (
@@ -78,9 +95,7 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         return Diagnosis(
             "stuck",
             f"Every rank waits in {calls} for ranks that never make this call.",
-            "world_size must be the number of ranks that call init_process_group."
-            if "init_process_group" in setup_calls
-            else _NEW_GROUP_ADVICE,
+            SAME_SIZE_ADVICE if "init_process_group" in setup_calls else _NEW_GROUP_ADVICE,
             waits,
         )
     if not any(wait.event for wait in waits) and not any(state.inside for state in states):
@@ -96,6 +111,64 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         "Compare the calls of the ranks: each call must have its counterpart.",
         waits,
     )
+
+
+def diagnose_timeout(states: Sequence[RankState], trace: Trace) -> Diagnosis | None:
+    """Explain a world whose time is up, if more time would not have helped; otherwise return None."""
+    states = [_with_pending_call(state, states, trace) for state in states]
+    for state in states:
+        if state.child and not state.ended:
+            waits = tuple(_rank_wait(state, states, trace) for state in states)
+            summary = (
+                f"Rank {state.rank} waits for a process that it has forked: its {state.child}."
+            )
+            return Diagnosis("stuck", summary, _CHILD_ADVICE, waits, (state.rank,))
+    if can_complete(states, trace):
+        return None
+    waits = tuple(_rank_wait(state, states, trace) for state in states)
+    for certain_cause in (_diagnose_joins, _diagnose_file_lock):
+        if (diagnosis := certain_cause(states, trace, waits)) is not None:
+            return diagnosis
+    return diagnose(states, trace) if _is_hopeless(states, waits) else None
+
+
+_CHILD_ADVICE = (
+    "Call functions of torch.distributed only in the rank itself: let the dataset read files and return "
+    "values, and communicate after the DataLoader has returned the batch."
+)
+
+
+def _with_pending_call(state: RankState, states: Sequence[RankState], trace: Trace) -> RankState:
+    """Return the state as if the rank waited for an asynchronous call that an exited rank must answer.
+
+    Such a rank polls, as in `while not work.is_completed()`.
+    """
+    exited = {other.rank for other in states if other.ended}
+    if state.ended or state.blocked is not None:
+        return state
+    for call in state.pending:
+        if call.op != "span" and not exited.isdisjoint(_awaited_ranks(call, trace)):
+            return replace(state, blocked=call)
+    return state
+
+
+def _is_hopeless(states: Sequence[RankState], waits: Waits) -> bool:
+    """Return whether a rank waits for one that has ended, or all ranks wait for each other."""
+    ended = {state.rank for state in states if state.ended}
+    stuck = {wait.rank for wait in waits if wait.event is not None and wait.waits_for}
+
+    def never_ends(wait: Wait, dead: set[int]) -> bool:
+        assert wait.event is not None
+        is_any = wait.event.op == "recv" and wait.event.peer is None
+        return (all if is_any else any)(rank in dead for rank in wait.waits_for)
+
+    if any(never_ends(wait, ended) for wait in waits if wait.rank in stuck):
+        return True
+    while others := {
+        wait.rank for wait in waits if wait.rank in stuck and not never_ends(wait, stuck)
+    }:
+        stuck -= others
+    return bool(stuck) and stuck == {state.rank for state in states} - ended
 
 
 def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
@@ -169,9 +242,6 @@ def _awaited_ranks(event: Event, trace: Trace) -> tuple[int, ...]:
     return ()
 
 
-Waits = tuple[Wait, ...]
-
-
 def _diagnose_present_waits(
     states: Sequence[RankState], trace: Trace, waits: Waits
 ) -> Diagnosis | None:
@@ -179,6 +249,7 @@ def _diagnose_present_waits(
     # The order matters: causes that are certain come before calls that only lack a counterpart, and each
     # cause comes before the cycles that follow from it.
     for diagnose_cause in (
+        _diagnose_joins,
         _diagnose_group_order,
         _diagnose_skipped_backward,
         _diagnose_missing_wait,
@@ -203,8 +274,8 @@ def _diagnose_different_calls(
 ) -> Diagnosis:
     """Describe the first calls that differ. If they have finished, `present` explains the present waits."""
     problem, members = difference.problem, difference.collective.group_ranks
-    has_tensor_problem = problem in {"shape", "dtype", "splits"}
-    advice = _ADVICE_ON_CALLS.get(problem, _SAME_CALLS_ADVICE)
+    has_tensor_problem = problem in TENSOR_PROBLEMS
+    advice = _advice_on(difference)
     if difference.finished or problem == "line":
         # The trace includes calls of earlier cells, so a reader could not count to this one.
         place = "" if trace.earlier else f" at call {difference.collective.index + 1}"
@@ -220,12 +291,49 @@ def _diagnose_different_calls(
             problem, "call different collectives at the same point"
         )
         summary = f"The ranks {difference_text}: {difference}"
+    if difference.skipping is not None:
+        summary += " " + _SKIPPING_TEXT.format(difference.skipping)
     if any(event.by == JOIN_FILE for event in trace if event.group == difference.collective.group):
         advice += " " + _JOIN_ADVICE
     kind = "different_shapes" if has_tensor_problem else "mismatched_collectives"
     return Diagnosis(kind, summary, advice, waits, _minority_ranks(difference))
 
 
+def explain_mismatch(trace: Trace) -> str:
+    """Return which calls do not match, and what to do, for ranks that gloo has aborted; "" if all match."""
+    text = describe_mismatch(trace)
+    difference = first_difference(trace, only_stuck=False)
+    if difference is None or text != str(difference):
+        return text
+    if difference.skipping is not None:
+        text += " " + _SKIPPING_TEXT.format(difference.skipping)
+    return f"{text} {_advice_on(difference)}"
+
+
+def _advice_on(difference: Difference) -> str:
+    one, other = difference.call, difference.other_call
+    if difference.skipping is not None:
+        return _SKIPPING_ADVICE
+    if difference.problem in {"op", "line"} and is_gradient_call(one) != is_gradient_call(other):
+        behind = other if is_gradient_call(one) else one
+        return _UNEVEN_ADVICE.format(behind=behind.rank, call=f"{behind.call}{at(behind)}")
+    if difference.problem == "shape" and len(one.shapes) != len(other.shapes):
+        return _COALESCED_ADVICE
+    return _ADVICE_ON_CALLS.get(difference.problem, _SAME_CALLS_ADVICE)
+
+
+_SKIPPING_TEXT = "Rank {0} has left out calls here that it made in an earlier round."
+_SKIPPING_ADVICE = (
+    "Look for a branch, a `continue` or an `except` on that rank: a rank that skips a step, or catches an "
+    "exception such as out of memory, must still make the calls that the others make. Otherwise let all "
+    "ranks skip the step together."
+)
+_UNEVEN_ADVICE = (
+    "If rank {behind} has no batches left, give all ranks the same number of batches, or use DDP's join(). "
+    "If only rank {behind} reaches its {call}, as in an evaluation on one rank, let all ranks make "
+    "that call, or none."
+)
+_COALESCED_ADVICE = "Inside the coalescing block, every rank must make the same calls."
 _DIFFERENCE_TEXTS = {
     "shape": "pass tensors of different sizes to the same collective",
     "dtype": "pass tensors of different dtypes to the same collective",
@@ -256,6 +364,15 @@ _JOIN_ADVICE = (
 )
 
 
+def _diagnose_joins(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find ranks that call init_process_group with numbers that do not fit together."""
+    joins = {state.rank: state.joins for state in states if state.joins is not None}
+    problem = find_join_problem(joins, len(states)) if joins else None
+    if problem is None:
+        return None
+    return Diagnosis("stuck", problem.summary, problem.advice, waits, problem.guilty)
+
+
 def _diagnose_group_order(
     states: Sequence[RankState], trace: Trace, waits: Waits
 ) -> Diagnosis | None:
@@ -267,17 +384,62 @@ def _diagnose_group_order(
             assert one.event is not None and other.event is not None
             is_mutual = other.rank in one.waits_for and one.rank in other.waits_for
             if is_mutual and one.event.group != other.event.group:
-                return Diagnosis(
-                    "mismatched_collectives",
-                    f"Two groups are used in different orders: rank {one.rank} is in "
-                    f"{one.call}{at(one.event)} of one group while rank {other.rank} is in "
-                    f"{other.call}{at(other.event)} of the other group, and both ranks are in both "
-                    "groups.",
-                    "Ranks that share several groups must use them in the same order.",
-                    waits,
-                    (one.rank, other.rank),
-                )
+                return _describe_two_groups(one.event, other.event, trace, waits)
     return None
+
+
+def _describe_two_groups(one: Event, other: Event, trace: Trace, waits: Waits) -> Diagnosis:
+    """Describe two ranks in calls of two groups: one has left out a call, or their orders differ."""
+    for skipping, waiting in ((one, other), (other, one)):
+        # Some rank has made the call at which `waiting` is, and after it the one at which `skipping` is.
+        if _is_usual_order(waiting, skipping, trace) and not _is_usual_order(
+            skipping, waiting, trace
+        ):
+            return Diagnosis(
+                "mismatched_collectives",
+                f"Rank {skipping.rank} has left out {waiting.call}{at(waiting)} of "
+                f"{_name_group(waiting, trace)}, in which rank {waiting.rank} waits for it. Rank "
+                f"{skipping.rank} is already in {skipping.call}{at(skipping)} of "
+                f"{_name_group(skipping, trace)}.",
+                f"All ranks of a group must make each of its calls, or none: let rank {skipping.rank} call "
+                f"{waiting.call} too.",
+                waits,
+                (skipping.rank,),
+            )
+    where = _name_group(one, trace), _name_group(other, trace)
+    if where[0] == where[1]:
+        where = f"one of two groups of {where[0].removeprefix('the group of ')}", "the other group"
+    return Diagnosis(
+        "mismatched_collectives",
+        f"Two groups are used in different orders: rank {one.rank} is in {one.call}{at(one)} of {where[0]}, "
+        f"while rank {other.rank} is in {other.call}{at(other)} of {where[1]}, and both ranks are in both "
+        "groups."
+        if one.where == other.where or _is_usual_order(one, other, trace)
+        else f"Two ranks wait for each other in calls of two groups: rank {one.rank} is in "
+        f"{one.call}{at(one)} of {where[0]}, while rank {other.rank} is in {other.call}{at(other)} of "
+        f"{where[1]}, and both ranks are in both groups.",
+        "Ranks that share several groups must use them in the same order, and none may leave out a call.",
+        waits,
+        (one.rank, other.rank),
+    )
+
+
+def _is_usual_order(first: Event, second: Event, trace: Trace) -> bool:
+    """Return whether a rank has made the call on the line of `first` and, next in these lines, `second`."""
+    # The groups may be different ones for each rank, as in a mesh, so go by the lines.
+    if first.where is None or second.where is None or first.where == second.where:
+        return False
+    for rank in trace.ranks:
+        lines = [call.where for call in trace.of(rank) if call.where in {first.where, second.where}]
+        if any(pair == (first.where, second.where) for pair in pairwise(lines)):
+            return True
+    return False
+
+
+def _name_group(call: Event, trace: Trace) -> str:
+    if set(call.group_ranks) == set(range(trace.world_size)):
+        return "the group of all ranks"
+    return f"the group of {_name_ranks(list(call.group_ranks))}"
 
 
 def _minority_ranks(difference: Difference) -> tuple[int, ...]:
@@ -316,7 +478,7 @@ def _diagnose_skipped_backward(
         return None
     ranks = _name_ranks([state.rank for state in inside])
     missing = _name_ranks([state.rank for state in others])
-    if _is_ddp_call(call):
+    if is_gradient_call(call):
         action = "is reducing gradients" if len(inside) == 1 else "are reducing gradients"
         others_text = f"{missing} {_has_or_have(others)} not reduced them in this step."
         advice = _REDUCE_ADVICE
@@ -331,12 +493,6 @@ def _diagnose_skipped_backward(
         waits,
         tuple(state.rank for state in others),
     )
-
-
-def _is_ddp_call(call: Event) -> bool:
-    """Return whether a call in a backward pass comes from DDP's reducer in C++ or a communication hook."""
-    hook = call.by.startswith("distributed/algorithms/ddp_comm_hooks/")
-    return hook or (call.op == "all_reduce" and call.by == "autograd/graph.py")
 
 
 _REDUCE_ADVICE = (
@@ -415,8 +571,8 @@ def _diagnose_file_lock(
             return Diagnosis(
                 "file_lock",
                 f"Rank {state.rank} waits{where} for a file lock that rank {holder} holds{holder_text}.",
-                "Release the lock before a call that waits for other ranks: end the `with` block, or unlock "
-                "the file, first.",
+                "Release the lock before a call that waits for other ranks: end the `with` block, unlock the "
+                "file, or commit the transaction first.",
                 waits,
                 (holder,),
             )
@@ -441,7 +597,7 @@ def _diagnose_exited_rank(
                 f"{_name_ranks(exited_peers).capitalize()} {_has_or_have(exited_peers)} returned, but "
                 f"rank {wait.rank} still waits for {'them' if len(exited_peers) > 1 else 'it'} in "
                 f"{wait.call}{at(wait.event)}.",
-                _exited_rank_advice(wait.event, exited_peers),
+                _exited_rank_advice(wait.event, exited_peers, trace),
                 waits,
                 tuple(exited_peers),
             )
@@ -474,7 +630,7 @@ _NEW_GROUP_ADVICE = (
 
 def _ranks_in_local_synchronization(states: Sequence[RankState]) -> list[RankState]:
     """Return the ranks that make groups with use_local_synchronization, if all members are among them."""
-    making_groups = [state for state in states if state.inside in _GROUP_MAKERS and state.needs]
+    making_groups = [state for state in states if state.makes_group and state.needs]
     ranks = {state.rank for state in making_groups}
     return (
         making_groups
@@ -487,7 +643,7 @@ def _diagnose_new_group(
     states: Sequence[RankState], trace: Trace, waits: Waits
 ) -> Diagnosis | None:
     """Find ranks that have all called new_group, but for different groups."""
-    making_groups = [state for state in states if not state.ended and state.inside in _GROUP_MAKERS]
+    making_groups = [state for state in states if state.makes_group]
     if local_group := _ranks_in_local_synchronization(states):
         return Diagnosis(
             "stuck",
@@ -505,9 +661,9 @@ def _diagnose_new_group(
         if first is not None and state.named != first.named and not state.needs and state.named:
             return Diagnosis(
                 "stuck",
-                f"The ranks create different groups: rank {first.rank} is in new_group for "
-                f"{_name_ranks(list(first.named))} (at {first.at}), while rank {state.rank} is in new_group "
-                f"for {_name_ranks(list(state.named))} (at {state.at}).",
+                f"The ranks create different groups: rank {first.rank} is in {_name_maker(first)} for "
+                f"{_name_ranks(list(first.named))} (at {first.at}), while rank {state.rank} is in "
+                f"{_name_maker(state)} for {_name_ranks(list(state.named))} (at {state.at}).",
                 _NEW_GROUP_ADVICE,
                 waits,
                 (first.rank, state.rank),
@@ -515,9 +671,22 @@ def _diagnose_new_group(
     return None
 
 
-def _exited_rank_advice(event: Event, exited_peers: list[int]) -> str:
+def _name_maker(state: RankState) -> str:
+    if state.inside in _GROUP_MAKERS or not state.inside:
+        return "new_group"
+    return f"{state.inside}, which calls new_group"
+
+
+def _exited_rank_advice(event: Event, exited_peers: list[int], trace: Trace) -> str:
     if event.is_collective:
-        return f"All ranks of the group must call {event.call}, or none."
+        advice = f"All ranks of the group must call {event.call}, or none."
+        # If the rank has made this call in earlier steps, it has left a loop.
+        has_left_loop = any(
+            event.where is not None and call.where == event.where
+            for rank in exited_peers
+            for call in trace.of(rank)
+        )
+        return f"{advice} {LEAVE_TOGETHER_ADVICE}" if has_left_loop else advice
     counterpart = "recv" if event.op == "send" else "send"
     return (
         f"Either {_name_ranks(exited_peers)} must make the {counterpart} that answers this call before "
@@ -603,7 +772,10 @@ def _describe_cycle(
         advice = "A rank cannot exchange messages with itself: copy the tensor instead."
     elif ops == {"send"}:
         summary = f"A cycle of sends: each rank waits until the next one receives ({chain})."
-        advice = "A send returns when its peer receives: let one rank of each pair receive first."
+        advice = (
+            "A send returns when its peer receives: let one rank of each pair receive first, or start the "
+            "sends with isend and wait for them after the receives."
+        )
         if recv := _find_unpaired_call(cycle, states, trace, "recv"):
             facing = _describe_facing_calls(recv, waits)
             summary += f" Rank {recv.rank} is receiving a message that is never sent: {facing}."
@@ -705,11 +877,20 @@ def _diagnose_unmatched_call(
                 f"Rank {wait.rank} waits in {wait.call}{at(wait.event)} for "
                 f"{_name_ranks(list(wait.waits_for))}, which {'does' if len(wait.waits_for) == 1 else 'do'} "
                 "not make the matching call.",
-                "Compare peer, tag and group of both calls: they must match.",
+                _unmatched_advice(wait.event, [states[rank] for rank in wait.waits_for]),
                 waits,
                 (wait.rank, *wait.waits_for),
             )
     return None
+
+
+def _unmatched_advice(call: Event, others: Sequence[RankState]) -> str:
+    if any(other.makes_group for other in others):
+        ranks = [other.rank for other in others if other.makes_group]
+        return f"{_name_ranks(ranks).capitalize()} {_is_or_are(ranks)} in new_group. {_NEW_GROUP_ADVICE}"
+    if call.is_collective:
+        return f"All ranks of the group must call {call.call}, or none."
+    return "Compare peer, tag and group of both calls: they must match."
 
 
 def _name_ranks(ranks: list[int]) -> str:

@@ -77,6 +77,13 @@ def clip_text(text: str, max_length: int = 4096) -> str:
     ]
 
 
+def _function_name(code: CodeType) -> str:
+    """Return the name of a function, or for a class's constructor the name of the class."""
+    if code.co_name != "__init__":
+        return code.co_name
+    return getattr(code, "co_qualname", "__init__").removesuffix(".__init__").rpartition(".")[2]
+
+
 def thread_location(thread: int | None) -> tuple[FrameLine | None, str, FrameType | None]:
     """Return where a thread of this process is: the learner's line, and the torch function it called.
 
@@ -100,6 +107,6 @@ def thread_location(thread: int | None) -> tuple[FrameLine | None, str, FrameTyp
     if frame is not None and frame.f_code.co_filename.startswith(_TORCH_FOLDER):
         while frame is not None and frame is not learner:
             if frame.f_code.co_name not in _WRAPPER_NAMES:
-                torch_function = frame.f_code.co_name
+                torch_function = _function_name(frame.f_code)
             frame = frame.f_back
     return (frame_line(learner) if learner else None), torch_function, innermost

@@ -44,6 +44,12 @@ _DISPATCHED_METHODS = (
 )
 
 
+# Methods of Work by which a rank learns that a call has finished, or leaves that to a future.
+_OTHER_USES = frozenset(
+    {"is_completed", "is_success", "get_future", "result", "synchronize", "exception"}
+)
+
+
 @dataclass
 class _KernelState:
     """What is installed in this process, and its recorder if it is a rank."""
@@ -76,6 +82,8 @@ def install(device_type: str = "cpu") -> None:
             _wrap_method(dist.ProcessGroup, name, _record_work)
         for work in (dist.Work, FakeWork):  # FakeWork has its own `wait`
             _wrap_method(work, "wait", _record_wait)
+            for name in _OTHER_USES & vars(work).keys():  # FakeWork has only some of its own
+                _wrap_method(work, name, _record_use)
     library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
     # Tensors without memory ("meta") go to the backend of the device that they stand for.
     device = torch.device("cpu" if device_type == "meta" else device_type)
@@ -272,6 +280,20 @@ def _record_wait(method: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return wait
+
+
+def _record_use(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method of Work that looks at it without waiting."""
+
+    @functools.wraps(method)
+    def use(work: dist.Work, *args: Any, **kwargs: Any) -> Any:
+        result = method(work, *args, **kwargs)
+        # A Work that is not completed yet is still to be waited for, or asked again.
+        if result is not False and (recorder := _active_recorder()) is not None:
+            recorder.record_use(work)
+        return result
+
+    return use
 
 
 def record_finished_work(work: dist.Work) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from helpers.trace.events import Collective, Event, Trace
@@ -14,11 +14,15 @@ _SAME_SIZE_OPS = frozenset({"all_reduce", "reduce", "broadcast"})
 # With gloo, these require the same size, too. NCCL can gather tensors of different sizes if every rank
 # knows all sizes.
 _SAME_SIZE_OPS_GLOO = _SAME_SIZE_OPS | {"all_gather", "gather", "reduce_scatter"}
+# Problems of the tensors that ranks pass to the same collective.
+TENSOR_PROBLEMS = frozenset({"shape", "dtype", "splits"})
 # The file of torch in which a rank that has joined early answers the DDP calls of the others.
 JOIN_FILE = "distributed/algorithms/join.py"
 _JOIN_FILES = frozenset({JOIN_FILE, "nn/parallel/distributed.py"})
 # How many positions to examine at which the lines of one group's calls differ.
 _MAX_PLACES = 20
+# Of how many tensors of one call to name the sizes.
+_MAX_NAMED_TENSORS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,14 @@ class Difference:
         problem: A result of `find_problem`; or "line" if both ranks made the same call, but one rank made
             it on a line that the other never reached.
         collective: The collective to which the two calls, `call` and `other_call`, belong.
+        skipping: The rank that has left out calls which it made before in the same order; None if unknown.
     """
 
     problem: str
     collective: Collective
     call: Event
     other_call: Event
+    skipping: int | None = None
 
     @property
     def finished(self) -> bool:
@@ -73,7 +79,66 @@ def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference 
             break
     # An extra call only shows when a later call has a different kind or size, or when a rank waits at
     # the end. Until then, each call was paired with one of the same kind from a different line.
-    return _find_extra_call(collectives, end) or plain_difference
+    difference = _find_extra_call(collectives, end) or plain_difference
+    if difference is None:
+        return None
+    index = difference.collective.index
+    before = [collective for collective in collectives if collective.index < index]
+    if difference.problem in TENSOR_PROBLEMS and _are_at_different_lines(difference, before):
+        difference = replace(difference, problem="line")
+    return replace(difference, skipping=_find_skipping_rank(difference, before))
+
+
+def _are_at_different_lines(difference: Difference, before: Sequence[Collective]) -> bool:
+    """Return whether two calls of different sizes belong to lines that are not meant to meet.
+
+    If both ranks have called one of the two lines, the lines are no branches for different ranks.
+    """
+    one, other = difference.call, difference.other_call
+    if one.where is None or other.where is None or _line(one) == _line(other):
+        return False
+    calls = [call for collective in before for call in collective.calls]
+    return any(
+        any(call.rank == rank and _line(call) == _line(met) for call in calls)
+        for rank, met in ((one.rank, other), (other.rank, one))
+    )
+
+
+def _find_skipping_rank(difference: Difference, before: Sequence[Collective]) -> int | None:
+    """Return the rank that deviates from its own order of calls, which the other rank continues.
+
+    For example, it has caught an exception and continued with its next step.
+    """
+    pair = difference.call, difference.other_call
+    for right, wrong in (pair, pair[::-1]):
+        expected = [_expected_calls(rank, before) for rank in (right.rank, wrong.rank)]
+        earlier = {_call_key(call) for c in before for call in c.calls if call.rank == wrong.rank}
+        if (
+            all(_call_key(right) == key for key in expected)
+            and _call_key(wrong) != _call_key(right)
+            and _call_key(wrong) in earlier
+        ):
+            return wrong.rank
+    return None
+
+
+def _expected_calls(rank: int, before: Sequence[Collective]) -> object:
+    """Return the key of the call that followed the last time when a rank had made its latest call."""
+    keys = [
+        _call_key(call) for collective in before for call in collective.calls if call.rank == rank
+    ]
+    for position in range(len(keys) - 2, -1, -1):
+        if keys[position] == keys[-1]:
+            return keys[position + 1]
+    return None
+
+
+def _call_key(call: Event) -> object:
+    return call.op, _line(call), call.nbytes
+
+
+def _line(call: Event) -> object:
+    return call.where and (call.where.file, call.where.line)
 
 
 def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference | None:
@@ -253,9 +318,15 @@ def comparison_key(event: Event, problem: str) -> object:
     }[problem]
 
 
+def is_gradient_call(call: Event) -> bool:
+    """Return whether a call in a backward pass comes from DDP's reducer in C++ or a communication hook."""
+    hook = call.by.startswith("distributed/algorithms/ddp_comm_hooks/")
+    return hook or (call.op == "all_reduce" and call.by == "autograd/graph.py")
+
+
 def _describe_call(event: Event, problem: str) -> str:
     if problem in {"op", "line"}:
-        return event.call
+        return f"{event.call} in backward()" if is_gradient_call(event) else event.call
     if problem == "root":
         return f"{event.call} with root {event.root}"
     if problem == "reduce_op":
@@ -264,8 +335,20 @@ def _describe_call(event: Event, problem: str) -> str:
 
 
 def _describe_size(event: Event) -> str:
-    shape = event.shapes[0] if event.shapes else ()
-    return f"{'x'.join(map(str, shape)) or 'one'} {event.dtype}"
+    return describe_tensors(event.shapes, event.dtype)
+
+
+def describe_tensors(shapes: Sequence[tuple[int, ...]], dtype: str) -> str:
+    """Describe the tensors of a call: "2x3 float32", or "2 tensors (1 and 2 float32)"."""
+    names = ["x".join(map(str, shape)) or "one" for shape in shapes or [()]]
+    if len(names) == 1:
+        return f"{names[0]} {dtype}".rstrip()
+    if len(set(names)) == 1:
+        return f"{len(names)} tensors (each of {names[0]} {dtype})"
+    listed = ", ".join(names[:-1]) + f" and {names[-1]}"
+    if len(names) > _MAX_NAMED_TENSORS:
+        listed = ", ".join(names[:_MAX_NAMED_TENSORS]) + ", ..."
+    return f"{len(names)} tensors ({listed} {dtype})"
 
 
 def _name_count(count: int) -> str:

@@ -38,6 +38,8 @@ MAX_EVENTS = 50_000
 # replay.
 MAX_SUMMARIES = 2_000
 CALLBACK_TIMEOUT_S = 0.1
+# Of how many calls to report that nobody waited for them.
+_MAX_UNWAITED = 1_000
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
 # The lines are formatted by hand: json.dumps would use a tenth of the time allowed for recording a call.
@@ -66,6 +68,8 @@ class Recorder:
         self._groups: dict[str, tuple[str, list[int]]] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
         self._from_any: set[int] = set()
+        # Asynchronous calls of the learner's own lines on whose Work nothing was called yet.
+        self._unwaited: set[int] = set()
         # False in a process that the rank has forked: there, a thread that does not exist may still hold
         # the lock.
         self.active = True
@@ -77,8 +81,11 @@ class Recorder:
         # now on only the caller keeps it alive, because a Work without a reference must be destroyed.
         thread_state = self._thread_state.__dict__
         seq, thread_state["work"] = thread_state.pop("seq", None), None
+        is_own = thread_state.pop("own", False)
         if work is not None and seq is not None:
             self._seq_by_work[work] = seq
+            if is_own:
+                self._unwaited.add(seq)
 
     def seq_of(self, work: dist.Work) -> int | None:
         """Return the number of the call that returned `work`, if it was recorded."""
@@ -90,7 +97,13 @@ class Recorder:
 
     def record_wait(self, seq: int, when_ns: int) -> None:
         """Record that the rank begins to wait for a call."""
+        self._unwaited.discard(seq)
         self._write(_WAIT_FORMAT % (seq, when_ns))
+
+    def record_use(self, work: dist.Work) -> None:
+        """Record that the rank has asked a Work for its state or its future, without waiting for it."""
+        if (seq := self.seq_of(work)) is not None:
+            self._unwaited.discard(seq)
 
     @property
     def records_values(self) -> bool:
@@ -115,7 +128,7 @@ class Recorder:
         self, op: str, pg: dist.ProcessGroup, tensors: list[torch.Tensor], **details: Any
     ) -> int:
         """Record that a call was made. Return its number on this rank."""
-        call, site = self._find_site(op)
+        call, site, is_own = self._find_site(op)
         if op in _BLOCKING_P2P:
             details["asynchronous"] = call not in _BLOCKING_P2P
         group, ranks = self._group_members(pg)
@@ -134,6 +147,7 @@ class Recorder:
         if op == "recv" and "peer" not in details:
             self._from_any.add(seq)
         self._thread_state.seq = seq
+        self._thread_state.own = is_own and bool(details.get("asynchronous"))
         nbytes, dtype, shapes = 0, "", "[]"
         if tensors:
             dtype = _dtype_name(tensors[0].dtype)
@@ -170,6 +184,11 @@ class Recorder:
         ):
             time.sleep(0.0002)
         self._task_began = self._seq
+        # Live ranks may wait in their next cell for a Work that they keep.
+        dropped = self._unwaited.difference(self._seq_by_work.values())
+        self._unwaited -= dropped
+        if dropped:
+            self._write(json.dumps(["unwaited", sorted(dropped)[:_MAX_UNWAITED]]).encode())
         with suppress(Exception):  # The learner's code may have changed torch's own tables.
             self._write(json.dumps(["groups", _gloo_groups()]).encode())
 
@@ -229,8 +248,11 @@ class Recorder:
         finally:
             self.record_end(seq)
 
-    def _find_site(self, op: str) -> tuple[str, int]:
-        """Return the function that the learner called to make this call, and the number of its site."""
+    def _find_site(self, op: str) -> tuple[str, int, bool]:
+        """Return the function that the learner called to make this call, and the number of its site.
+
+        The last result is whether the learner's own line called it, without torch's code in between.
+        """
         frame: FrameType | None = sys._getframe(2)
         torch_code: CodeType | None = None
         if threading.get_ident() != self._main_thread:
@@ -238,7 +260,7 @@ class Recorder:
             if learner is None:
                 # DDP's reducer calls from autograd's thread, so use the main thread's line: backward().
                 learner = learner_frame(sys._current_frames().get(self._main_thread or 0))
-                return op, self._record_site(op, op, learner)
+                return op, self._record_site(op, op, learner), False
         call = op
         while frame is not None:
             kind = code_kind(frame.f_code)
@@ -249,7 +271,10 @@ class Recorder:
             elif kind is TORCH and torch_code is None:
                 torch_code = frame.f_code
             frame = frame.f_back
-        return call, self._record_site(op, call, frame, torch_code)
+        if call.startswith("_"):
+            call = op  # A private function of torch: a learner calls op inside its `with` block.
+        is_own = frame is not None and torch_code is None
+        return call, self._record_site(op, call, frame, torch_code), is_own
 
     def _record_site(
         self, op: str, call: str, frame: FrameType | None, torch_code: CodeType | None = None

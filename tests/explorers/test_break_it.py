@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -126,3 +128,30 @@ def test_a_few_last_calls_of_each_rank_can_be_left_out() -> None:
 def test_more_ranks_than_a_page_can_show_are_refused() -> None:
     with pytest.raises(ValueError, match="on 1 to 8 ranks, not on 9"):
         break_it(ring, 9)
+
+
+def raises_on_one_rank(rank: int, world_size: int) -> None:
+    if rank == 1:
+        raise ValueError("oops")
+    dist.barrier()
+
+
+def raises_everywhere(rank: int, world_size: int) -> None:
+    raise KeyError("typo")
+
+
+def hangs(rank: int, world_size: int) -> None:
+    dist.recv(torch.ones(1), 1 - rank)
+
+
+@pytest.mark.parametrize(
+    ("fn", "says"),
+    [
+        (raises_on_one_rank, "RankFailed: rank 1 raised ValueError: oops"),
+        (raises_everywhere, "RankFailed: rank 0 raised KeyError: 'typo'"),
+        (hangs, "Deadlock: A cycle of receives"),
+    ],
+)
+def test_shows_the_exception_in_text(fn: Callable[..., object], says: str) -> None:
+    text = repr(break_it(fn, 2))
+    assert says in text and "test_break_it.py, line" in text

@@ -76,7 +76,7 @@ def test_a_deadlock_between_hosts_is_named(machines: Hosts) -> None:
         run = launch(ring, 3, on_failure="return")
     assert isinstance(run.failure, Deadlock)
     assert run.failure.diagnosis.kind == "cycle"
-    assert "rank 1 on host-0: recv from rank 2" in str(run.failure)
+    assert "rank 1 on host-0: recv of 1 float32 from rank 2" in str(run.failure)
 
 
 def test_output_of_a_rank_arrives_in_order(machines: Hosts) -> None:

@@ -385,5 +385,5 @@ def test_refuses_arguments_that_the_function_does_not_take() -> None:
 
 @pytest.mark.parametrize("shared", [threading.Lock(), threading.Event()])
 def test_refuses_a_lock_as_an_argument(shared: object) -> None:
-    with pytest.raises(LaunchError, match=r"args\[0\] cannot be sent.* Ranks share no memory"):
+    with pytest.raises(LaunchError, match=r"args\[0\] cannot be sent.* Ranks are processes"):
         launch(lambda rank, n, lock: None, 2, args=(shared,))

@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from helpers.ranks.failures import CannotSend, LaunchError, RankFailed, Stopped
-from helpers.ranks.launcher import launch
+from helpers.ranks.launcher import connect, disconnect, launch
 from helpers.ranks.world import MAX_OUTPUT
 from helpers.trace.log import Logs
 
@@ -298,3 +299,17 @@ def test_closes_everything_if_stop_is_pressed_while_a_world_closes(
         launch(total, 3)
     assert not presses
     assert launch(total, 3).ok
+
+
+def compiles(rank: int, world_size: int) -> None:
+    torch.compile(torch.nn.Linear(2, 2))(torch.ones(1, 2))
+
+
+def test_stops_before_ranks_have_started() -> None:
+    disconnect()  # A new server has not imported the compiler yet.
+    connect().wait_until_ready()
+    stop = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    stop.start()
+    with pytest.raises(Stopped):
+        launch(compiles, 2, timeout=60)
+    assert launch(lambda rank, n: rank, 2, timeout=60).values == [0, 1]

@@ -64,7 +64,7 @@ EXPECTED = {
         "unmatched",
         (1, 0),
         "Rank 1 waits in recv",
-        "peer, tag and group",
+        "must call new_group",
     ),
     "isend_without_wait": (
         "never_waited",

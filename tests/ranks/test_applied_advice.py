@@ -1,0 +1,72 @@
+"""Each advice, followed by a learner, ends its program well."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.ranks.advice import _KNOWN_ERRORS, advice_for
+from helpers.ranks.launcher import launch
+from helpers.ranks.run import Run
+from helpers.trace import departure, diagnosis, joins
+from tests.ranks.advised_programs import DIAGNOSES, ERRORS, Advised
+
+pytestmark = [
+    pytest.mark.skipif(torch.cuda.is_available(), reason="for machines without a GPU"),
+    pytest.mark.usefixtures("preloaded"),
+]
+PROGRAMS = ERRORS | DIAGNOSES
+# The text of each advice that a test has seen.
+_seen_texts: list[str] = []
+
+
+def run_program(advised: Advised, body: str, folder: Path) -> Run:
+    namespace: dict[str, Any] = {"torch": torch, "dist": dist, "os": os, "__name__": "__main__"}
+    lines = body.replace("PATH", str(folder / "file")).split("\n")
+    source = "def f(rank, n):\n" + "".join(f"    {line}\n" for line in lines)
+    # as a cell's lines, which some advice looks at
+    linecache.cache["<program>"] = len(source), None, source.splitlines(keepends=True), "<program>"
+    exec(compile(source, "<program>", "exec"), namespace)
+    return launch(
+        namespace["f"],
+        advised.size,
+        init=advised.init,
+        trace=advised.trace,
+        on_failure="return",
+        timeout=advised.timeout,
+    )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_advice_corrects_its_program(name: str, tmp_path: Path) -> None:
+    advised = PROGRAMS[name]
+    failure = run_program(advised, advised.wrong, tmp_path).failure
+    assert failure is not None and advised.says in str(failure), failure
+    assert "more time" not in str(failure), failure
+    _seen_texts.append(str(failure))
+    corrected = run_program(advised, advised.right, tmp_path)
+    assert corrected.failure is None, corrected.failure
+
+
+def test_every_advice_has_a_program(request: pytest.FixtureRequest) -> None:
+    if len(_seen_texts) < len(PROGRAMS):
+        pytest.skip("needs all programs of this file")
+    texts = "\n".join(_seen_texts)
+    constants = {
+        value
+        for module in (diagnosis, joins, departure)
+        for name, value in vars(module).items()
+        if name.endswith("_ADVICE") and isinstance(value, str) and "{" not in value
+    }
+    known = {error.advice for error in _KNOWN_ERRORS} | constants
+    assert not [advice for advice in known if advice not in texts]
+
+
+def test_has_no_advice_on_unknown_errors() -> None:
+    assert advice_for("ValueError", "something else") == ""
