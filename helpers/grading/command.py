@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,8 +54,9 @@ def grade_folder(setting: Setting) -> FolderResult:
             found = _print_lines(find_differences(inputs.jobs, setting, plan, inputs.secret))
             _print_lines([f"Graded {len(inputs.jobs)} submissions again: {found} differences."])
             return FolderResult(int(found > 0))
-        results = grade_all(inputs.jobs, setting, plan, inputs.secret)
-        records = _with_progress(inputs.jobs, results, inputs.people.policy)
+        # closed at once if this is interrupted, so that no grader keeps running
+        with closing(grade_all(inputs.jobs, setting, plan, inputs.secret)) as results:
+            records = _with_progress(inputs.jobs, results, inputs.people.policy)
     outputs = write_outputs(records, inputs, setting)
     _print_lines(outputs.lines)
     for line in outputs.annotations:

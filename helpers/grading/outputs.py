@@ -13,6 +13,7 @@ from helpers.grading.cache import write_atomically
 from helpers.grading.group_work import copy_for_members
 from helpers.grading.inputs import Inputs
 from helpers.grading.people import People
+from helpers.grading.platforms import IMPORT_FILES, PLATFORMS
 from helpers.grading.points.changes import FILE as GRADES
 from helpers.grading.points.changes import (
     Change,
@@ -24,7 +25,7 @@ from helpers.grading.points.changes import (
 )
 from helpers.grading.record import Record
 from helpers.grading.references import solutions_folder
-from helpers.grading.reports import PLATFORM_FILES, github_annotations, write_reports
+from helpers.grading.reports import github_annotations, write_reports
 from helpers.grading.reports.copies import join_first_names
 from helpers.grading.reports.standing import Course, course_of
 from helpers.grading.setting import Setting
@@ -56,11 +57,11 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     moved = tuple(changes_between(before.grades, grades, now))
     changes = (*before.changes, *moved)
-    platforms = [setting.out / name for name in PLATFORM_FILES]
+    platforms = [setting.out / name for name in IMPORT_FILES]
     earlier = [path for path in platforms if path.exists()]
     written = write_reports(course, setting.out, people.match, changes)
-    # This file is written last: if it exists, all others are complete. Gradescope's `run_autograder` relies
-    # on it.
+    # This file is written last: if it exists, all others are complete. The script of an autograder
+    # relies on it.
     write_atomically(setting.out / GRADES, as_json(Grades(grades, changes)))
     for path in earlier:
         if not path.exists():
@@ -68,8 +69,9 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
             lines.append(f"Note: {path}: {words}.")
     if people.match and not any(path in written for path in platforms):
         words = (
-            f"has none of the columns by which {' or '.join(PLATFORM_FILES)} is written. If it comes from "
-            "Canvas or Moodle, set the platform's language to English and export it again"
+            f"has none of the columns by which {' or '.join(IMPORT_FILES)} is written. If it comes from "
+            f"{' or '.join(each.title for each in PLATFORMS if each.import_file)}, set the platform's "
+            "language to English and export it again"
         )
         lines.append(f"Note: {people.match.roster.file} {words}.")
     if moved:

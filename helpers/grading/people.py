@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from helpers.grading import group_work
 from helpers.grading.group_work import Groups, read_groups
-from helpers.grading.owners import Source
+from helpers.grading.names import Source
+from helpers.grading.platforms import PLATFORMS
 from helpers.grading.points import overrides as given
 from helpers.grading.points import policy as policies
 from helpers.grading.points.overrides import Override
@@ -83,8 +84,8 @@ def _notices(people: People, sources: Mapping[str, Source]) -> Iterator[str]:
         yield f"{name}: {what}, and not on the roster"
     for name in people.match.ambiguous if people.match else ():
         yield (
-            f"{name}: several rows of the roster have this name, so none was filled in. If it is Moodle's, "
-            "use the assignment's grading worksheet, which has numbers"
+            f"{name}: several rows of the roster have this name, so none was filled in"
+            + "".join(f". {each.advice}" for each in PLATFORMS if each.advice)
         )
     for group, members in people.groups.items():
         if len(members) > 1 and not {group, *members} & sources.keys():

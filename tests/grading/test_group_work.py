@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers.grading.group_work import GroupError, copy_for_members, read_groups
-from helpers.grading.owners import Source
+from helpers.grading.names import Source
 from helpers.grading.people import read_people
 from helpers.grading.points.overrides import OverrideError
 from helpers.grading.setting import Setting

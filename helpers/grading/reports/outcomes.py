@@ -131,7 +131,7 @@ def explaining_cases(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
         seen.add(said)
 
 
-# --- as plain text, for JUnit, Gradescope and GitHub ------------------------------------------------
+# --- as plain text, for JUnit, autograders and annotations ------------------------------------------------
 
 
 def exercise_text(exercise: ExerciseRecord) -> str:
