@@ -49,6 +49,12 @@ class _CommandError(click.ClickException):
         click.echo(self.format_message(), file=file, err=file is None)
 
 
+class _Interrupted(_CommandError):
+    """Ctrl-C, or SIGINT from a program. The exit code is that of shells: 128 and the signal's number."""
+
+    exit_code = 130
+
+
 class _Course(click.Group):
     """Shows the course's own errors as messages, not as tracebacks, and groups commands by who needs them."""
 
@@ -435,6 +441,7 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     """
     from helpers.grading.command import grade_folder, result_as_data
     from helpers.grading.setting import CannotGrade, Setting
+    from helpers.views.plain import for_log
 
     try:
         setting = Setting(folder, out, **options)
@@ -448,9 +455,11 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
             graded = grade_folder(setting)
         sys.exit(graded.exit_code)
     except CannotGrade as error:
-        from helpers.views.plain import for_log
-
         raise _CommandError(for_log(f"Cannot grade: {error}")) from error
+    except KeyboardInterrupt as error:
+        raise _Interrupted(
+            "Interrupted. Run the same command again to continue where it stopped."
+        ) from error
 
 
 @main.command()

@@ -145,7 +145,7 @@ def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], st
 
 def _remarks(standing: Standing) -> str:
     found = {_status(each) for each in standing.records if each.status is not Status.GRADED}
-    found |= {line(note, 300) for each in standing.records for note in each.notes}
+    found |= {line(note, 300).rstrip(".") for each in standing.records for note in each.notes}
     found |= {standing.own_text.rstrip(".")} if standing.own else set()
     found |= {"not handed in: " + line(name) for name in standing.missing}
     found |= {f"{line(name)}: {late_text(late)}" for name, late in standing.late.items()}
