@@ -645,7 +645,7 @@ def release(
 
     The course without solutions, tests and grader, with a manifest of SHA-256 sums.
     """
-    from helpers.grading.release import ReleaseError
+    from helpers.grading.release import ReleaseError, describe_mistakes
     from helpers.grading.release import write_bundle as write
 
     try:
@@ -662,6 +662,8 @@ def release(
     click.echo(
         f"{len(files)} files in {_relative_path(out)}. Zip it, or put it where learners can get it."
     )
+    if not without_mistakes:
+        click.echo(describe_mistakes(workspaces.find_workspace()))
 
 
 @main.command()
@@ -677,7 +679,7 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
     For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
     from helpers.checks.headings import UnknownExercise, match_notebook
-    from helpers.grading.reports import write_zip
+    from helpers.grading.reports.gradescope import write_zip
     from helpers.grading.setting import CannotGrade
 
     archive = BytesIO()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from helpers.checks.mistakes import (
@@ -44,6 +45,7 @@ class BundledMistakes:
     laid_open: tuple[str, ...]
 
 
+@cache
 def choose_mistakes(workspace: Workspace) -> BundledMistakes:
     """Return the known mistakes that a bundle may contain. Raise ValueError if a file is damaged."""
     given = _given_lines(workspace)

@@ -101,6 +101,16 @@ def write_bundle(
     return [out / name for name in (*sums, MANIFEST)]
 
 
+def describe_mistakes(workspace: Workspace) -> str:
+    """Return a sentence on how many known mistakes a bundle leaves out, and why."""
+    mistakes = choose_mistakes(workspace)
+    total = mistakes.left_out + sum(map(len, mistakes.by_file.values()))
+    return (
+        f"{mistakes.left_out:,} of {total:,} known mistakes are left out, so that the others do not contain "
+        "the solutions: see docs/instructors.md."
+    )
+
+
 def _learner_readme(readme: str, with_solutions: bool) -> str:
     """Return the README without the parts about tests and for instructors, which a bundle lacks."""
     own = readme.partition("\n## For instructors")[0]

@@ -6,7 +6,6 @@
                                        +--> gradebooks (and a Roster)     gradebook.csv, one to import
                                        +--> database                      records.sqlite
                                        +--> junit, github                 junit.xml, summary.md
-    Record, ... of one learner ----------> gradescope                     results.json
 
 All are pure functions from records to bytes; only `write_reports` writes files. Any text in a record may be
 hostile: `text` cleans it, and each format escapes it in its own way.
@@ -24,7 +23,6 @@ from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.database import database
 from helpers.grading.reports.github import class_summary, github_annotations
 from helpers.grading.reports.gradebooks import changes_csv, gradebook, platform_import
-from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.pages import learner_page
 from helpers.grading.reports.slugs import is_page_name
@@ -34,9 +32,7 @@ from helpers.grading.setting import CannotGrade
 
 __all__ = [
     "github_annotations",
-    "results_json",
     "write_reports",
-    "write_zip",
 ]
 
 
