@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
+from helpers.checks.limits import exceeded_limit
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -102,7 +103,9 @@ def _fails_by_itself(run: Run) -> bool:
             return True
         case RankFailed(error=error):
             own = _is_kind_of(error.kind, _PROGRAM_ERRORS)
-            return own or error.kind in _MISUSE_ERRORS or _lacks_file(run)
+            own = own or error.kind in _MISUSE_ERRORS or _lacks_file(run)
+            # each process has its own limits, which the sandbox sets
+            return own or exceeded_limit(run.failure) is not None
         case RankDied(signal="", exitcode=code):  # it has called os._exit
             return code != START_FAILED_EXIT_CODE
     return _has_used_up_cpu(run)
