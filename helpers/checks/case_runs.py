@@ -51,9 +51,7 @@ class CaseRun:
     @property
     def ends_check(self) -> bool:
         """Return whether further cases would fail in the same way, or take minutes."""
-        return self.verdict.outcome in _FINAL_OUTCOMES or used_up_wall_time(
-            self.verdict
-        )
+        return self.verdict.outcome in _FINAL_OUTCOMES or used_up_wall_time(self.verdict)
 
 
 def group_cases(
