@@ -21,12 +21,14 @@ from helpers.checks.case import Case
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Execution, JudgeFailed, judge, label_of
+from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import MAX_EVENTS, Flooded, Turn, Worlds, is_clean
 
 # Outcomes after which the other cases would only repeat the message, for a second each.
 _FINAL_OUTCOMES = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
+    | RESOURCE_OUTCOMES
 )
 
 
@@ -50,9 +52,7 @@ class CaseRun:
     @property
     def ends_check(self) -> bool:
         """Return whether further cases would fail in the same way, or take minutes."""
-        return self.verdict.outcome in _FINAL_OUTCOMES | {Outcome.FLOODED} or used_up_wall_time(
-            self.verdict
-        )
+        return self.verdict.outcome in _FINAL_OUTCOMES or used_up_wall_time(self.verdict)
 
 
 def group_cases(

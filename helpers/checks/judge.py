@@ -30,18 +30,15 @@ from helpers.checks.compare import (
 )
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
+from helpers.checks.limits import exceeded_limit, is_ended_by_limit
 from helpers.checks.result import CaseVerdict, Outcome, Row
-from helpers.ranks.failures import Deadlock, HostLost, RankDied, RankFailed, RankTimeout
+from helpers.ranks.failures import Deadlock, HostLost, RankFailed, RankTimeout
 from helpers.ranks.run import Run
-from helpers.ranks.world import FLOOD_ERROR
 from helpers.trace.events import Event
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 from helpers.views.values import short_value
 
-_OUT_OF_MEMORY_PATTERN = re.compile(
-    r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
-)
 _FLOAT32_TOLERANCE = 1e-6
 # Limit of parts in what a rank reports about itself; each part may have a quarter as many, and so on.
 _MAX_PARTS = 1 << 20
@@ -480,23 +477,14 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TOO_SLOW if failure.by_the_clock else Outcome.TIMED_OUT
         advice = _missing_transfer_wait_advice(run) or _different_lines_advice(failure)
-    elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD_ERROR:
-        outcome, advice = (
-            Outcome.FLOODED,
-            "It printed too much. Is there an endless loop that prints?",
-        )
-    elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY_PATTERN.search(str(failure.error)):
-        outcome = Outcome.OUT_OF_MEMORY
-        advice = "It ran out of memory. Look for a tensor that is too large."
+    elif (limit := exceeded_limit(failure)) is not None:
+        outcome, advice = limit.outcome, limit.advice
     elif isinstance(failure, RankFailed) and failure.error.kind in _MISSING_FILE_ADVICE:
         advice = _MISSING_FILE_ADVICE[failure.error.kind]
     elif isinstance(failure, HostLost):
         outcome, advice = Outcome.FAULT, "This says nothing about your answer. Check it again."
-    elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":
-        outcome = Outcome.TIMED_OUT
-        advice = "A rank exceeded its limit of CPU time."
     # the exercise's own advice knows the task, so it comes before general advice
-    if outcome is not Outcome.NOT_ATTEMPTED:
+    if outcome is not Outcome.NOT_ATTEMPTED and not is_ended_by_limit(failure):
         words = (
             advice_entry.advice
             for advice_entry in exercise.failed

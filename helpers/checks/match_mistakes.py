@@ -26,6 +26,7 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Execution, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.known_outcomes import recognize_mistake
+from helpers.checks.limits import is_ended_by_limit
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.named_parts import NamedParts
 from helpers.checks.oracle import ADVICE_SECRET, Reference, draw
@@ -65,6 +66,9 @@ def find_mistake(
     that each wrong behavior is looked up once per class.
     """
     exercise = answer.exercise
+    # every program that runs into a limit ends alike, whatever is wrong with it
+    if is_ended_by_limit(shown_case.run.failure):
+        return None
     if exercise.kind is Kind.SCRIPT:  # a script takes seconds
         return recognize_mistake(exercise, shown_case)
     mistakes = [mistake for mistake in known_mistakes(exercise) if mistake.outcome is outcome]
