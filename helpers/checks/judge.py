@@ -31,6 +31,7 @@ from helpers.checks.compare import (
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
 from helpers.checks.limits import exceeded_limit, is_ended_by_limit
+from helpers.checks.missing_files import missing_file_advice
 from helpers.checks.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, HostLost, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -65,19 +66,6 @@ _UNEXPECTED_KIND_ERRORS = (
     MemoryError,
     RuntimeError,
 )
-
-
-# Advice on answers that need files next to the notebook, by the kind of error that ends them.
-_MISSING_FILE_ADVICE = {
-    "ModuleNotFoundError": (
-        "The course's environment has no such package. If the module is your own file, copy its code "
-        "into a cell: only the notebook is handed in, and a check finds no other file."
-    ),
-    "FileNotFoundError": (
-        "If this is your own file, write what the answer needs into a cell: only the notebook is "
-        "handed in, and a check runs in an empty folder."
-    ),
-}
 
 
 class JudgeFailed(Exception):
@@ -479,8 +467,8 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         advice = _missing_transfer_wait_advice(run) or _different_lines_advice(failure)
     elif (limit := exceeded_limit(failure)) is not None:
         outcome, advice = limit.outcome, limit.advice
-    elif isinstance(failure, RankFailed) and failure.error.kind in _MISSING_FILE_ADVICE:
-        advice = _MISSING_FILE_ADVICE[failure.error.kind]
+    elif isinstance(failure, RankFailed):
+        advice = missing_file_advice(failure)
     elif isinstance(failure, HostLost):
         outcome, advice = Outcome.FAULT, "This says nothing about your answer. Check it again."
     # the exercise's own advice knows the task, so it comes before general advice

@@ -15,9 +15,9 @@ from helpers.views.plain import clean, clip, code_to_html, join_words, plural
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
-# Longer labels, one below the other, would hide the finding below them. The case that is shown has them whole.
+# Longer labels, one below the other, would hide the finding below them. The shown case has them whole.
 _MAX_LABEL_CHARS = 60
-_MAX_WHOLE_LABEL_CHARS = 180
+_MAX_WHOLE_LABEL_CHARS = 170
 _MAX_ARGUMENTS_CHARS = 600
 _MAX_MESSAGE_CHARS = 3000
 _MAX_PROBLEM_CHARS = 300
