@@ -216,6 +216,8 @@ def judge(
         if all(finding.rests_on_time for finding in found) and not broken:
             all_ranks_text = f"{all_ranks_text}\n{TOO_SLOW_ADVICE}".strip()
             return CaseVerdict(label, Outcome.TOO_SLOW, rows, broken, all_ranks_text, advice, run)
+        # Python prints the exceptions of threads and continues, and a check shows no output.
+        all_ranks_text = "\n".join(filter(None, [*run.thread_errors, all_ranks_text]))
         return CaseVerdict(
             label,
             Outcome.WRONG,
