@@ -32,7 +32,7 @@ _UTF16 = (
     "is UTF-16 text, as redirection in a Windows shell writes it; notebooks are UTF-8. Convert it: "
     "iconv -f UTF-16 -t UTF-8 OLD.ipynb > NEW.ipynb"
 )
-# Canvas saves text from its text box as HTML without a head: `<p>...`.
+# A platform saves text from its text box as HTML without a head: `<p>...`.
 _HTML_PAGE_PATTERN = re.compile(
     rb"\A(?:<!--.*?-->|\s)*<(?:!doctype\s+html|\?xml|(?:html|head|body|title|meta|link|script|style|div|section"
     rb"|article|main|p|br|hr|h[1-6]|ul|ol|li|table|blockquote|pre|code|span|strong|em|b|i|u|a|img|iframe|font)"

@@ -16,16 +16,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from helpers.checks.answer_shape import NO_SHAPE, AnswerShape
 from helpers.checks.case import Case
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Execution, JudgeFailed, judge, label_of
+from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import MAX_EVENTS, Flooded, Turn, Worlds, is_clean
 
 # Outcomes after which the other cases would only repeat the message, for a second each.
 _FINAL_OUTCOMES = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
+    | RESOURCE_OUTCOMES
 )
 
 
@@ -49,9 +52,7 @@ class CaseRun:
     @property
     def ends_check(self) -> bool:
         """Return whether further cases would fail in the same way, or take minutes."""
-        return self.verdict.outcome in _FINAL_OUTCOMES | {Outcome.FLOODED} or used_up_wall_time(
-            self.verdict
-        )
+        return self.verdict.outcome in _FINAL_OUTCOMES or used_up_wall_time(self.verdict)
 
 
 def group_cases(
@@ -170,11 +171,11 @@ def judge_case(
     execution: Execution,
     other_failures: Sequence[Execution] = (),
     passed_cases: Sequence[Execution] = (),
-    names: Sequence[str] = (),
+    shape: AnswerShape = NO_SHAPE,
 ) -> CaseVerdict:
     """Judge the run of a case. Raise CheckFault if the exercise's own functions fail on it."""
     try:
-        return judge(exercise, execution, other_failures, passed_cases, names)
+        return judge(exercise, execution, other_failures, passed_cases, shape)
     except JudgeFailed as error:
         message = f"In the case {label_of(exercise, execution.case)}, {error.returned_value}"
         raise CheckFault(f"{message} ({error})", f"{message}.", error.is_odd) from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,12 @@ def grade_notebook(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> 
     else:
         chosen, answers = find_answers(path)
     with hide_own_files():
-        return [grade(exercise, answers[exercise.name], cell_number, secret) for exercise in chosen]
+        results = [
+            grade(exercise, answers[exercise.name], cell_number, secret) for exercise in chosen
+        ]
+    passed_over = () if only else notes_on_strays(chosen, answers)
+    results[-1] = replace(results[-1], notes=(*results[-1].notes, *passed_over))
+    return results
 
 
 def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
@@ -123,7 +129,8 @@ def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
         sorted(counts),
         key=lambda notebook: (counts[notebook], defined[notebook], notebook == hinted),
     )
-    # A single name of a different notebook may be a helper function that has the same name by chance.
+    # A single name of a different notebook may be a helper function that has the same name by chance. So
+    # `notes_on_strays` names it, and it does not count.
     chosen = {
         main_notebook,
         *(notebook for notebook, count in attempted.items() if count > 1 or defined[notebook] > 1),
@@ -131,6 +138,27 @@ def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
     return [
         get(name) for name in known_headings if known_headings[name].notebook in chosen
     ], answers
+
+
+def notes_on_strays(
+    chosen: Sequence[Exercise], answers: Mapping[str, Answer | Problem]
+) -> tuple[str, ...]:
+    """Return a note for each answer in a file that does not count, because of its notebook.
+
+    chosen, answers: from `find_answers`.
+    """
+    counted = {exercise.notebook for exercise in chosen}
+    strays = (
+        heading
+        for name, heading in headings().items()
+        if heading.notebook not in counted and isinstance(answers.get(name), Answer)
+    )
+    return tuple(
+        f"An answer to {stray.number} (`{stray.name}`) is in this file, too. It does not count here, because "
+        f"the file has no other answer of {stray.notebook}. If it is meant as an answer, hand it in as that "
+        "notebook."
+        for stray in strays
+    )
 
 
 def is_defined(answer: Answer | Problem) -> bool:

@@ -6,13 +6,13 @@ failing cases --> the one that is easiest to read --> smaller ones that fail ali
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import torch
 
+from helpers.checks.answer_shape import AnswerShape, shape_of
 from helpers.checks.case import Case
 from helpers.checks.case_runs import CaseRun, judge_case, run_in_one_world, run_isolated
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
@@ -181,7 +181,7 @@ def _judge_with_advice(
     passed_cases = [run.execution for run in other_runs if run.execution is not None and run.passed]
     exercise = presentation.exercise
     verdict = judge_case(
-        exercise, execution, wrong_cases, passed_cases, _argument_names(presentation.worlds)
+        exercise, execution, wrong_cases, passed_cases, _shape_of_answer(presentation.worlds)
     )
     if exercise.kind is Kind.LOCAL:
         verdict = replace(verdict, given=tuple(shown_run.turn.case.given[0]))
@@ -221,24 +221,13 @@ def _poison_advice(worlds: Worlds, execution: Execution) -> str:
     return POISON_ADVICE
 
 
-def _argument_names(worlds: Worlds) -> tuple[str, ...]:
-    """Return the names of the parameters for which a case has values."""
+def _shape_of_answer(worlds: Worlds) -> AnswerShape:
+    """Return the shape of the answer, with the parameters for which a case has values."""
     kind = worlds.exercise.kind
     if not (kind.is_alone or kind is Kind.RANKS):
-        return ()
-    names: tuple[str, ...] = ()
-    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        names = next(_parameter_names(ast.parse(worlds.programs[0]), worlds.exercise.name), ())
-    return names if kind.is_alone else names[2:]
-
-
-def _parameter_names(module: ast.Module, name: str) -> Iterator[tuple[str, ...]]:
-    """Yield a function's parameter names, or nothing if their number is not fixed."""
-    for statement in module.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name == name:
-            arguments = statement.args
-            names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-            yield () if arguments.vararg or arguments.kwonlyargs else tuple(names)
+        return AnswerShape()
+    shape = shape_of(worlds.programs[0], worlds.exercise.name)
+    return shape if kind.is_alone else replace(shape, parameters=shape.parameters[2:])
 
 
 def has_wrong_values(verdict: CaseVerdict) -> bool:

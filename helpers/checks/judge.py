@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from helpers.checks.answer_shape import NO_SHAPE, AnswerShape
 from helpers.checks.case import AllRanks, Case, Finding, Measured, PerRank, value_for_rank
 from helpers.checks.compare import (
     describe_kind,
@@ -29,18 +30,16 @@ from helpers.checks.compare import (
 )
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
+from helpers.checks.limits import exceeded_limit, is_ended_by_limit
+from helpers.checks.missing_files import missing_file_advice
 from helpers.checks.result import CaseVerdict, Outcome, Row
-from helpers.ranks.failures import Deadlock, HostLost, RankDied, RankFailed, RankTimeout
+from helpers.ranks.failures import Deadlock, HostLost, RankFailed, RankTimeout
 from helpers.ranks.run import Run
-from helpers.ranks.world import FLOOD_ERROR
 from helpers.trace.events import Event
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 from helpers.views.values import short_value
 
-_OUT_OF_MEMORY_PATTERN = re.compile(
-    r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
-)
 _FLOAT32_TOLERANCE = 1e-6
 # Limit of parts in what a rank reports about itself; each part may have a quarter as many, and so on.
 _MAX_PARTS = 1 << 20
@@ -67,19 +66,6 @@ _UNEXPECTED_KIND_ERRORS = (
     MemoryError,
     RuntimeError,
 )
-
-
-# Advice on answers that need files next to the notebook, by the kind of error that ends them.
-_MISSING_FILE_ADVICE = {
-    "ModuleNotFoundError": (
-        "The course's environment has no such package. If the module is your own file, copy its code "
-        "into a cell: only the notebook is handed in, and a check finds no other file."
-    ),
-    "FileNotFoundError": (
-        "If this is your own file, write what the answer needs into a cell: only the notebook is "
-        "handed in, and a check runs in an empty folder."
-    ),
-}
 
 
 class JudgeFailed(Exception):
@@ -183,12 +169,12 @@ def judge(
     execution: Execution,
     other_failures: Sequence[Execution] = (),
     passed_cases: Sequence[Execution] = (),
-    names: Sequence[str] = (),
+    shape: AnswerShape = NO_SHAPE,
 ) -> CaseVerdict:
     """Judge one case. other_failures: more cases that went wrong, which advice must explain as well.
 
-    passed_cases: cases that went right, which the advised change must not make wrong. names: of the answer's
-    parameters, which label the inputs for the reader.
+    passed_cases: cases that went right, which the advised change must not make wrong. shape: of the answer,
+    whose parameters label the inputs for the reader.
 
     Raises only if the exercise's own functions do. `JudgeFailed` means that they failed on a returned
     value, which may be of an unexpected kind. Any other error is a fault of the check, not of the
@@ -218,10 +204,10 @@ def judge(
     if any(all_findings) or joint_finding:
         # only for failures: writing down passed values takes as long as comparing them, and is never read
         rows = tuple(
-            _make_row(exercise, execution, rank, found, names)
+            _make_row(exercise, execution, rank, found, shape.parameters)
             for rank, found in enumerate(all_findings)
         )
-        advice = advise([execution, *other_failures], passed_cases)
+        advice = advise([execution, *other_failures], passed_cases, shape)
         if exercise.kind.is_adversarial and not advice:
             advice = _missing_wait_advice(run)
         # this finding concerns all ranks together, none of which is right or wrong on its own
@@ -230,6 +216,8 @@ def judge(
         if all(finding.rests_on_time for finding in found) and not broken:
             all_ranks_text = f"{all_ranks_text}\n{TOO_SLOW_ADVICE}".strip()
             return CaseVerdict(label, Outcome.TOO_SLOW, rows, broken, all_ranks_text, advice, run)
+        # Python prints the exceptions of threads and continues, and a check shows no output.
+        all_ranks_text = "\n".join(filter(None, [*run.thread_errors, all_ranks_text]))
         return CaseVerdict(
             label,
             Outcome.WRONG,
@@ -307,10 +295,16 @@ def _readable_text(value: Any, max_length: int) -> str:
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def advise(executions: Sequence[Execution], passed_cases: Sequence[Execution] = ()) -> str:
+def advise(
+    executions: Sequence[Execution],
+    passed_cases: Sequence[Execution] = (),
+    shape: AnswerShape = NO_SHAPE,
+) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
     passed_cases: cases that went right, which must stay right with the factor that a sentence asks for.
+    shape: of the answer. Only a path without a `return` supports advice on a missing one, because None is the
+    right value of some cases.
     """
     wrong = [
         (execution, rank, finding)
@@ -324,14 +318,16 @@ def advise(executions: Sequence[Execution], passed_cases: Sequence[Execution] = 
     ]
     if not wrong:
         return ""
-    if all(value is None for execution, *_ in wrong for value in execution.run.values):
+    if shape.may_return_nothing and all(
+        value is None for execution, *_ in wrong for value in execution.run.values
+    ):
         return PRINTED_ONLY_ADVICE if any(executions[0].run.output) else NOTHING_RETURNED_ADVICE
     # a sentence that explains one wrong rank but not another is at best half of the explanation
     first, *others = wrong
-    for words in _explain_value(*first):
-        if all(words in _explain_value(*other) for other in others) and not _is_factor_refuted(
-            words, passed_cases
-        ):
+    for words in _explain_value(*first, shape):
+        if all(
+            words in _explain_value(*other, shape) for other in others
+        ) and not _is_factor_refuted(words, passed_cases):
             return first[0].case.fill_facts(words)
     return ""
 
@@ -353,13 +349,15 @@ def _has_nonzero(value: Any) -> bool:
         return False
 
 
-def _explain_value(execution: Execution, rank: int, finding: Finding) -> list[str]:
+def _explain_value(
+    execution: Execution, rank: int, finding: Finding, shape: AnswerShape
+) -> list[str]:
     """Return all sentences that explain what one rank returned, the exercise's own first."""
     advice = (finding.advice,) if isinstance(finding.advice, str) else finding.advice
     words = [*filter(None, advice)]
     # a hostile value may raise an error on any access; then there is no advice
     with contextlib.suppress(Exception):
-        words += _find_relations(execution.case, rank, execution.run.values[rank])
+        words += _find_relations(execution.case, rank, execution.run.values[rank], shape)
     return words
 
 
@@ -376,7 +374,7 @@ def _part_name(case: Case, number: int) -> str:
     return case.parts[number] if number < len(case.parts) else f"[{number}]"
 
 
-def _find_relations(case: Case, rank: int, got: Any) -> Iterator[str]:
+def _find_relations(case: Case, rank: int, got: Any, shape: AnswerShape) -> Iterator[str]:
     """Yield simple relations between a wrong value and the right one: facts in any exercise."""
     right = value_for_rank(case.right, rank)
     if callable(right) or isinstance(right, AllRanks):
@@ -384,7 +382,7 @@ def _find_relations(case: Case, rank: int, got: Any) -> Iterator[str]:
     given = case.given[rank]
     if any(same(value, got, 0) for value in given if isinstance(value, torch.Tensor)):
         yield "This is the rank's argument, unchanged. Return what was received or computed."
-    if got is None:
+    if got is None and shape.may_return_nothing:
         yield "This rank returned None. Does every path have a `return`?"
     if isinstance(case.right, PerRank):
         for other in range(case.world_size):
@@ -469,23 +467,14 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TOO_SLOW if failure.by_the_clock else Outcome.TIMED_OUT
         advice = _missing_transfer_wait_advice(run) or _different_lines_advice(failure)
-    elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD_ERROR:
-        outcome, advice = (
-            Outcome.FLOODED,
-            "It printed too much. Is there an endless loop that prints?",
-        )
-    elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY_PATTERN.search(str(failure.error)):
-        outcome = Outcome.OUT_OF_MEMORY
-        advice = "It ran out of memory. Look for a tensor that is too large."
-    elif isinstance(failure, RankFailed) and failure.error.kind in _MISSING_FILE_ADVICE:
-        advice = _MISSING_FILE_ADVICE[failure.error.kind]
+    elif (limit := exceeded_limit(failure)) is not None:
+        outcome, advice = limit.outcome, limit.advice
+    elif isinstance(failure, RankFailed):
+        advice = missing_file_advice(failure)
     elif isinstance(failure, HostLost):
         outcome, advice = Outcome.FAULT, "This says nothing about your answer. Check it again."
-    elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":
-        outcome = Outcome.TIMED_OUT
-        advice = "A rank exceeded its limit of CPU time."
     # the exercise's own advice knows the task, so it comes before general advice
-    if outcome is not Outcome.NOT_ATTEMPTED:
+    if outcome is not Outcome.NOT_ATTEMPTED and not is_ended_by_limit(failure):
         words = (
             advice_entry.advice
             for advice_entry in exercise.failed

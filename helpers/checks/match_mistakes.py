@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
+
+import torch
 
 from helpers.checks.case import Case, Measured
 from helpers.checks.compare import find_huge_range, same
@@ -26,6 +28,7 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Execution, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.known_outcomes import recognize_mistake
+from helpers.checks.limits import is_ended_by_limit
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.named_parts import NamedParts
 from helpers.checks.oracle import ADVICE_SECRET, Reference, draw
@@ -46,6 +49,9 @@ _VARYING_TEXT_PATTERN = re.compile(
 )
 
 
+_MORE_IS_WRONG = "(Something else is wrong as well.)"
+Alike = Callable[[Exercise, Execution, Execution], bool]
+"""Whether an answer and a known mistake behave alike in a case."""
 Matches = MutableMapping[str, str]
 """Digest of what an answer did -> title of the mistake that explains it, or "" if none does."""
 
@@ -65,16 +71,30 @@ def find_mistake(
     that each wrong behavior is looked up once per class.
     """
     exercise = answer.exercise
+    # every program that runs into a limit ends alike, whatever is wrong with it
+    if is_ended_by_limit(shown_case.run.failure):
+        return None
     if exercise.kind is Kind.SCRIPT:  # a script takes seconds
         return recognize_mistake(exercise, shown_case)
     mistakes = [mistake for mistake in known_mistakes(exercise) if mistake.outcome is outcome]
     if not mistakes:
         return None
     key = _behavior_digest(exercise, outcome, [shown_case, *wrong_cases, *passed_cases])
-    if key not in matches:
-        matches[key] = _find_title(answer, shown_case, mistakes, wrong_cases, passed_cases)
+    cases = (shown_case, mistakes, wrong_cases, passed_cases)
+    in_part = _has_comparable_part(shown_case)
+    # the second search runs the same mistakes on the same cases
+    with record_runs({}) if in_part and _recorded_runs is None else nullcontext():
+        if key not in matches:
+            matches[key] = _find_title(answer, *cases)
+        part_key = f"{key} in part"
+        if in_part and not matches[key] and part_key not in matches:
+            matches[part_key] = _find_title(answer, *cases, alike_in_first_part)
     # by title, because it may have been found for another learner's answer
-    return next((mistake for mistake in mistakes if mistake.title == matches[key]), None)
+    title = matches[key] or matches.get(part_key, "")
+    mistake = next((mistake for mistake in mistakes if mistake.title == title), None)
+    if mistake is None or matches[key]:
+        return mistake
+    return replace(mistake, words=f"{mistake.words} {_MORE_IS_WRONG}")
 
 
 def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[Execution]) -> str:
@@ -100,8 +120,10 @@ def _find_title(
     mistakes: Sequence[KnownMistake],
     wrong_cases: Sequence[Execution],
     passed_cases: Sequence[Execution],
+    alike: Alike | None = None,
 ) -> str:
-    """Return the title of the mistake that behaves like the answer, or ""."""
+    """Return the title of the mistake that behaves like the answer (by default, in everything), or ""."""
+    alike = alike or behave_alike
     size = shown_case.case.world_size
     same_size_wrong = [execution for execution in wrong_cases if execution.case.world_size == size]
     # a mistake that is wrong in a case that the answer passes is a different one
@@ -112,20 +134,21 @@ def _find_title(
         answer,
         mistakes,
         [shown_case, *same_size_wrong[:1], *same_size_passed[:1], *same_size_passed[1:][-1:]],
+        alike=alike,
     )
     # Cases of a different size say more than further ones of the same size.
     other_sizes = _cases_of_other_sizes(size, wrong_cases, passed_cases)
     for failing, passing in other_sizes:
         weak_cases = [*failing[1:], *passing] if _can_share(shown_case) else passing[:1]
-        candidates = _similar_mistakes(answer, candidates, failing[:1], weak_cases)
+        candidates = _similar_mistakes(answer, candidates, failing[:1], weak_cases, alike)
     if not other_sizes or len({mistake.words for mistake in candidates}) > 1:
         weak_cases = [*same_size_wrong[_MAX_OTHER_CASES:], *same_size_passed[1:-1]]
         candidates = _similar_mistakes(
-            answer, candidates, same_size_wrong[1:_MAX_OTHER_CASES], weak_cases
+            answer, candidates, same_size_wrong[1:_MAX_OTHER_CASES], weak_cases, alike
         )
     if len({mistake.words for mistake in candidates}) > 1:
         candidates = _similar_mistakes(
-            answer, candidates, list(_run_on_further_cases(answer, shown_case))
+            answer, candidates, list(_run_on_further_cases(answer, shown_case)), alike=alike
         )
     sentences = {mistake.words for mistake in candidates}
     return candidates[0].title if len(sentences) == 1 else ""
@@ -175,12 +198,14 @@ def _similar_mistakes(
     mistakes: Sequence[KnownMistake],
     cases: Sequence[Execution],
     weak_cases: Sequence[Execution] = (),
+    alike: Alike | None = None,
 ) -> list[KnownMistake]:
     """Return the mistakes that behave like the answer in all of these cases. One world runs for each size.
 
     weak_cases: cases of the same size in which the mistakes only have to pass or fail as the answer did.
     """
     candidates = list(mistakes)
+    alike = alike or behave_alike
     for _, group in groupby([*cases, *weak_cases], key=_world_key):
         executions = list(group)
         worlds = replace(
@@ -195,7 +220,7 @@ def _similar_mistakes(
             and all(
                 _pass_alike(answer.exercise, expected, execution)
                 if any(expected is weak_case for weak_case in weak_cases)
-                else behave_alike(answer.exercise, expected, execution)
+                else alike(answer.exercise, expected, execution)
                 for expected, execution in zip(executions, mistake_runs, strict=True)
             )
         ]
@@ -353,6 +378,41 @@ def behave_alike(exercise: Exercise, execution: Execution, other: Execution) -> 
     if [*map(list, execution.changed)] != [*map(list, other.changed)]:
         return False
     return broken_rules(exercise, execution) == broken_rules(exercise, other)
+
+
+def alike_in_first_part(exercise: Exercise, answer: Execution, mistake: Execution) -> bool:
+    """Return whether a mistake explains the first part that is wrong in an answer with several mistakes.
+
+    That part has the same wrong value on every rank, and whatever else the mistake makes wrong is wrong in
+    the answer as well.
+    """
+    if not (_has_comparable_part(answer) and mistake.run.failure is None):
+        return answer.run.failure is None and not any(answer.all_findings())
+    right, ranks = answer.case.right, range(answer.case.world_size)
+    assert isinstance(right, NamedParts)
+    try:
+        first = next(filter(None, (right.first_problem(answer.run.values[r], r)[0] for r in ranks)))
+        return all(
+            right.same(answer.run.values[rank], mistake.run.values[rank], rank, (first,))
+            and set(right.wrong_parts(mistake.run.values[rank], rank))
+            <= set(right.wrong_parts(answer.run.values[rank], rank))
+            for rank in ranks
+        )
+    except Exception:
+        return False  # a hostile rank may send values that cannot be compared
+
+
+def _has_comparable_part(execution: Execution) -> bool:
+    """Return whether the first wrong part has several numbers, which two mistakes do not share by chance."""
+    right = execution.case.right
+    if execution.run.failure is not None or not isinstance(right, NamedParts):
+        return False
+    for rank, value in enumerate(execution.run.values):
+        name, _ = right.first_problem(value, rank)
+        if name:
+            part = value.get(name)
+            return isinstance(part, torch.Tensor) and part.numel() > 1
+    return False
 
 
 def _have_same_value(case: Case, rank: int, value: Any, other_value: Any) -> bool:

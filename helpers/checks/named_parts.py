@@ -53,35 +53,43 @@ class NamedParts:
         if not isinstance(got, dict):
             return "", "nothing was returned"
         for name, expected in self.right[rank].items():
-            value = got.get(name)
-            if name in self.unused and (value is None or (expected is None and _is_zero(value))):
-                problem = ""
-            elif isinstance(expected, str):
-                mismatch = (
-                    f"{_text_or_nothing(value)}; expected: {expected}"
-                    if expected
-                    else _text_or_nothing(value)
-                )
-                problem = "" if isinstance(value, str) and value == expected else mismatch
-            elif isinstance(value, str):
-                # the driver could not get the value, and says why
-                problem = value
-            elif value is None and expected is not None:
-                problem = "it is missing"
-            else:
-                problem = difference(expected, value, scale=self._scale_of(name))
-            if problem:
+            if problem := self._part_problem(name, expected, got.get(name)):
                 return name, problem
         return "", ""
 
-    def same(self, one: Any, other: Any, rank: int) -> bool:
-        """Return whether two programs returned the same, in the parts that are judged."""
+    def wrong_parts(self, got: Any, rank: int) -> list[str]:
+        """Return the names of all parts that are wrong."""
+        if not isinstance(got, dict):
+            return list(self.right[rank])
+        return [
+            name
+            for name, expected in self.right[rank].items()
+            if self._part_problem(name, expected, got.get(name))
+        ]
+
+    def _part_problem(self, name: str, expected: Any, value: Any) -> str:
+        if name in self.unused and (value is None or (expected is None and _is_zero(value))):
+            return ""
+        if isinstance(expected, str):
+            if isinstance(value, str) and value == expected:
+                return ""
+            text = _text_or_nothing(value)
+            return f"{text}; expected: {expected}" if expected else text
+        if isinstance(value, str):
+            # the driver could not get the value, and says why
+            return value
+        if value is None and expected is not None:
+            return "it is missing"
+        return difference(expected, value, scale=self._scale_of(name))
+
+    def same(self, one: Any, other: Any, rank: int, names: Sequence[str] = ()) -> bool:
+        """Return whether two programs returned the same, in the parts that are judged, or in `names` only."""
         # a hostile rank may return anything, not only what the driver returns
         if not (isinstance(one, dict) and isinstance(other, dict)):
             return one is None and other is None
         return all(
             not difference(other.get(name), one.get(name), scale=self._scale_of(name))
-            for name in self.right[rank]
+            for name in names or self.right[rank]
         )
 
     def _scale_of(self, name: str) -> float | None:

@@ -29,7 +29,10 @@ class Outcome(Enum):
 
     A grader never keeps this outcome.
     """
-    OUT_OF_MEMORY = "out of memory"
+    TOO_MUCH_MEMORY = "too much memory"
+    TOO_MANY_PROCESSES = "too many processes"
+    TOO_MANY_FILES = "too many files"
+    DISK_FULL = "disk full"
     FLOODED = "flooded"
     FAULT = "harness fault"
 

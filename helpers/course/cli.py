@@ -49,6 +49,12 @@ class _CommandError(click.ClickException):
         click.echo(self.format_message(), file=file, err=file is None)
 
 
+class _Interrupted(_CommandError):
+    """Ctrl-C, or SIGINT from a program. The exit code is that of shells: 128 and the signal's number."""
+
+    exit_code = 130
+
+
 class _Course(click.Group):
     """Shows the course's own errors as messages, not as tracebacks, and groups commands by who needs them."""
 
@@ -441,6 +447,7 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     """
     from helpers.grading.command import grade_folder, result_as_data
     from helpers.grading.setting import CannotGrade, Setting
+    from helpers.views.plain import for_log
 
     try:
         setting = Setting(folder, out, **options)
@@ -454,9 +461,11 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
             graded = grade_folder(setting)
         sys.exit(graded.exit_code)
     except CannotGrade as error:
-        from helpers.views.plain import for_log
-
         raise _CommandError(for_log(f"Cannot grade: {error}")) from error
+    except KeyboardInterrupt as error:
+        raise _Interrupted(
+            "Interrupted. Run the same command again to continue where it stopped."
+        ) from error
 
 
 @main.command()
@@ -656,7 +665,7 @@ def release(
 
     The course without solutions, tests and grader, with a manifest of SHA-256 sums.
     """
-    from helpers.grading.release import ReleaseError
+    from helpers.grading.release import ReleaseError, describe_mistakes
     from helpers.grading.release import write_bundle as write
 
     try:
@@ -673,6 +682,8 @@ def release(
     click.echo(
         f"{len(files)} files in {_relative_path(out)}. Zip it, or put it where learners can get it."
     )
+    if not without_mistakes:
+        click.echo(describe_mistakes(workspaces.find_workspace()))
 
 
 @main.command()
@@ -688,7 +699,7 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
     For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
     from helpers.checks.headings import UnknownExercise, match_notebook
-    from helpers.grading.reports import write_zip
+    from helpers.grading.reports.gradescope import write_zip
     from helpers.grading.setting import CannotGrade
 
     archive = BytesIO()

@@ -19,10 +19,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from helpers.grading.cache import (
     reporting_write_errors,
     write_atomically,
 )
-from helpers.grading.grader import Grader
+from helpers.grading.grader import Graded, Grader
 from helpers.grading.record import Record, Status, from_json, read_records
 from helpers.grading.references import References, solutions_folder
 from helpers.grading.reports.slugs import page_names
@@ -44,6 +45,9 @@ from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
 from helpers.views.plain import for_log, one_line
 
+# A job, with the result of its first try if it is to be tried again.
+_Task = tuple[Job, Graded | None]
+
 # maximum characters of a line for the instructor, because a learner's name comes from a folder's
 _MAX_LINE_CHARS = 200
 # The grader of a pool process. Global because a pool's initializer, `_set_up_process`, cannot return it.
@@ -52,7 +56,7 @@ _grader: Grader
 
 def grade_all(
     jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
-) -> Iterator[tuple[Job, Record]]:
+) -> Generator[tuple[Job, Record], None, None]:
     """Grade the jobs. Yield each record as soon as it is written.
 
     If a record of the same file, checks and versions exists already, it is yielded unchanged.
@@ -86,24 +90,39 @@ def grade_jobs(
 ) -> Iterator[tuple[Job, Record]]:
     """Grade the jobs on this machine or on a cluster, without writing records.
 
-    If a process of the pool dies, the jobs that may have killed it run again, each alone.
+    Answers that a busy machine may have failed are tried again when all other jobs are done.
     """
     if setting.scheduler:
         yield from grade_on_cluster(jobs, setting.scheduler, plan, secret)
         return
-    left = list(jobs)
+    uncertain: list[_Task] = []
+    for job, graded in _run_tasks([(job, None) for job in jobs], setting, plan, secret):
+        if graded.uncertain:
+            uncertain.append((job, graded))
+        else:
+            yield job, graded.record
+    for job, graded in _run_tasks(uncertain, replace(setting, jobs=1), plan, secret):
+        yield job, graded.record
+
+
+def _run_tasks(
+    tasks: Sequence[_Task], setting: Setting, plan: Plan, secret: str
+) -> Iterator[tuple[Job, Graded]]:
+    """Run all tasks. If a process of the pool dies, the tasks that may have killed it run again, alone."""
+    left = list(tasks)
     while left:
         done = set()
-        for job, record in _grade_until_broken(left, setting, plan, secret):
+        for job, graded in _run_until_broken(left, setting, plan, secret):
             done.add(job)
-            yield job, record
-        left = [job for job in left if job not in done]
-        # Either no job is left, or a process died with one of the jobs that were being graded.
+            yield job, graded
+        left = [task for task in left if task[0] not in done]
+        # Either no task is left, or a process died with one of the jobs that were being graded.
         most = _process_count(setting) + 1
         suspects, left = left[:most], left[most:]
-        for job in suspects:
-            alone = next(_grade_until_broken([job], setting, plan, secret), None)
-            yield alone or (job, _fault_record(job, plan.level, "The process that graded it died."))
+        for task in suspects:
+            alone = next(_run_until_broken([task], setting, plan, secret), None)
+            why = "The process that graded it died."
+            yield alone or (task[0], Graded(_fault_record(task[0], plan.level, why)))
 
 
 def find_differences(
@@ -135,28 +154,32 @@ def _compare_records(old: Record | None, new: Record) -> Iterator[str]:
             )
 
 
-def _grade_until_broken(
-    jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
-) -> Iterator[tuple[Job, Record]]:
-    """Yield records until all jobs are done or a process has died."""
-    with _pool(len(jobs), setting, plan, secret) as pool, suppress(BrokenProcessPool):
+def _run_until_broken(
+    tasks: Sequence[_Task], setting: Setting, plan: Plan, secret: str
+) -> Iterator[tuple[Job, Graded]]:
+    """Yield results until all tasks are done or a process has died."""
+    with _pool(len(tasks), setting, plan, secret) as pool, suppress(BrokenProcessPool):
         try:
-            waiting = {pool.submit(_grade, job): job for job in jobs}
+            waiting = {pool.submit(_run_task, *task): task[0] for task in tasks}
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     yield _result_of_future(waiting.pop(future), future, plan.level)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            # The batch is interrupted, so nobody waits for running answers. What a grader has started ends
+            # with it.
+            for process in multiprocessing.active_children():
+                process.kill()
             raise
 
 
-def _result_of_future(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]:
+def _result_of_future(job: Job, future: Future[Graded], level: str) -> tuple[Job, Graded]:
     try:
         return job, future.result()
     except (BrokenProcessPool, CannotWrite):  # these end the whole batch
         raise
     except Exception as error:  # an error in the grader itself: continue the batch
-        return job, _fault_record(job, level, f"The grader failed: {error!r}.")
+        return job, Graded(_fault_record(job, level, f"The grader failed: {error!r}."))
 
 
 def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolExecutor:
@@ -209,8 +232,8 @@ def _exit_with_parent(parent: Any) -> None:
     os._exit(1)
 
 
-def _grade(job: Job) -> Record:
-    return _grader.grade(job)
+def _run_task(job: Job, first: Graded | None) -> Graded:
+    return _grader.try_once(job) if first is None else _grader.settle(job, first)
 
 
 def _fault_record(job: Job, level: str, why: str) -> Record:

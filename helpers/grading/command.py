@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +23,12 @@ from helpers.grading.points.counted import apply_weights
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record, Status
 from helpers.grading.reports.standing import Course, graded_points, max_points
+from helpers.grading.reports.text import points_text
 from helpers.grading.sandbox.levels import make_plan
 from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
-from helpers.views.plain import for_log
+from helpers.views.plain import for_log, plural
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,15 @@ def grade_folder(setting: Setting) -> FolderResult:
         _print_lines([f"Sandbox: {plan.level}. It does not stop: {'; '.join(plan.does_not_stop)}."])
         if setting.verify:
             found = _print_lines(find_differences(inputs.jobs, setting, plan, inputs.secret))
-            _print_lines([f"Graded {len(inputs.jobs)} submissions again: {found} differences."])
+            _print_lines(
+                [
+                    f"Graded {plural(len(inputs.jobs), 'submission')} again: {plural(found, 'difference')}."
+                ]
+            )
             return FolderResult(int(found > 0))
-        results = grade_all(inputs.jobs, setting, plan, inputs.secret)
-        records = _with_progress(inputs.jobs, results, inputs.people.policy)
+        # closed at once if this is interrupted, so that no grader keeps running
+        with closing(grade_all(inputs.jobs, setting, plan, inputs.secret)) as results:
+            records = _with_progress(inputs.jobs, results, inputs.people.policy)
     outputs = write_outputs(records, inputs, setting)
     _print_lines(outputs.lines)
     for line in outputs.annotations:
@@ -86,7 +93,7 @@ def _with_progress(
         for count, (job, record) in enumerate(results, 1):
             records[job] = record
             final = apply_weights(record, policy)
-            came = f"{graded_points(final):g} of {max_points(final):g} points"
+            came = points_text(graded_points(final), max_points(final))
             said = came if record.status is Status.GRADED else record.status.value
             click.echo(for_log(f"{count} of {len(jobs)}: {job.learner}, {job.file}: {said}"))
     return [records[job] for job in jobs]
@@ -96,7 +103,7 @@ def _print_summary(records: Sequence[Record]) -> int:
     """Print a line about the whole batch. Return the exit code."""
     counts = {status: sum(r.status is status for r in records) for status in Status}
     kept = sum(exercise.cached for record in records for exercise in record.exercises)
-    line = f"{counts[Status.GRADED]} of {len(records)} submissions graded"
+    line = f"{counts[Status.GRADED]} of {plural(len(records), 'submission')} graded"
     if kept:
         line += f", {kept:,} of their exercises without a new run because an equal answer was run before"
     for status, words in (

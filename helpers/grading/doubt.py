@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
+from helpers.checks.limits import exceeded_limit
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -35,7 +36,10 @@ _NEEDS_REFERENCE = {
     Outcome.TIMED_OUT,
     Outcome.CRASHED,
     Outcome.DEADLOCKED,
-    Outcome.OUT_OF_MEMORY,
+    Outcome.TOO_MUCH_MEMORY,
+    Outcome.TOO_MANY_PROCESSES,
+    Outcome.TOO_MANY_FILES,
+    Outcome.DISK_FULL,
     Outcome.FAULT,
 }
 # Those of them that depend on what else happens on the machine. A deadlock is proven.
@@ -53,6 +57,14 @@ _PROGRAM_ERRORS = (
     SystemExit,
     TypeError,
     ValueError,
+)
+# Files and modules that an answer expects next to its notebook. No check has them, on any machine.
+_MISSING_FILE_ERRORS = (
+    FileNotFoundError,
+    ImportError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
 )
 # The course's own errors, each of which reports a misuse by the answer.
 _MISUSE_ERRORS = frozenset(
@@ -73,11 +85,14 @@ def doubt_about(exercise: Exercise, result: CheckResult) -> Doubt:
 def _fails_anywhere(exercise: Exercise, result: CheckResult) -> bool:
     """Return whether the failed runs would fail on any machine, however busy it is.
 
-    Scripts and measurements have their own clocks, so for them only an endless loop is certain.
+    Scripts and measurements have their own clocks, so for them only an endless loop and a missing file are
+    certain.
     """
     if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
         failed = [case.run for case in result.cases if not case.passed]
-        return bool(failed) and all(run is not None and _has_used_up_cpu(run) for run in failed)
+        return bool(failed) and all(
+            run is not None and (_has_used_up_cpu(run) or _lacks_file(run)) for run in failed
+        )
     runs = [case.run for case in result.cases]
     return bool(runs) and all(run is not None and _fails_by_itself(run) for run in runs)
 
@@ -87,12 +102,24 @@ def _fails_by_itself(run: Run) -> bool:
         case None | Deadlock():
             return True
         case RankFailed(error=error):
-            kind = getattr(builtins, error.kind, None)
-            own = isinstance(kind, type) and issubclass(kind, _PROGRAM_ERRORS)
-            return own or error.kind in _MISUSE_ERRORS
+            own = _is_kind_of(error.kind, _PROGRAM_ERRORS)
+            own = own or error.kind in _MISUSE_ERRORS or _lacks_file(run)
+            # each process has its own limits, which the sandbox sets
+            return own or exceeded_limit(run.failure) is not None
         case RankDied(signal="", exitcode=code):  # it has called os._exit
             return code != START_FAILED_EXIT_CODE
     return _has_used_up_cpu(run)
+
+
+def _lacks_file(run: Run) -> bool:
+    """Return whether a rank did not find, or may not use, a file or a module."""
+    failure = run.failure
+    return isinstance(failure, RankFailed) and _is_kind_of(failure.error.kind, _MISSING_FILE_ERRORS)
+
+
+def _is_kind_of(name: str, kinds: tuple[type[BaseException], ...]) -> bool:
+    kind = getattr(builtins, name, None)
+    return isinstance(kind, type) and issubclass(kind, kinds)
 
 
 def _has_used_up_cpu(run: Run) -> bool:

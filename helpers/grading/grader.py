@@ -5,7 +5,8 @@
 Points come from the hidden cases; visible ones can only lower them. The feedback comes from the visible
 cases alone. Because most answers pass, all cases run together first. If one fails, that run is discarded,
 and the visible, then the hidden cases run in a new sandbox. If a busy machine may be the cause of a
-failure, the answer runs once more while no other answer does (`doubt`).
+failure (`doubt`), the answer runs once more while no other answer does: at the end of the batch, so that
+nobody waits for it.
 
 So an answer fails only in a sandbox that ran nothing else of its submission, and its feedback comes from
 ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each
@@ -22,21 +23,22 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import read_bytes
 from helpers.answers.reader import UnreadableNotebook
-from helpers.checks.check_notebook import find_answers
+from helpers.checks.check_notebook import find_answers, notes_on_strays
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
+from helpers.checks.limits import advice_on
 from helpers.checks.result import Outcome
 from helpers.grading import bypasses
 from helpers.grading.cache import Cache, answer_key, program_key
 from helpers.grading.cells import renumber_cells, restore_cell_names
 from helpers.grading.doubt import Doubt
 from helpers.grading.judging import Attempt, run_attempt
-from helpers.grading.record import ExerciseRecord, Record, Status, build_record
+from helpers.grading.record import CaseRecord, ExerciseRecord, Record, Status, build_record
 from helpers.grading.references import References
 from helpers.grading.reports.copies import is_course_solution, split_by_notebook
 from helpers.grading.results import failed_record, import_early, record_of_results
@@ -51,6 +53,8 @@ NOT_RUN = (
     "All answers of this file are the course's own solutions, word for word, so they were not run."
 )
 SLOW_FLAG = "by the clock alone this answer is too slow: grade it again when the machine is idle"
+# Outcomes that become "too slow" if the answer could not be tried alone.
+_SLOW_OUTCOMES = {Outcome.TIMED_OUT.value, Outcome.TOO_SLOW.value, Outcome.CRASHED.value}
 # How often a sandbox may be ended from outside before the machine is blamed.
 _MAX_LOST = 3
 
@@ -79,6 +83,26 @@ class _Budget:
 
 
 @dataclass(frozen=True)
+class _Tried:
+    """The record of an exercise. first: the same with cells as in the cache, if it is uncertain."""
+
+    record: ExerciseRecord
+    first: ExerciseRecord | None = None
+
+
+@dataclass(frozen=True)
+class Graded:
+    """The record of a submission.
+
+    uncertain: the records, by exercise, of answers that a busy machine may have failed. They are tried once
+    more, alone, when no other submission is waiting.
+    """
+
+    record: Record
+    uncertain: Mapping[str, ExerciseRecord] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Grader:
     """Grades submissions one after the other. Keeps nothing of them except in its cache.
 
@@ -102,6 +126,10 @@ class Grader:
 
     def grade(self, job: Job) -> Record:
         """Grade one submission. Never raises because of the file's contents."""
+        return self.settle(job, self.try_once(job)).record
+
+    def try_once(self, job: Job) -> Graded:
+        """Grade one submission, without a second try of answers that a busy machine may have failed."""
         began = time.monotonic()
         base = Record(
             job.learner,
@@ -115,26 +143,49 @@ class Grader:
             digest = hashlib.sha256(read_bytes(job.path)).hexdigest()
             wanted, found = find_answers(job.path)
         except UnreadableNotebook as error:
-            return replace(base, message=str(error), seconds=time.monotonic() - began)
+            return Graded(replace(base, message=str(error), seconds=time.monotonic() - began))
         base = replace(base, notebook=wanted[0].notebook, sha256=digest)
+        base = replace(base, notes=notes_on_strays(wanted, found))
         # Some learners hand in the whole course folder with all solutions, which would take minutes to run.
         if job.file_count > 1 and (own := self._record_of_solutions(base, wanted, found)):
-            return replace(own, seconds=round(time.monotonic() - began, 3))
-        limits, done = self.plan.limits, list[ExerciseRecord]()
-        # All files of a learner share `learner_s`.
-        share_s = min(float(limits.submission_s), limits.learner_s / job.file_count)
-        budget = _Budget(share_s, float(limits.submission_cpu_s))
+            return Graded(replace(own, seconds=round(time.monotonic() - began, 3)))
+        done, uncertain = list[ExerciseRecord](), dict[str, ExerciseRecord]()
+        budget = self._budget(job)
         for exercise in wanted:
             with budget.lend_half() as half:
-                done.append(self._grade_exercise(job, exercise, found[exercise.name], half))
-        # A single fault is enough for the next run to grade the file again; other exercises are cached.
-        faults = any(each.outcome == FAULT for each in done)
-        return replace(
-            base,
-            status=Status.HARNESS_FAULT if faults else Status.GRADED,
-            exercises=tuple(done),
-            seconds=round(time.monotonic() - began, 3),
-        )
+                tried = self._grade_exercise(exercise, found[exercise.name], half)
+            done.append(tried.record)
+            uncertain |= {exercise.name: tried.first} if tried.first else {}
+        seconds = round(time.monotonic() - began, 3)
+        return Graded(_with_exercises(base, done, seconds), uncertain)
+
+    def settle(self, job: Job, graded: Graded) -> Graded:
+        """Try the uncertain answers of a submission once more, while no other answer runs."""
+        if not graded.uncertain:
+            return graded
+        began = time.monotonic()
+        try:
+            wanted, found = find_answers(job.path)
+        except (
+            UnreadableNotebook
+        ):  # it has been changed or removed meanwhile: the next run grades it
+            return Graded(graded.record)
+        settled, budget = dict[str, ExerciseRecord](), self._budget(job)
+        for exercise in wanted:
+            first, answer = graded.uncertain.get(exercise.name), found[exercise.name]
+            if first is not None and isinstance(answer, Answer):
+                with budget.lend_half() as half:
+                    settled[exercise.name] = self._try_alone(job, exercise, answer, first, half)
+        record = graded.record
+        exercises = [settled.get(each.name, each) for each in record.exercises]
+        seconds = round(record.seconds + time.monotonic() - began, 3)
+        return Graded(_with_exercises(record, exercises, seconds))
+
+    def _budget(self, job: Job) -> _Budget:
+        limits = self.plan.limits
+        # All files of a learner share `learner_s`.
+        share_s = min(float(limits.submission_s), limits.learner_s / job.file_count)
+        return _Budget(share_s, float(limits.submission_cpu_s))
 
     def _record_of_solutions(
         self, base: Record, wanted: Sequence[Exercise], found: Mapping[str, Answer | Problem]
@@ -165,39 +216,59 @@ class Grader:
     # --- one exercise -----------------------------------------------------------------------------
 
     def _grade_exercise(
-        self, job: Job, exercise: Exercise, found: Answer | Problem, budget: _Budget
-    ) -> ExerciseRecord:
+        self, exercise: Exercise, found: Answer | Problem, budget: _Budget
+    ) -> _Tried:
         """Return the record of one exercise, from the cache or from a run in a sandbox."""
         if isinstance(found, Problem):
-            return record_of_results(exercise, found, grade(exercise, found, cell_number))
+            return _Tried(record_of_results(exercise, found, grade(exercise, found, cell_number)))
         answer, cells = renumber_cells(found)
+        if (kept := self._cached(exercise, answer)) is not None:
+            return _Tried(restore_cell_names(kept, cells))
+        began = time.monotonic()
+        came = self._try_apart(exercise, answer, budget)
+        seconds = round(time.monotonic() - began, 3)
+        if came.doubt >= Doubt.MACHINE:
+            first = replace(came.record, seconds=seconds)
+            return _Tried(restore_cell_names(first, cells), first)
+        record = self._settled(exercise, answer, came, budget, seconds)
+        return _Tried(restore_cell_names(record, cells))
+
+    def _cached(self, exercise: Exercise, answer: Answer) -> ExerciseRecord | None:
+        """Return the record of an equal answer, or None if none was run."""
+        key, program = self._keys(exercise, answer)
+        if (kept := self.cache.get(key)) is not None:
+            return replace(kept, cached=True)
+        if program and (kept := self.cache.get(program)) is not None:
+            flags = bypasses.find_flags(exercise, answer.source)  # flags depend on comments, too
+            return replace(kept, cached=True, key=key, answer=answer.source, flags=flags)
+        return None
+
+    def _keys(self, exercise: Exercise, answer: Answer) -> tuple[str, str]:
         # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the
         # result.
         parts = exercise, answer, self.secret, self.versions
-        key, program = answer_key(*parts), program_key(*parts)
-        if (kept := self.cache.get(key)) is not None:
-            return restore_cell_names(replace(kept, cached=True), cells)
-        if program and (kept := self.cache.get(program)) is not None:
-            flags = bypasses.find_flags(exercise, answer.source)  # flags depend on comments, too
-            kept = replace(kept, cached=True, key=key, answer=answer.source, flags=flags)
-            return restore_cell_names(kept, cells)
-        began = time.monotonic()
-        came = self._try_until_certain(job, exercise, answer, budget)
+        return answer_key(*parts), program_key(*parts)
+
+    def _settled(
+        self, exercise: Exercise, answer: Answer, came: Attempt, budget: _Budget, seconds: float
+    ) -> ExerciseRecord:
+        """Return the final record of an answer. Cache it if only the answer can have caused it."""
         record, doubt = came.record, came.doubt
         if doubt and not self._reference_works(exercise, now=doubt is not Doubt.CHECK):
             record = fault_record(exercise)
         elif doubt is Doubt.CLOCK:
             record = replace(record, flags=(*record.flags, SLOW_FLAG))
-        record = replace(record, seconds=round(time.monotonic() - began, 3))
+        record = replace(record, seconds=seconds)
         # Do not cache a result that the machine or the clock may have caused, so that the next run tries
         # again.
         if record.outcome != FAULT and doubt is not Doubt.CLOCK and not budget.is_used_up:
+            key, program = self._keys(exercise, answer)
             record = replace(record, key=key)
             self.cache.put(key, record)
             # A person looks at flags and pictures, so each answer keeps its own.
             if record.passed and program and not (record.flags or record.picture):
                 self.cache.put(program, record)
-        return restore_cell_names(record, cells)
+        return record
 
     def _reference_works(self, exercise: Exercise, now: bool) -> bool:
         """Return whether the reference solution works here. Without it the right values are unknown."""
@@ -205,27 +276,42 @@ class Grader:
             return False
         return self.references.passes_here(exercise, now)
 
-    def _try_until_certain(
-        self, job: Job, exercise: Exercise, answer: Answer, budget: _Budget
-    ) -> Attempt:
-        """Run an answer until it passes, or until its failure is certain."""
+    def _try_apart(self, exercise: Exercise, answer: Answer, budget: _Budget) -> Attempt:
+        """Run an answer on all cases at once and, if one fails, on visible and hidden cases apart."""
         # pictures show what ranks did, and in a shared world the ranks hold inputs of hidden cases
         if exercise.may_share_world and self.pictures != "all":
             both = self._try_once(exercise, answer, budget, in_shared_worlds=True)
             if both.record.passed:
                 return both
-        first = self._try_once(exercise, answer, budget)
-        if first.doubt < Doubt.MACHINE:
-            return first
+        return self._try_once(exercise, answer, budget)
+
+    def _try_alone(
+        self,
+        job: Job,
+        exercise: Exercise,
+        found: Answer,
+        first: ExerciseRecord,
+        budget: _Budget,
+    ) -> ExerciseRecord:
+        """Run an answer while no other answer runs. Return the better of both records.
+
+        first: the record of its first try.
+        """
+        answer, cells = renumber_cells(found)
+        if (kept := self._cached(exercise, answer)) is not None:
+            return restore_cell_names(kept, cells)
         minutes = plural(math.ceil(max(0.0, budget.wall_s) / 60), "more minute")
         self.print_line(f"{job.learner}: {exercise.name} is tried again alone, up to {minutes}")
+        began = time.monotonic()
         with self.plan.lock.hold_exclusive() as is_alone:
             again = self._try_once(exercise, answer, budget)
-        best = max((again, first), key=lambda each: each.record.points)
-        if best.doubt < Doubt.MACHINE or is_alone:
-            return best
-        # it still fails only by the clock
-        return Attempt(replace(best.record, outcome=Outcome.TOO_SLOW.value), Doubt.CLOCK)
+        best = again if again.record.points >= first.points else Attempt(first, Doubt.MACHINE)
+        if best.doubt >= Doubt.MACHINE and not is_alone and best.record.outcome in _SLOW_OUTCOMES:
+            # it still fails only by the clock
+            best = Attempt(replace(best.record, outcome=Outcome.TOO_SLOW.value), Doubt.CLOCK)
+        seconds = round(first.seconds + time.monotonic() - began, 3)
+        record = self._settled(exercise, answer, best, budget, seconds)
+        return restore_cell_names(record, cells)
 
     def _try_once(
         self, exercise: Exercise, answer: Answer, budget: _Budget, in_shared_worlds: bool = False
@@ -260,13 +346,38 @@ class Grader:
         return found
 
 
+def _with_exercises(base: Record, exercises: Sequence[ExerciseRecord], seconds: float) -> Record:
+    """Return a graded record with these exercises."""
+    # A single fault is enough for the next run to grade the file again; other exercises are cached.
+    faults = any(each.outcome == FAULT for each in exercises)
+    status = Status.HARNESS_FAULT if faults else Status.GRADED
+    return replace(base, status=status, exercises=tuple(exercises), seconds=seconds)
+
+
 def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
-    """Return the attempt. If its sandbox was ended, replace outcome and message by the reason."""
-    if not sandbox.found:
+    """Return the attempt. If a limit ended its sandbox, outcome, message and cases say so.
+
+    The ranks saw only that they were killed, so what they and the check report about it is not the reason.
+    """
+    limit = sandbox.found
+    if limit is None:
         return found
-    outcome = Outcome.TIMED_OUT if sandbox.is_out_of_time else Outcome.OUT_OF_MEMORY
-    message = f"{sandbox.found}."
-    return Attempt(replace(found.record, outcome=outcome.value, message=message), Doubt.MACHINE)
+    outcome, cases = limit.outcome.value, list[CaseRecord]()
+    for case in found.record.cases:
+        if case.outcome == Outcome.PASSED.value:
+            cases.append(case)
+        elif not any(each.outcome == outcome and each.hidden is case.hidden for each in cases):
+            advice = "" if case.hidden else advice_on(limit.outcome)
+            cases.append(CaseRecord(case.label, case.hidden, outcome, 0.0, advice=advice))
+    record = replace(
+        found.record,
+        outcome=outcome,
+        message=f"{limit.text}.",
+        cases=tuple(cases),
+        picture="",
+        trace="",
+    )
+    return Attempt(record, Doubt.MACHINE if limit.depends_on_machine else Doubt.CHECK)
 
 
 def fault_record(exercise: Exercise) -> ExerciseRecord:

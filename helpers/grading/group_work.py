@@ -1,27 +1,42 @@
 """Read from `groups.csv` which people handed in one file together.
 
     group,learner
+    group,learner,notebook
 
-The files of all members, and those of a folder or file named like the group, count for each member. A
-member may have no file and not be on the roster. A group of one names a person without a file.
+The files of all members, and those of a folder or file named like the group, count for each member. With a
+notebook in the third column, only that notebook is shared. A member may have no file and not be on the
+roster. A group of one names a person without a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from helpers.checks.headings import UnknownExercise, match_notebook
+from helpers.grading.names import find_notebook_names
 from helpers.grading.record import Record
+from helpers.grading.reports.copies import split_by_notebook
 from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_table
 from helpers.views.plain import normalize_name
 
 FILE = "groups.csv"
 _COLUMNS = ("group", "learner")
+_WITH_NOTEBOOK = (*_COLUMNS, "notebook")
 
-Groups = Mapping[str, Sequence[str]]
-"""The members of each group, by the group's name."""
+
+@dataclass(frozen=True)
+class Group:
+    """People who hand in one file together. notebook: the only one that they share, "" for all."""
+
+    name: str
+    members: tuple[str, ...]
+    notebook: str = ""
+
+
+Groups = Sequence[Group]
 
 
 class GroupError(CannotGrade):
@@ -34,28 +49,48 @@ def read_groups(path: Path) -> Groups:
         rows = read_table(path, "The groups")
     except TableError as error:
         raise GroupError(str(error)) from None
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
+    columns: tuple[str, ...] = ()
     for at, (line, cells) in enumerate(rows):
-        pair = [normalize_name(cell) for cell in cells]
+        row = [normalize_name(cell) for cell in cells]
         if at == 0:
-            if tuple(each.casefold() for each in pair) != _COLUMNS:
-                raise GroupError(f"{path}, line {line}: the columns must be {', '.join(_COLUMNS)}.")
+            columns = tuple(each.casefold() for each in row)
+            if columns not in (_COLUMNS, _WITH_NOTEBOOK):
+                raise GroupError(
+                    f"{path}, line {line}: the columns must be {', '.join(_COLUMNS)} and, if a group shares "
+                    f"one notebook only, {_WITH_NOTEBOOK[-1]}."
+                )
             continue
-        if len(pair) != 2 or not all(pair):
+        row += [""] * (len(columns) - len(row))
+        if len(row) != len(columns) or not all(row[:2]):
             raise GroupError(f"{path}, line {line}: expected a group and a learner.")
-        members = found.setdefault(pair[0], [])
-        members += [pair[1]] * (pair[1] not in members)
-    return found
+        notebook = _notebook(row[2], path, line) if len(row) > 2 and row[2] else ""
+        members = found.setdefault((row[0], notebook), [])
+        members += [row[1]] * (row[1] not in members)
+    return tuple(Group(name, tuple(each), notebook) for (name, notebook), each in found.items())
+
+
+def _notebook(text: str, path: Path, line: int) -> str:
+    try:
+        return match_notebook(text)
+    except UnknownExercise as error:
+        raise GroupError(f"{path}, line {line}: {error.args[0]}") from None
 
 
 def copy_for_members(records: Sequence[Record], groups: Groups) -> list[Record]:
     """Return the records, those of a group once for each of its members."""
-    found: dict[tuple[str, str], Record] = {}
-    members_of: dict[str, set[str]] = {}
-    for group, members in groups.items():
-        for each in (group, *members):
-            members_of.setdefault(each, set()).update(members)
+    if any(group.notebook for group in groups):
+        records = [part for record in records for part in split_by_notebook(record)]
+    found: dict[tuple[str, str, str], Record] = {}
     for record in records:
-        for learner in sorted(members_of.get(record.learner, {record.learner})):
-            found[learner, record.file] = replace(record, learner=learner)
+        # a file that cannot be read has its notebook in its name only
+        named = record.notebook or "".join(find_notebook_names(Path(record.file).name)[:1])
+        members = {
+            member
+            for group in groups
+            if group.notebook in ("", named) and record.learner in (group.name, *group.members)
+            for member in group.members
+        }
+        for learner in sorted(members or {record.learner}):
+            found[learner, record.file, record.notebook] = replace(record, learner=learner)
     return list(found.values())

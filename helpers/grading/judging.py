@@ -31,6 +31,7 @@ import msgspec
 from helpers.answers.build import Answer
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
+from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.match_mistakes import Matches
 from helpers.checks.pass_all import pass_all
 from helpers.checks.result import CheckResult, Outcome
@@ -49,7 +50,12 @@ _MAX_BYTES = 16 << 20
 # Characters shown of an error in the judge itself.
 _MAX_ERROR_CHARS = 200
 # Outcomes of visible cases after which hidden ones would only fail in the same way, and take as long.
-_SKIP_HIDDEN_AFTER = {Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED}
+_SKIP_HIDDEN_AFTER = {
+    Outcome.TIMED_OUT,
+    Outcome.CRASHED,
+    Outcome.DEADLOCKED,
+    *(RESOURCE_OUTCOMES - {Outcome.FLOODED}),
+}
 
 
 @dataclass(frozen=True)

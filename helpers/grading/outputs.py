@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helpers.checks.headings import headings
 from helpers.grading.answers import reference_answers, write_answers
@@ -13,6 +13,7 @@ from helpers.grading.cache import write_atomically
 from helpers.grading.group_work import copy_for_members
 from helpers.grading.inputs import Inputs
 from helpers.grading.people import People
+from helpers.grading.platforms import IMPORT_FILES, PLATFORMS
 from helpers.grading.points.changes import FILE as GRADES
 from helpers.grading.points.changes import (
     Change,
@@ -22,14 +23,17 @@ from helpers.grading.points.changes import (
     grades_of,
     read_grades,
 )
+from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record
 from helpers.grading.references import solutions_folder
-from helpers.grading.reports import PLATFORM_FILES, github_annotations, write_reports
+from helpers.grading.reports import github_annotations, write_reports
 from helpers.grading.reports.copies import join_first_names
 from helpers.grading.reports.standing import Course, course_of
 from helpers.grading.setting import Setting
 from helpers.grading.withdrawn import remove_withdrawn
 from helpers.views.plain import plural
+
+_DAY_S, _YEAR_S = 24 * 60 * 60.0, 365 * 24 * 60 * 60.0
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,13 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     write_answers(counted, setting.out)
     before, grades = read_grades(setting.out), grades_of(course)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    moved = tuple(changes_between(before.grades, grades, now))
+    moved = tuple(changes_between(before.grades, grades, now, course))
     changes = (*before.changes, *moved)
-    platforms = [setting.out / name for name in PLATFORM_FILES]
+    platforms = [setting.out / name for name in IMPORT_FILES]
     earlier = [path for path in platforms if path.exists()]
     written = write_reports(course, setting.out, people.match, changes)
-    # This file is written last: if it exists, all others are complete. Gradescope's `run_autograder` relies
-    # on it.
+    # This file is written last: if it exists, all others are complete. The script of an autograder
+    # relies on it.
     write_atomically(setting.out / GRADES, as_json(Grades(grades, changes)))
     for path in earlier:
         if not path.exists():
@@ -68,8 +72,9 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
             lines.append(f"Note: {path}: {words}.")
     if people.match and not any(path in written for path in platforms):
         words = (
-            f"has none of the columns by which {' or '.join(PLATFORM_FILES)} is written. If it comes from "
-            "Canvas or Moodle, set the platform's language to English and export it again"
+            f"has none of the columns by which {' or '.join(IMPORT_FILES)} is written. If it comes from "
+            f"{' or '.join(each.title for each in PLATFORMS if each.import_file)}, set the platform's "
+            "language to English and export it again"
         )
         lines.append(f"Note: {people.match.roster.file} {words}.")
     if moved:
@@ -91,6 +96,12 @@ def _build_course(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     of_class = {known.notebook for name, known in headings().items() if name in tried}
     # Read file times only if there are deadlines.
     times = {job.file: job.path.lstat().st_mtime for job in inputs.jobs if people.policy.deadlines}
+    doubts = {file: why for file, at in times.items() if (why := _time_doubt(at, people.policy))}
+    times = {file: at for file, at in times.items() if file not in doubts}
+    records = [
+        replace(each, notes=(*each.notes, doubts[each.file])) if each.file in doubts else each
+        for each in records
+    ]
     return course_of(
         records,
         setting.title or setting.folder.resolve().name,
@@ -101,6 +112,19 @@ def _build_course(records: Sequence[Record], inputs: Inputs, setting: Setting) -
         reference_answers(of_class, solutions_folder()),
         people.members,
     )
+
+
+def _time_doubt(at: float, policy: Policy) -> str:
+    """Return why a file's time cannot be that of handing in, or "". at: seconds since the epoch."""
+    first = min(due.timestamp() for due in policy.deadlines.values())
+    if at > time.time() + _DAY_S:
+        why = "lies in the future"
+    elif at < first - _YEAR_S:
+        why = "is more than a year before the first deadline"
+    else:
+        return ""
+    written = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    return f"The time of this file, {written}, {why}. It counts as handed in on time."
 
 
 def _course_notes(course: Course, are_named: bool) -> Iterator[str]:

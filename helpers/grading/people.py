@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from helpers.grading import group_work
 from helpers.grading.group_work import Groups, read_groups
-from helpers.grading.owners import Source
+from helpers.grading.names import Source, name_words
+from helpers.grading.platforms import PLATFORMS
 from helpers.grading.points import overrides as given
 from helpers.grading.points import policy as policies
 from helpers.grading.points.overrides import Override
@@ -40,7 +41,7 @@ class People:
     @property
     def members(self) -> tuple[str, ...]:
         """Everybody who is in a group."""
-        return tuple(member for members in self.groups.values() for member in members)
+        return tuple(member for group in self.groups for member in group.members)
 
 
 def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
@@ -49,13 +50,17 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
     sources: the source of each learner's name.
     """
     path = setting.groups or setting.out / group_work.FILE
-    groups = read_groups(path) if setting.groups or path.exists() else {}
-    handed_in = {name: source for name, source in sources.items() if name not in groups}
+    groups = read_groups(path) if setting.groups or path.exists() else ()
+    names = {group.name for group in groups}
+    handed_in = {name: source for name, source in sources.items() if name not in names}
     match = match_roster(read_roster(setting.roster), handed_in) if setting.roster else None
     # The roster may have a name, a login and a number of a person: any of them is accepted.
     aliases = {**(match.aliases() if match else {}), **_by_spelling(handed_in)}
-    groups = {name: [aliases.get(x, x) for x in members] for name, members in groups.items()}
-    aliases |= {x: x for members in groups.values() for x in members}
+    find_learner = _finder(aliases)
+    groups = tuple(
+        replace(group, members=tuple(find_learner(x) for x in group.members)) for group in groups
+    )
+    aliases |= {x: x for group in groups for x in group.members}
     policy, overrides = DEFAULT_POLICY, tuple[Override, ...]()
     path = setting.policy or setting.out / policies.FILE
     if setting.policy or path.exists():
@@ -68,6 +73,22 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
         present = [*people.members, *(each.learner for each in overrides)]
         people = replace(people, match=match.with_people(present))
     return replace(people, notices=tuple(_notices(people, sources)))
+
+
+def _finder(aliases: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that returns the learner for a name, or the name itself if it is nobody's.
+
+    A name in the instructor's files may have characters that a platform has removed from a file's name.
+    """
+    by_words: dict[tuple[str, ...], set[str]] = {}
+    for text, learner in aliases.items():
+        by_words.setdefault(name_words(text), set()).add(learner)
+
+    def find_learner(name: str) -> str:
+        alike = by_words.get(name_words(name), set())
+        return aliases.get(name) or (next(iter(alike)) if len(alike) == 1 else name)
+
+    return find_learner
 
 
 def _by_spelling(learners: Iterable[str]) -> dict[str, str]:
@@ -83,9 +104,9 @@ def _notices(people: People, sources: Mapping[str, Source]) -> Iterator[str]:
         yield f"{name}: {what}, and not on the roster"
     for name in people.match.ambiguous if people.match else ():
         yield (
-            f"{name}: several rows of the roster have this name, so none was filled in. If it is Moodle's, "
-            "use the assignment's grading worksheet, which has numbers"
+            f"{name}: several rows of the roster have this name, so none was filled in"
+            + "".join(f". {each.advice}" for each in PLATFORMS if each.advice)
         )
-    for group, members in people.groups.items():
-        if len(members) > 1 and not {group, *members} & sources.keys():
-            yield f"{group}: a group without a file"
+    for group in people.groups:
+        if len(group.members) > 1 and not {group.name, *group.members} & sources.keys():
+            yield f"{group.name}: a group without a file"

@@ -55,8 +55,7 @@ class ExerciseRecord:
     """One exercise of one submission.
 
     Args:
-        outcome: An `Outcome` of the checks, or of grading alone: "out of memory", "flooded" or "harness
-            fault".
+        outcome: An `Outcome` of the checks.
         notes: Repairs that were needed to find the answer.
         flags: Places where the instructor should look; none is a verdict.
         reported: Results that only the ranks themselves report, so that an answer could forge them.

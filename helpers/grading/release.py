@@ -17,15 +17,14 @@ from helpers.checks.mistakes import (
     SEALED,
     answers_path,
     instructor_folder,
-    read_answers_at,
     read_mistakes,
     seal_mistakes,
-    select_mistakes,
 )
 from helpers.checks.oracle import SEALED_REFERENCE, needs_reference, seal_reference
 from helpers.checks.reference import read_reference
 from helpers.checks.registry import exercises
 from helpers.course.workspace import Workspace
+from helpers.grading.disclosure import BundledMistakes, choose_mistakes
 from helpers.grading.setting import CannotGrade
 
 MANIFEST = "manifest.json"
@@ -62,8 +61,8 @@ def write_bundle(
 
     Args:
         with_solutions: Include the solved notebooks.
-        with_mistakes: Include the known mistakes, sealed, so that wrong answers get advice. Many of them
-            are close to a solution.
+        with_mistakes: Include known mistakes, sealed, so that wrong answers get advice: those that together
+            do not contain a solution (`disclosure`).
         with_own: Include the mistakes that the instructor has added, too.
 
     The reference solutions that checks need for their expected values are always included, sealed.
@@ -75,6 +74,7 @@ def write_bundle(
         raise ReleaseError(f"{out} is there already: name a new folder.")
     sums = {}
     try:
+        mistakes = choose_mistakes(workspace)
         solved = workspace.solutions.glob("*.ipynb") if with_solutions else ()
         for source in sorted([*bundle_files(workspace), *solved]):
             if _is_answers(source) and not with_mistakes:
@@ -82,7 +82,7 @@ def write_bundle(
             name = _bundle_path(source).relative_to(workspace.root)
             target = out / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(_bundle_content(source, with_own))
+            target.write_bytes(_bundle_content(source, mistakes, with_own))
             if name == Path("README.md"):
                 target.write_text(
                     _learner_readme(source.read_text(encoding="utf-8"), with_solutions),
@@ -99,6 +99,16 @@ def write_bundle(
     except ValueError as error:  # from a damaged file of mistakes
         raise ReleaseError(f"{error}.") from None
     return [out / name for name in (*sums, MANIFEST)]
+
+
+def describe_mistakes(workspace: Workspace) -> str:
+    """Return a sentence on how many known mistakes a bundle leaves out, and why."""
+    mistakes = choose_mistakes(workspace)
+    total = mistakes.left_out + sum(map(len, mistakes.by_file.values()))
+    return (
+        f"{mistakes.left_out:,} of {total:,} known mistakes are left out, so that the others do not contain "
+        "the solutions: see docs/instructors.md."
+    )
 
 
 def _learner_readme(readme: str, with_solutions: bool) -> str:
@@ -130,11 +140,11 @@ def _bundle_path(path: Path) -> Path:
     return path.with_suffix(SEALED) if _is_answers(path) else path
 
 
-def _bundle_content(path: Path, with_own: bool = False) -> bytes:
+def _bundle_content(path: Path, mistakes: BundledMistakes, with_own: bool = False) -> bytes:
     """Return a file's content in a bundle. with_own: append the instructor's own mistakes."""
     if not _is_answers(path):
         return path.read_bytes()
-    found = list(select_mistakes(read_answers_at(path)))
+    found = list(mistakes.by_file[path])
     own = instructor_folder() / f"{path.stem}.py"
     # each file is read separately, so that the content of one cannot change how the other is read
     if with_own and own.is_file():
@@ -162,6 +172,7 @@ def find_differences(manifest: Path, workspace: Workspace) -> list[str]:
     # A bundle without known mistakes was made so on purpose, which is not a difference.
     references = _sealed_references(workspace)
     has_mistakes = any(name.endswith(SEALED) for name in sums)
+    mistakes = choose_mistakes(workspace)
     found = []
     for name in sorted({*sums, *here, *references}):
         if not name.startswith(("helpers/", "notebooks/")):
@@ -171,7 +182,9 @@ def find_differences(manifest: Path, workspace: Workspace) -> list[str]:
         if name in references:
             contents = {sha256_of(references[name])}
         elif name in here:
-            contents = {sha256_of(_bundle_content(here[name], own)) for own in (False, True)}
+            contents = {
+                sha256_of(_bundle_content(here[name], mistakes, own)) for own in (False, True)
+            }
         else:
             contents = set()
         if not contents:

@@ -17,6 +17,7 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.grading import bypasses
 from helpers.grading.record import CaseRecord, ExerciseRecord, build_record
+from helpers.ranks.failures import RankDied
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 
@@ -29,6 +30,9 @@ REPLACED_FLAG = (
     "has replaced {names} in a rank, on which its own reports may depend: look at what for"
 )
 NEWER_PYTHON_FLAG = "written with a newer Python than the grader's: grade it with that version"
+SANDBOX_ENDED = (
+    "All processes of the sandbox were ended from outside before this case had a result."
+)
 UNJUDGED_MESSAGE = (
     "Your function returned a kind of value that cannot be judged. What does the task ask for?"
 )
@@ -97,9 +101,17 @@ def _visible_record(case: CaseVerdict) -> CaseRecord:
         case.credit,
         tuple((r.rank, r.given, r.expected, r.got[:most], r.problem[:most]) for r in case.rows),
         tuple(text[:most] for text in case.broken),
-        case.message[:most],
+        _message(case)[:most],
         case.advice[:most],
     )
+
+
+def _message(case: CaseVerdict) -> str:
+    """Return a case's message, in a form that is true in a report."""
+    failure = None if case.run is None else case.run.failure
+    # what a learner can do about it in a notebook says nothing here
+    is_lost = isinstance(failure, RankDied) and failure.server_exited
+    return SANDBOX_ENDED if is_lost else case.message
 
 
 def _hidden_record(number: int, case: CaseVerdict) -> CaseRecord:

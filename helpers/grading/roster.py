@@ -9,44 +9,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
-from helpers.grading.owners import Source, only_letters
+from helpers.grading.names import Source, compact_name, name_words
+from helpers.grading.platforms import PLATFORMS, platform_of
+from helpers.grading.platforms.protocol import MAX_NAME_COLUMNS, Roster, name_texts
 from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_table
 from helpers.views.plain import normalize_name
 
-# First cells of rows in a Canvas export that are not learners: the points to reach, the test student.
-_NO_LEARNERS = {"points possible", "student, test"}
-
-
-# "Participant 22" of Moodle's grading worksheet (mod/assign/gradingtable.php, col_recordid), in any language.
-_IDENTIFIER_PATTERN = re.compile(r"(\D*[^\W\d]\D*?)\s*(\d+)")
 _LAST_NUMBER_PATTERN = re.compile(r"\d+$")
 _FULL_NAMES = ("Full name", "Student", "Name", "Learner")
-# Names are searched in this many first columns, where platforms put them.
-_MAX_NAME_COLUMNS = 8
 
 
 class RosterError(CannotGrade):
     """A roster cannot be used. The message is one line: the file, what is wrong, what to do."""
-
-
-@dataclass(frozen=True)
-class Roster:
-    """The columns and rows of an export, unchanged."""
-
-    file: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def column_index(self, column: str) -> int | None:
-        """Return the index of a column, ignoring case, or None if it does not exist."""
-        names = [name.casefold() for name in self.columns]
-        return names.index(column.casefold()) if column.casefold() in names else None
 
 
 @dataclass(frozen=True)
@@ -75,11 +54,12 @@ class RosterMatch:
 
     def aliases(self) -> dict[str, str]:
         """Return the learner's name by each text that only one row has, in a cell or in two neighbors."""
-        count = Counter(text for row in self.roster.rows for text in _name_texts(row))
+        rows = _plain_rows(self.roster)
+        count = Counter(text for row in rows for text in name_texts(row))
         return {
             text: name
-            for row, name in zip(self.roster.rows, self.names, strict=True)
-            for text in _name_texts(row)
+            for row, name in zip(rows, self.names, strict=True)
+            for text in name_texts(row)
             if count[text] == 1
         }
 
@@ -116,7 +96,7 @@ def read_roster(path: Path) -> Roster:
             )
     width = len(columns)
     rows = [(*cells, *[""] * width)[:width] for _, cells in lines]
-    rows = [cells for cells in rows if _is_learner(cells)]
+    rows = [cells for cells in rows if all(each.is_learner(cells) for each in PLATFORMS)]
     if not rows:
         raise RosterError(f"{path} names no learners: it has a header and nothing below it.")
     return Roster(str(path), columns, tuple(rows))
@@ -158,91 +138,34 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
     used = ""
     named: dict[str, set[int]] = {}
     for at, row in enumerate(roster.rows):
-        for text in _name_texts(row):
-            named.setdefault(_letters(text), set()).add(at)
-    for platform, place in (
-        ("canvas", roster.column_index("ID")),
-        ("moodle", _identifiers(roster)),
-    ):
+        for text in name_texts(row):
+            named.setdefault(compact_name(text), set()).add(at)
+    for platform in PLATFORMS:
         numbers: dict[str, list[str]] = {}
         for name, source in learners.items():
-            if source.platform == platform and source.number:
+            if source.platform == platform.key and source.number:
                 numbers.setdefault(source.number, []).append(name)
-        for at, row in enumerate(roster.rows if place is not None else ()):
-            number = _LAST_NUMBER_PATTERN.search(row[place or 0].strip())
+        if not numbers or (place := platform.number_column(roster)) is None:
+            continue
+        for at, row in enumerate(roster.rows):
+            number = _LAST_NUMBER_PATTERN.search(row[place].strip())
             same = numbers.get(number[0], []) if number else []
             # In a different assignment, or as a group's number, the same number belongs to a different
             # person.
-            only = learners[same[0]] if len(same) == 1 else None
-            if only and (
-                (platform == "moodle" and _is_blind(only, row[place or 0]))
-                or _names_agree(at, row, only, named)
-            ):
+            if len(same) == 1 and platform.is_row_of(learners[same[0]], at, roster, named):
                 found[at] = same[0]
-                used = roster.columns[place or 0]
+                used = roster.columns[place]
     return found, used
-
-
-def _identifiers(roster: Roster) -> int | None:
-    """Return the index of the column "Identifier" of Moodle's grading worksheet: "Participant 22"."""
-    for at in range(len(roster.columns)):
-        cells = [_IDENTIFIER_PATTERN.fullmatch(row[at].strip()) for row in roster.rows]
-        if len({cell[1] if cell else None for cell in cells}) == 1 and all(cells):
-            return at
-    return None
-
-
-def _is_blind(source: Source, identifier: str) -> bool:
-    """Return whether a source's name is that of a row in Moodle's worksheet, in any language.
-
-    In blind marking, "Teilnehmer/in 24" of the worksheet is "Teilnehmer_in_24" in a file's name or, with a
-    group, "Team A-Teilnehmer_in_24". Only the number identifies the learner.
-    """
-    return only_letters(source.name.rpartition("-")[2]) == only_letters(identifier)
-
-
-def _names_agree(
-    at: int, row: Sequence[str], source: Source, named: Mapping[str, set[int]]
-) -> bool:
-    """Return whether a row that has a source's number may be its learner's, judging by the names.
-
-    named: the rows that contain a name, by the name's letters.
-    """
-    # only the letters of a name are left, and a group's name is not in the roster
-    if source.platform == "canvas":
-        return at in named.get(_letters(source.name.rpartition(" (")[0]), {at})
-    words = _words(source.name)
-    # the name of a group may precede a name: "Team A-Ann Lee"
-    return any(
-        _words(text) == words or source.name.endswith(f"-{text}") for text in _name_texts(row)
-    )
-
-
-def _name_texts(row: Sequence[str]) -> set[str]:
-    """Return the texts in a row that may name its learner: each cell, and two neighbors in either order."""
-    cells = [normalize_name(cell) for cell in row[:_MAX_NAME_COLUMNS]]
-    pairs = [
-        pair
-        for one, two in pairwise(cells)
-        if one and two
-        for pair in (f"{one} {two}", f"{two} {one}")
-    ]
-    return {text for text in (*cells, *pairs) if text}
 
 
 def _most_likely_column(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[str]]:
     """Return index, name and cells of the column, or pair of columns, that names most learners."""
-    columns = roster.columns
-    tries = [
-        (at, columns[at], [normalize_name(row[at]) for row in roster.rows])
-        for at in range(len(columns))
-    ]
-    for at in range(min(len(columns), _MAX_NAME_COLUMNS) - 1):
+    columns, rows = roster.columns, _plain_rows(roster)
+    tries = [(at, columns[at], [row[at] for row in rows]) for at in range(len(columns))]
+    for at in range(min(len(columns), MAX_NAME_COLUMNS) - 1):
         for one, two in ((at, at + 1), (at + 1, at)):
             name = f"{columns[one]} {columns[two]}"
-            tries.append(
-                (at, name, [normalize_name(f"{row[one]} {row[two]}") for row in roster.rows])
-            )
+            tries.append((at, name, [f"{row[one]} {row[two]}".strip() for row in rows]))
     exact = set(map(normalize_name, learners))
 
     def hits(tried: tuple[int, str, list[str]]) -> tuple[int, int]:
@@ -250,6 +173,15 @@ def _most_likely_column(roster: Roster, learners: Sequence[str]) -> tuple[int, s
         return sum(map(bool, _match_cells(cells, learners))), sum(cell in exact for cell in cells)
 
     return max((each for each in tries if each[1].strip()), key=hits)
+
+
+def _plain_rows(roster: Roster) -> list[list[str]]:
+    """Return the rows with names in one form, without what their platform adds to them."""
+    platform = platform_of(roster)
+    return [
+        [normalize_name(platform.plain(cell) if platform else cell) for cell in row]
+        for row in roster.rows
+    ]
 
 
 def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) -> Iterator[str]:
@@ -270,39 +202,38 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
 
 
 def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
-    """Return each cell's learner: by the exact name, or ignoring case or a number if that is unique.
+    """Return each cell's learner: by the exact name, or by a looser comparison if that is unique.
 
-    The cell "kay" matches `kay_2` if no other learner has that name, because the number may count attempts.
+    In order, the comparisons ignore case; a number that may count attempts, so that "kay" matches `kay_2`;
+    the order of the words, leading zeros, and characters that platforms remove from names.
     """
     exact = {normalize_name(learner): learner for learner in learners}
-    loose: dict[str, list[str]] = {}
-    numbered: dict[str, list[str]] = {}
-    for learner in learners:
-        folded = normalize_name(learner).casefold()
-        loose.setdefault(folded, []).append(learner)
-        numbered.setdefault(re.sub(r"[-_ ]\d{1,2}$", "", folded), []).append(learner)
-    count, alike = Counter(cells), Counter(cell.casefold() for cell in cells)
-
-    def learner_of(cell: str) -> str | None:
-        if not cell or cell in exact:
-            return exact[cell] if cell and count[cell] == 1 else None
-        same = loose.get(cell.casefold()) or numbered.get(cell.casefold(), [])
-        return same[0] if len(same) == 1 and alike[cell.casefold()] == 1 else None
-
-    return tuple(learner_of(cell) for cell in cells)
-
-
-def _words(name: str) -> list[str]:
-    return sorted(re.findall(r"\w+", normalize_name(name).casefold()))
+    count = Counter(cells)
+    found = [exact.get(cell) if cell and count[cell] == 1 else None for cell in cells]
+    # a cell that names somebody exactly, even if several rows do, is no other spelling of somebody else
+    open_rows = {at for at, cell in enumerate(cells) if cell and cell not in exact}
+    for compare_cell, compare_learner in _COMPARISONS:
+        cell_keys = Counter(compare_cell(cell) for cell in cells)
+        by_key: dict[Hashable, list[str]] = {}
+        for learner in learners:
+            if learner not in found:
+                by_key.setdefault(compare_learner(normalize_name(learner)), []).append(learner)
+        for at in sorted(open_rows):
+            key = compare_cell(cells[at])
+            same = by_key.get(key, []) if key else []
+            if found[at] is None and len(same) == 1 and cell_keys[key] == 1:
+                found[at] = same[0]
+    return tuple(found)
 
 
-def _letters(name: str) -> str:
-    return "".join(re.findall(r"\w+", normalize_name(name).casefold()))
+def _without_number(name: str) -> str:
+    return re.sub(r"[-_ ]\d{1,2}$", "", name.casefold())
 
 
-def _is_learner(cells: Sequence[str]) -> bool:
-    first = ", ".join(cell.strip().casefold() for cell in cells[:2])
-    filled = [cell.strip().casefold() for cell in cells if cell.strip()]
-    told_by_canvas = all(cell.startswith(("manual posting", "muted")) for cell in filled)
-    is_row_of_canvas = bool({first, cells[0].strip().casefold()} & _NO_LEARNERS)
-    return not is_row_of_canvas and not told_by_canvas
+_COMPARISONS: tuple[tuple[Callable[[str], Hashable], Callable[[str], Hashable]], ...] = (
+    (str.casefold, str.casefold),
+    (str.casefold, _without_number),
+    (name_words, name_words),
+    (compact_name, compact_name),
+)
+"""The keys of a cell and of a learner that are compared, one pair after the other."""

@@ -21,16 +21,14 @@ from pathlib import Path
 from helpers.answers.file_kinds import looks_like_notebook
 from helpers.answers.notebook import MAX_FILE_BYTES
 from helpers.checks.headings import headings
+from helpers.grading.names import Source, find_notebook_names, printable
 from helpers.grading.owners import (
-    Source,
-    file_sources,
-    find_notebook_names,
-    folder_source,
-    has_platform_names,
+    files_of_platforms,
+    find_sources,
+    is_export,
     name_learners,
-    printable,
-    separate_same_names,
 )
+from helpers.grading.platforms.protocol import Entries
 from helpers.grading.setting import CannotGrade
 
 # Maximum number of notebooks in one learner's folder: some copies of each of the course's.
@@ -93,9 +91,14 @@ class Submissions:
 
 @dataclass
 class _Found:
-    """The files of one source. others: files that are handed in only if there is no notebook."""
+    """The files of one source.
+
+    others: files that are handed in only if there is no notebook. attempts: when each file was handed in, if
+    the platform's names say so.
+    """
 
     files: list[Path] = field(default_factory=list)
+    attempts: dict[Path, str] = field(default_factory=dict)
     others: list[Path] = field(default_factory=list)
     empty: list[Path] = field(default_factory=list)
 
@@ -116,6 +119,8 @@ def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> S
     for here in shared:
         _add_class_folder(here, folder, skipped, found, notices)
     learners = name_learners(found, notices)
+    for each in found.values():
+        each.files = _newest_attempts(each, folder, notices)
     jobs = [
         Job(learners[source], path, _relative_path(path, folder))
         for source, each in found.items()
@@ -167,13 +172,14 @@ def _class_folders(folder: Path) -> list[Path]:
 def _exports(here: Path, depth: int) -> list[Path]:
     folders, files = _list_names(here)
     below = [each for name in folders if depth for each in _exports(here / name, depth - 1)]
-    return [here, *below] if below or has_platform_names(folders, files, here.name) else []
+    entries = Entries(tuple(folders), tuple(files), here.name)
+    return [here, *below] if below or is_export(entries) else []
 
 
 def _holds_learners(here: Path) -> bool:
     """Return whether subfolders contain copies of the same notebook, as learners' folders do."""
     folders, files = _list_names(here)
-    if has_platform_names(folders, files, here.name):
+    if is_export(Entries(tuple(folders), tuple(files), here.name)):
         return True
     paths = [path for name in folders for path in _notebooks_below(here / name)]
     return len(_with_same_notebook(here, paths)) > 1
@@ -223,28 +229,50 @@ def _add_class_folder(
     notices: list[str],
 ) -> None:
     """Add the contents of a class's folder. Each folder and each file in it belongs to one learner."""
-    sources: dict[str, Source] = {}
+    folders: list[str] = []
     files: dict[str, str] = {}
     for entry in _entries(here, folder, notices):
         path = Path(entry.path)
         if os.path.abspath(path) in skipped:
             continue
         if entry.is_dir(follow_symlinks=False):
-            sources[entry.name] = folder_source(entry.name, here.name)
+            folders.append(entry.name)
         elif _is_handed_in(entry.name):
             files[entry.name] = _notebook_in(path)
         else:
             notices.append(f"{_relative_path(path, folder)}: not a notebook, passed over")
-    sources |= file_sources(files)
-    for name, source in separate_same_names(sources).items():
+    added = files_of_platforms(Entries(tuple(folders), tuple(files), here.name))
+    files = {name: notebook for name, notebook in files.items() if name not in added}
+    entries = Entries(tuple(folders), tuple(files), here.name)
+    for name, source in find_sources(entries, files).items():
         own, path = found.setdefault(source, _Found()), here / name
+        before = {*own.files}
         if name not in files:
             _add_folder(own, path, folder, notices)
-            continue
-        is_notebook = path.is_symlink() or _may_be_notebook(path)
-        (own.files if is_notebook else own.others).append(path)
-        if find_notebook_names(source.name):
-            notices.append(f"{_relative_path(path, folder)}: the name does not say whose it is")
+        else:
+            is_notebook = path.is_symlink() or _may_be_notebook(path)
+            (own.files if is_notebook else own.others).append(path)
+            if find_notebook_names(source.name):
+                notices.append(f"{_relative_path(path, folder)}: the name does not say whose it is")
+        if source.attempt:
+            own.attempts |= {each: source.attempt for each in own.files if each not in before}
+
+
+def _newest_attempts(found: _Found, folder: Path, notices: list[str]) -> list[Path]:
+    """Return a learner's notebooks without those that a later attempt has replaced.
+
+    An attempt replaces earlier ones of the same notebook only, because it may hold a single file of many.
+    """
+    newest: dict[str, str] = {}
+    by_file = {path: _notebook_in(path) or path.name for path in found.attempts}
+    for path, attempt in found.attempts.items():
+        newest[by_file[path]] = max(attempt, newest.get(by_file[path], ""))
+    replaced = [path for path, at in found.attempts.items() if at < newest[by_file[path]]]
+    notices += [
+        f"{_relative_path(path, folder)}: a later attempt of the same learner counts in its place"
+        for path in replaced
+    ]
+    return [path for path in found.files if path not in replaced]
 
 
 def _is_handed_in(name: str) -> bool:
@@ -252,7 +280,7 @@ def _is_handed_in(name: str) -> bool:
     return (
         not _INSTRUCTORS_PATTERN.fullmatch(name)
         or bool(find_notebook_names(name))
-        or "_assignsubmission_" in name
+        or is_export(Entries((), (name,)))
     )
 
 

@@ -1,4 +1,4 @@
-"""Read a table of texts, as spreadsheets and learning platforms write it.
+"""Read a table of texts, as spreadsheets and learning platforms write it. Define a cell to be written.
 
 In many countries spreadsheets write semicolons and decimal commas. Some write UTF-16 or a first line
 `sep=;`, and all leave empty columns at the end.
@@ -20,6 +20,13 @@ _DECIMAL_COMMA_PATTERN = re.compile(r"\s*-?\d+,\d+\s*")
 
 class TableError(Exception):
     """A file cannot be read as a table. The message is one line: the file, what is wrong, what to do."""
+
+
+class UnchangedCell(str):
+    """A cell of a platform's own export that identifies a person, so it is written unchanged."""
+
+
+Cell = UnchangedCell | str | float | None
 
 
 class Row(NamedTuple):

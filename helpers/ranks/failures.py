@@ -150,6 +150,8 @@ class RankDied(RankFailure):
         how = f"was terminated by {signal}" if signal else f"exited with code {exitcode}"
         text = f"{name_rank(rank, hosts)} {how}. {advice}"
         super().__init__(text)
+        self.server_exited = False
+        """Whether the rank server was killed, and all ranks with it."""
         self.rank = rank
         self.signal = signal
         self.exitcode = exitcode

@@ -259,6 +259,11 @@ def make_run(
         seconds,
         notes,
         replaced=tuple(sorted({name for member in world.members for name in member.replaced})),
+        thread_errors=tuple(
+            f"a thread of rank {error.rank} raised {error}"
+            for member in world.members
+            for error in member.thread_errors
+        ),
     )
     if failure is not None:
         failure.run = run

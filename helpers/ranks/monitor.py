@@ -232,13 +232,15 @@ def _abort_advice(world: World) -> str:
 
 def _server_exit_failure(world: World) -> RankDied:
     first = next(member for member in world.members if not member.is_done)
-    return RankDied(
+    failure = RankDied(
         first.rank,
         "SIGKILL",
         -int(signal.SIGKILL),
         "The rank server was killed from outside, together with all ranks. Run the cell again: a new "
         "server starts automatically.",
     )
+    failure.server_exited = True
+    return failure
 
 
 def _signal_name(number: int) -> str:

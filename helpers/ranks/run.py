@@ -43,6 +43,7 @@ class Run:
         seconds: The time from call to result in the launching process.
         notes: What else the reader should know.
         replaced: Functions of torch and of the course that a grader's ranks reported as replaced.
+        thread_errors: Exceptions that ended threads of ranks that returned, in words.
     """
 
     world_size: int
@@ -54,6 +55,7 @@ class Run:
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
     replaced: tuple[str, ...] = ()
+    thread_errors: tuple[str, ...] = ()
 
     @property
     def hosts(self) -> tuple[str, ...]:

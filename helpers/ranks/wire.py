@@ -28,13 +28,14 @@ HEADER = struct.Struct("!BQ")
 LENGTH = struct.Struct("!I")
 
 TASK, ASK, REPLY = 1, 2, 3  # to the rank
-STATUS, RESULT, ERROR, QUESTION, IMPORTED, REPLACED = 11, 12, 13, 14, 15, 16  # from the rank
+STATUS, RESULT, ERROR, QUESTION, IMPORTED, REPLACED, THREAD_ERROR = range(11, 18)  # from the rank
 
 MAX_BYTES = {
     STATUS: 64 << 10,
     RESULT: 2 << 30,
     ERROR: 256 << 10,
     QUESTION: 200,
+    THREAD_ERROR: 256 << 10,
     IMPORTED: 128 << 10,
     REPLACED: 4 << 10,
 }

@@ -50,6 +50,11 @@ from helpers.ranks.options import Identity, Options, Task, has_gpu_driver
 from helpers.ranks.rank_context import become_rank
 from helpers.ranks.settings import apply_settings
 from helpers.ranks.status import report_child_call, status
+from helpers.ranks.thread_errors import (
+    add_thread_error,
+    remember_thread_errors,
+    take_thread_errors,
+)
 from helpers.ranks.tracebacks import describe_error
 
 # The only descriptors that a rank has besides 0, 1 and 2.
@@ -128,6 +133,8 @@ class _Rank:
                 run_exit_handlers()
             _flush_output()
             self._report_imports()
+            for thread_error in take_thread_errors():
+                send(wire.THREAD_ERROR, json.encode(thread_error))
             send(wire.RESULT, *chunks)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's too.
             if self.is_forked_child:
@@ -135,7 +142,8 @@ class _Rank:
             with contextlib.suppress(Exception):
                 _flush_output()
                 self._report_imports()
-            send(wire.ERROR, json.encode(describe_error(error)))
+            report = add_thread_error(describe_error(error), take_thread_errors())
+            send(wire.ERROR, json.encode(report))
 
     def _run_task(self, task: Task, payload: memoryview) -> Any:
         for file, cell in task.cells.items():
@@ -172,6 +180,7 @@ class _Rank:
 
     def _set_up(self, identity: Identity, is_cell: bool) -> None:
         """Become this rank: set the environment, folders, random state, and process group."""
+        remember_thread_errors()
         self.rank, self.world_size = identity.rank, identity.options.world_size
         self.most_result = identity.most_result
         for name in identity.unset:

@@ -28,6 +28,7 @@ from helpers.ranks.preload_scan import torch_modules
 from helpers.ranks.site import RankSite
 from helpers.ranks.status import Status
 from helpers.ranks.stop import raise_if_stopped
+from helpers.ranks.thread_errors import MAX_THREAD_ERRORS
 from helpers.ranks.tracebacks import ErrorReport
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
@@ -72,6 +73,8 @@ class Member:
     answer_count: int = 0
     # The functions that it reported as replaced.
     replaced: tuple[str, ...] = ()
+    # The exceptions that ended its threads during this task.
+    thread_errors: tuple[RankError, ...] = ()
     _output_start: bytearray = field(default_factory=bytearray)
     _output_end: bytearray = field(default_factory=bytearray)
     # How many bytes between `_output_start` and `_output_end` were not kept.
@@ -231,6 +234,7 @@ class World:
             self.connection.rewind_logs(self.launch)
         for member, payload in zip(self.members, payloads, strict=True):
             member.state, member.value, member.error = "running", None, None
+            member.thread_errors = ()
             member.clear_output()
             rank_task = replace(task, identity=self._identity(member)) if first else task
             head = pickle.dumps(rank_task)
@@ -356,6 +360,9 @@ class World:
             self._release_rank(member)
         elif kind == wire.ERROR and not member.is_done:
             self._set_failed(member, self._rank_error(member, _ERROR_DECODER.decode(body)))
+        elif kind == wire.THREAD_ERROR and not member.is_done:
+            error = self._rank_error(member, _ERROR_DECODER.decode(body))
+            member.thread_errors = (*member.thread_errors, error)[:MAX_THREAD_ERRORS]
         elif kind == wire.QUESTION and not member.is_done:
             if self.caller.reply is None:
                 raise wire.WireError("a question, but the caller answers none")

@@ -89,12 +89,12 @@ class Picture:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         # the parts of matplotlib that are used here have no types
-        canvas: Any = FigureCanvasAgg(self.figure)
+        surface: Any = FigureCanvasAgg(self.figure)
         usual, self.figure.dpi = self.figure.dpi, dpi
         try:
             with _without_font_warnings():
-                canvas.draw()
-            return _png_of(canvas.buffer_rgba())
+                surface.draw()
+            return _png_of(surface.buffer_rgba())
         finally:
             self.figure.dpi = usual
 

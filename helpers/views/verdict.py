@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from html import escape
 
@@ -14,8 +15,10 @@ from helpers.views.plain import clean, clip, code_to_html, join_words, plural
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
-# Longer labels, one below the other, would hide the finding below them.
+# Longer labels, one below the other, would hide the finding below them. The shown case has them whole.
 _MAX_LABEL_CHARS = 60
+_MAX_WHOLE_LABEL_CHARS = 170
+_MAX_ARGUMENTS_CHARS = 600
 _MAX_MESSAGE_CHARS = 3000
 _MAX_PROBLEM_CHARS = 300
 _VALUE_FIELDS = ("given", "expected", "got")
@@ -114,9 +117,20 @@ def _outcome_lines(result: CheckResult) -> list[tuple[str, str]]:
     """Return (outcome, description) for each line, which stands for one case or for all with this outcome."""
     longest = max((len(case.label) for case in result.cases), default=0)
     if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= _MAX_LABEL_CHARS):
-        return [(case.outcome.value, case.label) for case in result.cases]
+        cases = Counter((case.outcome.value, case.label) for case in result.cases)
+        return [
+            (outcome, f"{label} ({count} times)" if count > 1 else label)
+            for (outcome, label), count in cases.items()
+        ]
     counts = Counter(case.outcome.value for case in result.cases)
     return [(outcome, plural(count, "case")) for outcome, count in counts.items()]
+
+
+def _argument_lines(label: str) -> list[str]:
+    """Return a long label's arguments, one for each `name=value`, or [] if it has no such form."""
+    parts = re.split(r", (?=\w+=)", clip(label, _MAX_ARGUMENTS_CHARS))
+    is_list = len(label) > _MAX_LABEL_CHARS and len(parts) > 1 and "=" in parts[0]
+    return parts if is_list else []
 
 
 def _has_hint(result: CheckResult) -> bool:
@@ -145,7 +159,10 @@ def _shown_case(result: CheckResult) -> CaseVerdict | None:
 
 
 def _case_text(case: CaseVerdict) -> list[str]:
-    lines = [f"  In the case {clip(case.label, _MAX_LABEL_CHARS)}:"]
+    if arguments := _argument_lines(case.label):
+        lines = ["  In the case", *(f"    {argument}" for argument in arguments)]
+    else:
+        lines = [f"  In the case {clip(case.label, _MAX_WHOLE_LABEL_CHARS)}:"]
     for row in _rows(case):
         who = f"rank {row.rank}: " if len(case.rows) > 1 else ""
         lines.append(f"    {who}{_describe_row(row)}")
@@ -193,7 +210,15 @@ def _hidden_rows_text(case: CaseVerdict) -> str:
 
 
 def _case_html(case: CaseVerdict, played: bool) -> str:
-    parts = [f"<div>In the case <b>{escape(clip(case.label, _MAX_LABEL_CHARS))}</b>:</div>"]
+    if arguments := _argument_lines(case.label):
+        cells = "".join(
+            f'<tr><td style="{_CELL}">{escape(name)}</td><td style="{_CELL}">{escape(value)}</td></tr>'
+            for name, _, value in (argument.partition("=") for argument in arguments)
+        )
+        parts = [f'<div>In the case</div><table style="margin: 4px 0px">{cells}</table>']
+    else:
+        label = escape(clip(case.label, _MAX_WHOLE_LABEL_CHARS))
+        parts = [f"<div>In the case <b>{label}</b>:</div>"]
     rows = _rows(case)
     if rows:
         said = tuple(name for name in _VALUE_FIELDS if any(getattr(row, name) for row in rows))

@@ -127,7 +127,7 @@ def test_the_run_of_a_failed_case_has_the_values_of_tensors_for_the_player(
     [
         ("from my_utils import words\n", "my_utils.py", "copy its code into a cell"),
         ("import my_utils\n", "my_utils.py", "copy its code into a cell"),
-        ("open('words.txt')\n", "words.txt", "a check runs in an empty folder"),
+        ("open('words.txt')\n", "words.txt", "a check starts in an empty folder"),
     ],
 )
 def test_files_next_to_the_notebook_are_missing_in_each_kind_of_check(

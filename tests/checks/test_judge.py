@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import torch
 
+from helpers.checks.answer_shape import AnswerShape
 from helpers.checks.case import AllRanks, Case, Finding, PerRank
 from helpers.checks.exercise import Exercise
 from helpers.checks.failure_advice import CrashAdvice, HangAdvice
 from helpers.checks.judge import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE, Execution, judge
 from helpers.checks.kinds import Kind
+from helpers.checks.missing_files import missing_file_advice
 from helpers.checks.result import Outcome
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Root
@@ -141,15 +144,16 @@ def test_calls_a_judge_only_for_values_like_the_example() -> None:
 
 
 def test_an_empty_answer_is_reported_as_empty() -> None:
-    assert judge(exercise(), Execution(case(), ran([None, None]))).advice == NOTHING_RETURNED_ADVICE
-    assert (
-        judge(exercise(), Execution(case(), ran([None, None], output="4"))).advice
-        == PRINTED_ONLY_ADVICE
-    )
-    assert judge(exercise(), Execution(case(), ran([None, X]))).advice not in {
-        NOTHING_RETURNED_ADVICE,
-        PRINTED_ONLY_ADVICE,
-    }
+    def advice_for(values: list[Any], may_return_nothing: bool = True, **options: Any) -> str:
+        shape = AnswerShape(may_return_nothing=may_return_nothing)
+        return judge(exercise(), Execution(case(), ran(values, **options)), shape=shape).advice
+
+    assert advice_for([None, None]) == NOTHING_RETURNED_ADVICE
+    assert advice_for([None, None], output="4") == PRINTED_ONLY_ADVICE
+    general = {NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE}
+    assert advice_for([None, X]) not in general
+    # a function that says `return None` means it
+    assert advice_for([None, None], may_return_nothing=False) not in general
 
 
 def test_names_usual_relations_to_the_right_value() -> None:
@@ -246,3 +250,24 @@ def test_each_failure_has_its_own_outcome_and_message() -> None:
     assert verdict(stub)[0] is Outcome.NOT_ATTEMPTED
     torchs = RankFailed(RankError(0, "NotImplementedError", "no kernel for this"))
     assert verdict(torchs)[0] is Outcome.CRASHED
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (("ModuleNotFoundError", "No module named 'mine'"), "has no such package"),
+        (("FileNotFoundError", "No such file or directory: 'data.csv'"), "only the notebook"),
+        (
+            (
+                "FileNotFoundError",
+                "No such file or directory: '/tmp/real-ranks-1-a/world-3/b/port'",
+            ),
+            "doesn't exist yet",
+        ),
+        (("OSError", "[Errno 5] Input/output error"), ""),
+    ],
+)
+def test_advises_on_missing_files(error: tuple[str, str], advice: str) -> None:
+    text = missing_file_advice(RankFailed(RankError(0, *error)))
+    assert advice in text if advice else not text
+    assert ("only the notebook" in text) == (advice in {"has no such package", "only the notebook"})

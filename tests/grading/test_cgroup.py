@@ -54,7 +54,7 @@ def test_ends_processes_that_use_too_much_and_removes_the_group() -> None:
 def test_limits_kernel_memory_that_no_process_shows(plan: Plan, tmp_path: Path) -> None:
     record = graded(grader_of(replace(plan, limits=SMALL)), tmp_path, AREAS)
     found = next(each for each in record.exercises if each.name == "broadcast_from")
-    assert (found.outcome, found.points) == ("out of memory", 0.0), found
+    assert (found.outcome, found.points) == ("too much memory", 0.0), found
     assert "with the kernel's memory for them" in found.message
 
 

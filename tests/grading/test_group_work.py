@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.group_work import GroupError, copy_for_members, read_groups
-from helpers.grading.owners import Source
+from helpers.grading.group_work import Group, GroupError, copy_for_members, read_groups
+from helpers.grading.names import Source
 from helpers.grading.people import read_people
 from helpers.grading.points.overrides import OverrideError
 from helpers.grading.setting import Setting
 from tests.grading.reports.builders import record
 
-GROUPS = {"team 7": ["ann", "zed"], "oral exam": ["kim"]}
+GROUPS = (Group("team 7", ("ann", "zed")), Group("oral exam", ("kim",)))
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -35,6 +35,7 @@ def test_groups_are_read(tmp_path: Path, delimiter: str) -> None:
         (b"group,learner\nteam 7,a,b\n", "line 2"),
         (b'group,learner\n"team 7,a\n', "this is not CSV"),
         (b"group,learner\nteam,\xe4\n", "is not UTF-8"),
+        (b"group,learner,notebook\nteam,a,99\n", "line 2"),
     ],
 )
 def test_reports_an_invalid_table_of_groups_in_one_line(
@@ -43,7 +44,7 @@ def test_reports_an_invalid_table_of_groups_in_one_line(
     path = tmp_path / "groups.csv"
     path.write_bytes(data)
     if not data:
-        assert read_groups(path) == {}
+        assert read_groups(path) == ()
         return
     with pytest.raises(GroupError) as raised:
         read_groups(path)
@@ -63,7 +64,42 @@ def test_the_files_of_a_group_count_for_each_member() -> None:
         ("zed", "team 7/b"),
         ("bob", "bob/c"),
     ]
-    assert copy_for_members(records, {}) == records
+    assert copy_for_members(records, ()) == records
+
+
+def test_a_group_shares_one_notebook_only(tmp_path: Path) -> None:
+    path = tmp_path / "groups.csv"
+    path.write_text("Group,Learner,Notebook\npair,ann,02\npair,bob,02_blocking_p2p\n1,ann,\n")
+    groups = read_groups(path)
+    assert groups == (Group("pair", ("ann", "bob"), "02_blocking_p2p"), Group("1", ("ann",)))
+    records = [
+        record("ann", file="ann/a"),
+        record("bob", file="bob/b", notebook="05_collective_algorithms"),
+        record("pair", file="pair/c"),
+    ]
+    assert [(each.learner, each.file) for each in copy_for_members(records, groups)] == [
+        ("ann", "ann/a"),
+        ("bob", "ann/a"),
+        ("bob", "bob/b"),
+        ("ann", "pair/c"),
+        ("bob", "pair/c"),
+    ]
+
+
+def test_a_group_of_partners_changes(tmp_path: Path) -> None:
+    path = tmp_path / "groups.csv"
+    path.write_text("group,learner,notebook\n1,ann,02\n1,bob,02\n1,ann,05\n1,cy,05\n")
+    records = [
+        record("1", file="1/a"),
+        record("1", file="1/b", notebook="05_collective_algorithms"),
+    ]
+    found = copy_for_members(records, read_groups(path))
+    assert [(each.learner, each.file) for each in found] == [
+        ("ann", "1/a"),
+        ("bob", "1/a"),
+        ("ann", "1/b"),
+        ("cy", "1/b"),
+    ]
 
 
 HEAD = "learner,exercise,points,reason,by,when\n"

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from helpers.checks.mistakes import read_answers_at, select_mistakes
 from helpers.checks.oracle import needs_reference
 from helpers.checks.reference import read_reference
 from helpers.checks.registry import exercises
 from helpers.course.workspace import find_workspace
+from helpers.grading.disclosure import choose_mistakes
 from helpers.grading.release import (
     MANIFEST,
     ReleaseError,
+    describe_mistakes,
     find_differences,
     sha256_of,
     write_bundle,
@@ -83,6 +88,64 @@ def test_a_check_works_without_solutions(bundle: Path) -> None:
         "passed",
         "wrong",
     ], found.stderr
+
+
+def _lines(source: str) -> set[str]:
+    lines = (line.strip() for line in source.splitlines())
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(each)
+
+
+def test_most_solutions_lack_a_line(bundle: Path) -> None:
+    """Learners can decompress each sealed file, and open each of their notebooks."""
+    opened: dict[str, set[str]] = {}
+    for path in bundle.glob("helpers/exercises/*/*"):
+        if path.suffix in {".sealed", ".reference"}:
+            texts = _texts_in(json.loads(bz2.decompress(path.read_bytes())))
+            opened.setdefault(path.stem, set()).update(*map(_lines, texts))
+    anywhere = set().union(*opened.values())
+    given = set[str]()
+    for path in (bundle / "notebooks").glob("*.ipynb"):
+        for cell in json.loads(path.read_text())["cells"]:
+            given |= _lines("".join(cell["source"])) if cell["cell_type"] == "code" else set()
+    open_by_own_file, open_by_any = [], []
+    for exercise in (each for each in exercises().values() if each.notebook):
+        program = read_reference(find_workspace().solutions, exercise.notebook, exercise.name)
+        lines = _lines("\n".join(program.lines[slice(*program.own_range)]))
+        secret = lines - given
+        if secret <= opened.get(exercise.name, set()):
+            open_by_own_file.append(exercise.name)
+        if secret <= anywhere:
+            open_by_any.append(exercise.name)
+    assert len(open_by_own_file) <= len(exercises()) / 4, open_by_own_file
+    chosen = choose_mistakes(find_workspace())
+    assert len(open_by_any) <= len(chosen.laid_open), set(open_by_any) - {*chosen.laid_open}
+
+
+def test_docs_give_the_figures_of_a_bundle() -> None:
+    workspace = find_workspace()
+    chosen = choose_mistakes(workspace)
+    text = " ".join((workspace.root / "docs" / "instructors.md").read_text().split())
+    total = chosen.left_out + sum(map(len, chosen.by_file.values()))
+    assert f"{chosen.left_out:,} of the {total:,} known mistakes" in text
+    assert f"for {len(chosen.laid_open)} of {len(exercises())} exercises" in text
+    assert f"{chosen.left_out:,} of {total:,}" in describe_mistakes(workspace)
+
+
+def test_each_exercise_keeps_known_mistakes() -> None:
+    chosen = choose_mistakes(find_workspace())
+    known = {path for path in chosen.by_file if select_mistakes(read_answers_at(path))}
+    empty = {path.stem for path in known if not chosen.by_file[path]}
+    # all of its mistakes contain the solution of 21.1, which it calls
+    assert empty == {"quantize_with_memory"}
+    assert all(each.source or each.seen for path in known for each in chosen.by_file[path])
 
 
 def test_the_readme_names_only_files_of_the_bundle(bundle: Path) -> None:

@@ -57,3 +57,22 @@ def test_a_label_that_tells_a_whole_story_is_shown_once_and_not_in_a_list() -> N
     cases = tuple(CaseVerdict(f"{story}{k}", Outcome.WRONG) for k in range(3))
     text = verdict_text(CheckResult("f", "Exercise 1.1: F", Outcome.WRONG, cases))
     assert "3 cases" in text and text.count("round 0") < 10
+
+
+LONG = "length=12, num_replicas=6, rank=5, shuffle=False, drop_last=True, seed=3, epoch=7"
+
+
+def test_shows_all_arguments_of_a_case() -> None:
+    wrong = CaseVerdict(LONG, Outcome.WRONG, (Row(0, "", "[5, 11]", "[4, 6]", "it differs"),))
+    failed = CheckResult("f", "F", Outcome.WRONG, (wrong,))
+    text, html = verdict_text(failed), verdict_html(failed)
+    for argument in LONG.split(", "):
+        assert f"\n    {argument}\n" in text
+        name, value = argument.split("=")
+        assert f">{name}</td>" in html and f">{value}</td>" in html
+
+
+def test_lists_equal_cases_once() -> None:
+    cases = (CaseVerdict("2 ranks, 1, 0 batches", Outcome.WRONG),) * 3
+    text = verdict_text(CheckResult("f", "F", Outcome.WRONG, cases))
+    assert "wrong          2 ranks, 1, 0 batches (3 times)" in text

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from helpers.grading.points.counted import CountedExercise
+from helpers.grading.record import Status
 from helpers.grading.reports.outcomes import is_fault
 from helpers.grading.reports.standing import Course
 
@@ -97,19 +98,42 @@ def grades_of(course: Course) -> tuple[Grade, ...]:
     return tuple(found)
 
 
-def changes_between(before: Iterable[Grade], after: Iterable[Grade], when: str) -> Iterator[Change]:
-    """Yield a change for each exercise that counted before and now has different points."""
+def changes_between(
+    before: Iterable[Grade], after: Iterable[Grade], when: str, course: Course | None = None
+) -> Iterator[Change]:
+    """Yield a change for each exercise that counted before and now has different points.
+
+    course: the class of `after`, which shows why an exercise no longer counts.
+    """
     # Exercises that did not exist before are not changes, so the first run reports nothing.
     now = {(each.learner, each.exercise): each for each in after}
     for old in before:
         new = now.get((old.learner, old.exercise))
         if new is None:
             if old.points:
-                why = "its notebook is no longer handed in, or no longer the class's"
+                why = _why_missing(old, course)
                 yield Change(when, old.learner, old.exercise, old.points, 0.0, why)
         elif new.points != old.points:
             why = "; ".join(_reasons(old, new))
             yield Change(when, old.learner, old.exercise, old.points, new.points, why)
+
+
+def _why_missing(old: Grade, course: Course | None) -> str:
+    """Return why an exercise no longer counts."""
+    if course is None:
+        return "its notebook is no longer handed in, or no longer the class's"
+    if old.notebook not in course.notebooks:
+        return "its notebook is no longer the class's"
+    standing = next((each for each in course.standings if each.learner == old.learner), None)
+    records = () if standing is None else (*standing.records, *standing.spare)
+    for record in records:
+        if record.notebook not in ("", old.notebook):
+            continue
+        if record.status is Status.UNREADABLE:
+            return f"a file now handed in cannot be read: {record.file}"
+        if any(each.name == old.exercise and is_fault(each) for each in record.exercises):
+            return "it could not be graded this time, because of a fault of this machine"
+    return "its notebook is no longer handed in"
 
 
 def _reasons(old: Grade, new: Grade) -> Iterator[str]:

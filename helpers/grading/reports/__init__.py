@@ -3,10 +3,9 @@
 `course grade` calls `write_reports`.
 
     Record, ... --standing--> Course --+--> pages, class_page             learners/*.html, class.html
-                                       +--> gradebooks (and a Roster)     gradebook.csv, canvas.csv, ...
+                                       +--> gradebooks (and a Roster)     gradebook.csv, one to import
                                        +--> database                      records.sqlite
                                        +--> junit, github                 junit.xml, summary.md
-    Record, ... of one learner ----------> gradescope                     results.json
 
 All are pure functions from records to bytes; only `write_reports` writes files. Any text in a record may be
 hostile: `text` cleans it, and each format escapes it in its own way.
@@ -18,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helpers.grading.cache import reporting_write_errors, write_atomically
+from helpers.grading.platforms import IMPORT_FILES, PLATFORMS
 from helpers.grading.points.changes import Change
 from helpers.grading.reports.class_page import class_page
 from helpers.grading.reports.database import database
 from helpers.grading.reports.github import class_summary, github_annotations
-from helpers.grading.reports.gradebooks import canvas_import, changes_csv, gradebook, moodle_import
-from helpers.grading.reports.gradescope import results_json, write_zip
+from helpers.grading.reports.gradebooks import changes_csv, gradebook, platform_import
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.pages import learner_page
 from helpers.grading.reports.slugs import is_page_name
@@ -32,16 +31,9 @@ from helpers.grading.roster import RosterMatch
 from helpers.grading.setting import CannotGrade
 
 __all__ = [
-    "PLATFORM_FILES",
     "github_annotations",
-    "results_json",
     "write_reports",
-    "write_zip",
 ]
-
-_PLATFORMS = {"canvas.csv": canvas_import, "moodle.csv": moodle_import}
-PLATFORM_FILES = tuple(_PLATFORMS)
-"""Files that learning platforms import. A run writes those for which its roster has the columns."""
 
 
 def write_reports(
@@ -71,7 +63,7 @@ def write_reports(
     written += [_write(out / name, data) for name, data in _class_reports(course, match, changes)]
     # do not remove an export that the instructor has saved under such a name
     roster = Path(match.roster.file).resolve() if match else None
-    for path in (out / name for name in PLATFORM_FILES):
+    for path in (out / name for name in IMPORT_FILES):
         if path not in written and path.resolve() != roster:
             _remove(path)
     return written
@@ -100,9 +92,9 @@ def _class_reports(
     if changes:
         yield "changes.csv", changes_csv(changes)
     yield "gradebook.csv", gradebook(course)
-    for name, platform in _PLATFORMS.items():
-        if match and (data := platform(course, match)):
-            yield name, data
+    for platform in PLATFORMS:
+        if match and (data := platform_import(platform, course, match)):
+            yield platform.import_file, data
     yield "records.sqlite", database(course, changes)
     yield "junit.xml", junit(course)
     yield "summary.md", class_summary(course, match)

@@ -5,23 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.grading.points.changes import Change
+from helpers.grading.points.counted import is_bonus
 from helpers.grading.record import Record, Status
 from helpers.grading.reports.copies import join_first_names
 from helpers.grading.reports.mistakes import frequent_mistakes, pass_rates
-from helpers.grading.reports.outcomes import Kind, is_fault
+from helpers.grading.reports.outcomes import Kind, is_fault, kind_of, shown_outcome
 from helpers.grading.reports.pages import render
 from helpers.grading.reports.standing import Course, Standing, versions_of
-from helpers.grading.reports.text import clip_text, line, number, numbered_title
+from helpers.grading.reports.text import clip_text, line, numbered_title, points_text
 from helpers.grading.roster import RosterMatch
 from helpers.torch_versions import untested
 from helpers.views.plain import plural
 
 STUCK_BELOW = 0.4
+NEEDS_ATTENTION = "Needs your attention"
 BINS = 10
+
+_LIMITS = {outcome.value for outcome in RESOURCE_OUTCOMES}
 
 # A place to look at: a short name, the learner, where, and why.
 PlaceToLook = tuple[str, Standing, str, str]
@@ -46,6 +51,7 @@ def class_page(
         stuck=stuck_learners(course),
         stuck_below=STUCK_BELOW,
         looks=list(places_to_look(course)),
+        needs_attention=NEEDS_ATTENTION,
         match=match,
         changes=changes[::-1],
         known={each.learner: each for each in course.standings},
@@ -67,15 +73,48 @@ def histogram(shares: Sequence[float]) -> list[int]:
 
 def stuck_learners(course: Course) -> list[tuple[Standing, str]]:
     """Return the learners who need help, and why, those with the fewest points first."""
-    found = [(each, _why_stuck(each)) for each in course.standings]
+    common = _common_exercises(course)
+    found = [(each, _why_stuck(each, common)) for each in course.standings]
     return sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share)
 
 
-def _why_stuck(standing: Standing) -> str:
+def _common_exercises(course: Course) -> dict[tuple[str, str], float] | None:
+    """Return the exercises that at least a quarter of the learners attempted, with their points.
+
+    None: these are all, or nobody has attempted any. A class often sets only some exercises of a notebook.
+    """
+    worth: dict[tuple[str, str], float] = {}
+    hands: dict[tuple[str, str], set[str]] = {}
+    for standing in course.standings:
+        for record in standing.records:
+            for each in record.exercises:
+                key = (record.notebook, each.name)
+                worth[key] = max(worth.get(key, 0.0), 0.0 if is_bonus(each) else each.out_of)
+                if kind_of(each.outcome) not in (Kind.OPEN, Kind.FAULT):
+                    hands.setdefault(key, set()).add(standing.learner)
+    learners = len(set().union(*hands.values()))
+    least = max(learners / 4, 2 if learners > 2 else 1)
+    common = {key: worth[key] for key in worth if len(hands.get(key, ())) >= least}
+    return common if common and len(common) < len(worth) and sum(common.values()) else None
+
+
+def _why_stuck(standing: Standing, common: Mapping[tuple[str, str], float] | None) -> str:
     reasons = []
-    if standing.out_of and standing.share < STUCK_BELOW:
-        reasons.append(f"{number(standing.points)} of {number(standing.out_of)} points")
-    not_attempted, count = standing.count(Kind.OPEN), len(standing.exercises)
+    exercises, points, out_of = list(standing.exercises), standing.points, standing.out_of
+    among = ""
+    if common is not None:
+        exercises = [
+            each
+            for record in standing.records
+            for each in record.exercises
+            if (record.notebook, each.name) in common
+        ]
+        points, out_of = sum(each.points for each in exercises), sum(common.values())
+        among = " in the exercises that others attempted"
+    if out_of and points / out_of < STUCK_BELOW:
+        reasons.append(points_text(points, out_of) + among)
+    not_attempted = sum(kind_of(each.outcome) is Kind.OPEN for each in exercises)
+    count = len(exercises)
     if count and 2 * not_attempted >= count:
         reasons.append(f"{not_attempted} of {count} not attempted")
     if standing.unreadable:
@@ -123,10 +162,13 @@ def _review_reasons(record: Record) -> Iterator[tuple[str, str, str]]:
     if record.status is Status.UNREADABLE:
         yield "cannot be read", line(record.file), record.message
     for note in record.notes:
-        yield "several files or notebooks", line(record.file), note
+        yield "note on the file", line(record.file), note
     for exercise in record.exercises:
         if is_fault(exercise):
             yield "harness fault", numbered_title(exercise), exercise.message
+        # a hidden case's limit is told to nobody, because learners may read a summary of this
+        if exercise.outcome in _LIMITS and shown_outcome(exercise) == exercise.outcome:
+            yield exercise.outcome, numbered_title(exercise), exercise.message
         for flag in exercise.review_reasons:
             yield "flag", numbered_title(exercise), flag
     if record.status is Status.HARNESS_FAULT and not any(map(is_fault, record.exercises)):

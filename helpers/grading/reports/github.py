@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.reports.class_page import places_to_look
+from helpers.grading.reports.class_page import NEEDS_ATTENTION, places_to_look
 from helpers.grading.reports.outcomes import (
     Kind,
     exercise_text,
@@ -27,7 +27,13 @@ from helpers.grading.roster import RosterMatch
 
 def class_summary(course: Course, match: RosterMatch | None = None) -> bytes:
     """Return the class as Markdown. No text from a record can act as markup, link or mention."""
-    return render("summary.md", course=course, looks=list(places_to_look(course)), match=match)
+    return render(
+        "summary.md",
+        course=course,
+        looks=list(places_to_look(course)),
+        needs_attention=NEEDS_ATTENTION,
+        match=match,
+    )
 
 
 def github_annotations(records: Sequence[Record], folder: str = "") -> Iterator[str]:

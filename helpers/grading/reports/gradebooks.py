@@ -1,4 +1,4 @@
-"""Write gradebooks as CSV: the class's own, and those that Canvas and Moodle import.
+"""Write gradebooks as CSV: the class's own, and the file that the platform of its roster imports.
 
 `write_reports` calls these. An empty cell means that a person has to decide: nothing was handed in, a file
 cannot be read, or grading failed. A zero is a grade.
@@ -13,8 +13,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from helpers.grading.platforms import platform_of
+from helpers.grading.platforms.protocol import GradedRoster, Platform
 from helpers.grading.points.changes import Change
 from helpers.grading.points.counted import is_bonus
 from helpers.grading.record import Record, Status
@@ -28,13 +30,7 @@ from helpers.grading.reports.standing import (
 )
 from helpers.grading.reports.text import clip_text, line, number
 from helpers.grading.roster import RosterMatch
-
-
-class UnchangedCell(str):
-    """A cell of the platform's own export that identifies a person, so it is written unchanged."""
-
-
-Cell = UnchangedCell | str | float | None
+from helpers.grading.table import Cell, UnchangedCell
 
 _MAX_CELL_CHARS = 1000
 _NUMBER_PATTERN = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
@@ -50,13 +46,6 @@ _SKIPPED = rf"([\s{_QUOTES}{_INVISIBLE_CHARS}]*)"
 _FORMULA = "(?=[=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−])"
 _FORMULA_START_PATTERN = re.compile(_CELL_START + _SKIPPED + _FORMULA)
 
-# Moodle rejects a file with a grade above 100, unless its site allows unlimited grades.
-_MOODLE_MAX_POINTS = 100.0
-# The columns before "ID" in Canvas's export (lib/gradebook_exporter.rb).
-_CANVAS_NAMES = (("Student",), ("LastName", "FirstName"))
-_MOODLE_IDENTIFIERS = ("Email address", "Username", "ID number")
-_MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_IDENTIFIERS)
-
 
 def gradebook(course: Course) -> bytes:
     """Return one row for each learner, with every notebook and exercise. Has a BOM, for spreadsheets."""
@@ -69,85 +58,35 @@ def gradebook(course: Course) -> bytes:
     )
 
 
-def canvas_import(course: Course, match: RosterMatch) -> bytes | None:
-    """Return the file that Canvas's Gradebook imports, or None if the roster is not a Canvas export.
-
-    The roster's columns from Student to Section are kept. Other assignments are left out, because importing
-    them would undo grades given since the export. If a column has the notebook's name, with or without
-    Canvas's number, it is filled in; otherwise Canvas creates an assignment.
-    """
-    columns = match.roster.columns
-    first, last = match.roster.column_index("ID"), match.roster.column_index("Section")
-    if first is None or last is None or columns[:first] not in _CANVAS_NAMES:
+def platform_import(platform: Platform, course: Course, match: RosterMatch) -> bytes | None:
+    """Return the file that a platform imports, or None if the roster is not its export."""
+    if platform_of(match.roster) is not platform:
         return None
-    notebooks = list(course.notebooks)
-    who = range(last + 1)
-    head: list[Cell] = [UnchangedCell(columns[at]) for at in who]
-    head += [_column_of(name, columns) for name in notebooks]
-    to_reach: list[Cell] = ["    Points Possible", *[""] * last]
-    to_reach += list(course.notebooks.values())
-    rows = _roster_rows(course, match, who, lambda name, points: points)
-    return csv_bytes([head, to_reach, *rows], bom=False)
+    table = platform.export(_graded_roster(course, match))
+    return None if table is None else csv_bytes(table, bom=False)
 
 
-def moodle_import(course: Course, match: RosterMatch) -> bytes | None:
-    """Return the file that Moodle imports, or None if no column identifies learners.
-
-    In a grading worksheet the column "Grade" is filled in. In a grade export the columns with names and
-    user ids are kept; a notebook of more than 100 points is in percent.
-    """
-    roster = match.roster
-    if None not in (roster.column_index("Identifier"), roster.column_index("Grade")):
-        return _worksheet(course, match)
-    if all(roster.column_index(name) is None for name in _MOODLE_IDENTIFIERS):
-        return None
-    who = sorted({at for name in _MOODLE_NAMES if (at := roster.column_index(name)) is not None})
-    scale = {
-        name: 100 / out_of if out_of > _MOODLE_MAX_POINTS else 1.0
-        for name, out_of in course.notebooks.items()
-    }
-    head: list[Cell] = [UnchangedCell(roster.columns[at]) for at in who]
-    head += [
-        _column_of(name, roster.columns) + " (%)" * (scale[name] != 1) for name in course.notebooks
-    ]
-    most = course.notebooks
-
-    def scaled(name: str, points: float) -> float:
-        # Moodle rejects a grade above the maximum, so a bonus cannot exceed it.
-        return min(points, most[name]) * scale[name]
-
-    rows = _roster_rows(course, match, who, scaled)
-    return csv_bytes([head, *rows], bom=False)
-
-
-def _worksheet(course: Course, match: RosterMatch) -> bytes:
-    """Return Moodle's grading worksheet of one assignment with its column "Grade" filled in.
-
-    A grade is the share of the points times the row's "Maximum Grade", or the points if there is none.
-    Everything else stays, because mod/assign/feedback/offline reads Identifier, Grade and the time of the
-    last grade.
-    """
-    roster = match.roster
-    grade, most = roster.column_index("Grade"), roster.column_index("Maximum Grade")
-    assert grade is not None
+def _graded_roster(course: Course, match: RosterMatch) -> GradedRoster:
     standings = {each.learner: each for each in course.standings}
-    rows: list[list[Cell]] = [[UnchangedCell(name) for name in roster.columns]]
-    for cells, learner in zip(roster.rows, match.rows, strict=True):
-        row: list[Cell] = [UnchangedCell(cell) for cell in cells]
-        standing = standings.get(learner or "")
-        if standing and standing.records and all(grade_of(x) is not None for x in standing.records):
-            row[grade] = standing.share * _maximum(
-                "" if most is None else cells[most], standing.out_of
-            )
-        rows.append(row)
-    return csv_bytes(rows, bom=False)
-
-
-def _maximum(cell: str, default: float) -> float:
-    try:
-        return float(cell.replace(",", "."))
-    except ValueError:
-        return default
+    rows = [standings.get(learner or "") for learner in match.rows]
+    names = {name: line(name) for name in course.notebooks}
+    return GradedRoster(
+        match.roster,
+        {names[name]: out_of for name, out_of in course.notebooks.items()},
+        tuple(
+            {
+                shown: None if row is None else grade_of(row.record_of(name))
+                for name, shown in names.items()
+            }
+            for row in rows
+        ),
+        tuple(
+            (row.share, row.out_of)
+            if row and row.records and all(grade_of(x) is not None for x in row.records)
+            else None
+            for row in rows
+        ),
+    )
 
 
 def changes_csv(changes: Sequence[Change]) -> bytes:
@@ -165,30 +104,6 @@ def grade_of(record: Record | None) -> float | None:
     if record is None or unreadable or has_fault(record):
         return None
     return graded_points(record)
-
-
-def _roster_rows(
-    course: Course, match: RosterMatch, who: Iterable[int], scaled: Callable[[str, float], float]
-) -> list[list[Cell]]:
-    standings = {each.learner: each for each in course.standings}
-    places = list(who)
-    rows = []
-    for cells, learner in zip(match.roster.rows, match.rows, strict=True):
-        row: list[Cell] = [UnchangedCell(cells[at]) for at in places]
-        for notebook in course.notebooks:
-            record = None if learner is None else standings[learner].record_of(notebook)
-            points = grade_of(record)
-            row.append(None if points is None else scaled(notebook, points))
-        rows.append(row)
-    return rows
-
-
-def _column_of(notebook: str, columns: Sequence[str]) -> str:
-    """Return the export's own name of a notebook's column: `name (123)`, `Assignment: name (Real)`."""
-    own = re.compile(
-        rf"(?:[^:]{{1,40}}: ?)?{re.escape(notebook)}(?: \((?:\d+|Real)\))?", re.IGNORECASE
-    )
-    return next((name for name in columns if own.fullmatch(name)), line(notebook))
 
 
 def _exercises(course: Course) -> dict[tuple[str, str], str]:
@@ -230,7 +145,7 @@ def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], st
 
 def _remarks(standing: Standing) -> str:
     found = {_status(each) for each in standing.records if each.status is not Status.GRADED}
-    found |= {line(note, 300) for each in standing.records for note in each.notes}
+    found |= {line(note, 300).rstrip(".") for each in standing.records for note in each.notes}
     found |= {standing.own_text.rstrip(".")} if standing.own else set()
     found |= {"not handed in: " + line(name) for name in standing.missing}
     found |= {f"{line(name)}: {late_text(late)}" for name, late in standing.late.items()}

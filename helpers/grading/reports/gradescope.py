@@ -3,6 +3,7 @@
 `course gradescope` calls `write_zip`. In Gradescope's container, run_autograder calls this module:
 
     python -m helpers.grading.reports.gradescope OUT RESULTS [NOTEBOOK ...]
+    python -m helpers.grading.reports.gradescope --nothing-in SUBMISSION RESULTS
 
 See "Output format" in Gradescope's "Autograder Specifications". Texts for the instructor alone are in a
 test with visibility "hidden", which Gradescope never shows to learners.
@@ -25,11 +26,12 @@ from helpers.grading.cache import write_atomically
 from helpers.grading.points.counted import is_bonus
 from helpers.grading.points.policy import DEFAULT_POLICY, FILE, Policy, read_policy
 from helpers.grading.record import ExerciseRecord, Record, Status, read_records
-from helpers.grading.reports.class_page import places_to_look
+from helpers.grading.reports.class_page import NEEDS_ATTENTION, places_to_look
 from helpers.grading.reports.outcomes import Kind, exercise_text, is_fault, kind_of
 from helpers.grading.reports.standing import course_of
 from helpers.grading.reports.text import clip_text, finite_or_zero, line, numbered_title
 from helpers.grading.setting import CannotGrade
+from helpers.grading.submissions import NoSubmissions, find_submissions
 
 _SCRIPTS = Path(__file__).parent / "gradescope_files"
 _PROJECT_FILES = (
@@ -69,7 +71,7 @@ def gradescope_results(
     if looks:
         tests.append(
             {
-                "name": "Look here, no verdict",
+                "name": NEEDS_ATTENTION,
                 "output": "\n".join(looks),
                 "output_format": "text",
                 "visibility": "hidden",
@@ -190,5 +192,20 @@ def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
     write_atomically(results, results_json(read_records(out), notebooks, policy))
 
 
+def write_nothing_handed_in(submission: Path, results: Path) -> int:
+    """Write results without points if `course grade` finds nothing to grade. Return an exit code.
+
+    1: there is something to grade, so its failure has a different cause.
+    """
+    try:
+        find_submissions(submission)
+    except NoSubmissions:
+        write_atomically(results, results_json([]))
+        return 0
+    return 1
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--nothing-in":
+        sys.exit(write_nothing_handed_in(Path(sys.argv[2]), Path(sys.argv[3])))
     main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

@@ -13,7 +13,13 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import Kind, exercise_text, kind_of, shown_outcome
 from helpers.grading.reports.standing import Course, Standing
-from helpers.grading.reports.text import clip_text, finite_or_zero, line, number, numbered_title
+from helpers.grading.reports.text import (
+    clip_text,
+    finite_or_zero,
+    line,
+    numbered_title,
+    points_text,
+)
 
 
 def junit(course: Course) -> bytes:
@@ -57,7 +63,7 @@ def _record(suite: Element, record: Record, name: str) -> None:
 def _outcome(case: Element, exercise: ExerciseRecord) -> None:
     kind = kind_of(exercise.outcome)
     if kind is not Kind.PASSED:
-        points = f"{number(exercise.points)} of {number(exercise.out_of)} points"
+        points = points_text(exercise.points, exercise.out_of)
         said = line(shown_outcome(exercise), 40) + (f", {points}" if kind is not Kind.FAULT else "")
         _add_element(
             case, "error" if kind is Kind.FAULT else "failure", said, exercise_text(exercise)

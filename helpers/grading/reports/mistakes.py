@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
+from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
 from helpers.grading.record import CaseRecord, ExerciseRecord
@@ -22,6 +23,7 @@ from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import clip_text, finite_or_zero, line, numbered_title
 
 _MAX_WORDS_CHARS = 400
+_LIMITS = {outcome.value for outcome in RESOURCE_OUTCOMES}
 _MAX_ADVICE_CHARS = 1000
 _HIDDEN_ONLY = "All visible cases pass; a hidden one does not."
 _ADDRESS_PATTERN = re.compile(r"0x[0-9a-f]+")
@@ -83,7 +85,8 @@ def frequent_mistakes(course: Course) -> list[Mistake]:
     """Return groups of answers that failed alike, the largest first."""
     groups = defaultdict[tuple[str, ...], list[tuple[Standing, ExerciseRecord]]](list)
     for standing, notebook, exercise in _graded_exercises(course):
-        if kind_of(exercise.outcome) is Kind.FAILED:
+        # a limit that was exceeded does not show which mistake led there
+        if kind_of(exercise.outcome) is Kind.FAILED and exercise.outcome not in _LIMITS:
             mistake = known_mistake(exercise) or normalize_words(distinguishing_words(exercise))
             key = (notebook, exercise.name, exercise.outcome, mistake)
             groups[key].append((standing, exercise))

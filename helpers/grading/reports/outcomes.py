@@ -14,7 +14,7 @@ from enum import StrEnum
 from helpers.checks.result import Outcome
 from helpers.grading.points.counted import override_of
 from helpers.grading.record import CaseRecord, ExerciseRecord
-from helpers.grading.reports.text import clip_text, line, number, numbered_title
+from helpers.grading.reports.text import clip_text, line, numbered_title, points_text
 from helpers.views.plain import plural
 
 MAX_CASES = 60
@@ -97,7 +97,7 @@ def override_text(exercise: ExerciseRecord) -> str:
     if override is None:
         return ""
     who = ", ".join(line(each) for each in (override.by, override.when) if each)
-    said = f"{numbered_title(exercise)}: {number(override.points)} points set by hand"
+    said = f"{numbered_title(exercise)}: {points_text(override.points)} set by hand"
     return f"{said}{f' ({who})' if who else ''}: {clip_text(override.reason, 400)}"
 
 
@@ -131,7 +131,7 @@ def explaining_cases(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
         seen.add(said)
 
 
-# --- as plain text, for JUnit, Gradescope and GitHub ------------------------------------------------
+# --- as plain text, for JUnit, autograders and annotations ------------------------------------------------
 
 
 def exercise_text(exercise: ExerciseRecord) -> str:

@@ -47,6 +47,7 @@ from helpers.grading.reports.text import (
     number,
     numbered_title,
     percent,
+    points_text,
 )
 from helpers.views.plain import plural
 
@@ -97,6 +98,7 @@ def _environment(markdown: bool) -> Environment:
             number,
             percent,
             plural,
+            points_text,
             clip_text,
             numbered_title,
             checked_png,

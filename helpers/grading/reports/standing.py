@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from helpers.checks.headings import headings
 from helpers.checks.headings import notebooks as known_notebooks
 from helpers.checks.result import Outcome
-from helpers.grading.owners import find_notebook_names
+from helpers.grading.names import find_notebook_names
 from helpers.grading.points.counted import (
     apply_override,
     apply_weights,

@@ -51,6 +51,13 @@ def number(value: float) -> str:
     return f"{finite_or_zero(value):.2f}".rstrip("0").rstrip(".")
 
 
+def points_text(points: float, out_of: float | None = None) -> str:
+    """Return `1 point`, `2.5 points`, or `1 of 5 points`."""
+    last = number(points if out_of is None else out_of)
+    said = last if out_of is None else f"{number(points)} of {last}"
+    return f"{said} point" if last == "1" else f"{said} points"
+
+
 def finite_or_zero(value: float) -> float:
     """Return the number, or 0 if a gradebook could not add it up."""
     return value if math.isfinite(value) and abs(value) < 1e9 else 0.0

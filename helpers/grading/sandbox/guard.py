@@ -10,8 +10,10 @@ import os
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.checks.result import Outcome
 from helpers.grading.sandbox.limits import Limits
 from helpers.ranks.processes import end_process_tree, kill_process, process_tree
 
@@ -20,10 +22,25 @@ POLL_S = 0.05
 _MEMORY_FOLDERS = ("tmp", "dev/shm")
 
 
+@dataclass(frozen=True)
+class Exceeded:
+    """A limit that a sandbox has exceeded.
+
+    Args:
+        text: The limit in words.
+        outcome: The outcome of the answer that ran in the sandbox.
+        depends_on_machine: Whether other programs on this machine may have contributed.
+    """
+
+    text: str
+    outcome: Outcome
+    depends_on_machine: bool = False
+
+
 class LimitGuard:
     """A thread that watches the processes below `first` until `close`, and ends them at a limit.
 
-    `found` is the exceeded limit in words, or "".
+    `found` is the exceeded limit, or None.
 
     Args:
         enclosed: `first` has its own network and /tmp, and all processes below it end with it.
@@ -35,11 +52,10 @@ class LimitGuard:
     ) -> None:
         self.first, self.limits, self.enclosed = first, limits, enclosed
         self.kernel_bytes = 0 if bounded else _kernel_bytes()
-        self.found = ""
+        self.found: Exceeded | None = None
         self.peak_bytes = 0
         self.cpu_s = 0.0
         """Processor time of all processes below `first`, living and ended, as last seen."""
-        self.is_out_of_time = False
         self._ends_at = self._cpu_left_s = float("inf")
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="guard", daemon=True)
@@ -54,7 +70,6 @@ class LimitGuard:
             # Time first, because it needs no look at the processes: with many processes, or many memory
             # areas, that look may take long.
             self.found = self._reason_by_time()
-            self.is_out_of_time = bool(self.found)
             with suppress(OSError):  # a process exited during the look; the next look will succeed
                 self.found = self.found or self._reason_by_usage()
             if self.found:
@@ -63,14 +78,16 @@ class LimitGuard:
                 kill_process(self.first) if self.enclosed else end_process_tree(self.first)
                 return
 
-    def _reason_by_time(self) -> str:
+    def _reason_by_time(self) -> Exceeded | None:
         if time.monotonic() > self._ends_at:
-            return "its share of the time for all files of this learner is used up"
+            text = "its share of the time for all files of this learner is used up"
+            return Exceeded(text, Outcome.TIMED_OUT, depends_on_machine=True)
         if self.cpu_s > self._cpu_left_s:
-            return "its share of the processor time for this file is used up"
-        return ""
+            text = "its share of the processor time for this file is used up"
+            return Exceeded(text, Outcome.TIMED_OUT)
+        return None
 
-    def _reason_by_usage(self) -> str:
+    def _reason_by_usage(self) -> Exceeded | None:
         limits, used, count = self.limits, 0, 0
         pids = list(process_tree(self.first))
         for pid in pids:
@@ -83,16 +100,19 @@ class LimitGuard:
         # Keep the largest sum: the time of a process that ended without being waited for is lost.
         self.cpu_s = max(self.cpu_s, sum(map(_cpu_s, pids)))
         if used > limits.world_bytes:
-            return f"all ranks together used more than {limits.world_bytes >> 20:,} MB"
+            text = f"all ranks together used more than {limits.world_bytes >> 20:,} MB"
+            return Exceeded(text, Outcome.TOO_MUCH_MEMORY)
         if count > limits.processes:
-            return f"more than {limits.processes} processes and threads"
+            text = f"more than {limits.processes} processes and threads"
+            return Exceeded(text, Outcome.TOO_MANY_PROCESSES)
         if self.enclosed and sockets_of(self.first) > limits.sockets:
-            return f"more than {limits.sockets:,} sockets"
+            return Exceeded(f"more than {limits.sockets:,} sockets", Outcome.TOO_MANY_FILES)
         if self.enclosed and files_of(self.first) > limits.files:
-            return f"more than {limits.files:,} files"
+            return Exceeded(f"more than {limits.files:,} files", Outcome.TOO_MANY_FILES)
         if self.kernel_bytes and _kernel_bytes() - self.kernel_bytes > limits.kernel_bytes:
-            return f"the kernel's own memory grew by more than {limits.kernel_bytes >> 20:,} MB"
-        return ""
+            text = f"the kernel's own memory grew by more than {limits.kernel_bytes >> 20:,} MB"
+            return Exceeded(text, Outcome.TOO_MUCH_MEMORY, depends_on_machine=True)
+        return None
 
     def close(self) -> None:
         self._over.set()

@@ -9,12 +9,13 @@ import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from helpers.checks.result import Outcome
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
 from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.bubblewrapped import BubblewrapSite, Template
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
-from helpers.grading.sandbox.guard import LimitGuard
+from helpers.grading.sandbox.guard import Exceeded, LimitGuard
 from helpers.grading.sandbox.landlocked import LandlockSite
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import StagedFiles
@@ -186,20 +187,16 @@ class Sandbox:
             self.guard.end_after(wall_s, cpu_s)
 
     @property
-    def found(self) -> str:
-        """Why the guard or the kernel ended the sandbox, or ""."""
+    def found(self) -> Exceeded | None:
+        """The limit at which the guard or the kernel ended the sandbox, or None."""
         if self.group is not None and self.group.killed:
             limits = self.plan.limits
             most = (limits.world_bytes + 2 * limits.disk_bytes) >> 20
-            return (
-                f"all ranks together, with the kernel's memory for them, used more than {most:,} MB"
+            return Exceeded(
+                f"all ranks together, with the kernel's memory for them, used more than {most:,} MB",
+                Outcome.TOO_MUCH_MEMORY,
             )
-        return self.guard.found if self.guard else ""
-
-    @property
-    def is_out_of_time(self) -> bool:
-        """Whether the guard ended the sandbox because its time was used up."""
-        return self.guard is not None and self.guard.is_out_of_time
+        return self.guard.found if self.guard else None
 
     @property
     def cpu_s(self) -> float:

@@ -191,9 +191,9 @@ found = [name for name, id in (
 
 FLOODS = (
     _attack(
-        "3 GB in one piece", "return len(bytearray(3 << 30))", "out of memory", says="MemoryError"
+        "3 GB in one piece", "return len(bytearray(3 << 30))", "too much memory", says="MemoryError"
     ),
-    _attack("a tensor of 3 GB", "return torch.zeros(3 << 28).sum()", "out of memory"),
+    _attack("a tensor of 3 GB", "return torch.zeros(3 << 28).sum()", "too much memory"),
     _attack(
         "output without end",
         "while True:\n    print('x' * 100_000)",
@@ -254,7 +254,7 @@ return 1
 """,
         "wrong",
         "crashed",
-        "out of memory",
+        "too many processes",
     ),
     _attack(
         "a thread bomb",
@@ -267,7 +267,7 @@ except RuntimeError:
 """,
         "wrong",
         "crashed",
-        "out of memory",
+        "too many processes",
     ),
     _attack(
         "shared memory that no limit of a process counts",
@@ -278,7 +278,7 @@ for at in range(0, 1 << 30, 4096):
     area[at] = 1
 return 1
 """,
-        "out of memory",
+        "too much memory",
         says="all ranks together",
     ),
     _attack(
@@ -291,7 +291,7 @@ for _ in range(8):
 signal.sigtimedwait([signal.SIGUSR1], 5)
 return 1
 """,
-        "out of memory",
+        "too much memory",
         says="all ranks together",
     ),
     _attack(
@@ -305,7 +305,7 @@ for _ in range(4):
 signal.sigtimedwait([signal.SIGUSR1], 5)
 return 1
 """,
-        "out of memory",
+        "too many files",
         says="sockets",
     ),
     _attack(
@@ -316,7 +316,7 @@ for n in range(10_000):
 signal.sigtimedwait([signal.SIGUSR1], 5)
 return 1
 """,
-        "out of memory",
+        "too many files",
         says="files",
     ),
     _attack(

@@ -127,7 +127,7 @@ def test_faults_and_flags_are_places_to_look() -> None:
         record("Bob", fault()),
         unreadable("Cleo"),
     )
-    assert "Look here, no verdict" in text and "traffic does not match: look" in text
+    assert "Needs your attention" in text and "traffic does not match: look" in text
     assert "harness fault" in text and "SIGKILL" in text
     assert "3 to look at" in text
 

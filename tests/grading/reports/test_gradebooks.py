@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.grading.owners import Source
+from helpers.grading.names import Source
+from helpers.grading.platforms import canvas, moodle
 from helpers.grading.reports.gradebooks import (
-    canvas_import,
     csv_bytes,
     escape_formula,
     gradebook,
-    moodle_import,
+    platform_import,
 )
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
 from tests.grading.reports.builders import course_of, exercise, fault, record, unreadable
@@ -164,7 +164,9 @@ def matched(tmp_path: Path, text: str, encoding: str = "utf-8") -> RosterMatch:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_writes_the_columns_that_canvas_imports(tmp_path: Path, encoding: str) -> None:
-    data = canvas_import(course_of(CLASS, "Autumn", NAMED), matched(tmp_path, CANVAS, encoding))
+    data = platform_import(
+        canvas.PLATFORM, course_of(CLASS, "Autumn", NAMED), matched(tmp_path, CANVAS, encoding)
+    )
     assert data is not None and data.startswith(b"Student,ID,")  # a mark would be part of the name
     head, to_reach, *rows = cells_of(data)
     assert head == [
@@ -193,7 +195,9 @@ def test_canvas_identifiers_stay_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "roster.csv"
     path.write_text("\n".join(rows))
     match = match_roster(read_roster(path), {"@ada": Source("@ada", "@ada")})
-    data = canvas_import(course_of([replace(ADA, learner="@ada")], "Autumn", NAMED), match)
+    data = platform_import(
+        canvas.PLATFORM, course_of([replace(ADA, learner="@ada")], "Autumn", NAMED), match
+    )
     assert data is not None
     head, _, ada = cells_of(data)
     assert head[:6] == ["LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Section"]
@@ -207,7 +211,9 @@ def test_fills_in_grades_in_moodles_worksheet(tmp_path: Path) -> None:
     )
     people = ("7,ada,-,", "8,bob,-,3.00", "9,cleo,-,4.00")
     text = "\n".join([head, *(f"Participant {each},50.00,Yes,-" for each in people)])
-    data = moodle_import(course_of([ADA, FAULTY], "Autumn", NAMED[:1]), matched(tmp_path, text))
+    data = platform_import(
+        moodle.PLATFORM, course_of([ADA, FAULTY], "Autumn", NAMED[:1]), matched(tmp_path, text)
+    )
     assert data is not None
     assert data.decode().splitlines() == [
         head,
@@ -220,7 +226,7 @@ def test_fills_in_grades_in_moodles_worksheet(tmp_path: Path) -> None:
 def test_writes_the_columns_that_moodle_imports(tmp_path: Path) -> None:
     match = matched(tmp_path, MOODLE)
     assert match.column == "ID number" and match.without_entry == ("cleo", "dan")
-    data = moodle_import(course_of(CLASS, "Autumn", NAMED), match)
+    data = platform_import(moodle.PLATFORM, course_of(CLASS, "Autumn", NAMED), match)
     assert data is not None
     head, *rows = cells_of(data)
     assert head == [
@@ -234,7 +240,7 @@ def test_writes_the_columns_that_moodle_imports(tmp_path: Path) -> None:
 def test_moodle_gets_no_grade_above_100(tmp_path: Path) -> None:
     big = exercise(points=150.0, out_of=200.0)
     course = course_of([record("ada", big), record("bob", big)], "Autumn")
-    data = moodle_import(course, matched(tmp_path, MOODLE))
+    data = platform_import(moodle.PLATFORM, course, matched(tmp_path, MOODLE))
     assert data is not None
     head, ada, _ = cells_of(data)
     assert head[-1].endswith("(%)") and ada[-1] == "75"
@@ -242,8 +248,8 @@ def test_moodle_gets_no_grade_above_100(tmp_path: Path) -> None:
 
 def test_a_roster_of_one_platform_gives_no_file_for_the_other(tmp_path: Path) -> None:
     course = course_of(CLASS, "Autumn", NAMED)
-    assert moodle_import(course, matched(tmp_path, CANVAS)) is None
-    assert canvas_import(course, matched(tmp_path, MOODLE)) is None
+    assert platform_import(moodle.PLATFORM, course, matched(tmp_path, CANVAS)) is None
+    assert platform_import(canvas.PLATFORM, course, matched(tmp_path, MOODLE)) is None
 
 
 def test_writes_the_gradebook_of_the_class() -> None:

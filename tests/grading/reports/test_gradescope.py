@@ -16,9 +16,10 @@ import pytest
 
 from helpers.course.workspace import find_workspace
 from helpers.grading.points.policy import PolicyError, read_policy
-from helpers.grading.reports import gradescope, write_zip
-from helpers.grading.reports.gradescope import results_json
+from helpers.grading.reports import gradescope
+from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.setting import CannotGrade
+from tests.grading.notebooks import write_notebook
 from tests.grading.reports.builders import exercise, fault, record, results, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 
@@ -177,7 +178,33 @@ def test_a_submission_without_a_notebook_says_so(autograder: Path) -> None:
     done = run(autograder, "run_autograder")
     assert done.returncode == 0
     given = json.loads((autograder / "results" / "results.json").read_text())
+    assert given["score"] == 0 and "not a notebook" in given["output"]
+
+
+@pytest.mark.parametrize("name", ["", "README.md"], ids=["empty", "readme"])
+def test_an_empty_submission_has_score_0(autograder: Path, name: str) -> None:
+    if name:
+        (autograder / "submission" / name).write_text("x")
+    done = run(autograder, "run_autograder")
+    assert done.returncode == 0, done.stderr
+    given = json.loads((autograder / "results" / "results.json").read_text())
     assert given["score"] == 0 and "no notebook" in given["output"]
+
+
+ONE_ANSWER = """def my_slice(rank, world_size, n):
+    share, extra = divmod(n, world_size)
+    start = rank * share + min(rank, extra)
+    return start, start + share + (1 if rank < extra else 0)
+"""
+
+
+@pytest.mark.parametrize("ending", [".ipynb.json", ".IPYNB", ".ipynb.txt", ".json"])
+def test_a_notebook_has_points_by_any_name(autograder: Path, ending: str) -> None:
+    write_notebook(autograder / "submission" / f"00_start_here{ending}", ONE_ANSWER)
+    done = run(autograder, "run_autograder")
+    assert done.returncode == 0, done.stderr
+    given = json.loads((autograder / "results" / "results.json").read_text())
+    assert given["score"] > 0, given
 
 
 def test_a_fault_leaves_no_results_rather_than_a_zero(autograder: Path) -> None:

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.owners import (
-    Source,
-    file_sources,
-    folder_source,
-    name_learners,
-    separate_same_names,
-)
-from helpers.grading.roster import Roster, RosterError, RosterMatch, read_roster
+from helpers.grading.names import Source
+from helpers.grading.owners import find_sources, name_learners
+from helpers.grading.platforms.protocol import Entries, Roster
+from helpers.grading.roster import RosterError, RosterMatch, read_roster
 from helpers.grading.roster import match_roster as match_sources
 
 
 def match_roster(roster: Roster, learners: list[str]) -> RosterMatch:
     return match_sources(roster, {each: Source(each, f"{each}/") for each in learners})
+
+
+def folder_sources(*names: str) -> dict[str, Source]:
+    return find_sources(Entries(names, ()), {})
 
 
 def roster_file(tmp_path: Path, data: str | bytes) -> Path:
@@ -92,7 +92,7 @@ def test_a_large_roster_is_matched(tmp_path: Path) -> None:
 
 
 def folders(*names: str) -> dict[str, Source]:
-    return {source.name: source for source in map(folder_source, names)}
+    return {source.name: source for source in folder_sources(*names).values()}
 
 
 def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
@@ -100,7 +100,10 @@ def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
     path.write_text('Student,ID,SIS Login ID\n"Lee, Cy",123,cl\n"Li, Ai",124,al\n')
     sources = {
         x.name: x
-        for x in file_sources(dict.fromkeys(("leecy_123_9_x", "liai_124_8_x"), "")).values()
+        for x in find_sources(
+            Entries((), ("leecy_123_9_x", "liai_124_8_x")),
+            {"leecy_123_9_x": "", "liai_124_8_x": ""},
+        ).values()
     }
     match = match_sources(read_roster(path), sources)
     assert match.column == "ID" and match.rows == ("leecy (123)", "liai (124)")
@@ -230,7 +233,7 @@ def test_moodle_s_number_names_learners_in_blind_marking(
     rows = [identifier, identifier.replace("24", "25"), identifier.replace("24", "26")]
     path.write_text("\n".join(["ID,Name,Status", *(f"{row},," for row in rows)]), encoding="utf-8")
     names = [f"{folder}_assignsubmission_file_", f"{folder[:-2]}26_assignsubmission_file_"]
-    sources = separate_same_names({name: folder_source(name) for name in names})
+    sources = folder_sources(*names)
     learners = {name: source for source, name in name_learners(sources.values(), []).items()}
     match = match_sources(read_roster(path), learners)
     assert [learner and learners[learner].number for learner in match.rows] == ["24", None, "26"]

@@ -1,0 +1,25 @@
+"""The learning platforms: one file for each, with the names in its exports, its rosters, and its imports.
+
+A module in this folder that has a `PLATFORM` is found by itself. `owners`, `roster`, `reports`, messages and
+the table in docs/grading.md take the platforms from here, so that no other file names one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from helpers.grading.platforms.protocol import Platform, Roster
+
+PLATFORMS: tuple[Platform, ...] = tuple(
+    module.PLATFORM
+    for found in iter_modules(__path__)
+    if hasattr(module := import_module(f"{__name__}.{found.name}"), "PLATFORM")
+)
+IMPORT_FILES = tuple(platform.import_file for platform in PLATFORMS if platform.import_file)
+"""The files that platforms import. A run writes the one for the platform of its roster."""
+
+
+def platform_of(roster: Roster) -> Platform | None:
+    """Return the platform that has exported a roster, or None if its columns are nobody's."""
+    return next((platform for platform in PLATFORMS if platform.has_exported(roster)), None)

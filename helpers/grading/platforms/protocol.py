@@ -1,0 +1,186 @@
+"""Define what grading asks of a learning platform, and the data that it passes.
+
+names in an export --sources--> whose each is        roster --has_exported, is_learner, number_column-->
+grades of a roster's rows --export--> the table that the platform imports
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from helpers.grading.names import Source, name_words
+from helpers.grading.table import Cell, UnchangedCell
+from helpers.views.plain import normalize_name
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The names of the folders and files in one folder of a class. parent: that folder's own name."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    parent: str = ""
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The columns and rows of an export, unchanged."""
+
+    file: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def column_index(self, column: str) -> int | None:
+        """Return the index of a column, ignoring case, or None if it does not exist."""
+        names = [name.casefold() for name in self.columns]
+        return names.index(column.casefold()) if column.casefold() in names else None
+
+    def has_columns(self, *columns: str) -> bool:
+        return all(self.column_index(column) is not None for column in columns)
+
+    def indexes(self, columns: Iterable[str]) -> list[int]:
+        """Return the indexes of those of the columns that exist, in the roster's order."""
+        return sorted(at for name in columns if (at := self.column_index(name)) is not None)
+
+
+@dataclass(frozen=True)
+class GradedRoster:
+    """A roster with the points of its rows.
+
+    Args:
+        notebooks: The points to reach of each notebook.
+        grades: For each row, the points by notebook. None: a person has to decide, or nothing was handed in.
+        totals: For each row, the share of all points and the points to reach. None as in `grades`.
+    """
+
+    roster: Roster
+    notebooks: Mapping[str, float]
+    grades: tuple[Mapping[str, float | None], ...]
+    totals: tuple[tuple[float, float] | None, ...]
+
+    def rows(self, who: Sequence[int], columns: Mapping[str, ScaledColumn]) -> list[list[Cell]]:
+        """Return a row for each learner: the columns that identify the learner, then the points."""
+        return [
+            [UnchangedCell(cells[at]) for at in who]
+            + [columns[name].scaled(grades[name]) for name in self.notebooks]
+            for cells, grades in zip(self.roster.rows, self.grades, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class ScaledColumn:
+    """The column of a notebook. out_of: the points to reach. maximum: of the column on the platform."""
+
+    name: str
+    out_of: float
+    maximum: float
+
+    def scaled(self, points: float | None) -> float | None:
+        """Return points in the column's own scale."""
+        if points is None or self.maximum == self.out_of or not self.out_of:
+            return points
+        return points * self.maximum / self.out_of
+
+
+class Platform:
+    """A learning platform. Most of its methods have a default: the platform does nothing special.
+
+    Attributes:
+        title: Its name.
+        file_names: How its exports name files, for the table in docs/grading.md.
+        rosters: Which of its tables can be used as a roster, for the same table.
+        import_file: The name of the file that it imports, "" if none is written.
+        numbers_tell_apart: The number in a file's name tells people of one name apart.
+        advice: What to do about several rows of one name, "" if nothing helps.
+    """
+
+    title: ClassVar[str]
+    file_names: ClassVar[str]
+    rosters: ClassVar[str]
+    import_file: ClassVar[str] = ""
+    numbers_tell_apart: ClassVar[bool] = False
+    advice: ClassVar[str] = ""
+
+    @property
+    def key(self) -> str:
+        """The name by which a `Source` refers to this platform."""
+        return self.title.casefold()
+
+    def sources(self, entries: Entries) -> dict[str, Source]:
+        """Return the owner of each entry whose name this platform has made."""
+        return {}
+
+    def is_export(self, entries: Entries) -> bool:
+        """Return whether a folder with these entries is an export, not one learner's folder."""
+        return bool(self.sources(entries))
+
+    def added_files(self, entries: Entries) -> set[str]:
+        """Return the files that the platform itself has added to an export."""
+        return set()
+
+    def is_learner(self, cells: Sequence[str]) -> bool:
+        """Return whether a row of a roster is a person's."""
+        return True
+
+    def has_exported(self, roster: Roster) -> bool:
+        """Return whether a roster has the columns of this platform's export."""
+        return False
+
+    def plain(self, cell: str) -> str:
+        """Return a cell of this platform's roster without marks that are not part of a name."""
+        return cell
+
+    def number_column(self, roster: Roster) -> int | None:
+        """Return the index of the column with the numbers that file names contain, or None."""
+        return None
+
+    def is_row_of(
+        self, source: Source, at: int, roster: Roster, named: Mapping[str, set[int]]
+    ) -> bool:
+        """Return whether the names allow that the row `at`, with a source's number, is its learner's.
+
+        named: the rows that contain a name, by the name in the form of `compact_name`.
+        """
+        return name_words(source.name) in map(name_words, name_texts(roster.rows[at]))
+
+    def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
+        """Return the table that the platform imports, or None if the roster lacks a column for it."""
+        return None
+
+
+# Names are searched in this many first columns, where platforms put them.
+MAX_NAME_COLUMNS = 8
+
+
+def name_texts(row: Sequence[str]) -> set[str]:
+    """Return the texts in a row that may name its learner: each cell, and two neighbors in either order."""
+    cells = [normalize_name(cell) for cell in row[:MAX_NAME_COLUMNS]]
+    pairs = [
+        pair
+        for one, two in zip(cells, cells[1:], strict=False)
+        if one and two
+        for pair in (f"{one} {two}", f"{two} {one}")
+    ]
+    return {text for text in (*cells, *pairs) if text}
+
+
+def find_column(
+    notebook: str, columns: Sequence[str], after: str = "", before: str = ""
+) -> re.Match[str] | None:
+    """Return the match of the export's own column of a notebook, or None if there is none.
+
+    before, after: patterns of what the platform writes around the name.
+    """
+    own = re.compile(f"{before}{re.escape(notebook)}{after}", re.IGNORECASE)
+    return next((found for name in columns if (found := own.fullmatch(name))), None)
+
+
+def as_number(text: str, default: float) -> float:
+    """Return the number in a text, with a decimal point or comma, or the default if it has none."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return default

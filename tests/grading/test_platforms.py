@@ -1,0 +1,248 @@
+"""Each learning platform is one file: its names, its rosters, its import, and its row in the docs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.platforms import PLATFORMS
+from helpers.grading.record import Record
+from helpers.grading.reports.gradebooks import platform_import
+from helpers.grading.roster import RosterMatch, match_roster, read_roster
+from helpers.grading.submissions import find_submissions
+from tests.grading.notebooks import write_notebook
+from tests.grading.reports.builders import course_of, exercise, record
+
+ROOT = Path(__file__).parents[2]
+# `course gradescope` is a command's name, too
+COMMANDS = "helpers/course/cli.py"
+
+
+@pytest.mark.parametrize("name", [*(each.title for each in PLATFORMS), "Gradescope"])
+def test_one_module_names_each_platform(name: str) -> None:
+    word = re.compile(rf"\b{re.escape(name.split()[-1])}\b", re.IGNORECASE)
+    paths = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for path in (ROOT / "helpers").rglob("*.py")
+    }
+    naming = [path for path, text in paths.items() if word.search(text) and path != COMMANDS]
+    assert len(naming) == 1, naming
+
+
+def test_docs_list_every_platform() -> None:
+    text = (ROOT / "docs" / "grading.md").read_text(encoding="utf-8")
+    for each in PLATFORMS:
+        imported = f"`{each.import_file}`" if each.import_file else "none"
+        row = f"| {each.title} | {each.file_names} | {each.rosters} | {imported} |"
+        assert row in text, row
+
+
+def learners_in(folder: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for job in find_submissions(folder).jobs:
+        found.setdefault(job.learner, []).append(job.file)
+    return found
+
+
+def put(folder: Path, *names: str) -> Path:
+    for name in names:
+        if name.endswith((".html", ".txt")):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("<p>x")
+        else:
+            write_notebook(folder / name, f"def my_slice(rank):\n    return {name!r}")
+    return folder
+
+
+NOTEBOOK = "00_start_here.ipynb"
+BRIGHTSPACE = (
+    f"12345-67890 - Ann Lee - Oct 12, 2026 1159 PM/{NOTEBOOK}",
+    f"12345-67890 - Ann Lee - Oct 12, 2026 905 AM/{NOTEBOOK}",
+    f"12346-67890 - Jean-Luc Roy - Oct 9, 2026 1141 PM/{NOTEBOOK}",
+    f"12347-67890- Bob Ray - Nov 1, 2026 1201 AM/{NOTEBOOK}",
+    "index.html",
+)
+BLACKBOARD = (
+    f"HW 1_alee_attempt_2026-10-12-08-00-00_{NOTEBOOK}",
+    f"HW 1_alee_attempt_2026-10-13-08-00-00_{NOTEBOOK}",
+    "HW 1_alee_attempt_2026-10-12-08-00-00.txt",
+    "HW 1_alee_attempt_2026-10-13-08-00-00.txt",
+    f"HW 1_b_ray_attempt_2026-10-11-23-59-00_{NOTEBOOK}",
+    "HW 1_b_ray_attempt_2026-10-11-23-59-00.txt",
+)
+
+
+@pytest.mark.parametrize("inside", ["", "Homework Download Oct 13/"], ids=["unpacked", "folder"])
+def test_reads_brightspaces_attempts(tmp_path: Path, inside: str) -> None:
+    put(tmp_path, *(inside + name for name in BRIGHTSPACE))
+    assert learners_in(tmp_path) == {
+        "Ann Lee": [inside + BRIGHTSPACE[0]],
+        "Bob Ray": [inside + BRIGHTSPACE[3]],
+        "Jean-Luc Roy": [inside + BRIGHTSPACE[2]],
+    }
+    (notice,) = find_submissions(tmp_path).notices
+    assert "905 AM" in notice and "a later attempt" in notice
+
+
+def test_reads_brightspaces_flat_files(tmp_path: Path) -> None:
+    put(tmp_path, *(name.replace("PM/", "PM - ").replace("AM/", "AM - ") for name in BRIGHTSPACE))
+    assert {who: len(files) for who, files in learners_in(tmp_path).items()} == {
+        "Ann Lee": 1,
+        "Bob Ray": 1,
+        "Jean-Luc Roy": 1,
+    }
+
+
+def test_attempts_of_other_notebooks_stay(tmp_path: Path) -> None:
+    early = "12345-2 - Ann Lee - Oct 1, 2026 900 AM/02_blocking_p2p.ipynb"
+    write_notebook(tmp_path / early, "def ping_pong(rank): return rank")
+    put(tmp_path, BRIGHTSPACE[0])
+    assert learners_in(tmp_path) == {"Ann Lee": [early, BRIGHTSPACE[0]]}
+
+
+def test_reads_blackboards_attempts(tmp_path: Path) -> None:
+    put(tmp_path, *BLACKBOARD)
+    assert learners_in(tmp_path) == {"alee": [BLACKBOARD[1]], "b_ray": [BLACKBOARD[4]]}
+
+
+def test_text_without_a_file_is_reported(tmp_path: Path) -> None:
+    put(tmp_path, *BLACKBOARD[:1], "HW 1_cy_attempt_2026-10-12-08-00-00.txt")
+    assert set(learners_in(tmp_path)) == {"alee", "cy"}
+
+
+def test_files_renamed_by_nbgitpuller_are_copies(tmp_path: Path) -> None:
+    put(tmp_path, "ann_00_start_here.ipynb", "ann_00_start_here__20261104104101.ipynb")
+    put(tmp_path, "bob/x.ipynb", "bob/x__20261104104101.ipynb")
+    assert {who: len(files) for who, files in learners_in(tmp_path).items()} == {"ann": 2, "bob": 2}
+
+
+# --- rosters ----------------------------------------------------------------------------------------
+
+
+def matched(tmp_path: Path, roster: str, *names: str) -> RosterMatch:
+    folder, path = (
+        put(tmp_path / "in", *(f"{name}/{NOTEBOOK}" for name in names)),
+        tmp_path / "r.csv",
+    )
+    path.write_text(roster, encoding="utf-8")
+    return match_roster(read_roster(path), find_submissions(folder).sources)
+
+
+WORKSHEET_HEAD = "Identifier,Full name,Status,Grade,Maximum Grade"
+CLEANED = [
+    ("Sinead O'Brien", "Sinead OBrien"),
+    ("Priya D/O Ravi", "Priya DO Ravi"),
+    ("Gina D\u2019Angelo", "Gina DAngelo"),
+    ("Ann & Bob Lee", "Ann Bob Lee"),
+    ("Jean-Luc Roy", "Jean\u2011Luc Roy"),
+    ('Al ""Bud"" Fox', "Al Bud Fox"),
+    ("Kim: Ray", "Kim Ray"),
+    ("Zoë_Ann Lee", "Zoë Ann Lee"),
+]
+
+
+@pytest.mark.parametrize(("name", "cleaned"), CLEANED, ids=[name for name, _ in CLEANED])
+def test_removed_characters_keep_a_row(tmp_path: Path, name: str, cleaned: str) -> None:
+    roster = (
+        f'{WORKSHEET_HEAD}\nParticipant 23,"{name}",Submitted,,100\nParticipant 24,Bo Ox,,,100\n'
+    )
+    match = matched(tmp_path, roster, f"{cleaned}_23_assignsubmission_file")
+    assert match.rows == (cleaned, None) and not match.without_entry
+
+
+def test_removed_characters_of_all_names(tmp_path: Path) -> None:
+    rows = (f'"{name.rpartition(" ")[0]}","{name.split()[-1]}"' for name, _ in CLEANED)
+    roster = "\n".join(["First name,Last name", *rows])
+    names = [cleaned for _, cleaned in CLEANED]
+    assert matched(tmp_path, roster, *names).rows == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("cells", "folder"),
+    [
+        (('"Lee, Ann"', '"Ray, Bob"'), "Ann Lee"),
+        (('"O\'Brien, Sinead"', '"Ray, Bob"'), "Sinead OBrien"),
+        (("0012", "0013"), "12"),
+        (("12", "13"), "0012"),
+    ],
+)
+def test_other_spelling_is_the_same_person(
+    tmp_path: Path, cells: tuple[str, str], folder: str
+) -> None:
+    roster = "Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\n"
+    roster += "".join(f"{cell},{at},s{at},l{at},A\n" for at, cell in enumerate(cells, 500))
+    assert matched(tmp_path, roster, folder).rows == (folder, None)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [("Ann Lee", '"Lee, Ann"'), ("Ann-Lee", "Lee Ann"), ("0012", "12")],
+    ids=["order", "hyphen", "zeros"],
+)
+def test_two_similar_rows_stay_apart(tmp_path: Path, cells: tuple[str, str]) -> None:
+    exact = cells[0].strip('"')
+    roster = "Name\n" + "".join(f"{cell}\n" for cell in cells)
+    assert matched(tmp_path, roster, exact).rows == (exact, None)
+
+
+# --- imports ----------------------------------------------------------------------------------------
+
+ANN = record("Ann Lee", exercise("ping_pong"), exercise("token_ring", "wrong"))
+BOB = record("Bob Ray", exercise("ping_pong", "not attempted"), exercise("token_ring"))
+NAMED = ("02_blocking_p2p",)
+
+
+def imported(tmp_path: Path, roster: str) -> dict[str, list[str]]:
+    records: list[Record] = [ANN, BOB]
+    match = matched(tmp_path, roster, "Ann Lee", "Bob Ray")
+    course = course_of(records, "Autumn", NAMED)
+    files = {each.import_file: platform_import(each, course, match) for each in PLATFORMS}
+    return {name: data.decode().splitlines() for name, data in files.items() if data is not None}
+
+
+@pytest.mark.parametrize(
+    ("column", "points"),
+    [
+        (",02_blocking_p2p Points Grade <Numeric MaxPoints:20>", ("14", "10")),
+        (",02_blocking_p2p Points Grade <Numeric MaxPoints:10 Weight:5>", ("7", "5")),
+        ("", ("14", "10")),
+    ],
+    ids=["same scale", "other scale", "new"],
+)
+def test_writes_brightspaces_columns(tmp_path: Path, column: str, points: tuple[str, str]) -> None:
+    empty = "," * column.count(",")
+    roster = (
+        f"OrgDefinedId,Username,Last Name,First Name,Email{column},End-of-Line Indicator\n"
+        f"#1001,#alee,Lee,Ann,a@x.example{empty},#\n#1002,#bray,Ray,Bob,b@x.example{empty},#\n"
+    )
+    head = column.removeprefix(",") or "02_blocking_p2p Points Grade"
+    assert imported(tmp_path, roster) == {
+        "brightspace.csv": [
+            f"OrgDefinedId,Username,{head},End-of-Line Indicator",
+            f"#1001,#alee,{points[0]},#",
+            f"#1002,#bray,{points[1]},#",
+        ]
+    }
+
+
+@pytest.mark.parametrize("learner", ["1001", "alee"])
+def test_matches_brightspaces_identifiers(tmp_path: Path, learner: str) -> None:
+    roster = "OrgDefinedId,Username,End-of-Line Indicator\n#1001,#alee,#\n#1002,#bray,#\n"
+    assert matched(tmp_path, roster, learner).rows == (learner, None)
+
+
+def test_writes_blackboards_columns(tmp_path: Path) -> None:
+    own = "02_blocking_p2p [Total Pts: 20 Score] |4711"
+    roster = (
+        f"Last Name,First Name,Username,Student ID,Last Access,Availability,{own}\n"
+        "Lee,Ann,alee,1,,Yes,\nRay,Bob,bray,2,,Yes,\nX_PreviewUser,X,x_previewuser,,,Yes,\n"
+    )
+    assert imported(tmp_path, roster) == {
+        "blackboard.csv": [
+            f"Last Name,First Name,Username,Student ID,{own}",
+            "Lee,Ann,alee,1,14",
+            "Ray,Bob,bray,2,10",
+        ]
+    }
