@@ -16,6 +16,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import Span
 
 PHASES = ("data", "forward", "backward", "optimizer")
+PHASES_IN_ORDER = {phase: place for place, phase in enumerate((*PHASES, "save"))}
 PHASE_MS = (2.0, 6.0, 14.0, 3.0)
 """Milliseconds of each phase on a normal rank."""
 KINDS = (
@@ -70,8 +71,21 @@ def case(draw: Draw) -> Case:
             break
     traces, rank, phase = job.traces, job.straggler, job.phase
     return Case(
-        f"{len(traces)} ranks, {job.steps} steps: {job.kind}", [(traces,)], right=(rank, phase)
+        f"{len(traces)} ranks, {job.steps} steps: {job.kind}",
+        [(traces,)],
+        right=(rank, phase),
+        shown=summarize(traces),
     )
+
+
+def summarize(traces: list[list[Span]]) -> str:
+    """Return each rank's waiting and its phases without waiting, in words: the spans are too many to read."""
+    ranks = []
+    for rank, trace in enumerate(traces):
+        phases = sorted(work_ms_by_phase(trace).items(), key=lambda item: PHASES_IN_ORDER[item[0]])
+        work = ", ".join(f"{phase} {ms:.0f}" for phase, ms in phases)
+        ranks.append(f"rank {rank} {waiting_ms(trace):.0f} ({work})")
+    return f"ms in all_reduce over all steps (phases without waiting): {'; '.join(ranks)}"
 
 
 class Job:
