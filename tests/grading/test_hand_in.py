@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import os
+import re
 import shutil
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from helpers.checks.check_notebook import grade_notebook
 from helpers.grading.grader import NOT_RUN
 from helpers.grading.record import read_records
 from tests.grading.conftest import SOLUTIONS
@@ -150,3 +154,83 @@ def test_a_whole_course_folder_is_reported_in_a_line_and_its_solutions_are_not_r
     shutil.copy(SOLUTIONS / NAME, folder / "ann" / NAME)
     grade(folder, out)
     assert all(each.points for each in read_records(out)[0].exercises)
+
+
+STRAY = "def my_slice(rank, world_size, n):\n    return 0, n"
+
+
+def test_a_single_answer_of_another_notebook_is_named(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "ann" / NAME, RIGHT, "def token_ring(*args):\n    return 1", STRAY)
+    assert grade(folder, out).returncode == 0
+    note = "An answer to 0.2 (`my_slice`) is in this file, too. It does not count here"
+    assert note in gradebook(out)["ann"]["Remarks"]
+    (page,) = (out / "learners").glob("*.html")
+    for path in (page, out / "class.html"):
+        assert "An answer to 0.2" in path.read_text(), path
+    (result, *_, last) = grade_notebook(folder / "ann" / NAME, only="")
+    assert result.passed and last.notes[-1].startswith(note)
+
+
+@pytest.mark.parametrize(
+    ("year", "words"),
+    [(2931, "lies in the future"), (1980, "is more than a year before the first deadline")],
+)
+def test_an_impossible_time_is_named_and_costs_nothing(
+    tmp_path: Path, year: int, words: str
+) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    at = datetime(year, 1, 1, 12).timestamp()
+    for name in ("ann", "bob"):
+        path = write_notebook(folder / name / NAME, RIGHT)
+    os.utime(path, (at, at))
+    (tmp_path / "policy.toml").write_text('[deadlines]\n"02" = 2020-10-12\n')
+    grade(folder, out, "--policy", str(tmp_path / "policy.toml"))
+    rows = gradebook(out)
+    assert "days late" in rows["ann"]["Remarks"] and rows["ann"]["2.1 ping_pong (2)"] == "0"
+    assert words in rows["bob"]["Remarks"] and rows["bob"]["2.1 ping_pong (2)"] == "2"
+    assert "late" not in rows["bob"]["Remarks"]
+    page = (out / "class.html").read_text()
+    assert words in page[page.index("Needs your attention") :]
+
+
+def test_a_file_that_became_unreadable_is_the_reason(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    for name in ("ann", "bob", "cy"):
+        path = write_notebook(folder / name / NAME, RIGHT)
+    grade(folder, out)
+    path.write_text("")
+    shutil.rmtree(folder / "bob")
+    grade(folder, out)
+    changes = (out / "changes.csv").read_text(encoding="utf-8-sig").splitlines()
+    why = {row["Learner"]: row["Why"] for row in csv.DictReader(changes)}
+    assert why == {
+        "bob": "its notebook is no longer handed in",
+        "cy": f"a file now handed in cannot be read: cy/{NAME}",
+    }
+
+
+def test_counts_have_singular_nouns(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "ann" / "00_start_here.ipynb", STRAY)
+    done = grade(folder, out)
+    assert "1 of 1 submission graded" in done.stdout
+    page = (out / "class.html").read_text()
+    assert "<b>1</b> learner<" in page and "<b>1</b> notebook," in page
+    assert not re.search(r"\b1 (?:points|notebooks|learners|files)\b", done.stdout + page)
+
+
+WAITS = "def ping_pong(*args):\n    raise OSError('as if the machine were busy')"
+
+
+def test_a_second_try_comes_after_all_others(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "ann" / NAME, WAITS)
+    for number, name in enumerate(("bob", "cy", "dora", "emil", "fay")):
+        write_notebook(folder / name / NAME, RIGHT.replace("rank > 1", f"rank > 1 + 0 * {number}"))
+    done = grade(folder, out, "--jobs", "2")
+    order = [line for line in done.stdout.splitlines() if " of 6: " in line]
+    assert order[-1].startswith("6 of 6: ann") and "6 of 6 submissions graded" in done.stdout
+    assert "ann: ping_pong is tried again alone, up to" in done.stderr
+    again = grade(folder, out)
+    assert "tried again" not in again.stderr

@@ -180,3 +180,22 @@ def test_the_notebook_of_an_unreadable_file_is_known_by_its_name() -> None:
     assert (
         cleo.missing == () and cleo.out_of == 10 and cleo.record_of("02_blocking_p2p") is not None
     )
+
+
+def test_exercises_that_few_attempted_make_nobody_stuck() -> None:
+    names = ("ping_pong", "token_ring", "exchange_in_pairs", "tagged_mail", "pipeline_sum")
+    solved = [
+        record(
+            f"learner {at}",
+            *(exercise(name, "passed" if name in names[:2] else "not attempted") for name in names),
+        )
+        for at in range(31)
+    ]
+    assert not stuck_learners(course_of(solved, "Autumn"))
+    behind = record(
+        "behind",
+        *(exercise(name, "passed" if name == names[4] else "not attempted") for name in names),
+    )
+    ((standing, why),) = stuck_learners(course_of([*solved, behind], "Autumn"))
+    assert standing.learner == "behind"
+    assert "0 of 20 points in the exercises that others attempted" in why
