@@ -166,8 +166,7 @@ def _run_until_broken(
                     yield _result_of_future(waiting.pop(future), future, plan.level)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # The batch is interrupted, so nobody waits for running answers. What a grader has started ends
-            # with it.
+            # An interrupted batch does not wait for running answers. What a grader has started ends with it.
             for process in multiprocessing.active_children():
                 process.kill()
             raise

@@ -118,7 +118,7 @@ def _stripped(mistake: KnownMistake) -> KnownMistake:
 
 
 def _given_lines(workspace: Workspace) -> set[str]:
-    """Return the lines of code in the learners' notebooks, which are no secret."""
+    """Return the lines of code in the learners' notebooks, which are public."""
     found: set[str] = set()
     for path in workspace.notebooks.glob("*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:

@@ -6,7 +6,7 @@ Points come from the hidden cases; visible ones can only lower them. The feedbac
 cases alone. Because most answers pass, all cases run together first. If one fails, that run is discarded,
 and the visible, then the hidden cases run in a new sandbox. If a busy machine may be the cause of a
 failure (`doubt`), the answer runs once more while no other answer does: at the end of the batch, so that
-nobody waits for it.
+no other answer waits for it.
 
 So an answer fails only in a sandbox that ran nothing else of its submission, and its feedback comes from
 ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each
@@ -83,7 +83,7 @@ class _Budget:
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _Attempt:
     """The record of an exercise. first: the same with cells as in the cache, if it is uncertain."""
 
     record: ExerciseRecord
@@ -217,21 +217,21 @@ class Grader:
 
     def _grade_exercise(
         self, exercise: Exercise, found: Answer | Problem, budget: _Budget
-    ) -> _Tried:
+    ) -> _Attempt:
         """Return the record of one exercise, from the cache or from a run in a sandbox."""
         if isinstance(found, Problem):
-            return _Tried(record_of_results(exercise, found, grade(exercise, found, cell_number)))
+            return _Attempt(record_of_results(exercise, found, grade(exercise, found, cell_number)))
         answer, cells = renumber_cells(found)
         if (kept := self._cached(exercise, answer)) is not None:
-            return _Tried(restore_cell_names(kept, cells))
+            return _Attempt(restore_cell_names(kept, cells))
         began = time.monotonic()
         came = self._try_apart(exercise, answer, budget)
         seconds = round(time.monotonic() - began, 3)
         if came.doubt >= Doubt.MACHINE:
             first = replace(came.record, seconds=seconds)
-            return _Tried(restore_cell_names(first, cells), first)
+            return _Attempt(restore_cell_names(first, cells), first)
         record = self._settled(exercise, answer, came, budget, seconds)
-        return _Tried(restore_cell_names(record, cells))
+        return _Attempt(restore_cell_names(record, cells))
 
     def _cached(self, exercise: Exercise, answer: Answer) -> ExerciseRecord | None:
         """Return the record of an equal answer, or None if none was run."""

@@ -118,7 +118,7 @@ def _time_doubt(at: float, policy: Policy) -> str:
     """Return why a file's time cannot be that of handing in, or "". at: seconds since the epoch."""
     first = min(due.timestamp() for due in policy.deadlines.values())
     if at > time.time() + _DAY_S:
-        why = "lies in the future"
+        why = "is in the future"
     elif at < first - _YEAR_S:
         why = "is more than a year before the first deadline"
     else:

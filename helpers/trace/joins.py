@@ -125,7 +125,7 @@ def _find_different_places(places: Mapping[str, Mapping[int, JoinCall]]) -> Join
         return None
     (place, rank), (other_place, other_rank) = lonely[:2]
     return JoinProblem(
-        f"The ranks call init_process_group with different meeting places: rank {rank} waits at {place}, "
+        f"The ranks call init_process_group with different addresses: rank {rank} waits at {place}, "
         f"rank {other_rank} at {other_place}.",
         _SAME_PLACE_ADVICE,
         (rank, other_rank),

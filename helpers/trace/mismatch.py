@@ -92,7 +92,7 @@ def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference 
 def _are_at_different_lines(difference: Difference, before: Sequence[Collective]) -> bool:
     """Return whether two calls of different sizes belong to lines that are not meant to meet.
 
-    If both ranks have called one of the two lines, the lines are no branches for different ranks.
+    If both ranks have called one of the two lines, the lines are not branches for different ranks.
     """
     one, other = difference.call, difference.other_call
     if one.where is None or other.where is None or _line(one) == _line(other):

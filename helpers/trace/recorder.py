@@ -38,7 +38,7 @@ MAX_EVENTS = 50_000
 # replay.
 MAX_SUMMARIES = 2_000
 CALLBACK_TIMEOUT_S = 0.1
-# Of how many calls to report that nobody waited for them.
+# Number of calls without a wait that are reported.
 _MAX_UNWAITED = 1_000
 _BLOCKING_P2P = frozenset({"send", "recv"})
 

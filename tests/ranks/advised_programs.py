@@ -1,6 +1,6 @@
 """Wrong programs, the advice on each, and the same programs after the advice was followed.
 
-A program is the body of `f(rank, n)`. `right` must end well: advice that leads to the next fault is no help.
+A program is the body of `f(rank, n)`. `right` must end well: advice must not lead to the next fault.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ ERRORS: dict[str, Advised] = {
         "if rank: dist.broadcast(torch.ones(1), src=dist.get_global_rank(group, 0), group=group)",
         size=3,
     ),
-    "checkpoint of another size": Advised(
+    "checkpoint of a different size": Advised(
         "import torch.distributed.checkpoint as dcp, warnings\nwarnings.simplefilter('ignore')\n"
         "dcp.save({'w': torch.ones(2)}, checkpoint_id='PATH')\n"
         "dcp.load({'w': torch.ones(3)}, checkpoint_id='PATH')",

@@ -36,7 +36,7 @@ def ranks_wait_for_each_other(rank: int, n: int, start: Start) -> None:
 
 @pytest.mark.parametrize("program", [peer_returns, ranks_wait_for_each_other])
 @pytest.mark.parametrize("start", QUIET.values(), ids=QUIET)
-def test_names_hang_beside_polling_thread(program: Callable[..., None], start: Start) -> None:
+def test_names_hang_despite_polling_thread(program: Callable[..., None], start: Start) -> None:
     failure = launch(program, 2, args=(start,), timeout=20, on_failure="return").failure
     assert isinstance(failure, Deadlock), failure
     assert failure.diagnosis.kind == ("rank_left" if program is peer_returns else "cycle"), failure
@@ -56,7 +56,7 @@ def test_waits_for_thread_that_communicates(start: Start) -> None:
     assert run.failure is None, run.failure
 
 
-def unknown_thread_beside_return(rank: int, n: int) -> None:
+def unknown_thread_after_return(rank: int, n: int) -> None:
     def beat() -> None:
         time.sleep(60)
         dist.barrier()
@@ -93,7 +93,7 @@ def only_sleeps(rank: int, n: int) -> None:
 @pytest.mark.parametrize(
     ("program", "says"),
     [
-        (unknown_thread_beside_return, "Rank 1 has returned, but rank 0 still waits for it"),
+        (unknown_thread_after_return, "Rank 1 has returned, but rank 0 still waits for it"),
         (polls_for_returned_rank, "Rank 1 has returned, but rank 0 still waits for it"),
         (waits_for_database, "Rank 1 waits"),
         (only_sleeps, "If your program needs more time, pass timeout=SECONDS"),

@@ -81,7 +81,7 @@ def stuck_learners(course: Course) -> list[tuple[Standing, str]]:
 def _common_exercises(course: Course) -> dict[tuple[str, str], float] | None:
     """Return the exercises that at least a quarter of the learners attempted, with their points.
 
-    None: these are all, or nobody has attempted any. A class often sets only some exercises of a notebook.
+    None: these are all, or no learner has attempted any. Many classes set only some exercises of a notebook.
     """
     worth: dict[tuple[str, str], float] = {}
     hands: dict[tuple[str, str], set[str]] = {}
@@ -166,7 +166,7 @@ def _review_reasons(record: Record) -> Iterator[tuple[str, str, str]]:
     for exercise in record.exercises:
         if is_fault(exercise):
             yield "harness fault", numbered_title(exercise), exercise.message
-        # a hidden case's limit is told to nobody, because learners may read a summary of this
+        # a hidden case's limit is not shown, because learners may read a summary of this
         if exercise.outcome in _LIMITS and shown_outcome(exercise) == exercise.outcome:
             yield exercise.outcome, numbered_title(exercise), exercise.message
         for flag in exercise.review_reasons:
