@@ -224,10 +224,11 @@ def _poison_advice(worlds: Worlds, execution: Execution) -> str:
 def _shape_of_answer(worlds: Worlds) -> AnswerShape:
     """Return the shape of the answer, with the parameters for which a case has values."""
     kind = worlds.exercise.kind
-    if not (kind.is_alone or kind is Kind.RANKS):
-        return AnswerShape()
     shape = shape_of(worlds.programs[0], worlds.exercise.name)
-    return shape if kind.is_alone else replace(shape, parameters=shape.parameters[2:])
+    if kind.is_alone:
+        return shape
+    # a driver passes arguments of its own
+    return replace(shape, parameters=shape.parameters[2:] if kind is Kind.RANKS else ())
 
 
 def has_wrong_values(verdict: CaseVerdict) -> bool:
