@@ -6,7 +6,9 @@ import builtins
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,7 @@ def run_for_each_machine(
 
 # --- starts: the launch leaves its own group unjoined, so that the answer can start one --------------
 
+_OTHER_JOB_WAIT = timedelta(seconds=1)
 INIT_SPAN_PREFIX = "init as "
 """The first word of the name of a start's span: "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
 
@@ -91,7 +94,10 @@ def run_from_tcp(
         folder = launch_folder() / job / start
         folder.mkdir(parents=True, exist_ok=True)
         asked = _watch_ports()
-        with watch_init() as calls:
+        # Both jobs choose a port before one of them opens its own. Otherwise a search for a port without a
+        # listener goes well by luck.
+        meet = partial(_wait_for_other_job, job, start, world_size) if job_rank == 0 else None
+        with watch_init(meet) as calls:
             answer(job_rank, job_size, str(folder))
         found[start] = describe_group()
         met = _rendezvous_store()
@@ -105,6 +111,14 @@ def run_from_tcp(
         if dist.is_initialized():
             dist.destroy_process_group()
     return found
+
+
+def _wait_for_other_job(job: str, start: str, world_size: int) -> None:
+    """Wait until rank 0 of both jobs has come here, at most for a moment."""
+    store = open_check_store(f"ports, {start}", world_size)
+    store.set(job, "here")
+    with suppress(RuntimeError):
+        store.wait(["job A", "job B"], _OTHER_JOB_WAIT)
 
 
 def run_from_file(
@@ -140,8 +154,11 @@ def run_from_file(
 
 
 @contextmanager
-def watch_init() -> Iterator[list[str]]:
-    """Record each start of a group, under any name, as a span that names its address and rank."""
+def watch_init(before_first: Callable[[], None] | None = None) -> Iterator[list[str]]:
+    """Record each start of a group, under any name, as a span that names its address and rank.
+
+    before_first: called before the first start by an address.
+    """
     c10d: Any = distributed_c10d
     helper, rendezvous, calls = c10d._new_process_group_helper, c10d.rendezvous, list[str]()
 
@@ -157,6 +174,8 @@ def watch_init() -> Iterator[list[str]]:
             asked = {name.lower(): os.environ[name] for name in names if name in os.environ}
         who = asked.get("rank") if rank < 0 else rank
         size = asked.get("world_size") if world_size < 0 else world_size
+        if before_first is not None and not calls:
+            before_first()
         record_start(who, size, _short_url(url))
         return rendezvous(url, rank, world_size, **kwargs)
 
