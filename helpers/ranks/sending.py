@@ -147,7 +147,8 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 
     def _function_getnewargs(self, func: types.FunctionType) -> Any:
         self._note_source(func.__code__.co_filename)
-        return super()._function_getnewargs(func)
+        # Functions that share a variable by `nonlocal` share it on the rank too; cloudpickle gives each its own.
+        return *super()._function_getnewargs(func)[:4], func.__closure__
 
     def _store_in_main(self, obj: Any, reduced: Any) -> Any:
         """Make the rank store an object of `__main__` under the same name in its own `__main__`.
@@ -323,6 +324,15 @@ def _reduce_proxy(proxy: Any) -> Any:
     return _make_proxy, (bytes(multiprocessing.current_process().authkey), make, args)
 
 
+def _reduce_cell(cell: types.CellType) -> Any:
+    """Send a variable of an enclosing function. Its value is set later, because it may refer to the variable."""
+    try:
+        state = (cell.cell_contents,)
+    except ValueError:  # not filled yet
+        return types.CellType, ()
+    return types.CellType, (), state, None, None, _fill_cell
+
+
 def _reduce_weak_reference(reference: weakref.ReferenceType[Any]) -> Any:
     if type(reference) is not weakref.ReferenceType:
         return NotImplemented
@@ -358,6 +368,7 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (type(threading.Lock()), _lock_reducer(threading.Lock)),
     (type(threading.RLock()), _lock_reducer(threading.RLock)),
     (threading.local, _reduce_thread_local),
+    (types.CellType, _reduce_cell),
     (weakref.ReferenceType, _reduce_weak_reference),
     (typing.NewType, _reduce_new_type),
     (typing.ParamSpec, _reduce_named_parameter),
@@ -557,6 +568,10 @@ def _make_cached_property(function: Callable[..., Any], name: str | None) -> Any
 def _make_proxy(key: bytes, make: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     multiprocessing.current_process().authkey = key
     return make(*args)
+
+
+def _fill_cell(cell: types.CellType, state: tuple[Any]) -> None:
+    (cell.cell_contents,) = state
 
 
 def _make_weak_reference(referent: Any, callback: Any) -> weakref.ReferenceType[Any]:

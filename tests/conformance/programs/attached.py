@@ -114,6 +114,45 @@ def main(rank, world_size):
     return net.weight.grad, net.bias.grad
 
 
+# %% closures | Functions that share a variable by nonlocal, recursion, and a class in a function.
+LIKE = "torchrun"
+
+
+def make():
+    count = 0
+
+    def add():
+        nonlocal count
+        count += 1
+        return add
+
+    def read():
+        return count
+
+    def factorial(n):
+        return n * factorial(n - 1) if n else 1
+
+    class Base:
+        def value(self):
+            return 1
+
+    class Derived(Base):
+        def value(self):
+            add()
+            return super().value() + 1
+
+    return add, read, factorial, Derived
+
+
+add, read, factorial, Derived = make()
+add()
+
+
+def main(rank, world_size):
+    again = add()
+    return read(), again is add, factorial(4), Derived().value(), read()
+
+
 # %% compiled_with_hooks | Hooks of a compiled module, and of a module compiled in place.
 import torch
 
