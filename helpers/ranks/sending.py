@@ -126,6 +126,8 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
             return _reduce_module(obj)
         if obj is sys.stdout or obj is sys.stderr:  # cloudpickle does not know a kernel's streams
             return _get_stream, ("stdout" if obj is sys.stdout else "stderr",)
+        if type(obj) in weakref.ProxyTypes:
+            return _reduce_proxy_of_object(obj)
         if type(obj).__module__ == "IPython.core.autocall":  # IPython's `exit` and `quit`
             return _get_builtin, ("exit",)
         for kind, reduce in _REDUCERS:
@@ -147,7 +149,8 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 
     def _function_getnewargs(self, func: types.FunctionType) -> Any:
         self._note_source(func.__code__.co_filename)
-        # Functions that share a variable by `nonlocal` share it on the rank too; cloudpickle gives each its own.
+        # Functions that share a variable by `nonlocal` also share it on the rank. cloudpickle gives each
+        # function its own.
         return *super()._function_getnewargs(func)[:4], func.__closure__
 
     def _store_in_main(self, obj: Any, reduced: Any) -> Any:
@@ -325,7 +328,10 @@ def _reduce_proxy(proxy: Any) -> Any:
 
 
 def _reduce_cell(cell: types.CellType) -> Any:
-    """Send a variable of an enclosing function. Its value is set later, because it may refer to the variable."""
+    """Send a variable of an enclosing function.
+
+    Its value is set later, because it may be a function that uses the variable.
+    """
     try:
         state = (cell.cell_contents,)
     except ValueError:  # not filled yet
@@ -334,9 +340,21 @@ def _reduce_cell(cell: types.CellType) -> Any:
 
 
 def _reduce_weak_reference(reference: weakref.ReferenceType[Any]) -> Any:
+    if type(reference) is weakref.WeakMethod:
+        return _make_weak_reference, (weakref.WeakMethod, reference(), None)
     if type(reference) is not weakref.ReferenceType:
         return NotImplemented
-    return _make_weak_reference, (reference(), reference.__callback__)
+    return _make_weak_reference, (weakref.ref, reference(), reference.__callback__)
+
+
+def _reduce_proxy_of_object(proxy: Any) -> Any:
+    referent = proxy.__init__.__self__  # Attributes of a proxy are those of its object.
+    return _make_weak_reference, (weakref.proxy, referent, None)
+
+
+def _reduce_weak_container(container: Any) -> Any:
+    items = list(container) if isinstance(container, weakref.WeakSet) else dict(container)
+    return type(container), (), items, None, None, _fill_weak_container
 
 
 def _reduce_new_type(new: Any) -> Any:
@@ -370,6 +388,9 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (threading.local, _reduce_thread_local),
     (types.CellType, _reduce_cell),
     (weakref.ReferenceType, _reduce_weak_reference),
+    (weakref.WeakSet, _reduce_weak_container),
+    (weakref.WeakKeyDictionary, _reduce_weak_container),
+    (weakref.WeakValueDictionary, _reduce_weak_container),
     (typing.NewType, _reduce_new_type),
     (typing.ParamSpec, _reduce_named_parameter),
     (typing.TypeVarTuple, _reduce_named_parameter),
@@ -574,13 +595,17 @@ def _fill_cell(cell: types.CellType, state: tuple[Any]) -> None:
     (cell.cell_contents,) = state
 
 
-def _make_weak_reference(referent: Any, callback: Any) -> weakref.ReferenceType[Any]:
+def _make_weak_reference(make: Callable[[Any, Any], Any], referent: Any, callback: Any) -> Any:
     if referent is None:
         return weakref.ref(set())  # dead, as in the notebook
-    _kept_referents.append(
-        referent
-    )  # In the notebook, a variable may keep it alive that is not sent.
-    return weakref.ref(referent, callback)
+    # In the notebook, a variable may keep it alive that is not sent.
+    _kept_referents.append(getattr(referent, "__self__", referent))
+    return make(referent, callback)
+
+
+def _fill_weak_container(container: Any, items: Any) -> None:
+    _kept_referents.append(items)
+    container.update(items)
 
 
 def _make_new_type(name: str, base: Any, module: str) -> Any:

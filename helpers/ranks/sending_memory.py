@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+_ALIGNMENT = 64
+
 
 @dataclass(frozen=True)
 class Block:
@@ -43,6 +45,11 @@ class Memory:
     # Start, end, and the storage or array there; by its id, and by the number of the rank's own part.
     _stretches: dict[tuple[int, int], tuple[int, int, Any]] = field(default_factory=dict)
     _part: int = 0
+
+    def __post_init__(self) -> None:
+        for block in self.blocks:
+            if block.storage is not None:
+                self._first(block.storage)
 
     def begin_part(self) -> None:
         """Begin what is sent to the next rank alone. Part 0 is sent to all ranks."""
@@ -124,7 +131,8 @@ def is_array(value: Any) -> bool:
 
 
 def reduce_block(block: Block) -> Any:
-    return _array_of_bytes, (_read_memory(block.start, block.end - block.start),)
+    content = _read_memory(block.start, block.end - block.start)
+    return _array_of_bytes, (content, block.start % _ALIGNMENT)
 
 
 def _make_block(group: Sequence[tuple[int, int, Any]]) -> Block:
@@ -195,10 +203,15 @@ def _map_storage(location: tuple[str, tuple[int, int], int], copy: Any) -> Any:
     return make(*args)
 
 
-def _array_of_bytes(content: bytearray) -> Any:
+def _array_of_bytes(content: bytearray, phase: int) -> Any:
+    """Make an array of bytes whose address modulo `_ALIGNMENT` is `phase`, so that numbers stay aligned."""
     import numpy
 
-    return numpy.frombuffer(content, numpy.uint8)
+    memory = numpy.empty(len(content) + _ALIGNMENT, numpy.uint8)
+    start = (phase - memory.ctypes.data) % _ALIGNMENT
+    array = memory[start : start + len(content)]
+    array[:] = numpy.frombuffer(content, numpy.uint8)
+    return array
 
 
 def _bytes_of(owner: Any) -> Any:
@@ -206,7 +219,7 @@ def _bytes_of(owner: Any) -> Any:
 
     if not isinstance(owner, torch.UntypedStorage):
         return owner
-    return torch.empty(0, dtype=torch.uint8, device="cpu").set_(owner).numpy()  # type: ignore[call-overload]
+    return torch.empty(0, dtype=torch.uint8, device="cpu").set_(owner).numpy()
 
 
 def _storage_in_block(owner: Any, offset: int, size: int) -> Any:

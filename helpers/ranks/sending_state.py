@@ -8,14 +8,18 @@ hook of a parameter can use the model.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 _NO_GRAPH = (
     "{name} was computed in the notebook. Ranks have its value but not its graph, so no gradient can flow "
-    "through it. Compute it inside the function, or use {name}.detach() if you need only its value."
+    "through it. Compute it inside the function, or send it after .detach() if you need only its value."
 )
+
+
+_HOOKS = ("hooks", "post_accumulate_hooks", "node_hooks", "node_prehooks")
 
 
 def reduce_attached(obj: Any, name_of: Callable[[Any], str]) -> Any:
@@ -33,7 +37,7 @@ def reduce_attached(obj: Any, name_of: Callable[[Any], str]) -> Any:
     if type(obj) is OrderedDict:
         return _reduce_hooks(obj)
     if type(obj).__name__ == "AccumulateGrad" and isinstance(obj, torch.autograd.graph.Node):
-        return _accumulator_of, (obj.variable,)  # type: ignore[attr-defined]
+        return _accumulator_of, (obj.variable,)
     return None
 
 
@@ -46,7 +50,7 @@ def _reduce_hooks(hooks: OrderedDict[Any, Any]) -> Any:
 
 
 def _reduce_optimizer(optimizer: Any) -> Any:
-    kind = type(optimizer)
+    kind: Any = type(optimizer)
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
         return None
     state = optimizer.__getstate__()
@@ -79,7 +83,10 @@ def _reduce_tensor(tensor: Any, name_of: Callable[[Any], str]) -> Any:
     kind = type(tensor)
     if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
         return None
-    attached = _read_attached(tensor, name_of)
+    # Code of a subclass must not run for what is read here.
+    with torch._C.DisableTorchFunctionSubclass():
+        attached = _read_attached(tensor, name_of)
+        is_leaf_with_grad = tensor.is_leaf and tensor.requires_grad
     is_parameter = isinstance(tensor, torch.nn.Parameter) and (
         kind.__reduce_ex__ is torch.nn.Parameter.__reduce_ex__
     )
@@ -96,13 +103,13 @@ def _reduce_tensor(tensor: Any, name_of: Callable[[Any], str]) -> Any:
             return None
         else:
             reduced = tensor.detach().__reduce_ex__(2)[:2]
-        if tensor.is_leaf and tensor.requires_grad:
+        if is_leaf_with_grad:
             reduced = _make_leaf, reduced
-    elif not attached:
+    elif not attached and not is_leaf_with_grad:
         return None
     else:
         reduced = _reduce_subclass(tensor, attached)
-        if tensor.is_leaf and tensor.requires_grad:
+        if is_leaf_with_grad:
             reduced = _make_leaf, reduced
     return *reduced, attached or None, None, None, _set_attached
 
@@ -124,17 +131,18 @@ def _is_strided_view(tensor: Any, base: Any) -> bool:
 def _reduce_subclass(tensor: Any, attached: dict[str, Any]) -> tuple[Any, Any]:
     """Reduce a tensor of a subclass as its class does, but without its attributes."""
     torch = sys.modules["torch"]
-    hooks = tensor._backward_hooks
-    tensor._backward_hooks = None  # Otherwise torch warns that it drops them.
-    try:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="backward hook")  # They are in `attached`.
         make, args = tensor.__reduce_ex__(2)[:2]
-    finally:
-        tensor._backward_hooks = hooks
     if (
         make is torch._tensor._rebuild_from_type_v2
         and type(tensor).__setstate__ is torch.Tensor.__setstate__
     ):
-        return make, (*args[:3], {})  # Attributes are set later: they may refer to the tensor.
+        make_plain, kind, plain_args, _ = args
+        if make_plain is torch._utils._rebuild_tensor_v2:
+            # A leaf that requires gradients would have a graph after it has got its class.
+            plain_args = (*plain_args[:4], False, *plain_args[5:])
+        return make, (make_plain, kind, plain_args, {})  # Attributes may refer to the tensor.
     attached.pop("attributes", None)
     return make, args
 
@@ -158,7 +166,7 @@ def _read_attached(tensor: Any, name_of: Callable[[Any], str]) -> dict[str, Any]
             attached["grad_dtype"] = dtype
         attached |= _hooks_of_accumulator(tensor)
     else:
-        attached["graph"] = name_of(tensor) or f"a tensor of shape {tuple(tensor.shape)}"
+        attached["graph"] = name_of(tensor) or f"A tensor of shape {tuple(tensor.shape)}"
     if tensor.is_leaf or tensor.retains_grad:
         if tensor.grad is not None:
             attached["grad"] = tensor.grad
@@ -169,7 +177,8 @@ def _read_attached(tensor: Any, name_of: Callable[[Any], str]) -> dict[str, Any]
 def _hooks_of_accumulator(tensor: Any) -> dict[str, Any]:
     """Read the hooks of the node that accumulates a leaf's gradient, from a handle of one more hook."""
     torch = sys.modules["torch"]
-    if tensor.is_inference() or tensor.layout is not torch.strided:
+    has_own_dispatch = type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    if tensor.is_inference() or tensor.layout is not torch.strided or has_own_dispatch:
         return {}
     handle_type = torch.utils.hooks.RemovableHandle
     next_id = handle_type.next_id
@@ -186,6 +195,13 @@ def _hooks_of_accumulator(tensor: Any) -> dict[str, Any]:
             found[name] = hooks
     handle_type.next_id = next_id
     return found
+
+
+def hooks_of(tensor: Any) -> list[Any]:
+    """Return the functions that are attached to a tensor."""
+    with sys.modules["torch"]._C.DisableTorchFunctionSubclass():
+        attached = _read_attached(tensor, lambda _: "")
+    return [hook for key in _HOOKS for hook in attached.get(key, {}).values()]
 
 
 def _do_nothing(*args: Any) -> None:
@@ -235,12 +251,15 @@ def _make_parameter(kind: Any, data: Any, requires_grad: bool) -> Any:
 
     if kind is torch.nn.Parameter:
         return torch.nn.Parameter(data, requires_grad)
-    return torch.Tensor._make_subclass(kind, data, requires_grad)  # type: ignore[attr-defined]
+    return torch.Tensor._make_subclass(kind, data, requires_grad)
 
 
 def _make_leaf(make: Any, args: tuple[Any, ...]) -> Any:
+    import torch
+
     tensor = make(*args)
-    return tensor if tensor.requires_grad else tensor.requires_grad_()
+    with torch._C.DisableTorchFunctionSubclass():
+        return tensor if tensor.requires_grad else tensor.requires_grad_()
 
 
 def _view_tensor(base: Any, size: Any, stride: Any, offset: int) -> Any:
@@ -253,7 +272,7 @@ def _view_tensor(base: Any, size: Any, stride: Any, offset: int) -> Any:
 def _accumulator_of(leaf: Any) -> Any:
     import torch
 
-    with torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad():
         return leaf.view_as(leaf).grad_fn.next_functions[0][0]
 
 
@@ -273,6 +292,13 @@ class _AllHooks:
 def _set_attached(tensor: Any, attached: Mapping[str, Any]) -> None:
     import torch
 
+    with torch._C.DisableTorchFunctionSubclass():
+        _attach(tensor, attached)
+    if "attributes" in attached:
+        torch._utils._set_obj_state(tensor, attached["attributes"])
+
+
+def _attach(tensor: Any, attached: Mapping[str, Any]) -> None:
     if "graph" in attached:
         _hide_graph(tensor, attached["graph"])
     if "retains_grad" in attached:
@@ -292,15 +318,15 @@ def _set_attached(tensor: Any, attached: Mapping[str, Any]) -> None:
             node.register_hook(_AllHooks(attached["node_hooks"]))
         if "node_prehooks" in attached:
             node.register_prehook(_AllHooks(attached["node_prehooks"]))
-    if "attributes" in attached:
-        torch._utils._set_obj_state(tensor, attached["attributes"])
 
 
 def _hide_graph(tensor: Any, name: str) -> None:
     """Make a tensor's gradient depend on a graph that is in the notebook: a backward pass raises an error."""
     import torch
 
-    class StaysInNotebook(torch.autograd.Function):
+    function: Any = torch.autograd.Function
+
+    class StaysInNotebook(function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, tensor: Any, leaf: Any) -> Any:
             ctx.mark_dirty(tensor)

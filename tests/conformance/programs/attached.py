@@ -439,6 +439,8 @@ class Own(torch.nn.Parameter):
 
 marked = torch.ones(2).as_subclass(Marked)
 marked.mark = [marked]
+leaf = torch.ones(1).as_subclass(Marked).requires_grad_()
+leaf.register_hook(lambda gradient: gradient * 5)
 own = Own(torch.ones(1))
 own.register_hook(lambda gradient: gradient * 2)
 sparse = torch.eye(2).to_sparse().requires_grad_()
@@ -457,13 +459,13 @@ lazy = torch.nn.LazyLinear(2)
 
 
 def main(rank, world_size):
-    (own * 3).sum().backward()
+    (own * 3 + leaf).sum().backward()
     words.zero_()
     rows.fill_(2)
-    kinds = [type(t).__name__ for t in (marked, own, own.data)]
+    kinds = [type(t).__name__ for t in (marked, own, own.data, leaf)]
     flags = sparse.requires_grad, sparse.is_leaf, sparse.is_coalesced(), meta.requires_grad
-    layout = image.stride(), compressed.layout, conjugate.is_conj(), empty.shape
-    tensors = own.grad, sparse.to_dense(), compressed.to_dense(), quantized.dequantize(), as_ints
+    layout = image.stride(), str(compressed.layout), conjugate.is_conj(), empty.shape
+    tensors = own.grad, leaf.grad.as_subclass(torch.Tensor), sparse.to_dense(), compressed.to_dense(), quantized.dequantize(), as_ints
     more = conjugate.resolve_conj(), diagonal, buffer, buffer.persistent, lazy(torch.ones(1, 3)).shape
     return kinds, marked.mark[0] is marked, flags, layout, tensors, more
 
@@ -614,8 +616,15 @@ child = root.children[0]
 alone = weakref.ref(Node())
 layer = torch.nn.Linear(1, 1)
 to_layer = weakref.ref(layer)
+nodes = weakref.WeakSet([root])
+by_name = weakref.WeakValueDictionary({"root": root})
+names = weakref.WeakKeyDictionary({layer: "layer"})
+proxy = weakref.proxy(root)
+forward = weakref.WeakMethod(layer.extra_repr)
 
 
 def main(rank, world_size):
     gc.collect()
-    return child.parent() is root, alone() is None, to_layer().weight.shape
+    kept = len(nodes), list(by_name), list(names.values()), forward()()
+    same = child.parent() is root, by_name["root"] in nodes, len(proxy.children)
+    return kept, same, alone() is None, to_layer().weight.shape
