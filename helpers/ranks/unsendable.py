@@ -67,7 +67,7 @@ _REMEDIES: tuple[tuple[tuple[type, ...], str, str], ...] = (
         "Start it inside the function.",
     ),
     ((concurrent.futures.Executor,), "a pool of threads or processes", _MAKE_INSIDE),
-    ((weakref.ReferenceType, weakref.finalize), "a weak reference", "Send the object itself."),
+    ((weakref.ReferenceType,), "a weak reference", "Send the object itself."),
     (
         (types.FrameType, types.TracebackType),
         "a frame of a running program",
@@ -197,12 +197,9 @@ def _known_kind(part: Any) -> tuple[str, str] | None:
             if base.__module__.startswith(module) and name in base.__name__:
                 return kind, remedy
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(part, torch.autograd.graph.Node):
-        if type(part).__name__ != "AccumulateGrad":
-            return (
-                "a node of a graph",
-                "Compute the tensor inside the function, and read its grad_fn.",
-            )
+    is_node = torch is not None and isinstance(part, torch.autograd.graph.Node)
+    if is_node and type(part).__name__ != "AccumulateGrad":
+        return "a node of a graph", "Compute the tensor in the function, and read its grad_fn."
     return None
 
 
