@@ -99,7 +99,9 @@ def _reduce_tensor(tensor: Any, name_of: Callable[[Any], str]) -> Any:
         if "graph" not in attached and _is_strided_view(tensor, base):
             layout = tuple(tensor.size()), tensor.stride(), tensor.storage_offset()
             reduced = _view_tensor, (base, *layout)
-        elif not attached and (tensor.layout is torch.strided or not tensor.requires_grad):
+        elif tensor.layout is not torch.strided or tensor.is_quantized:
+            reduced = _make_quietly, tensor.detach().__reduce_ex__(2)[:2]
+        elif not attached:
             return None
         else:
             reduced = tensor.detach().__reduce_ex__(2)[:2]
@@ -252,6 +254,13 @@ def _make_parameter(kind: Any, data: Any, requires_grad: bool) -> Any:
     if kind is torch.nn.Parameter:
         return torch.nn.Parameter(data, requires_grad)
     return torch.Tensor._make_subclass(kind, data, requires_grad)
+
+
+def _make_quietly(make: Any, args: tuple[Any, ...]) -> Any:
+    """Make a sparse or quantized tensor without torch's warnings, which the notebook has shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make(*args)
 
 
 def _make_leaf(make: Any, args: tuple[Any, ...]) -> Any:

@@ -427,7 +427,8 @@ def f(rank, n):
         loud.sum().backward()
     return loud.grad.as_subclass(torch.Tensor).tolist(), type(loud).__name__, loud.is_leaf
 with torch.inference_mode():
-    launch(f, 1)"""
+    run = launch(f, 1)
+run"""
     )
     assert "([2.0, 2.0], 'Loud', True)" in shown and "called" not in shown
 

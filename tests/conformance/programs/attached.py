@@ -424,6 +424,8 @@ def main(rank, world_size):
 
 
 # %% kinds_of_tensors | Tensors of all layouts and kinds, with flags and strides.
+import warnings
+
 import torch
 
 LIKE = "torchrun"
@@ -444,8 +446,6 @@ leaf.register_hook(lambda gradient: gradient * 5)
 own = Own(torch.ones(1))
 own.register_hook(lambda gradient: gradient * 2)
 sparse = torch.eye(2).to_sparse().requires_grad_()
-compressed = torch.eye(2).to_sparse_csr()
-quantized = torch.quantize_per_tensor(torch.ones(2), 0.5, 1, torch.qint8)
 image = torch.zeros(1, 2, 2, 2).to(memory_format=torch.channels_last)
 conjugate = torch.tensor([1 + 2j]).conj()
 meta = torch.empty(2, device="meta", requires_grad=True)
@@ -455,7 +455,11 @@ as_ints = words.view(torch.int32)
 diagonal = torch.zeros(2, 2)
 rows = diagonal.diagonal()
 buffer = torch.nn.Buffer(torch.ones(1), persistent=False)
-lazy = torch.nn.LazyLinear(2)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # torch warns when it makes these
+    compressed = torch.eye(2).to_sparse_csr()
+    quantized = torch.quantize_per_tensor(torch.ones(2), 0.5, 1, torch.qint8)
+    lazy = torch.nn.LazyLinear(2)
 
 
 def main(rank, world_size):
