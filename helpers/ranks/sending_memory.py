@@ -87,13 +87,21 @@ class Memory:
         """Send a numpy array that shares memory. Return None for all others."""
         if array.dtype.hasobject or not array.size:
             return None
-        start, end = sys.modules["numpy"].lib.array_utils.byte_bounds(array)
+        address = array.__array_interface__["data"][0]
+        reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+        start = address + sum(step for step in reach if step < 0)
+        end = address + array.itemsize + sum(step for step in reach if step > 0)
         block = self._block_of(start, end - start)
         if block is None:
             self._add_stretch(start, end, array)
             return None
-        offset = array.__array_interface__["data"][0] - block.start
-        form = (array.shape, array.dtype, offset, array.strides, array.flags.writeable)
+        form = (
+            array.shape,
+            array.dtype,
+            address - block.start,
+            array.strides,
+            array.flags.writeable,
+        )
         return _array_in_block, (block.owner, *form)
 
     def find_blocks(self) -> list[Block]:

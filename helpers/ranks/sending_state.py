@@ -34,6 +34,8 @@ def reduce_attached(obj: Any, name_of: Callable[[Any], str]) -> Any:
         return _reduce_optimizer(obj)
     if isinstance(obj, torch.nn.Module):
         return _reduce_parametrized(obj)
+    if isinstance(obj, torch.utils.data.DataLoader):
+        return _reduce_loader(obj)
     if type(obj) is OrderedDict:
         return _reduce_hooks(obj)
     if type(obj).__name__ == "AccumulateGrad" and isinstance(obj, torch.autograd.graph.Node):
@@ -59,6 +61,14 @@ def _reduce_optimizer(optimizer: Any) -> Any:
         # The class itself decides which of its own attributes can be sent.
         attached = {k: v for k, v in attached.items() if k == "step" or k.endswith("_hooks")}
     return _make_optimizer, (kind,), (state, attached), None, None, _set_optimizer_state
+
+
+def _reduce_loader(loader: Any) -> Any:
+    """Send a loader without its persistent workers. The rank starts its own, as for a new loop."""
+    if loader._iterator is None or type(loader).__reduce_ex__ is not object.__reduce_ex__:
+        return None
+    state = {**vars(loader), "_iterator": None}
+    return _make_empty, (type(loader),), state, None, None, _set_loader_state
 
 
 def _reduce_parametrized(module: Any) -> Any:
@@ -237,6 +247,10 @@ def _set_optimizer_state(optimizer: Any, states: tuple[Any, Mapping[str, Any]]) 
     state, attached = states
     optimizer.__setstate__(state)
     vars(optimizer).update(attached)
+
+
+def _set_loader_state(loader: Any, state: Mapping[str, Any]) -> None:
+    vars(loader).update(state)  # A loader refuses to set some attributes in the usual way.
 
 
 def _set_parametrized_state(module: Any, state: Mapping[str, Any]) -> None:

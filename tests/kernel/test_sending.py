@@ -397,6 +397,33 @@ def test_new_hooks_replace_none(kernel: Kernel) -> None:
     assert shown.count("(101.0, 100)") == 2
 
 
+def test_sends_loader_with_started_workers(kernel: Kernel) -> None:
+    shown = kernel.value(
+        """
+loader = torch.utils.data.DataLoader(
+    list(range(4)), 2, num_workers=1, persistent_workers=True, multiprocessing_context="fork")
+assert len(list(loader)) == 2
+def f(rank, n):
+    return [batch.tolist() for batch in loader], loader.num_workers
+run = launch(f, 2)
+loader._iterator._shutdown_workers(); loader._iterator = None
+run"""
+    )
+    assert shown.count("([[0, 1], [2, 3]], 1)") == 2
+
+
+def test_notes_hooks_of_all_modules(kernel: Kernel) -> None:
+    cell = kernel.run(
+        """
+from torch.optim.optimizer import register_optimizer_step_post_hook
+handle = register_optimizer_step_post_hook(lambda *args: None)
+others = torch.nn.modules.module.register_module_forward_pre_hook(lambda *args: None)
+print(launch(lambda rank, n: None, 2).notes)
+handle.remove(); others.remove()"""
+    )
+    assert "register_module_forward_pre_hook(), register_optimizer_step_post_hook()" in cell.text
+
+
 def test_error_names_graph_of_notebook(kernel: Kernel) -> None:
     kernel.value("w = torch.ones(2, requires_grad=True); y = w * 3; y.retain_grad()")
     same = (
