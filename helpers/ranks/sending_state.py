@@ -65,10 +65,11 @@ def _reduce_optimizer(optimizer: Any) -> Any:
 
 def _reduce_loader(loader: Any) -> Any:
     """Send a loader without its persistent workers. The rank starts its own, as for a new loop."""
-    if loader._iterator is None or type(loader).__reduce_ex__ is not object.__reduce_ex__:
+    kind: Any = type(loader)
+    if loader._iterator is None or kind.__reduce_ex__ is not object.__reduce_ex__:
         return None
     state = {**vars(loader), "_iterator": None}
-    return _make_empty, (type(loader),), state, None, None, _set_loader_state
+    return _make_empty, (kind,), state, None, None, _set_loader_state
 
 
 def _reduce_parametrized(module: Any) -> Any:
