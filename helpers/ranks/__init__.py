@@ -6,7 +6,8 @@ launcher.py  server.py            worker.py  wire.py                           r
 `%%ranks` (magics.py) works the same way, but its ranks (world.py) live on from cell to cell.
 
 | the task   | options (passed from launch to the rank), payload, sending (pickles the function),        |
-|            | unsendable, operators, cells, missing_name                                                |
+|            | sending_memory (shared memory), sending_state (hooks, gradients), unsendable, operators,  |
+|            | cells, missing_name                                                                       |
 | launching  | launcher, magics, connection, site (the server's other end), messages, stop, display      |
 | the server | server, preload, preload_scan and import_state (its imports for all ranks), processes,    |
 |            | scratch                                                                                   |

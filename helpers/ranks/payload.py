@@ -21,6 +21,8 @@ from helpers.ranks.settings import NO_SETTINGS, SentSettings
 class Payload:
     """Bytes for the ranks: `shared` holds (fn, args) for all, `per_rank[r]` the arguments of rank r alone.
 
+    `per_rank[r]` continues `shared`, for the same Unpickler: an object of both is one object on the rank.
+
     has_settings: `shared` begins with what cells have set for their process, which must be set before the
     rest is read. sources: the cells from which code is sent, by file, so that a rank can show its lines.
     """
@@ -55,8 +57,9 @@ def make_payload(
     check_call(fn, world_size, args, rank_args)
     _check_arguments(args, rank_args)
     try:
-        shared, sources = sending.dumps((fn, tuple(args)), earlier_objects=settings.values)
-        pickled_args = tuple(sending.dumps(part)[0] if part else b"" for part in rank_args)
+        shared, pickled_args, sources = sending.dumps_with_parts(
+            (fn, tuple(args)), rank_args, earlier_objects=settings.values
+        )
     except Exception as error:
         raise unsendable.explain_unsendable(error, fn, args, rank_args) from None
     return Payload(shared, pickled_args, bool(settings.values), sources)

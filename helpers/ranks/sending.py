@@ -21,9 +21,9 @@ import sys
 import threading
 import types
 import typing
-import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from cloudpickle import CloudPickler
@@ -39,6 +39,8 @@ from cloudpickle.cloudpickle import (
 
 from helpers.ranks.cells import Source, cell_name
 from helpers.ranks.operators import describe_operator, make_operator
+from helpers.ranks.sending_memory import Block, Memory, is_array, reduce_block
+from helpers.ranks.sending_state import reduce_attached
 
 # Names that functions of a script may read in `__main__`. The `__main__` of a notebook has no
 # `__file__`.
@@ -59,14 +61,24 @@ def dumps(
             Unpickler. An object that occurs in both is one object on the rank too: after
             `F.gelu = mine`, `F.gelu is mine`.
     """
-    file = io.BytesIO()
-    pickler = _Pickler(file)
-    for obj in earlier_objects:
-        pickler.dump(obj)
-    if not use_main:
-        pickler.use_separate_namespace()
-    pickler.dump(value)
-    return file.getvalue(), pickler.sources
+    data, _, sources = dumps_with_parts(value, (), use_main, earlier_objects)
+    return data, sources
+
+
+def dumps_with_parts(
+    value: Any, parts: Sequence[Any], use_main: bool = True, earlier_objects: Sequence[Any] = ()
+) -> tuple[bytes, tuple[bytes, ...], dict[str, Source]]:
+    """Do what `dumps` does, and pickle each of `parts` as a continuation of `value`.
+
+    The Unpickler that has read `value` can read any one of the parts next. So a rank has an object of both
+    only once. Empty parts give no bytes.
+    """
+    pickler = _Pickler(Memory())
+    result = pickler.dump_all(value, parts, use_main, earlier_objects)
+    if blocks := pickler.memory.find_blocks():
+        # The first Pickler is still alive, so no object made while pickling has left its memory.
+        result = _Pickler(Memory(blocks)).dump_all(value, parts, use_main, earlier_objects)
+    return result
 
 
 class _MainNamespace(dict[str, Any]):
@@ -77,15 +89,35 @@ class _MainNamespace(dict[str, Any]):
 
 
 class _Pickler(CloudPickler):  # type: ignore[misc]
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file)
+    def __init__(self, memory: Memory) -> None:
+        self._file = io.BytesIO()
+        super().__init__(self._file)
+        self.memory = memory
         self.sources: dict[str, Source] = {}
         self._main = sys.modules["__main__"].__dict__
         self.globals_ref[id(self._main)] = _MainNamespace()
 
-    def use_separate_namespace(self) -> None:
-        """Use a separate namespace for functions of `__main__` from here on."""
-        del self.globals_ref[id(self._main)]
+    def dump_all(
+        self, value: Any, parts: Sequence[Any], use_main: bool, earlier_objects: Sequence[Any]
+    ) -> tuple[bytes, tuple[bytes, ...], dict[str, Source]]:
+        """Do what `dumps_with_parts` does, once."""
+        for obj in earlier_objects:
+            self.dump(obj)
+        if not use_main:
+            del self.globals_ref[id(self._main)]
+        self.dump(value)
+        data = self._file.getvalue()
+        memo = self.memo.copy() if any(parts) else {}
+        return data, tuple(self._dump_part(part, memo) for part in parts), self.sources
+
+    def _dump_part(self, part: Any, memo: Any) -> bytes:
+        if not part:
+            return b""
+        self.memo = memo
+        self.memory.begin_part()
+        start = self._file.seek(0, os.SEEK_END)
+        self.dump(part)
+        return self._file.getvalue()[start:]
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, types.CodeType):
@@ -94,13 +126,19 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
             return _reduce_module(obj)
         if obj is sys.stdout or obj is sys.stderr:  # cloudpickle does not know a kernel's streams
             return _get_stream, ("stdout" if obj is sys.stdout else "stderr",)
+        if type(obj) in weakref.ProxyTypes:
+            return _reduce_proxy_of_object(obj)
         if type(obj).__module__ == "IPython.core.autocall":  # IPython's `exit` and `quit`
             return _get_builtin, ("exit",)
         for kind, reduce in _REDUCERS:
             if isinstance(obj, kind):
                 return self._store_in_main(obj, reduce(obj))
-        if (torch_reduced := _reduce_torch_object(obj)) is not None:
+        if (torch_reduced := self._reduce_torch_object(obj)) is not None:
             return self._store_in_main(obj, torch_reduced)
+        if is_array(obj) and (array_reduced := self.memory.reduce_array(obj)) is not None:
+            return array_reduced
+        if isinstance(obj, Block):
+            return reduce_block(obj)
         if (dispatch_reduced := _reduce_singledispatch(obj)) is not None:
             return self._store_in_main(obj, dispatch_reduced)
         if isinstance(obj, (types.FunctionType, type)) and _is_dynamic_module(obj.__module__):
@@ -111,7 +149,9 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 
     def _function_getnewargs(self, func: types.FunctionType) -> Any:
         self._note_source(func.__code__.co_filename)
-        return super()._function_getnewargs(func)
+        # Functions that share a variable by `nonlocal` also share it on the rank. cloudpickle gives each
+        # function its own.
+        return *super()._function_getnewargs(func)[:4], func.__closure__
 
     def _store_in_main(self, obj: Any, reduced: Any) -> Any:
         """Make the rank store an object of `__main__` under the same name in its own `__main__`.
@@ -128,6 +168,19 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         setter = rest[3] if len(rest) > 3 else None
         state = rest[0] if rest else None
         return make, args, (name, state), None, None, _MAIN_SETTERS[setter]
+
+    def _reduce_torch_object(self, obj: Any) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return None
+        if isinstance(obj, (torch.UntypedStorage, torch.storage.TypedStorage)):
+            return self.memory.reduce_storage(obj)
+        reduced = reduce_attached(obj, self._variable_name)
+        return _reduce_torch_object(torch, obj) if reduced is None else reduced
+
+    def _variable_name(self, obj: Any) -> str:
+        names = (name for name, value in list(self._main.items()) if value is obj)
+        return next((name for name in names if not name.startswith("_")), "")
 
     def _note_source(self, file: str) -> None:
         # Only cells have entries without a modification time. A rank can read files itself.
@@ -274,6 +327,36 @@ def _reduce_proxy(proxy: Any) -> Any:
     return _make_proxy, (bytes(multiprocessing.current_process().authkey), make, args)
 
 
+def _reduce_cell(cell: types.CellType) -> Any:
+    """Send a variable of an enclosing function.
+
+    Its value is set later, because it may be a function that uses the variable.
+    """
+    try:
+        state = (cell.cell_contents,)
+    except ValueError:  # not filled yet
+        return types.CellType, ()
+    return types.CellType, (), state, None, None, _fill_cell
+
+
+def _reduce_weak_reference(reference: weakref.ReferenceType[Any]) -> Any:
+    if type(reference) is weakref.WeakMethod:
+        return _make_weak_reference, (weakref.WeakMethod, reference(), None)
+    if type(reference) is not weakref.ReferenceType:
+        return NotImplemented
+    return _make_weak_reference, (weakref.ref, reference(), reference.__callback__)
+
+
+def _reduce_proxy_of_object(proxy: Any) -> Any:
+    referent = proxy.__init__.__self__  # Attributes of a proxy are those of its object.
+    return _make_weak_reference, (weakref.proxy, referent, None)
+
+
+def _reduce_weak_container(container: Any) -> Any:
+    items = list(container) if isinstance(container, weakref.WeakSet) else dict(container)
+    return type(container), (), items, None, None, _fill_weak_container
+
+
 def _reduce_new_type(new: Any) -> Any:
     return _make_new_type, (new.__name__, new.__supertype__, new.__module__)
 
@@ -303,6 +386,11 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (type(threading.Lock()), _lock_reducer(threading.Lock)),
     (type(threading.RLock()), _lock_reducer(threading.RLock)),
     (threading.local, _reduce_thread_local),
+    (types.CellType, _reduce_cell),
+    (weakref.ReferenceType, _reduce_weak_reference),
+    (weakref.WeakSet, _reduce_weak_container),
+    (weakref.WeakKeyDictionary, _reduce_weak_container),
+    (weakref.WeakValueDictionary, _reduce_weak_container),
     (typing.NewType, _reduce_new_type),
     (typing.ParamSpec, _reduce_named_parameter),
     (typing.TypeVarTuple, _reduce_named_parameter),
@@ -314,18 +402,13 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 )
 
 
-def _reduce_torch_object(obj: Any) -> Any:
+def _reduce_torch_object(torch: Any, obj: Any) -> Any:
     """Send what cloudpickle cannot handle of torch's objects; return None for everything else.
 
     Operators are sent by name, and scripted functions and modules as torch.jit saves them. What torch.compile
     or torch.compiler.disable has wrapped is sent as the object inside, and the rank wraps it again, because
     machine code and guards belong to one process.
     """
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return None
-    if isinstance(obj, (torch.UntypedStorage, torch.storage.TypedStorage)):
-        return _reduce_storage(obj)
     if isinstance(obj, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         packet = getattr(obj, "_overloadpacket", obj)
         path = f"torch.ops.{packet._qualified_op_name.replace('::', '.')}"
@@ -341,7 +424,9 @@ def _reduce_torch_object(obj: Any) -> Any:
     from torch._dynamo.eval_frame import OptimizedModule
 
     if isinstance(obj, OptimizedModule):
-        return _compile, (obj._orig_mod, _compile_settings(obj.dynamo_ctx))
+        hooks = {key: value for key, value in vars(obj).items() if key.endswith("hooks") and value}
+        reduced = _compile, (obj._orig_mod, _compile_settings(obj.dynamo_ctx))
+        return *reduced, hooks or None, None, None, _set_attributes
     if not isinstance(obj, types.FunctionType) or "_torchdynamo_orig_callable" not in vars(obj):
         return None
     if vars(obj).get("_torchdynamo_wrapper_id", id(obj)) != id(obj):
@@ -351,28 +436,6 @@ def _reduce_torch_object(obj: Any) -> Any:
         return _disable_compile, (inner,)
     closure = dict(zip(obj.__code__.co_freevars, obj.__closure__ or (), strict=True))
     return _compile, (inner, _compile_settings(closure["self"].cell_contents))
-
-
-def _reduce_storage(storage: Any) -> Any:
-    """Send shared memory, as after `model.share_memory()`, as a descriptor of this process.
-
-    A copy is sent with it, for ranks on other machines or in a sandbox. Return None if it is not shared.
-    """
-    import torch
-
-    untyped = getattr(storage, "_untyped_storage", storage)
-    by_descriptor = torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
-    if not by_descriptor or untyped.device.type != "cpu" or not untyped.is_shared():
-        return None
-    fd, size = untyped._share_fd_cpu_()
-    location = (f"/proc/{os.getpid()}/fd/{fd}", _file_identity(fd), size)
-    dtype = None if untyped is storage else storage.dtype
-    return _map_storage, (location, dtype, storage.__reduce__())
-
-
-def _file_identity(fd: int) -> tuple[int, int]:
-    status = os.fstat(fd)
-    return status.st_dev, status.st_ino
 
 
 def _compile_settings(context: Any) -> dict[str, Any]:
@@ -396,37 +459,14 @@ def _compile_settings(context: Any) -> dict[str, Any]:
 
 # The functions below run on the rank.
 
+_kept_referents: list[Any] = []
+
 
 def main_namespace(script_names: Mapping[str, Any]) -> dict[str, Any]:
     """Return the global variables of this process's `__main__`."""
     namespace = sys.modules["__main__"].__dict__
     namespace.update(script_names)
     return namespace
-
-
-def _map_storage(location: tuple[str, tuple[int, int], int], dtype: Any, copy: Any) -> Any:
-    """Map the launching process's memory, or make a copy if that memory cannot be reached."""
-    import torch
-
-    path, file, size = location
-    with suppress(OSError):
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            # In a sandbox or on another host, this process id can belong to a different process.
-            if _file_identity(fd) == file:
-                kind: Any = torch.UntypedStorage
-                storage = kind._new_shared_fd_cpu(fd, size)
-                if dtype is None:
-                    return storage
-                return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
-        finally:
-            os.close(fd)
-    warnings.warn(
-        "a tensor in shared memory is a copy on this rank: the notebook and other ranks do not see changes",
-        stacklevel=2,
-    )
-    make, args = copy
-    return make(*args)
 
 
 def _make_code(
@@ -549,6 +589,23 @@ def _make_cached_property(function: Callable[..., Any], name: str | None) -> Any
 def _make_proxy(key: bytes, make: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     multiprocessing.current_process().authkey = key
     return make(*args)
+
+
+def _fill_cell(cell: types.CellType, state: tuple[Any]) -> None:
+    (cell.cell_contents,) = state
+
+
+def _make_weak_reference(make: Callable[[Any, Any], Any], referent: Any, callback: Any) -> Any:
+    if referent is None:
+        return weakref.ref(set())  # dead, as in the notebook
+    # In the notebook, a variable may keep it alive that is not sent.
+    _kept_referents.append(getattr(referent, "__self__", referent))
+    return make(referent, callback)
+
+
+def _fill_weak_container(container: Any, items: Any) -> None:
+    _kept_referents.append(items)
+    container.update(items)
 
 
 def _make_new_type(name: str, base: Any, module: str) -> Any:

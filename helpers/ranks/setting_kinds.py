@@ -133,8 +133,13 @@ SETTINGS = (
 )
 
 UNSENT_CALLS = frozenset({
-    "add_safe_globals", "addHandler", "register_module_forward_hook", "register_module_full_backward_hook",
-    "register_pytree_node", "resetwarnings", "set_detect_anomaly", "set_float32_matmul_precision",
-    "set_sharing_strategy", "set_start_method", "seterr", "setlocale", "setrecursionlimit", "umask",
+    "add_safe_globals", "addHandler", "register_module_backward_hook",
+    "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook", "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook", "register_pytree_node", "resetwarnings", "set_detect_anomaly",
+    "set_float32_matmul_precision", "set_multithreading_enabled", "set_sharing_strategy",
+    "set_start_method", "seterr", "setlocale", "setrecursionlimit", "umask",
 })  # fmt: skip
 """Calls whose effect stays in the kernel. The next Run shows a note about them."""

@@ -24,6 +24,7 @@ from typing import Any
 from helpers.ranks.cells import place_of
 from helpers.ranks.failures import CannotSend
 from helpers.ranks.sending import dumps
+from helpers.ranks.sending_state import hooks_of
 
 _MAX_DEPTH = 12
 _LOCK_TYPES = (
@@ -195,6 +196,10 @@ def _known_kind(part: Any) -> tuple[str, str] | None:
         for base in type(part).__mro__:
             if base.__module__.startswith(module) and name in base.__name__:
                 return kind, remedy
+    torch = sys.modules.get("torch")
+    is_node = torch is not None and isinstance(part, torch.autograd.graph.Node)
+    if is_node and type(part).__name__ != "AccumulateGrad":
+        return "a node of a graph", "Compute the tensor in the function, and read its grad_fn."
     return None
 
 
@@ -224,13 +229,31 @@ def _parts_of(path: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield use.name, use.value
     elif isinstance(value, types.MethodType):
         yield "the object that it belongs to", value.__self__
+    elif isinstance(value, (enumerate, filter, map, zip)):
+        for part in value.__reduce__()[1]:
+            yield f"an iterator in {path}", part
     elif isinstance(value, type):
         for name, part in vars(value).items():
             if not name.startswith("__"):
                 yield f"{path}.{name}", part
     elif not isinstance(value, types.ModuleType):
+        yield from _attached_parts(path, value)
         with contextlib.suppress(TypeError):
             for name, part in vars(value).items():
+                yield f"{path}.{name}", part
+
+
+def _attached_parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield hooks and parts of torch's objects under the names that a reader uses: `net.weight`."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    if isinstance(value, torch.Tensor):
+        for hook in hooks_of(value):
+            yield f"a hook of {path}", hook
+    if isinstance(value, torch.nn.Module):
+        for kind in ("_parameters", "_buffers", "_modules"):
+            for name, part in vars(value).get(kind, {}).items():
                 yield f"{path}.{name}", part
 
 

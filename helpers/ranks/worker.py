@@ -150,10 +150,10 @@ class _Rank:
             _register_cell(file, cell)
         with catch_clean_exit():
             if task.source is not None:
-                self._store_sent_names(_read_shared(task, payload) or {})
+                names, _ = _read_payload(task, payload)
+                self._store_sent_names(names or {})
                 return _sendable_or_none(run_cell(task.source, task.file, self.namespace))
-            fn, args = _read_shared(task, payload)
-            rank_args = pickle.loads(payload[task.shared :]) if len(payload) > task.shared else ()
+            (fn, args), rank_args = _read_payload(task, payload)
             value = fn(self.rank, self.world_size, *args, *rank_args)
             join_threads()
             return value
@@ -405,16 +405,17 @@ def _split_task(body: bytearray) -> tuple[Task, memoryview]:
     return pickle.loads(body[start : start + length]), memoryview(body)[start + length :]
 
 
-def _read_shared(task: Task, payload: memoryview) -> Any:
-    """Read what all ranks receive, or None, after applying the launching process's settings.
+def _read_payload(task: Task, payload: memoryview) -> tuple[Any, Any]:
+    """Read what all ranks receive, or None, and this rank's own arguments.
 
-    One Unpickler reads both: see `sending.dumps`. The Unpickler keeps all that it has read, so it is
-    dropped here.
+    The launching process's settings are applied first. One Unpickler reads everything: see `sending.dumps`.
+    The Unpickler keeps all that it has read, so it is dropped here.
     """
-    reader = pickle.Unpickler(io.BytesIO(payload[: task.shared]))
+    reader = pickle.Unpickler(io.BytesIO(payload))
     if task.has_settings:
         apply_settings(*reader.load())
-    return reader.load() if task.shared else None
+    shared = reader.load() if task.shared else None
+    return shared, reader.load() if len(payload) > task.shared else ()
 
 
 def _register_cell(file: str, cell: Source) -> None:

@@ -231,10 +231,44 @@ REFUSED = {
         "rows",
         r"write iter\(loader\) inside the function",
     ),
-    "a weak reference": (
-        "import weakref\nclass A: pass\na = A(); w = weakref.ref(a)",
+    "a weak reference of an own kind": (
+        "import weakref\nclass A: pass\nclass Ref(weakref.ref): pass\na = A(); w = Ref(a)",
         "w",
         "Send the object itself",
+    ),
+    "a loop over batches that has begun": (
+        "from torch.utils.data import DataLoader\nrows = enumerate(DataLoader([1, 2]))",
+        "rows",
+        r"an iterator in rows is an iterator over a DataLoader .*write iter\(loader\)",
+    ),
+    "a file that a hook uses": (
+        "net = torch.nn.Sequential(torch.nn.Linear(1, 1)); out = open('x.txt', 'w')\n"
+        "net[0].weight.register_hook(lambda gradient: print(gradient, file=out))",
+        "net",
+        "out is an open file",
+    ),
+    "a file that an optimizer's hook uses": (
+        "steps = torch.optim.SGD(torch.nn.Linear(1, 1).parameters()); out = open('x.txt', 'w')\n"
+        "steps.register_step_post_hook(lambda *args: print(args, file=out))",
+        "steps",
+        "out is an open file",
+    ),
+    "a node of a graph": (
+        "node = (torch.ones(1, requires_grad=True) * 2).grad_fn",
+        "node",
+        "a node of a graph .*Compute the tensor in the function",
+    ),
+    "a group": (
+        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+        "group = dist.new_group([0]); dist.destroy_process_group()",
+        "group",
+        r"a process group.*with dist\.new_group\(\)",
+    ),
+    "a scaler in the middle of a step": (
+        "scaler = torch.amp.GradScaler('cpu'); p = torch.nn.Parameter(torch.ones(1))\n"
+        "steps = torch.optim.SGD([p]); scaler.scale(p.sum()).backward(); scaler.unscale_(steps)",
+        "scaler",
+        r"at the end after scaler\.update\(\)",
     ),
     "the notebook": ("shell = get_ipython()", "shell", "ranks have no notebook"),
     "a database": ("import sqlite3\nd = sqlite3.connect(':memory:')", "d", "an open database"),
@@ -248,8 +282,182 @@ def test_names_what_cannot_be_sent_with_its_line_and_a_remedy(kernel: Kernel, wh
     assert cell.error == "CannotSend"
     assert re.search(f"{name} cannot be sent to the ranks: .*{says}", cell.message), cell.message
     assert re.search(rf"used by f at cell \[\d+\], line \d+: return {name}", cell.message)
-    if what not in {"a socket", "an open file", "a file in an object"}:
+    if "file" not in what and what != "a socket":
         assert "socket" not in cell.message and "open file" not in cell.message
+
+
+LINKED = {
+    "a hook of an argument": (
+        """
+m = torch.nn.Linear(1, 1, bias=False)
+m.weight.register_post_accumulate_grad_hook(lambda p: dist.all_reduce(p.grad))
+def f(rank, n, m):
+    m(torch.full((1, 1), rank + 1.0)).sum().backward()
+    return m.weight.grad.item()
+launch(f, 2, args=(m,))""",
+        "3.0",
+    ),
+    "two views as arguments": (
+        """
+buffer = torch.zeros(3)
+def f(rank, n, left, right):
+    left.fill_(5)
+    return right.tolist(), buffer.tolist()
+launch(f, 2, args=(buffer[:2], buffer[1:]))""",
+        "([5.0, 0.0], [5.0, 5.0, 0.0])",
+    ),
+    "two views as arguments of each rank": (
+        """
+def g(rank, n, left, right):
+    left.fill_(5)
+    return right.tolist()
+one, two = torch.zeros(3), torch.zeros(3)
+launch(g, 2, per_rank=[(one[:2], one[1:]), (two[:2], two[1:])])""",
+        "[5.0, 0.0]",
+    ),
+    "an optimizer of each rank": (
+        """
+net = torch.nn.Linear(1, 1, bias=False); net.weight.data.fill_(1.0)
+optimizer = torch.optim.SGD(net.parameters(), 0.5)
+def f(rank, n, model, optimizer):
+    model(torch.ones(1, 1)).sum().backward(); optimizer.step()
+    return net.weight.item(), model is net
+launch(f, 2, args=(net,), per_rank=[(optimizer,)] * 2)""",
+        "(0.5, True)",
+    ),
+    "arrays of numpy that are arguments of each rank": (
+        """
+import numpy as np
+rows = np.zeros(4); tensor = torch.from_numpy(rows)
+def f(rank, n, mine):
+    mine[:] = 1
+    dist.all_reduce(tensor)
+    return rows.tolist()
+launch(f, 2, per_rank=[(rows[:2],), (rows[2:],)])""",
+        "[1.0, 1.0, 1.0, 1.0]",
+    ),
+    "an array of memory that the notebook shares": (
+        """
+shared = torch.zeros(2).share_memory_(); seen = shared.numpy()
+def f(rank, n):
+    shared[rank] = 1; dist.barrier()
+    return seen.tolist(), shared.is_shared()
+run = launch(f, 2)
+assert seen.tolist() == [1, 1]
+run""",
+        "([1.0, 1.0], True)",
+    ),
+    "an object of a function and its argument": (
+        """
+box = []
+def f(rank, n, mine, own):
+    mine.append(own)
+    return own is mine, len(box)
+launch(f, 2, args=(box,), per_rank=[(box,), (box,)])""",
+        "(True, 1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("source, value", LINKED.values(), ids=LINKED)
+def test_keeps_links_between_arguments(kernel: Kernel, source: str, value: str) -> None:
+    shown = kernel.value(source)
+    assert f"rank 0 → {value}\nrank 1 → {value}\n" in shown
+
+
+def test_keeps_links_between_sent_names(kernel: Kernel) -> None:
+    kernel.value(
+        """
+import numpy as np
+net = torch.nn.Linear(1, 1, bias=False); bucket = torch.zeros(1)
+net.weight.grad = bucket.view(1, 1)
+handle = net.weight.register_hook(lambda gradient: gradient * 10)
+optimizer = torch.optim.SGD(net.parameters(), 0.1); rows = np.zeros(2); tensor = torch.from_numpy(rows)"""
+    )
+    shown = kernel.value(
+        """%%ranks 2 --send net,bucket,handle,optimizer,rows,tensor
+net(torch.full((1, 1), rank + 1.0)).sum().backward()
+dist.all_reduce(bucket); tensor.add_(1); handle.remove()
+net.weight.grad.item(), rows.tolist(), len(net.weight._backward_hooks), (
+    optimizer.param_groups[0]["params"][0] is net.weight)"""
+    )
+    assert shown.count("(30.0, [1.0, 1.0], 0, True)") == 2
+
+
+def test_new_hooks_replace_none(kernel: Kernel) -> None:
+    kernel.value(
+        "net = torch.nn.Linear(1, 1, bias=False); net.weight.data.fill_(1.0)\n"
+        "for k in range(50): net.register_forward_hook(lambda module, args, out: out + 1)"
+    )
+    shown = kernel.value(
+        "%%ranks 2 --send net\n"
+        "for k in range(50): net.register_forward_hook(lambda module, args, out: out + 1)\n"
+        "net(torch.ones(1, 1)).item(), len(net._forward_hooks)"
+    )
+    assert shown.count("(101.0, 100)") == 2
+
+
+def test_sends_loader_with_started_workers(kernel: Kernel) -> None:
+    shown = kernel.value(
+        """
+loader = torch.utils.data.DataLoader(
+    list(range(4)), 2, num_workers=1, persistent_workers=True, multiprocessing_context="fork")
+assert len(list(loader)) == 2
+def f(rank, n):
+    return [batch.tolist() for batch in loader], loader.num_workers
+run = launch(f, 2)
+loader._iterator._shutdown_workers(); loader._iterator = None
+run"""
+    )
+    assert shown.count("([[0, 1], [2, 3]], 1)") == 2
+
+
+def test_notes_hooks_of_all_modules(kernel: Kernel) -> None:
+    cell = kernel.run(
+        """
+from torch.optim.optimizer import register_optimizer_step_post_hook
+handle = register_optimizer_step_post_hook(lambda *args: None)
+others = torch.nn.modules.module.register_module_forward_pre_hook(lambda *args: None)
+print(launch(lambda rank, n: None, 2).notes)
+handle.remove(); others.remove()"""
+    )
+    assert "register_module_forward_pre_hook(), register_optimizer_step_post_hook()" in cell.text
+
+
+def test_error_names_graph_of_notebook(kernel: Kernel) -> None:
+    kernel.value("w = torch.ones(2, requires_grad=True); y = w * 3; y.retain_grad()")
+    same = (
+        "launch(lambda rank, n: (y.tolist(), y.is_leaf, y.retains_grad, (y * 2).sum().item()), 2)"
+    )
+    assert kernel.value(same).count("([3.0, 3.0], False, True, 12.0)") == 2
+    cell = kernel.run("launch(lambda rank, n: (y + w).sum().backward(), 2)")
+    assert "y was computed in the notebook" in cell.message and "after .detach()" in cell.message
+    cell = kernel.run("%%ranks 2 --send y\ny.sum().backward()")
+    assert "y was computed in the notebook" in cell.message
+    nested = "parts = [y.view(2, 1)]\nlaunch(lambda rank, n: parts[0].sum().backward(), 2)"
+    assert "A tensor of shape (2, 1) was computed" in kernel.run(nested).message
+
+
+def test_runs_no_code_of_tensor_subclasses(kernel: Kernel) -> None:
+    shown = kernel.value(
+        """
+class Loud(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if "hook" in str(function) or "view_as" in str(function): print("called", function)
+        return super().__torch_function__(function, types, args, kwargs or {})
+with torch._C.DisableTorchFunctionSubclass():
+    loud = torch.ones(2).as_subclass(Loud).requires_grad_()
+    handle = loud.register_hook(lambda gradient: gradient * 2)
+def f(rank, n):
+    with torch.enable_grad():
+        loud.sum().backward()
+    return loud.grad.as_subclass(torch.Tensor).tolist(), type(loud).__name__, loud.is_leaf
+with torch.inference_mode():
+    run = launch(f, 1)
+run"""
+    )
+    assert "([2.0, 2.0], 'Loud', True)" in shown and "called" not in shown
 
 
 MAIN = """
