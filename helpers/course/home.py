@@ -24,7 +24,7 @@ from helpers.course.page import render_page
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, hours, is_reference, paths
 from helpers.course.progress import Progress, read_progress
 from helpers.course.quizzes import quizzes_of_notebooks
-from helpers.course.workspace import file_of, matching_cells, sign_notebook
+from helpers.course.workspace import docs_page, file_of, matching_cells, sign_notebook
 from helpers.views.live import live_page
 
 HOME_FILE = "home.ipynb"
@@ -41,9 +41,9 @@ _PARTS = {
 }
 """The parts of the course, by the number of the first notebook in each."""
 _DOCS = (
-    ("How ranks work", "docs/engine.md"),
-    ("Several machines", "docs/hosts.md"),
-    ("Speed and memory, measured", "docs/results.md"),
+    ("How ranks work", "engine.md"),
+    ("Several machines", "hosts.md"),
+    ("Speed and memory, measured", "results.md"),
 )
 _SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
 
@@ -219,7 +219,7 @@ class Home:
             parts=parts,
             hours=hours,
             is_reference=is_reference,
-            docs=_DOCS if docs_folder() else (),
+            docs=[(words, f"docs/{name}") for words, name in _DOCS if docs_page(name)],
             signs=_SIGNS,
             answers=_ANSWERS,
             answered=_ANSWERED,
