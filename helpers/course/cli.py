@@ -746,7 +746,8 @@ def build() -> None:
     is_flag=True,
     help="Use the stored (static) pictures instead of running the notebooks.",
 )
-def site(out: Path, notebooks: str, stored: bool) -> None:
+@click.option("--address", default="", help="The URL at which the site will be published.")
+def site(out: Path, notebooks: str, stored: bool, address: str) -> None:
     """Write the course as static pages.
 
     Runs the solved notebooks, and shows stubs in place of solutions. Players and explorers work without a
@@ -757,8 +758,12 @@ def site(out: Path, notebooks: str, stored: bool) -> None:
     workspace = workspaces.find_workspace()
     named = notebooks.replace(",", " ").split()
     names = tuple(path.stem[:2] for path in _solved_notebooks(workspace, named)) if named else ()
-    for path in build_site(workspace.solutions, out, names, run=not stored):
+
+    def report(path: Path) -> None:
         click.echo(_relative_path(path))
+        sys.stdout.flush()
+
+    build_site(workspace.solutions, out, names, run=not stored, address=address, on_page=report)
 
 
 @main.command()
