@@ -18,8 +18,8 @@ from helpers.ranks.connection import HUGE_PAGES
 from helpers.ranks.preload_scan import find_imports
 from helpers.ranks.shared_torch import share_torch
 
-# jupyter_server sets this variable to the file of the notebook for which a kernel starts.
-_NOTEBOOK = "JPY_SESSION_NAME"
+NOTEBOOK_VARIABLE = "JPY_SESSION_NAME"
+"""jupyter_server sets this variable to the file of the notebook for which a kernel starts."""
 _MAX_BYTES = 16 << 20
 
 
@@ -32,7 +32,7 @@ def main() -> None:
         # Kernel.json sets this variable, which was read when this process began
         if os.environ.get(name) == value:
             del os.environ[name]
-    share_torch(find_imports(code_of(os.environ.get(_NOTEBOOK, "")).encode()))
+    share_torch(find_imports("\n".join(cells_in(os.environ.get(NOTEBOOK_VARIABLE, ""))).encode()))
     # Import this after the fork, because the rank server does not need it.
     from ipykernel.kernelapp import IPKernelApp
 
@@ -45,12 +45,12 @@ def main() -> None:
     app.start()
 
 
-def code_of(notebook: str) -> str:
-    """Return the text of a notebook's code cells, or "" if there is no such file."""
+def cells_in(notebook: str) -> list[str]:
+    """Return the texts of a notebook's code cells, or [] if there is no such file."""
     path = Path(notebook)
     # A learner's own file may contain anything. In that case the first launch imports what it needs.
     with suppress(OSError, NotebookError, AttributeError, TypeError):
         if path.suffix == ".ipynb" and path.stat().st_size <= _MAX_BYTES:
             cells = read_notebook(path)["cells"]
-            return "\n".join(source_of(c) for c in cells if c.get("cell_type") == "code")
-    return ""
+            return [source_of(c) for c in cells if c.get("cell_type") == "code"]
+    return []

@@ -133,8 +133,8 @@ def test_imports_named_modules_before_the_fork(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_notebook_names_nothing(tmp_path: Path, content: str) -> None:
     file = tmp_path / "mine.ipynb"
     file.write_text(content)
-    assert course_kernel.code_of(str(file)) == ""
-    assert course_kernel.code_of(str(tmp_path)) == course_kernel.code_of("") == ""
+    assert course_kernel.cells_in(str(file)) == []
+    assert course_kernel.cells_in(str(tmp_path)) == course_kernel.cells_in("") == []
 
 
 def test_where_fork_is_not_wanted_it_is_an_ordinary_kernel() -> None:
