@@ -211,9 +211,25 @@ def doctor(as_json: bool) -> None:
 
 
 @main.command()
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page that shows what you can do now.",
+)
 @_as_json
-def progress(as_json: bool) -> None:
+def progress(html: Path | None, as_json: bool) -> None:
     """Show the map of the course: which notebooks are done, begun and next."""
+    if html is not None:
+        from helpers.course.can_do import write_can_do
+        from helpers.course.progress import read_progress
+
+        try:
+            write_can_do(read_progress(), html)
+        except OSError as error:
+            raise _CommandError(f"{html} cannot be written: {error.strerror}.") from error
+        click.echo(f"Open {_relative_path(html.absolute())} in a browser.")
+        return
     if not as_json:
         from helpers.course.home import home
 

@@ -131,6 +131,14 @@ def test_progress_is_shown(course: Path) -> None:
     assert done.stdout.startswith("Next: ") and "DDP in an evening" in done.stdout
 
 
+def test_progress_writes_a_page(course: Path) -> None:
+    done = run(course, "progress", "--html", "can_do.html")
+    assert done.stdout == "Open can_do.html in a browser.\n", done.stderr
+    assert "What I can do now" in (course / "can_do.html").read_text(encoding="utf-8")
+    failed = run(course, "progress", "--html", "missing/can_do.html")
+    assert failed.returncode == 2 and "missing/can_do.html cannot be written" in failed.stderr
+
+
 def test_json_alone_is_on_standard_output(course: Path) -> None:
     progress = json.loads(run(course, "progress", "--json").stdout)
     assert progress["format"] == 1 and len(progress["exercises"]) > 100
