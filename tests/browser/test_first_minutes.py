@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from helpers.course.workspace import find_workspace, sign_notebook
 from tests.browser.lab import Lab
-from tests.browser.notebook_page import NUMBERED, NotebookPage
+from tests.browser.notebook_page import NotebookPage
 
 NAME = "00_start_here.ipynb"
 
@@ -26,31 +26,42 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.timeout(180)
-def test_the_folded_cell_runs(page: Page, lab: Lab, shots: Path | None) -> None:
-    notebook = NotebookPage(page, shots)
+@pytest.fixture
+def notebook(page: Page, lab: Lab, shots: Path | None) -> NotebookPage:
+    """Open the notebook, and wait for the player of its first cell."""
     page.goto(lab.url(f"lab/tree/{NAME}"))
-    first = notebook.code_cells.first
-    expect(first.get_by_role("button", name="Play")).to_be_visible(timeout=60_000)
-    notebook.photograph("opened")
-    page.set_viewport_size({"width": 683, "height": 384})
-    page.wait_for_timeout(1000)
-    notebook.photograph("zoomed")
-    stage, controls = first.locator(".rr-stage"), first.locator(".rr-controls")
-    stage.scroll_into_view_if_needed()
-    notebook.photograph("zoomed-stage")
-    print(stage.bounding_box(), controls.bounding_box(), first.locator(".rr-player").bounding_box(), page.locator(".jp-WindowedPanel-outer").bounding_box())
-    page.set_viewport_size({"width": 1280, "height": 900})
-    check = notebook.cell("result = check(count_votes)")
-    check.locator(".cm-content").click()
-    page.keyboard.press("Shift+Enter")
-    expect(check).to_contain_text("Run All Above Selected Cell", timeout=60_000)
-    notebook.photograph("unknown-name", check)
-    folded = first.locator(".jp-Placeholder", has_text="import torch")
+    notebook = NotebookPage(page, shots)
+    player = notebook.code_cells.first.get_by_role("button", name="Play")
+    expect(player).to_be_visible(timeout=60_000)
+    return notebook
+
+
+@pytest.mark.timeout(180)
+def test_the_folded_cell_runs(page: Page, notebook: NotebookPage) -> None:
+    launched = notebook.cell("def add_up(rank")
+    launched.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    expect(launched).to_contain_text("'launch' is defined in an earlier cell", timeout=60_000)
+    notebook.photograph("unknown-name", launched)
+    folded = notebook.code_cells.first.locator(".jp-Placeholder", has_text="import torch")
     folded.scroll_into_view_if_needed()
     folded.click()
-    notebook.photograph("clicked")
     page.keyboard.press("Shift+Enter")
-    check.locator(".cm-content").click()
-    page.keyboard.press("Shift+Enter")
-    expect(check).to_contain_text("not attempted", timeout=60_000)
+    launched.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    expect(launched).to_contain_text("1111", timeout=60_000)
+
+
+@pytest.mark.timeout(180)
+def test_lanes_and_sentence_fit_at_200_percent(page: Page, notebook: NotebookPage) -> None:
+    notebook.resize(683, 384)
+    page.keyboard.press("Control+b")  # View, Appearance, Show Left Sidebar
+    first = notebook.code_cells.first
+    controls, line = first.locator(".rr-controls"), first.locator(".rr-line").first
+    page.wait_for_timeout(1000)  # the player is laid out again
+    controls.evaluate("part => part.scrollIntoView()")
+    notebook.photograph("zoomed")
+    room = page.locator(".jp-NotebookPanel .jp-WindowedPanel-outer").bounding_box()
+    top, bottom = controls.bounding_box(), line.bounding_box()
+    assert room and top and bottom
+    assert bottom["y"] + bottom["height"] - top["y"] <= room["height"]
