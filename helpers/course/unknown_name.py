@@ -67,11 +67,12 @@ def _show(
     trace: TracebackType,
     tb_offset: Any = None,
 ) -> None:
-    # imported here, because most sessions never need it
-    from helpers.course.kernel import NOTEBOOK_VARIABLE, cells_in
+    if kind is NameError:  # an UnboundLocalError is about a variable of a function
+        # imported here, because most sessions never need it
+        from helpers.course.kernel import NOTEBOOK_VARIABLE, cells_in
 
-    inputs = getattr(shell.history_manager, "input_hist_raw", None) or [""]
-    cells = cells_in(os.environ.get(NOTEBOOK_VARIABLE, ""))
-    if words := advice(error.name or "", inputs[-1], cells, imported):
-        error.add_note(words)
+        inputs = getattr(shell.history_manager, "input_hist_raw", None) or [""]
+        cells = cells_in(os.environ.get(NOTEBOOK_VARIABLE, ""))
+        if words := advice(error.name or "", inputs[-1], cells, imported):
+            error.add_note(words)
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)

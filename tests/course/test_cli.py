@@ -89,6 +89,7 @@ def test_builds_stores_outputs_and_resets(course: Path) -> None:
 
     stored = run(course, "outputs", "2")
     assert stored.returncode == 0, stored.stderr
+    assert not stored.stderr  # no kernel warns about its connection
     cells = read_notebook(course / "solutions" / "02_topic.ipynb")["cells"]
     assert cells[2]["outputs"][0]["data"]["text/plain"] == ["2"]
     before = learner.read_bytes()

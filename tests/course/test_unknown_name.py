@@ -47,7 +47,9 @@ def test_the_error_of_a_fresh_kernel_has_the_advice() -> None:
         assert cell.status == "error"
         assert cell.error == "NameError"
         assert "'check' is defined in an earlier cell. Choose Run" in cell.message
-        assert "Run All Above" not in kernel.run("typo").message
+        unbound = "def f():\n    check\n    check = 1\n\nf()"
+        for other in ("typo", unbound):
+            assert "Run All Above" not in kernel.run(other).message
         assert kernel.value("1 + 1") == "2\n"
     finally:
         kernel.close()
