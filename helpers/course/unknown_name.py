@@ -7,7 +7,6 @@ the cells above.
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Collection, Sequence
 from functools import partial
 from types import TracebackType
@@ -69,10 +68,10 @@ def _show(
 ) -> None:
     if kind is NameError:  # an UnboundLocalError is about a variable of a function
         # imported here, because most sessions never need it
-        from helpers.course.kernel import NOTEBOOK_VARIABLE, cells_in
+        from helpers.course.open_notebook import cells_of_open_notebook
 
         inputs = getattr(shell.history_manager, "input_hist_raw", None) or [""]
-        cells = cells_in(os.environ.get(NOTEBOOK_VARIABLE, ""))
+        cells = cells_of_open_notebook()
         if words := advice(error.name or "", inputs[-1], cells, imported):
             error.add_note(words)
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
