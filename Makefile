@@ -62,7 +62,7 @@ outputs: $(VENV)/.installed  ## run solutions/ and store what the cells gave
 	$(BIN)/course outputs $(NN)
 
 site: $(VENV)/.installed  ## write the course as static pages, into site/
-	$(BIN)/course site site
+	$(BIN)/course site site $(SITE_ARGS)
 
 messages: $(EXTRAS)  ## provoke each kind of message and write build/messages.html
 	$(BIN)/python -m tests.messages

@@ -111,11 +111,12 @@ def greet_kernel() -> None:
         start_in_background()
     shell = ipython()
     if shell is not None:
-        from helpers.course import after
+        from helpers.course import after, unknown_name
         from helpers.ranks import magics
 
         magics.register(shell)
         after.register(shell)
+        unknown_name.register(shell, __all__)
         _show_results()
 
 

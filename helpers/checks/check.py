@@ -18,6 +18,7 @@ from helpers.ranks.cells import ipython
 from helpers.ranks.clean_settings import hide_own_files, use_fresh_settings
 from helpers.ranks.display import Display
 from helpers.ranks.launcher import HostsContext
+from helpers.views.live import ask_to_save
 
 _PART_HEADING = r"^## (?:Exercise \d+\.\d+: )?(.+?)(?: \(\d+ min, .*\))?$"
 
@@ -157,5 +158,7 @@ def _store_outcome(result: CheckResult) -> CheckResult:
     if result.outcome in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}:
         return result
     record_check(result.name, result.outcome.value, result.mistake)
+    if result.passed:
+        ask_to_save()
     problem = record_score(result.name, result.outcome.value, result.points, result.out_of)
     return replace(result, notes=(*result.notes, problem)) if problem else result

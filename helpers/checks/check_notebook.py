@@ -21,25 +21,27 @@ from helpers.views.plain import for_log, plural
 from helpers.views.verdict import verdict_text
 
 UNSANDBOXED = (
-    "Answers run without a sandbox, with your permissions. Use `course grade` for other people's "
-    "notebooks.\n"
+    "These answers ran without a sandbox, with your permissions. Use `course grade` for other people's "
+    "notebooks."
 )
 
 
-def check_notebook(path: Path, only: str = "") -> int:
+def check_notebook(path: Path, only: str = "", *, is_own: bool = False) -> int:
     """Print the result of each exercise of a notebook. Return 0 if all passed, 1 if not, 2 if unreadable.
 
     only: the one exercise to check, by its name or number. Raise UnknownExercise if it does not exist.
+    is_own: the notebook is the learner's own, so nothing is said about other people's.
     """
     try:
         results = grade_and_disconnect(path, only)
     except UnreadableNotebook as error:
         print(for_log(str(error)))
         return 2
-    print(UNSANDBOXED)
     for result in results:
         print(for_log(verdict_text(result)), end="\n\n")
     print(summary(results))
+    if not is_own:
+        print(UNSANDBOXED)
     return 0 if all(result.passed for result in results) else 1
 
 

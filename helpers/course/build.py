@@ -37,7 +37,7 @@ from helpers.course.notebook_file import (
     source_of,
     write_notebook,
 )
-from helpers.course.path_lines import path_lines
+from helpers.course.path_lines import mark_parts, path_lines
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
@@ -99,10 +99,12 @@ def learner_copy(
     cells = []
     title = ""
     lines = path_lines(name.removesuffix(".ipynb"), notebook["cells"])
+    marked = mark_parts(name.removesuffix(".ipynb"), notebook["cells"])
     for number, cell in enumerate(notebook["cells"], start=1):
         source = source_of(cell)
         if cell["cell_type"] == "markdown":
             title = _last_exercise_title(source) or title
+            source = marked.get(cell["id"], source)
             source += f"\n\n{lines[cell['id']]}" if cell["id"] in lines else ""
             source = link_notebooks(
                 source, {n: file for n, file in (files or {}).items() if file != name}

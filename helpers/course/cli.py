@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import BytesIO, TextIOWrapper
@@ -25,7 +25,7 @@ import click
 from helpers.course import workspace as workspaces
 from helpers.course.notebook_file import NotebookError
 from helpers.course.paths import path_names as path_names
-from helpers.course.workspace import Workspace, WorkspaceError
+from helpers.course.workspace import Workspace, WorkspaceError, docs_page
 from helpers.views.plain import PLAIN_MARKS, plural
 
 _COMMAND_GROUPS = {
@@ -101,13 +101,21 @@ class _Course(click.Group):
             raise click.ClickException("this copy is a learner's: it has no grader.") from error
 
 
-_DOCS = Path(__file__).resolve().parents[2] / "docs"
+def _pages_to_read() -> str | None:
+    """Return where the documentation is. A learner's bundle has only a part of it."""
+    pages = {
+        "How ranks work": docs_page("engine.md"),
+        "Teaching": docs_page("instructors.md"),
+        "Grading": docs_page("grading.md"),
+    }
+    found = [f"{words}: {page}." for words, page in pages.items() if page]
+    return " ".join(found) or None
 
 
 @click.group(
     cls=_Course,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=f"Teaching, grading, how ranks work: {_DOCS}" if _DOCS.is_dir() else None,
+    epilog=_pages_to_read(),
 )
 @click.version_option(package_name="real-ranks")
 def main() -> None:
@@ -168,7 +176,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
 def reset(notebook: str) -> None:
     """Restore the original copy of one notebook.
 
-    For example: course reset 02. Your own file is kept next to it.
+    A number, a name or a path: course reset 02. Your own file is kept next to it.
     """
     fresh, kept = workspaces.reset(workspaces.find_workspace(), notebook)
     if kept:
@@ -178,7 +186,12 @@ def reset(notebook: str) -> None:
     )
 
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; see docs/json.md.")
+_as_json = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON; see docs/json.md." if docs_page("json.md") else "Print JSON.",
+)
 
 
 @main.command()
@@ -204,9 +217,25 @@ def doctor(as_json: bool) -> None:
 
 
 @main.command()
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page that shows what you can do now.",
+)
 @_as_json
-def progress(as_json: bool) -> None:
+def progress(html: Path | None, as_json: bool) -> None:
     """Show the map of the course: which notebooks are done, begun and next."""
+    if html is not None:
+        from helpers.course.can_do import write_can_do
+        from helpers.course.progress import read_progress
+
+        try:
+            write_can_do(read_progress(), html)
+        except OSError as error:
+            raise _CommandError(f"{html} cannot be written: {error.strerror}.") from error
+        click.echo(f"Open {_relative_path(html.absolute())} in a browser.")
+        return
     if not as_json:
         from helpers.course.home import home
 
@@ -220,35 +249,42 @@ def progress(as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("exercise")
-def hint(exercise: str) -> None:
+@click.argument("what", metavar="EXERCISE | NOTEBOOK")
+def hint(what: str) -> None:
     """Return the next hint for an exercise.
 
-    For example: course hint ring_all_reduce.
+    A number, a name or a path: course hint 2.1, course hint ping_pong, or course hint 02 for the next
+    exercise of a notebook.
     """
     from helpers.course.hints import hint as next_hint
+    from helpers.course.targets import find_open_exercise
 
     try:
-        click.echo(next_hint(exercise))
+        click.echo(next_hint(find_open_exercise(what)))
     except LookupError as error:  # no exercise has this name; the message lists similar ones
         raise click.ClickException(str(error.args[0])) from error
 
 
 @main.command()
-@click.argument("notebook", type=click.Path(path_type=Path))
+@click.argument("what", metavar="NOTEBOOK | EXERCISE")
 @click.option("--only", default="", help="Only this exercise (name or number).")
 @_as_json
-def check(notebook: Path, only: str, as_json: bool) -> None:
-    """Check every exercise of one notebook.
+def check(what: str, only: str, as_json: bool) -> None:
+    """Check every exercise of one notebook, or one exercise.
 
-    The checks are those of the notebook itself. Exits with 0 if all pass.
+    A number, a name or a path: course check 02, course check 2.1, course check ping_pong, or
+    course check work/02_blocking_p2p.ipynb. The checks are those of the notebook itself. Exits with 0 if
+    all pass.
     """
     from helpers.answers.reader import UnreadableNotebook, read_answers
+    from helpers.course.targets import UnknownTarget, find_answers_file
     from helpers.views.plain import for_log
 
+    workspace = workspaces.find_workspace()
     try:  # torch takes seconds to load, so a file that is not a notebook is reported first
+        notebook, only = find_answers_file(workspace, what, only)
         read_answers(notebook, [])
-    except UnreadableNotebook as error:
+    except (UnreadableNotebook, UnknownTarget) as error:
         if as_json:
             raise _CommandError(for_log(str(error))) from error
         click.echo(for_log(str(error)))
@@ -267,7 +303,7 @@ def check(notebook: Path, only: str, as_json: bool) -> None:
                 results = grade_and_disconnect(notebook, only)
             write(check_data(results), stream)
             sys.exit(not all(result.passed for result in results))
-        sys.exit(check_notebook(notebook, only))
+        sys.exit(check_notebook(notebook, only, is_own=workspace.owns(notebook)))
     except LookupError as error:  # no exercise has this name; the message lists similar ones
         raise click.ClickException(str(error.args[0])) from error
 
@@ -279,12 +315,23 @@ def watch() -> None:
     Run it in a terminal next to JupyterLab. It checks the exercises that you changed, prints the verdicts,
     and says which exercise comes next. Ctrl-C ends it.
     """
+    from helpers.course.saves import Saves
+
+    saves = Saves.since_start(workspaces.find_workspace().work)
+    click.echo(
+        f"Watching {saves.folder}: each time you save a notebook, the exercises that you changed are "
+        "checked. Ctrl-C stops it."
+    )
+    sys.stdout.flush()
     from helpers.ranks.shared_torch import share_torch
 
-    share_torch(())
-    from helpers.course.watch import watch as watch_folder
-
-    watch_folder(workspaces.find_workspace().work)
+    try:  # importing torch takes seconds
+        share_torch(())
+        from helpers.course.watch import watch as watch_saves
+    except KeyboardInterrupt:
+        click.echo()
+        return
+    watch_saves(saves)
 
 
 @main.group()
@@ -740,7 +787,8 @@ def build() -> None:
     is_flag=True,
     help="Use the stored (static) pictures instead of running the notebooks.",
 )
-def site(out: Path, notebooks: str, stored: bool) -> None:
+@click.option("--address", default="", help="The URL at which the site will be published.")
+def site(out: Path, notebooks: str, stored: bool, address: str) -> None:
     """Write the course as static pages.
 
     Runs the solved notebooks, and shows stubs in place of solutions. Players and explorers work without a
@@ -749,9 +797,14 @@ def site(out: Path, notebooks: str, stored: bool) -> None:
     from helpers.course.site import build_site
 
     workspace = workspaces.find_workspace()
-    names = tuple(notebooks.replace(",", " ").split())
-    for path in build_site(workspace.solutions, out, names, run=not stored):
+    named = notebooks.replace(",", " ").split()
+    names = tuple(path.stem[:2] for path in _solved_notebooks(workspace, named)) if named else ()
+
+    def report(path: Path) -> None:
         click.echo(_relative_path(path))
+        sys.stdout.flush()
+
+    build_site(workspace.solutions, out, names, run=not stored, address=address, on_page=report)
 
 
 @main.command()
@@ -785,7 +838,7 @@ def _extra_slides() -> Iterator[None]:
         ) from error
 
 
-def _solved_notebooks(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:
+def _solved_notebooks(workspace: Workspace, names: Sequence[str]) -> list[Path]:
     if names:
         return [workspaces.find_notebook(workspace.solutions, name) for name in names]
     return sorted(workspace.solutions.glob("*.ipynb"))

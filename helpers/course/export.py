@@ -1,4 +1,8 @@
-"""Leave widgets out when `jupyter nbconvert` or JupyterLab's menu makes a page of a notebook."""
+"""Leave widgets out of saved notebooks and of exported pages, which have no kernel for them.
+
+`look` makes JupyterLab call `store_without_widgets` when it saves a notebook, and `workspace.set_up_jupyter`
+makes exports use `PlainWidgets`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,26 @@ from typing import Any
 from nbconvert.preprocessors import Preprocessor
 
 from helpers.views.live import WIDGET_VIEW
+
+_STATE = "widgets"
+
+
+def store_without_widgets(model: dict[str, Any], **_: Any) -> None:
+    """Remove the course's widgets from a notebook that is being saved.
+
+    Otherwise JupyterLab would show an error when the notebook is opened again, because it prefers a widget
+    that is gone to its words. A widget without words for a page is not the course's, and stays.
+    """
+    if model.get("type") != "notebook" or not isinstance(model.get("content"), dict):
+        return
+    notebook = model["content"]
+    outputs = [each for cell in notebook.get("cells", ()) for each in cell.get("outputs", ())]
+    bundles = [output["data"] for output in outputs if WIDGET_VIEW in output.get("data", ())]
+    for bundle in bundles:
+        if "text/html" in bundle:
+            del bundle[WIDGET_VIEW]
+    if bundles and not any(WIDGET_VIEW in bundle for bundle in bundles):
+        notebook["metadata"].pop(_STATE, None)
 
 
 class PlainWidgets(Preprocessor):
@@ -19,7 +43,7 @@ class PlainWidgets(Preprocessor):
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Remove widgets from all cells, and their saved state from the notebook."""
         nb, resources = super().preprocess(nb, resources)  # type: ignore[no-untyped-call]
-        nb.metadata.pop("widgets", None)
+        nb.metadata.pop(_STATE, None)
         return nb, resources
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from helpers.checks.headings import Heading, find_heading
 from helpers.course.message import LearnerMessage, to_html
 from helpers.course.progress import read_progress, record_hint
 from helpers.course.workspace import find_workspace
-from helpers.views.live import widget_view
+from helpers.views.live import require_live, show_controls, show_part
 from helpers.views.plain import plural
 
 
@@ -23,8 +23,8 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Learner
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
 
-    After the last hint, or once the exercise has passed, the text says where the solution is (not in a
-    learner's bundle). Raises what `get` raises for an unknown name.
+    The last hint says where the solution is (not in a learner's bundle). Raises what `get` raises for an
+    unknown name.
     """
     found = get(asked)
     exercise = found.name
@@ -33,7 +33,7 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Learner
     level = min(seen + 1, len(found.hints))
     note = record_hint(exercise, level) if level > seen else ""
     lines = [_hint_heading(found, level, seen), *_hint_texts(found, level)]
-    if level == len(found.hints) or progress.has_passed(exercise):
+    if level == len(found.hints):
         lines.append(_solution_text(found))
     told = "\n\n".join([*lines, *filter(None, [progress.note, note])])
     return Hints(told, exercise, get, level < len(found.hints))
@@ -47,24 +47,34 @@ class Hints(LearnerMessage):
     get: Callable[[Any], Heading]
     more: bool
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return widget_view(self.widget) if self.more else {}
+    def _ipython_display_(self) -> None:
+        require_live()
+        show = show_part(_as_data(self))
+        if self.more:
+            button = next_button(self, lambda told: show(_as_data(told)), lambda: remove())
+            remove = show_controls(button, "Run this cell again for the next hint.")
 
-    def widget(self) -> Any:
-        """Return a widget with the hints, and a button that adds the next one as long as there is one."""
-        import ipywidgets as widgets
 
-        text = widgets.HTML(to_html(self.text))
-        button = widgets.Button(description="Next hint", tooltip="Show the next hint")
+def next_button(
+    hints: Hints, show: Callable[[LearnerMessage], None], remove: Callable[[], None]
+) -> Any:
+    """Return a button that calls `show` with the next hints and, after the last one, `remove`."""
+    import ipywidgets as widgets
 
-        def on_next(_: object) -> None:
-            told = hint(self.exercise, get=self.get)
-            text.value = to_html(told.text)
-            if isinstance(told, Hints) and not told.more:
-                button.layout.display = "none"
+    button = widgets.Button(description="Next hint", tooltip="Show the next hint")
 
-        button.on_click(on_next)
-        return widgets.VBox([text, button])
+    def on_next(_: object) -> None:
+        told = hint(hints.exercise, get=hints.get)
+        show(told)
+        if isinstance(told, Hints) and not told.more:
+            remove()
+
+    button.on_click(on_next)
+    return button
+
+
+def _as_data(told: LearnerMessage) -> dict[str, Any]:
+    return {"text/html": to_html(told.text), "text/plain": told.text}
 
 
 def _hint_heading(found: Heading, level: int, seen: int) -> str:

@@ -21,17 +21,18 @@ from typing import Any
 from helpers.checks.headings import Heading, headings
 from helpers.course.notebook_file import notebook_metadata, write_notebook
 from helpers.course.page import render_page
+from helpers.course.path_picture import path_picture
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, hours, is_reference, paths
 from helpers.course.progress import Progress, read_progress
 from helpers.course.quizzes import quizzes_of_notebooks
-from helpers.course.workspace import file_of, matching_cells, sign_notebook
+from helpers.course.workspace import docs_page, file_of, matching_cells, sign_notebook
 from helpers.views.live import live_page
 
 HOME_FILE = "home.ipynb"
 _PAGE = Path(__file__).parent / "look" / "home.js"
 _CELL = "from helpers import home\n\nhome()"
 _ANSWERS = {"right": "●", "tried": "◐", "open": "○"}
-_ANSWERED = {"right": "answered", "tried": "not right yet", "open": "not answered yet"}
+_ANSWERED = {"right": "answered", "tried": "to try again", "open": "not answered yet"}
 _PARTS = {
     0: "I Communicating",
     7: "II Training together",
@@ -41,10 +42,11 @@ _PARTS = {
 }
 """The parts of the course, by the number of the first notebook in each."""
 _DOCS = (
-    ("How ranks work", "docs/engine.md"),
-    ("Several machines", "docs/hosts.md"),
-    ("Speed and memory, measured", "docs/results.md"),
+    ("How ranks work", "engine.md"),
+    ("Several machines", "hosts.md"),
+    ("Speed and memory, measured", "results.md"),
 )
+SHOW_IT = "`course progress --html can_do.html` writes a page that shows what you can do now."
 _SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
 
 
@@ -151,11 +153,29 @@ class PathProgress:
 
 @dataclass(frozen=True, repr=False)
 class Home:
-    """The home page, which is displayed as text or as a page with links."""
+    """The home page, which is displayed as text or as a page with links.
+
+    latest: the exercise that was checked last.
+    """
 
     places: tuple[Place, ...]
     ways: tuple[PathProgress, ...] = ()
     note: str = ""
+    latest: str = ""
+
+    @property
+    def ended(self) -> PathProgress | None:
+        """Return the short path that the learner has just finished, until they work on something else."""
+        done = (way for way in self.ways if way.is_short and not way.next)
+        return next(
+            (way for way in done if self.latest in (each.name for each in way.exercises)), None
+        )
+
+    @property
+    def onward(self) -> tuple[PathProgress, ...]:
+        """Return the other short paths with something left to do or, if there are none, the long one."""
+        to_do = tuple(way for way in self.ways if way.next)
+        return tuple(way for way in to_do if way.is_short) or to_do
 
     @property
     def way(self) -> PathProgress | None:
@@ -182,7 +202,7 @@ class Home:
         lines = [*self._words(), ""]
         for way in self.ways:
             done = sum(leg.state == "done" for leg in way.legs)
-            left = f", {hours(way.minutes)} left" if way.minutes else ""
+            left = f", {hours(way.minutes)} of reading and exercises left" if way.minutes else ""
             lines += [
                 f"{way.path.title}: {done} of {len(way.legs)} stops done{left}",
                 f"  {way.words}",
@@ -191,19 +211,29 @@ class Home:
         for part, own in groupby(self.places, lambda each: each.part):
             lines += ["", part]
             for place in own:
-                left = f", {place.minutes} min left" if place.minutes else ""
+                again = sum(quiz.state == "tried" for quiz in place.quizzes)
+                quizzes = f"{place.right_quiz_count}/{len(place.quizzes)} quizzes"
+                quizzes += f" ({again} to try again)" if again else ""
+                left = f", {place.minutes} min of exercises left" if place.minutes else ""
                 lines.append(
                     f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {place.passed}/"
-                    f"{place.core} exercises, {place.right_quiz_count}/{len(place.quizzes)} quizzes{left}"
+                    f"{place.core} exercises, {quizzes}{left}"
                 )
         return "\n".join(lines)
 
     def _words(self) -> list[str]:
         words = ["Every core exercise has passed."]
-        if self.way and self.here:
+        if self.ended:
+            words = [f"You have finished {self.ended.path.title}. {self.ended.path.end}", SHOW_IT]
+            words += [
+                f"Next path: {way.path.title}, {hours(way.minutes)}. {way.path.goal}"
+                for way in self.onward
+            ]
+        elif self.way and self.here:
             words = [
                 f"Next: {self.here.next_title}.",
-                f"Path: {self.way.path.title}, about {hours(self.way.minutes)} left.",
+                f"Path: {self.way.path.title}, about {hours(self.way.minutes)} of reading and exercises "
+                "left.",
             ]
         return [*words, *([self.note] if self.note else [])]
 
@@ -219,10 +249,12 @@ class Home:
             parts=parts,
             hours=hours,
             is_reference=is_reference,
-            docs=_DOCS if docs_folder() else (),
+            docs=[(words, f"docs/{name}") for words, name in _DOCS if docs_page(name)],
             signs=_SIGNS,
             answers=_ANSWERS,
             answered=_ANSWERED,
+            picture=path_picture(self.ended.path) if self.ended else "",
+            show_it=SHOW_IT,
         )
 
 
@@ -230,7 +262,10 @@ def home() -> Home:
     """Return the home page: the next step, the paths, and the map of the course with links to notebooks."""
     progress = read_progress()
     found = notebook_places(progress, list(headings().values()))
-    return Home(found, path_progress(progress, found), progress.note)
+    latest = max(
+        progress.exercises, key=lambda name: progress.exercises[name].last.when, default=""
+    )
+    return Home(found, path_progress(progress, found), progress.note, latest)
 
 
 def path_progress(progress: Progress, found: Sequence[Place]) -> tuple[PathProgress, ...]:

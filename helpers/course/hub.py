@@ -16,7 +16,12 @@ from typing import Any
 from helpers.course import look
 from helpers.course.home import write_home
 from helpers.course.programs import put_programs_first
-from helpers.course.workspace import WorkspaceError, copy_missing_notebooks, find_workspace
+from helpers.course.workspace import (
+    PAGE_EXTENSIONS,
+    WorkspaceError,
+    copy_missing_notebooks,
+    find_workspace,
+)
 
 HUB = "REAL_RANKS_HUB"
 
@@ -37,6 +42,7 @@ def _link_jupyter_server_extension(server: Any) -> None:
     # the connection uses keys from the person's own connection file, or fails.
     server.config.KernelManager.transport_encryption = "required"
     server.config.LabApp.custom_css = True
+    server.config.LabServerApp.extra_labextensions_path = [str(PAGE_EXTENSIONS)]
 
 
 def _load_jupyter_server_extension(server: Any) -> None:

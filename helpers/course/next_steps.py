@@ -27,16 +27,22 @@ class NextSteps:
     ways: tuple[PathProgress, ...]
 
     @property
-    def _open(self) -> list[QuizState]:
-        return [quiz for quiz in self.place.quizzes if quiz.state != "right"]
+    def _open(self) -> list[tuple[str, list[QuizState]]]:
+        """Return the quizzes that are not right yet, under what there is to do."""
+        states = (("Predictions to make", "open"), ("Predictions to try again", "tried"))
+        found = (
+            (words, [quiz for quiz in self.place.quizzes if quiz.state == state])
+            for words, state in states
+        )
+        return [(words, quizzes) for words, quizzes in found if quizzes]
 
     def __repr__(self) -> str:
         lines = [f"{self.place.title}: {self._count()}"]
         lines += [
             f"  {self._sign(heading)[0]} {_describe_heading(heading)}" for heading in self.exercises
         ]
-        if self._open:
-            lines.append("Predictions to make: " + ", ".join(quiz.id for quiz in self._open))
+        for words, quizzes in self._open:
+            lines.append(f"{words}: {', '.join(quiz.id for quiz in quizzes)}")
         return "\n".join([*lines, *(words for words, _, _ in self._next_lines())])
 
     def _next_lines(self) -> list[tuple[str, str, str]]:
@@ -64,8 +70,10 @@ class NextSteps:
             link = self._link(self.cells.get(heading.name, ""), _describe_heading(heading))
             signed = f'<span role="img" aria-label="{state}">{sign}</span>'
             rows.append(f'<li style="list-style: none">{signed} {link}</li>')
-        asked = ", ".join(self._link(quiz.cell, quiz.id) for quiz in self._open)
-        asked = f"<p>Predictions to make: {asked}</p>" if asked else ""
+        asked = "".join(
+            f"<p>{words}: {', '.join(self._link(quiz.cell, quiz.id) for quiz in quizzes)}</p>"
+            for words, quizzes in self._open
+        )
         onward = "".join(f"<p>{escape(said)}{link}</p>" for _, said, link in self._next_lines())
         return (
             f"<p><b>{self._count()}</b></p>"

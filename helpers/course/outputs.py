@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from traitlets.config import Config
 
 from helpers.course.build import KEEP_OUTPUT
 from helpers.course.claims import ClaimError, check_claim, has_claims, wait_until_idle
@@ -81,6 +82,8 @@ def _run_cells(node: nbformat.NotebookNode, name: str, scratch: str, live: bool)
         record_timing=False,
         coalesce_streams=True,
         store_widget_state=False,
+        # Without this, each kernel warns that its messages can be read on this machine.
+        config=Config({"KernelManager": {"transport_encryption": "auto"}}),
     )
     client.on_cell_start = lambda cell, cell_index: _set_live(client, live or _keeps_output(cell))
     if not live:

@@ -1,6 +1,7 @@
 """The lines in a notebook that say which of its parts belong to a short path, and where the path continues.
 
-`build` writes them into the learner's copies, from paths.toml.
+`build` writes them into the learner's copies, from paths.toml: one paragraph above the first part, and a mark
+under the heading of each part that is not on the path.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
 
     notebook: its name, without ".ipynb". Raises NotebookError if a path names a part that does not exist.
     """
-    short = (path for path in paths().values() if path.name != EVERYTHING)
-    stops = [(path, stop) for path in short for stop in path.stops if stop.notebook == notebook]
+    stops = _stops_of(notebook)
     if not stops:
         return {}
     above, links = "", dict[str, str]()
@@ -38,6 +38,39 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
         return {above: "\n\n".join(_line(path, stop, links) for path, stop in stops)}
     except KeyError as error:
         raise NotebookError(f"{notebook} has no part {error}, which a path names") from None
+
+
+def mark_parts(notebook: str, cells: list[Notebook]) -> dict[str, str]:
+    """Return the texts of the cells that have a part off a short path, with marks, by the cells' ids.
+
+    Only parts up to the last exercise are marked: below are reference parts, such as the glossary.
+    """
+    stops = _stops_of(notebook)
+    texts = [(cell, source_of(cell)) for cell in cells if cell["cell_type"] == "markdown"]
+    parts = [(cell["id"], part) for cell, text in texts for part in _PART_PATTERN.finditer(text)]
+    on_paths = {title for _, stop in stops for title in stop.parts}
+    last = max(
+        (i for i, (_, part) in enumerate(parts) if part["number"] or part["title"] in on_paths),
+        default=-1,
+    )
+    marks: dict[tuple[str, int], str] = {}
+    for cell_id, part in parts[: last + 1]:
+        off = [path.title for path, stop in stops if stop.parts and part["title"] not in stop.parts]
+        if off:
+            marks[cell_id, part.end()] = f"\n\n*Not on the path {join_words(off)}.*"
+    marked = {}
+    for cell, text in texts:
+        own = sorted(end for cell_id, end in marks if cell_id == cell["id"])
+        for end in reversed(own):  # from the back, so that earlier places stay the same
+            text = text[:end] + marks[cell["id"], end] + text[end:]
+        if own:
+            marked[cell["id"]] = text
+    return marked
+
+
+def _stops_of(notebook: str) -> list[tuple[LearningPath, Stop]]:
+    short = (path for path in paths().values() if path.name != EVERYTHING)
+    return [(path, stop) for path in short for stop in path.stops if stop.notebook == notebook]
 
 
 def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:

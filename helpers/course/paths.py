@@ -46,9 +46,18 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class PathPicture:
+    """A cell whose output shows what a path has led to."""
+
+    notebook: str
+    cell: str
+
+
+@dataclass(frozen=True)
 class LearningPath:
     """A path. name: for the command line. goal, end: one sentence each. presupposes: what learners must
-    know before, and the notebooks that explain it. minutes: reading and core exercises."""
+    know before, and the notebooks that explain it. minutes: reading and core exercises. picture: what
+    is shown at the end."""
 
     name: str
     title: str
@@ -57,6 +66,7 @@ class LearningPath:
     presupposes: str
     minutes: int
     stops: tuple[Stop, ...]
+    picture: PathPicture | None = None
 
     def after(self, notebook: str) -> Stop | None:
         """Return the stop after a notebook, or None if it is the last one or is not on the path."""
@@ -89,12 +99,14 @@ def _path(
     presupposes: str,
     minutes: int,
     stops: Sequence[Mapping[str, Any]] = (),
+    picture: Mapping[str, str] | None = None,
 ) -> LearningPath:
     listed = stops or [{"notebook": each} for each in notebooks()]
     found = (
         Stop(match_notebook(each["notebook"]), tuple(each.get("parts", ()))) for each in listed
     )
-    return LearningPath(name, title, goal, end, presupposes, minutes, tuple(found))
+    shown = PathPicture(match_notebook(picture["notebook"]), picture["cell"]) if picture else None
+    return LearningPath(name, title, goal, end, presupposes, minutes, tuple(found), shown)
 
 
 def is_reference(notebook: str) -> bool:

@@ -1,8 +1,8 @@
 """`predict("id")`: ask a question before the reader runs the cell that shows the answer.
 
-Notebooks call `predict`, which shows radio buttons where widgets work, and otherwise text: a `QuizView`
-offers both, and the page shows what it can. When notebooks are run to be stored or compared, there is only
-the text, because the ids of widgets are new in every kernel. The quizzes are data, one TOML file for each
+Notebooks call `predict`, which shows radio buttons in a kernel, and the reply to an answer below them. In a
+saved notebook, the buttons are text. When notebooks are run to be stored or compared, there is only the text,
+because the ids of widgets are new in every kernel. The quizzes are data, one TOML file for each
 notebook, so that no answer is in a notebook:
 
     [[quiz]]
@@ -19,7 +19,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -33,7 +33,7 @@ from helpers.course.links import files_by_number, link_notebooks
 from helpers.course.message import LearnerMessage, to_html
 from helpers.course.notebook_file import source_of
 from helpers.course.workspace import cells_of
-from helpers.views.live import widget_view
+from helpers.views.live import EMPTY_PART, require_live, show_controls, show_part
 from helpers.views.palette import RIGHT, WRONG
 
 QUIZ_DIR = Path(__file__).parent / "quizzes"
@@ -191,8 +191,15 @@ class QuizView:
     def __repr__(self) -> str:
         return self.quiz.text()
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {"text/plain": repr(self)} | widget_view(lambda: quiz_widget(self.quiz))
+    def _ipython_display_(self) -> None:
+        require_live()
+        widget = quiz_widget(self.quiz, lambda html: show({"text/html": html, "text/plain": ""}))
+        again = "Run this cell again to choose an answer."
+        labels = zip(self.quiz.option_letters, self.quiz.options, strict=True)
+        options = "<br>".join(f"{letter}) {to_html(option)}" for letter, option in labels)
+        html = f"<p>{_question_html(self.quiz)}</p><p>{options}</p><p><em>{again}</em></p>"
+        show_controls(widget, f"{self.quiz.text()}\n{again}", html)
+        show = show_part(EMPTY_PART)
 
 
 # ipywidgets cuts a label that is longer than the page is wide
@@ -202,8 +209,12 @@ _WRAP_LABELS_STYLE = (
 )
 
 
-def quiz_widget(quiz: Quiz) -> Any:
-    """Return a widget with the question, radio buttons (none chosen), a Check button, and the answer."""
+def quiz_widget(quiz: Quiz, show: Callable[[str], None]) -> Any:
+    """Return a widget with the question, radio buttons (none chosen) and a Check button.
+
+    show: called with the reply, as HTML. The reply is a part of the cell's output, not a widget, because
+    JupyterLab saves it, and opens its links in its own window.
+    """
     import ipywidgets as widgets
 
     labels = [
@@ -215,21 +226,18 @@ def quiz_widget(quiz: Quiz) -> Any:
     choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "auto"})
     choices.add_class("rr-choices")
     button = widgets.Button(description="Check", tooltip="Check the chosen answer")
-    # Use an output, not an HTML widget: JupyterLab opens links of an output in its own window, but a
-    # link in a widget reloads JupyterLab's page.
-    feedback = widgets.Output()
 
     def on_check(_: object) -> None:
         choice = choices.value
-        html = "Choose an answer first." if choice is None else answer_html(quiz, choice)
-        shown = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
-        feedback.outputs = (shown,)
+        show("Choose an answer first." if choice is None else answer_html(quiz, choice))
 
     button.on_click(on_check)
-    question = widgets.HTML(
-        _WRAP_LABELS_STYLE + to_html(f"**Predict, then run.** {quiz.question.strip()}")
-    )
-    return widgets.VBox([question, choices, button, feedback])
+    question = widgets.HTML(_WRAP_LABELS_STYLE + _question_html(quiz))
+    return widgets.VBox([question, choices, button])
+
+
+def _question_html(quiz: Quiz) -> str:
+    return to_html(f"**Predict, then run.** {quiz.question.strip()}")
 
 
 def answer_html(quiz: Quiz, choice: int) -> str:

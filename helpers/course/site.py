@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from helpers.course.notebook_file import Notebook, notebook_metadata, read_noteb
 from helpers.course.outputs import run_notebook
 from helpers.course.page import render_page
 from helpers.course.paths import hours, paths
+from helpers.course.workspace import docs_page
 
 _VARIANTS = (
     ("As it is", "Faults(4)"),
@@ -32,6 +35,16 @@ _VARIANTS = (
     ("Rank 1 leaves out its send", "Faults(4, dropped_call=(1, 1))"),
 )
 """The runs of `break_it` on the landing page, each of the function at the start of notebook 00."""
+_TITLE = "Real Ranks: a course in distributed PyTorch"
+_ABOUT = (
+    "Notebooks whose cells start real ranks on your own machine. You see which rank waits for which, and "
+    "every exercise is checked by its values and its communication."
+)
+_PICTURE = "deadlock.webp"
+_MIN_DESCRIPTION = 70
+_REFERENCE_NOTE = "With the reference solution, which is not shown here:"
+_USES_SOLUTION_PATTERN = re.compile(r"^%%after |\b(?:check|next_steps|show_me)\(", re.MULTILINE)
+"""Matches a cell whose output depends on the answers to exercises."""
 _NOTEBOOK_PATTERN = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
 
 
@@ -47,33 +60,84 @@ class _Page:
 
 
 def build_site(
-    solutions: Path, out: Path, names: tuple[str, ...] = (), *, run: bool = True
+    solutions: Path,
+    out: Path,
+    names: tuple[str, ...] = (),
+    *,
+    run: bool = True,
+    address: str = "",
+    on_page: Callable[[Path], None] = lambda path: None,
 ) -> list[Path]:
     """Write a page for each solved notebook, or those named by number, and index.html. Return the files.
 
-    Exercises appear as stubs, as learners get them. run: run the notebooks first, so that timelines
-    play. Otherwise the stored outputs are used, which do not move.
+    Exercises appear as stubs, as learners get them.
+
+    Args:
+        run: Run the notebooks first, so that timelines play. Otherwise the stored outputs are used, which do
+            not move.
+        address: The URL of the published site. Other sites show a page's picture only if they know it.
+        on_page: Called with each page once it is written.
     """
     out.mkdir(parents=True, exist_ok=True)
     sources = sorted(solutions.glob("*.ipynb"))
     files = files_by_number(source.name for source in sources)
     exporter = HTMLExporter(template_name="lab", exclude_output_prompt=True)
+    shared = {"address": f"{address.rstrip('/')}/" if address else "", "picture": _PICTURE}
+    if picture := docs_page(_PICTURE):
+        shutil.copyfile(picture, out / _PICTURE)
     written, pages = [], []
+
+    def write(name: str, text: str) -> None:
+        path = out / name
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+        on_page(path)
+
     for source in sources:
         if names and source.stem[:2] not in names:
             continue
         solved = read_notebook(source)
         solved = run_notebook(solved, source.name, live=True) if run else solved
         notebook = shown_notebook(solved, source.name, files)
+        page = _page(source.stem, notebook)
+        title = f"{page.title} · Real Ranks"
+        notebook["metadata"] = notebook["metadata"] | {"title": title}
         body, _ = exporter.from_notebook_node(nbformat.reads(json.dumps(notebook), as_version=4))
-        written.append(_write(out / f"{source.stem}.html", _NOTEBOOK_PATTERN.sub(_page_link, body)))
-        pages.append(_page(source.stem, notebook))
+        head = render_page(
+            "share.html", title=title, about=describe(notebook), file=page.file, **shared
+        )
+        body = body.replace("</title>", f"</title>\n{head}", 1)
+        write(page.file, _NOTEBOOK_PATTERN.sub(_page_link, body))
+        pages.append(page)
     first = read_notebook(sources[0])
     shown = run_landing_page(first) if run else {_VARIANTS[0][0]: _first_picture(first)}
     index = render_page(
-        "site.html", pages=pages, shown=shown, paths=list(paths().values()), hours=hours
+        "site.html",
+        title=_TITLE,
+        about=_ABOUT,
+        file="",
+        pages=pages,
+        shown=shown,
+        paths=list(paths().values()),
+        hours=hours,
+        **shared,
     )
-    return [*written, _write(out / "index.html", index)]
+    write("index.html", index)
+    return written
+
+
+def describe(notebook: Notebook) -> str:
+    """Return a notebook's first sentences, as plain text for search engines and links."""
+    text = source_of(notebook["cells"][0]).partition("\n")[2]
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL).strip().partition("\n\n")[0]
+    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
+    sentences = re.split(r"(?<=[.?!]) ", re.sub(r"[*`$]", "", " ".join(text.split())))
+    words = ""
+    for sentence in sentences:
+        if len(words) >= _MIN_DESCRIPTION:
+            break
+        words = f"{words} {sentence}".strip()
+    return re.sub(r":$", ".", words)
 
 
 def run_landing_page(first: Notebook) -> dict[str, str]:
@@ -108,11 +172,16 @@ def run_landing_page(first: Notebook) -> dict[str, str]:
 
 
 def shown_notebook(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
-    """Return the learner's copy with the outputs of the solved notebook."""
+    """Return the learner's copy with the outputs of the solved notebook.
+
+    A line says so above each output that comes from an answer, because the page shows its stub.
+    """
     shown = learner_copy(solved, name, files)
     for copy, original in zip(shown["cells"], solved["cells"], strict=True):
         if copy["cell_type"] == "code":
             copy["outputs"] = original["outputs"]
+            if original["outputs"] and _USES_SOLUTION_PATTERN.search(source_of(original)):
+                copy["outputs"] = [_reference_note(), *copy["outputs"]]
     return shown
 
 
@@ -145,6 +214,6 @@ def _html(cell: Notebook) -> str:
     return ""
 
 
-def _write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
+def _reference_note() -> Notebook:
+    data = {"text/html": f"<p><em>{_REFERENCE_NOTE}</em></p>", "text/plain": _REFERENCE_NOTE}
+    return {"output_type": "display_data", "data": data, "metadata": {}}

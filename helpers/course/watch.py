@@ -5,8 +5,8 @@ saved file -> answers -> those that changed and are attempted -> checks -> what 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
@@ -17,41 +17,37 @@ from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
 from helpers.course.progress import record_score
+from helpers.course.saves import Saves
 from helpers.ranks.launcher import disconnect
 from helpers.room.outbox import record_check
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
-POLL_S = 0.3
 
-
-def watch(folder: Path) -> None:
-    """Check the notebooks saved in a folder until Ctrl-C: print each verdict, and the next exercise."""
-    seen = {path: _stamp(path) for path in folder.glob("*.ipynb")}
-    # Start from the current state, because only notebooks that are saved from now on are checked.
-    before: dict[Path, Mapping[str, str]] = {p: _sources(_read_answers(p)[1]) for p in seen}
-    print(
-        f"Watching {folder}: each time you save a notebook, the exercises that you changed are checked. "
-        "Ctrl-C stops it."
-    )
+def watch(saves: Saves) -> None:
+    """Check each saved notebook until Ctrl-C: print each verdict, and the next exercise."""
+    answers: dict[Path, Mapping[str, str]] = {}
     try:
-        for path in watch_saves(folder, seen):
-            before[path] = check_changed(path, before.get(path, {}))
+        for path in saves.follow():
+            # Reading the answers of all notebooks takes a minute, so each waits for its first save.
+            before = (
+                answers[path] if path in answers else read_sources(path.name, saves.first.get(path))
+            )
+            answers[path] = check_changed(path, before)
     except KeyboardInterrupt:
         print()
     finally:
         disconnect()
 
 
-def watch_saves(folder: Path, seen: dict[Path, tuple[int, int]]) -> Iterator[Path]:
-    """Yield each notebook of the folder that differs from `seen`, forever."""
-    while True:
-        for path in sorted(folder.glob("*.ipynb")):
-            stamp = _stamp(path)
-            if stamp != seen.get(path):
-                seen[path] = stamp
-                yield path
-        time.sleep(POLL_S)
+def read_sources(name: str, content: bytes | None) -> Mapping[str, str]:
+    """Return the sources of a notebook's answers by name, from its content; {} if there was none."""
+    if content is None:
+        return {}
+    with tempfile.TemporaryDirectory(prefix="real-ranks-watch-") as folder:
+        path = Path(folder, name)
+        path.write_bytes(content)
+        return _sources(_read_answers(path)[1])
 
 
 def check_changed(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
@@ -89,11 +85,3 @@ def _sources(found: Mapping[str, Answer | Problem]) -> dict[str, str]:
         else answer.message
         for name, answer in found.items()
     }
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_mtime_ns, status.st_size

@@ -21,10 +21,18 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from helpers.checks.headings import headings
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 
-LOOK = ("--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True")
-"""Options that make JupyterLab's pictures adapt to its theme, and the home page show the progress."""
+PAGE_EXTENSIONS = Path(__file__).parent / "look" / "extensions"
+"""The folder of the course's extensions of JupyterLab's page."""
+LOOK = (
+    "--custom-css",
+    "--ServerApp.jpserver_extensions=helpers.course.look=True",
+    f"--LabServerApp.extra_labextensions_path={PAGE_EXTENSIONS}",
+)
+"""Options that make JupyterLab adapt pictures to its theme, show the progress on the home page, and save a
+notebook when a check passes."""
 
 
 class WorkspaceError(Exception):
@@ -56,6 +64,11 @@ class Workspace:
             return Path(named).expanduser().absolute()
         folder = self.root / "work"
         return folder if _is_owned_and_writable(folder) else Path.home() / "real-ranks"
+
+    def owns(self, path: Path) -> bool:
+        """Return whether a file is in the learner's folder or belongs to the course."""
+        folders = (self.work, self.notebooks, self.solutions)
+        return any(path.resolve().is_relative_to(folder.resolve()) for folder in folders)
 
 
 def _is_owned_and_writable(folder: Path) -> bool:
@@ -145,8 +158,20 @@ def find_notebook(folder: Path, which: str) -> Path:
         number = path.stem.partition("_")[0]
         if wanted in (path.stem, number, number.removeprefix("0")):
             return path
+    for heading in headings().values():
+        if wanted in (heading.name, heading.number, heading.title):
+            raise WorkspaceError(
+                f"{which} is one exercise of {heading.notebook}. For the whole notebook, give its "
+                f"number: {heading.notebook[:2]}."
+            )
     known = ", ".join(path.stem for path in sorted(folder.glob("*.ipynb"))) or "none yet"
     raise WorkspaceError(f"No notebook {which!r}. Available: {known}. Pass a name or number.")
+
+
+def docs_page(name: str) -> Path | None:
+    """Return a page of the documentation, or None if this copy of the course lacks it."""
+    page = Path(__file__).resolve().parents[2] / "docs" / name
+    return page if page.is_file() else None
 
 
 def cells_of(notebook: str) -> list[Notebook]:
@@ -201,16 +226,13 @@ def set_up_jupyter() -> None:
     """Set up this environment's Jupyter for learners, unless it has been configured differently.
 
     JupyterLab does not ask newcomers about its news feed, which it would fetch from the network.
-    JupyterLab saves widgets with their notebook. Otherwise a quiz would be an error message when the
-    notebook is opened again. Exported pages have quizzes and hints as text. Jupyter servers load `hub`,
+    Exported pages have quizzes and hints as text. Jupyter servers load `hub`,
     which does nothing unless it runs on a hub. (Written here and not by pip, which omits such files for
     a package in editable mode, like this one.)
     """
     etc = Path(sys.prefix, "etc", "jupyter")
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
     _write_new(etc / "labconfig" / "page_config.json", disabled)
-    saved = {"@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True}}
-    _write_new(Path(sys.prefix, "share", "jupyter", "lab", "settings", "overrides.json"), saved)
     enabled = {"ServerApp": {"jpserver_extensions": {"helpers.course.hub": True}}}
     _write_new(etc / "jupyter_server_config.d" / "real_ranks.json", enabled)
     # JupyterLab's menu uses the server's settings for exports, and `jupyter nbconvert` uses its own.

@@ -19,7 +19,7 @@ from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.options import Options
 from helpers.ranks.run import Run
 from helpers.ranks.settings import NO_SETTINGS, SentSettings, read_settings
-from helpers.views.live import widget_view
+from helpers.views.live import require_live, show_controls, show_part
 from helpers.views.picture import Picture
 from helpers.views.timeline import timeline
 
@@ -54,7 +54,7 @@ class Faults:
 
 @dataclass(frozen=True, repr=False)
 class FaultExplorer:
-    """A function on ranks, and controls to break it. Without a kernel, only the first picture is shown."""
+    """A function on ranks, and menus to break it. Without a kernel, only a picture is shown."""
 
     fn: Callable[..., Any]
     start: Faults
@@ -98,15 +98,21 @@ class FaultExplorer:
     def _repr_png_(self) -> bytes:
         return self._first_picture()._repr_png_()
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        live = widget_view(self.widget)
-        if not live:
-            return {}
-        picture = self._first_picture()
-        return {"text/plain": picture.text, "text/html": picture.html()} | live
+    def _ipython_display_(self) -> None:
+        require_live()
+        menus, faults = self.menus(lambda chosen: show(self._player(chosen)))
+        show_controls(menus, "Run this cell again to use the menus.")
+        show = show_part(self._player(faults))
 
-    def widget(self) -> Any:
-        """Return the controls, with the player of the last run below them."""
+    def _player(self, faults: Faults) -> dict[str, Any]:
+        picture = self.draw(faults, self.run(faults))
+        return {"text/plain": picture.text, "text/html": picture.html()}
+
+    def menus(self, show: Callable[[Faults], None]) -> tuple[Any, Faults]:
+        """Return the menus, and the faults that they name at first.
+
+        show: called with the chosen faults after each change.
+        """
         import ipywidgets as widgets
 
         def choice(words: str, options: Sequence[tuple[str, Any]]) -> Any:
@@ -119,35 +125,29 @@ class FaultExplorer:
         slow_rank = choice("slow link to", _rank_options(self.start.ranks))
         dropped_call = choice("left out", _call_options(calls))
         dropped_call.value = self.first_faults(calls).dropped_call
-        shown = widgets.Output()
         controls = (ranks, late_rank, slow_rank, dropped_call)
 
-        def show(change: Any = None) -> None:
-            faults = Faults(*(control.value for control in controls))
-            run = self.run(faults)
-            picture = self.draw(faults, run)
-            data = {"text/plain": picture.text, "text/html": picture.html()}
-            shown.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+        def on_change(change: Any = None) -> None:
+            show(Faults(*(control.value for control in controls)))
 
         def on_world_size_change(change: Any) -> None:
             """Offer the ranks of the new world size, and the calls that they make without changes."""
             others = (late_rank, slow_rank, dropped_call)
             for control in others:
-                control.unobserve(show, "value")
+                control.unobserve(on_change, "value")
             calls_by_rank = self.run(Faults(ranks.value)).values
             late_rank.options = slow_rank.options = _rank_options(ranks.value)
             dropped_call.options = _call_options(calls_by_rank)
             for control in others:
                 control.value = control.options[0][1]
-                control.observe(show, "value")
-            show()
+                control.observe(on_change, "value")
+            on_change()
 
         for control in (late_rank, slow_rank, dropped_call):
-            control.observe(show, "value")
+            control.observe(on_change, "value")
         ranks.observe(on_world_size_change, "value")
-        show()
-        panel = widgets.Box(list(controls), layout={"flex_flow": "row wrap"})
-        return widgets.VBox([panel, shown])
+        menus = widgets.Box(list(controls), layout={"flex_flow": "row wrap"})
+        return menus, self.first_faults(calls)
 
 
 def break_it(

@@ -1,4 +1,9 @@
-"""Decide whether a page can be live, and show live content next to its still form."""
+"""Decide whether a page can be live, and show live content next to its still form.
+
+A notebook must keep what it shows without its kernel. So a widget is only the controls: each result is a part
+of the cell's output, plain HTML, that the controls replace. `course lab` stores the words of `show_controls`
+instead of the widget (helpers/course/export.py).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,13 @@ import json
 import os
 import secrets
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+SAVE = "application/vnd.real-ranks.save+json"
+EMPTY_PART = {"text/html": "", "text/plain": ""}
 
 
 def widgets_can_live() -> bool:
@@ -23,16 +31,38 @@ def widgets_can_live() -> bool:
     return hasattr(get_ipython(), "kernel")
 
 
-def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
-    """Return a new widget's display data, to be added to the still form; empty if no widget can be live.
-
-    A page shows the widget while its kernel runs. In a saved notebook, it shows a different form of the
-    data.
-    """
+def require_live() -> None:
+    """Raise NotImplementedError in a page without widgets: IPython then displays the still form."""
     if not widgets_can_live():
-        return {}
-    view = {"version_major": 2, "version_minor": 0, "model_id": make().model_id}
-    return {WIDGET_VIEW: view}
+        raise NotImplementedError
+
+
+def show_controls(widget: Any, words: str, html: str = "") -> Callable[[], None]:
+    """Display a widget; return a function that removes it.
+
+    words: shown in a saved notebook, where the widget would not work. html: the same, for a page.
+    """
+    view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    html = html or f"<p><em>{escape(words)}</em></p>"
+    replace = show_part({WIDGET_VIEW: view, "text/html": html, "text/plain": words})
+    return lambda: replace(EMPTY_PART)
+
+
+def show_part(data: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """Display a part of a cell's output, by type; return a function that replaces it."""
+    from IPython.display import display
+
+    handle = display(data, raw=True, display_id=True)
+    return lambda new: handle.update(new, raw=True)
+
+
+def ask_to_save() -> None:
+    """Ask the page to save the notebook once this cell has run (look/extensions)."""
+    if widgets_can_live():
+        from IPython.display import display
+
+        # An update of a display that does not exist: pages without the course's extension ignore it.
+        display({SAVE: {}}, raw=True, display_id=SAVE, update=True)
 
 
 KEYS_SCRIPT = Path(__file__).with_name("keys.js")

@@ -511,6 +511,16 @@ const STYLE = `
 .rr-ending .rr-title { font-size: 15px; font-weight: 600; margin: 0 0 10px; }
 .rr-ending svg { display: block; max-width: 100%; height: auto; }
 .rr-still { display: none; }
+@media screen and (max-height: 480px) {  /* a page at 200 %: lanes and code are in sight together */
+  .rr-player { padding: 4px 8px; }
+  .rr-controls { margin-bottom: 0; gap: 0; }
+  .rr-controls button { width: 26px; height: 26px; }
+  .rr-controls .rr-play { min-width: 76px; height: 28px; padding: 0 10px 0 6px; }
+  .rr-controls select { height: 26px; }
+  .rr-stage { max-height: 38vh; overflow-y: auto; }
+  .rr-said { font-size: 13px; margin: 2px 0; }
+  .rr-table, .rr-code { max-height: 30vh; }
+}
 @media print {
   .rr-player { border: 0; padding: 0; max-width: 100%; }
   .rr-still { display: block; }

@@ -78,6 +78,11 @@ class NotebookPage:
         """Press the Stop button in the notebook's toolbar."""
         self.page.locator('[data-jp-item-name="interrupt"] jp-button').click()
 
+    def save(self) -> None:
+        """Press the Save button in the notebook's toolbar, and wait for the file."""
+        self.page.locator('[data-jp-item-name="save"] jp-button').click()
+        expect(self.page.locator(".jp-mod-dirty")).to_have_count(0, timeout=20_000)
+
     def restart(self) -> None:
         self.page.keyboard.press("Escape")
         self.page.get_by_role("menuitem", name="Kernel", exact=True).click()

@@ -13,8 +13,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Playwright, expect
 
+from helpers.course.notebook_file import read_notebook
 from helpers.course.paths import paths
-from helpers.course.site import build_site
+from helpers.course.site import build_site, describe
 from helpers.course.workspace import find_workspace
 from tests.browser.conftest import BROWSERS, QUIET
 
@@ -40,6 +41,48 @@ def test_the_front_page_opens_with_a_run_that_plays(pages: Path, page: Page) -> 
     page.goto((pages / "index.html").as_uri())
     page.get_by_role("button", name="Play").first.click()
     expect(page.locator(".rr-count").first).to_have_text(re.compile(r"^[1-5] / "))
+
+
+def test_pages_have_titles_and_pictures(pages: Path, page: Page) -> None:
+    expected = {
+        "02_blocking_p2p.html": "02 · Blocking send and receive · Real Ranks",
+        "index.html": "Real Ranks: a course in distributed PyTorch",
+    }
+    for name, title in expected.items():
+        page.goto((pages / name).as_uri())
+        assert page.title() == title
+        assert page.locator("meta[property='og:title']").get_attribute("content") == title
+        described = page.locator("meta[name='description']").get_attribute("content")
+        assert described and described.endswith((".", "?"))
+        picture = page.locator("meta[property='og:image']").get_attribute("content")
+        assert picture and (pages / picture).is_file()
+
+
+def test_a_published_page_names_its_address(tmp_path: Path) -> None:
+    told: list[Path] = []
+    address = "https://example.org/course"
+    solutions = find_workspace().solutions
+    build_site(solutions, tmp_path, ("02",), run=False, address=address, on_page=told.append)
+    text = (tmp_path / "02_blocking_p2p.html").read_text(encoding="utf-8")
+    assert f'property="og:url" content="{address}/02_blocking_p2p.html"' in text
+    assert f'property="og:image" content="{address}/deadlock.webp"' in text
+    assert [path.name for path in told] == ["02_blocking_p2p.html", "index.html"]
+
+
+def test_outputs_of_stubs_name_the_reference(pages: Path, page: Page) -> None:
+    page.goto((pages / "02_blocking_p2p.html").as_uri())
+    passed = page.locator(".jp-Cell", has_text="Exercise 2.1: Ping-pong (").filter(
+        has_text="passed"
+    )
+    expect(passed.first).to_contain_text("With the reference solution, which is not shown here:")
+    other = page.locator(".jp-Cell", has_text="launch(one_message, 2)").first
+    expect(other).not_to_contain_text("reference solution")
+
+
+def test_every_notebook_has_a_description() -> None:
+    for path in sorted(find_workspace().solutions.glob("*.ipynb")):
+        words = describe(read_notebook(path))
+        assert 40 < len(words) < 300 and not re.search(r"[`*:]$|\*\*|```|\]\(", words), path.name
 
 
 def test_links_lead_from_the_front_page_to_notebooks_and_between_them(

@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 from helpers.course.notebook_file import read_notebook, write_notebook
+from helpers.course.progress import Progress, Score, encode
 from helpers.course.workspace import find_workspace
 from tests.grading.notebooks import WRONG
 from tests.grading.notebooks import write_notebook as write_notebook_of_answers
@@ -60,6 +61,14 @@ def course(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def learner(course: Path) -> Path:
+    """Add a learner's folder with notebook 00, solved."""
+    (course / "work").mkdir()
+    shutil.copy(find_workspace().solutions / "00_start_here.ipynb", course / "work")
+    return course
+
+
 def run(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"REAL_RANKS_PROGRESS": str(course / "progress.json")}
     return subprocess.run(
@@ -80,6 +89,7 @@ def test_builds_stores_outputs_and_resets(course: Path) -> None:
 
     stored = run(course, "outputs", "2")
     assert stored.returncode == 0, stored.stderr
+    assert not stored.stderr  # no kernel warns about its connection
     cells = read_notebook(course / "solutions" / "02_topic.ipynb")["cells"]
     assert cells[2]["outputs"][0]["data"]["text/plain"] == ["2"]
     before = learner.read_bytes()
@@ -120,6 +130,14 @@ def test_progress_is_shown(course: Path) -> None:
     done = run(course, "progress")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Next: ") and "DDP in an evening" in done.stdout
+
+
+def test_progress_writes_a_page(course: Path) -> None:
+    done = run(course, "progress", "--html", "can_do.html")
+    assert done.stdout == "Open can_do.html in a browser.\n", done.stderr
+    assert "What I can do now" in (course / "can_do.html").read_text(encoding="utf-8")
+    failed = run(course, "progress", "--html", "missing/can_do.html")
+    assert failed.returncode == 2 and "missing/can_do.html cannot be written" in failed.stderr
 
 
 def test_json_alone_is_on_standard_output(course: Path) -> None:
@@ -240,6 +258,74 @@ def test_check_of_a_file_leaves_progress_alone(course: Path) -> None:
     done = run(course, "check", str(notebook), "--only", "0.1")
     assert done.returncode == 0, done.stdout
     assert not (course / "progress.json").exists()
+
+
+@pytest.mark.parametrize("words", ["00", "0", "00_start_here", "work/00_start_here.ipynb"])
+def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
+    done = run(learner, "check", words, "--only", "count_votes")
+    assert done.returncode == 0, done.stderr
+    assert "Exercise 0.1: Count the votes" in done.stdout
+    assert "sandbox" not in done.stdout  # it is the learner's own notebook
+
+
+@pytest.mark.parametrize("words", ["0.1", "count_votes", "Count the votes"])
+def test_check_takes_exercises(learner: Path, words: str) -> None:
+    done = run(learner, "check", words)
+    assert done.returncode == 0 and "1 of 1 exercise passed." in done.stdout, done.stderr
+
+
+def test_check_works_within_the_work_folder(learner: Path) -> None:
+    env = os.environ | {"PYTHONPATH": str(learner)}
+    for words in ("0.1", "00_start_here.ipynb --only 0.1"):
+        command = [sys.executable, "-m", "helpers.course.cli", "check", *words.split()]
+        done = subprocess.run(
+            command, cwd=learner / "work", env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_other_peoples_notebooks_run_without_a_sandbox(learner: Path) -> None:
+    other = learner / "inbox" / "00_start_here.ipynb"
+    other.parent.mkdir()
+    shutil.copy(learner / "work" / other.name, other)
+    done = run(learner, "check", str(other), "--only", "0.1")
+    assert "These answers ran without a sandbox" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("02", "work/02_blocking_p2p.ipynb does not exist. `course lab` copies it there."),
+        ("inbox/00_start_here.ipynb", "inbox/00_start_here.ipynb does not exist: check the path."),
+        ("x.ipynb", "x.ipynb does not exist: check the path."),
+        ("count_vote", "no exercise is called 'count_vote'. Did you mean count_votes"),
+    ],
+)
+def test_check_names_what_is_missing(learner: Path, words: str, said: str) -> None:
+    done = run(learner, "check", words)
+    assert done.returncode == 2 and said in done.stdout
+
+
+@pytest.mark.parametrize("words", ["0.2", "my_slice", "00", "work/00_start_here.ipynb"])
+def test_hint_takes_exercises_and_notebooks(learner: Path, words: str) -> None:
+    passed = Score("passed", 10, 10, "2026-01-01T00:00:00Z")
+    progress = Progress().with_score("count_votes", passed)
+    (learner / "progress.json").write_text(encode(progress))
+    assert "Exercise 0.2: My slice" in run(learner, "hint", words).stdout
+
+
+def test_reset_of_an_exercise_names_its_notebook(learner: Path) -> None:
+    done = run(learner, "reset", "count_votes")
+    assert done.returncode == 1 and "give its number: 00." in done.stderr
+
+
+def test_help_of_a_bundle_names_its_pages(course: Path) -> None:
+    assert "docs" not in run(course, "--help").stdout + run(course, "check", "--help").stdout
+    (course / "docs").mkdir()
+    (course / "docs" / "engine.md").touch()
+    help_text = "".join(run(course, "--help").stdout.split())
+    assert "docs/engine.md" in help_text and "Grading" not in help_text
+    assert "json.md" not in run(course, "check", "--help").stdout
 
 
 def test_help_lists_every_command(course: Path) -> None:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from helpers.checks.headings import Heading, headings
+from helpers.course.can_do import can_do_page
 from helpers.course.home import Home, home, notebook_places, path_progress
 from helpers.course.notebook_file import read_notebook, source_of
+from helpers.course.path_picture import path_picture
 from helpers.course.paths import paths
-from helpers.course.progress import Progress, Score, record_hint, record_quiz, record_score
+from helpers.course.progress import (
+    Progress,
+    Score,
+    read_progress,
+    record_hint,
+    record_quiz,
+    record_score,
+)
 from helpers.course.quizzes import quizzes_of_notebooks
 from helpers.course.workspace import find_workspace
 
@@ -99,7 +109,7 @@ def test_each_quiz_is_shown_by_itself_and_leads_to_its_cell() -> None:
     record_quiz("small-send", 0, False)
     page = home()._repr_html_()
     assert re.search(r'title="recv-first: answered"[^>]*>●<', page)
-    assert re.search(r'title="small-send: not right yet"[^>]*>◐<', page)
+    assert re.search(r'title="small-send: to try again"[^>]*>◐<', page)
     assert re.search(r'title="tags-out-of-order: not answered yet"[^>]*>○<', page)
     for name, ids in quizzes_of_notebooks().items():
         cells = read_notebook(find_workspace().notebooks / f"{name}.ipynb")["cells"]
@@ -107,3 +117,61 @@ def test_each_quiz_is_shown_by_itself_and_leads_to_its_cell() -> None:
         for quiz in ids:
             cell = re.search(rf'href="{name}\.ipynb#cell-id=([^"]+)"[^>]* title="{quiz}:', page)
             assert cell is not None and f'predict("{quiz}")' in asked[cell[1]], quiz
+
+
+def finish(name: str) -> None:
+    for stop in paths()[name].stops:
+        for exercise in stop.exercises:
+            record_score(exercise.name, "passed", 10, 10)
+
+
+def test_times_say_what_they_count() -> None:
+    record_quiz("recv-first", 0, False)
+    text = repr(home())
+    assert "3 h of reading and exercises left" in text
+    assert "15 min of exercises left" in text and "min left" not in text
+    assert "0/3 quizzes (1 to try again)" in text
+
+
+def test_the_end_of_a_path_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REAL_RANKS_WORK", str(tmp_path))
+    solved = find_workspace().solutions / "09_ddp_from_the_inside.ipynb"
+    finish("ddp")
+    assert "<img" not in home().map_html()
+    shutil.copy(solved, tmp_path)
+    page, text = home().map_html(), repr(home())
+    assert "You have finished DDP in an evening" in page and paths()["ddp"].end in page
+    assert '<img src="data:image/png;base64,' in page
+    steps = re.findall(r'<a class="step" href="(\d\d)[^>]*>([^<]+)<', page)
+    assert steps == [("12", "Models that do not fit"), ("06", "Why does my job hang?")]
+    assert "You have finished DDP in an evening" in text and "Next path: Why does my" in text
+    assert "course progress --html" in page and "course progress --html" in text
+    record_score("repair_mismatch", "wrong", 0, 10)
+    later = home()
+    if later.latest == "repair_mismatch":  # not if it was in the same second
+        assert "You have finished DDP in an evening<" not in later.map_html()
+
+
+def test_after_all_paths_the_long_one_follows() -> None:
+    for name in ("ddp", "big", "hang"):
+        finish(name)
+    assert [way.path.name for way in home().onward] == ["everything"]
+
+
+@pytest.mark.parametrize("content", ["{", '{"cells": [{"id": "09-read-2"}]}', '{"cells": [3]}'])
+def test_a_damaged_notebook_has_no_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_WORK", str(tmp_path))
+    (tmp_path / "09_ddp_from_the_inside.ipynb").write_text(content)
+    assert path_picture(paths()["ddp"]) == ""
+
+
+def test_a_page_shows_what_a_learner_can_do() -> None:
+    assert "solved 0 of" in can_do_page(read_progress())
+    finish("hang")
+    page = can_do_page(read_progress())
+    assert paths()["hang"].end in page and "06 · Deadlocks" in page
+    assert paths()["ddp"].end not in page and "http" not in page
+    left = [each for each in headings().values() if not read_progress().has_passed(each.name)]
+    assert left and f"{left[0].number} {left[0].title}<" not in page

@@ -67,6 +67,7 @@ def test_on_a_hub_the_server_fills_the_folder_and_has_theme_map_and_kernel(
         with urllib.request.urlopen(lab.url("lab"), timeout=30) as page:
             text = page.read().decode()
         assert "custom/custom.css" in text and "/real-ranks/map" in text
+        assert "static/save.js" in text  # the extension that saves passed answers
 
 
 @pytest.mark.parametrize("options", [ENABLED, LOOK])

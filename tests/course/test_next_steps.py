@@ -27,6 +27,16 @@ def test_links_exercises_that_are_left_to_their_cells() -> None:
         assert "check(" in by_id[cell]
 
 
+def test_wrong_predictions_are_to_try_again() -> None:
+    record_quiz("recv-first", 0, False)
+    shown = next_steps("02")
+    assert "Predictions to try again: recv-first\n" in repr(shown)
+    assert "Predictions to try again: <a" in shown._repr_html_()
+    assert "recv-first" not in repr(shown).partition("Predictions to make")[2].partition("\n")[0]
+    record_quiz("recv-first", 2, True)
+    assert "again" not in repr(next_steps("02")) + next_steps("02")._repr_html_()
+
+
 def test_links_to_the_next_stop_of_each_path_and_home() -> None:
     shown = next_steps("02")
     page = shown._repr_html_()

@@ -12,7 +12,7 @@ from helpers.answers.magics import strip_magics
 from helpers.answers.names import names_of
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import NotebookError, read_notebook, source_of
-from helpers.course.path_lines import path_lines
+from helpers.course.path_lines import mark_parts, path_lines
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, paths
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import read_lesson
@@ -41,6 +41,27 @@ def test_names_the_parts_of_a_path_above_the_first_part(path: LearningPath, at: 
     assert (f"The path presupposes {path.presupposes}." in line) == (at == 0)
     if at + 1 < len(path.stops):
         assert line.endswith(f"Continue in notebook {path.stops[at + 1].notebook[:2]}.")
+
+
+@each_stop
+def test_marks_the_parts_off_a_path(path: LearningPath, at: int) -> None:
+    stop = path.stops[at]
+    file = find_workspace().solutions / f"{stop.notebook}.ipynb"
+    cells = learner_copy(read_notebook(file), file.name)["cells"]
+    text = "\n\n".join(source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
+    parts = re.findall(
+        r"^## (?:Exercise \d+\.\d+: )?(.+?)(?: \(\d+ min, .*\))?\n\n(.*)$", text, re.MULTILINE
+    )
+    mark = f"*Not on the path {path.title}.*"
+    assert all((below == mark) <= (title not in stop.parts) for title, below in parts)
+    last = max(i for i, (title, _) in enumerate(parts) if title in stop.parts)
+    assert all(below == mark for title, below in parts[:last] if title not in stop.parts)
+    assert dict(parts).get("Recap", "") != mark
+
+
+def test_notebooks_of_no_short_path_have_no_marks() -> None:
+    cells = read_notebook(find_workspace().solutions / "16_context_parallel.ipynb")["cells"]
+    assert mark_parts("16_context_parallel", cells) == {}
 
 
 def test_a_part_that_does_not_exist_is_an_error_that_names_it() -> None:

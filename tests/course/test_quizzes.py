@@ -128,7 +128,9 @@ def test_the_text_has_every_option_and_no_answer() -> None:
 
 
 def test_outside_a_kernel_there_is_only_text() -> None:
-    assert QuizView(QUIZ)._repr_mimebundle_() == {"text/plain": QUIZ.text()}
+    with pytest.raises(NotImplementedError):  # IPython then takes the text
+        QuizView(QUIZ)._ipython_display_()
+    assert repr(QuizView(QUIZ)) == QUIZ.text()
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def display(client: BlockingKernelClient, source: str) -> dict[str, Any]:
     shown: list[dict[str, Any]] = []
 
     def keep(message: dict[str, Any]) -> None:
-        if message["msg_type"] in ("execute_result", "error"):
+        if message["msg_type"] in ("execute_result", "display_data", "error"):
             shown.append(message["content"])
 
     client.execute_interactive(source, timeout=DEADLINE_S, output_hook=keep)
@@ -211,11 +213,14 @@ def evaluate(client: BlockingKernelClient, source: str) -> str:
     return str(display(client, source)["text/plain"])
 
 
-def test_in_a_kernel_both_forms_are_given_and_in_stored_runs_only_text(
-    kernel: BlockingKernelClient,
-) -> None:
+def test_in_a_kernel_a_quiz_has_buttons(kernel: BlockingKernelClient) -> None:
     live = display(kernel, SHOW)
-    assert live.keys() == {"text/plain", WIDGET_VIEW}
+    assert live.keys() == {"text/plain", "text/html", WIDGET_VIEW}
+    assert "Run this cell again to choose an answer." in live["text/html"]
+    assert (
+        "<br>b) Both <code>wait</code><br>" in live["text/html"]
+        and QUIZ.text() in live["text/plain"]
+    )
     kernel.execute("import os; os.environ['REAL_RANKS_LIVE'] = '0'")
     stored = display(kernel, "view")
     assert stored == {"text/plain": QUIZ.text()}
@@ -223,11 +228,10 @@ def test_in_a_kernel_both_forms_are_given_and_in_stored_runs_only_text(
 
 def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKernelClient) -> None:
     kernel.execute(
-        SHOW + "from helpers.course.quizzes import quiz_widget\n"
-        "_, choices, button, said = quiz_widget(view.quiz).children"
+        SHOW + "from helpers.course.quizzes import quiz_widget\nsaid = []\n"
+        "_, choices, button = quiz_widget(view.quiz, said.append).children"
     )
     assert evaluate(kernel, "choices.value, choices.options[1]") == "(None, ('b) Both wait', 1))"
-    assert evaluate(kernel, "said.outputs") == "()"
     for index, words in (
         (None, ["Choose an answer first."]),
         (0, [WRONG, ">✗</span> a) Wrong. Who takes the message?"]),
@@ -236,7 +240,7 @@ def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKerne
     ):
         press(kernel, index)
         deadline = time.monotonic() + DEADLINE_S
-        while not all(word in evaluate(kernel, "said.outputs") for word in words):
+        while not all(word in evaluate(kernel, "said[-1:]") for word in words):
             assert time.monotonic() < deadline, words
     assert read_progress().quizzes["two-sends"].tries == 3
 

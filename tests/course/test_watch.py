@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from helpers.course import watch
 from helpers.course.notebook_file import read_notebook, write_notebook
 from helpers.course.progress import read_progress
+from helpers.course.saves import Saves
 from helpers.course.workspace import find_workspace
 
 RIGHT = (
@@ -60,20 +63,46 @@ def test_a_file_that_cannot_be_read_is_left_for_later(tmp_path: Path) -> None:
     assert watch.check_changed(broken, {}) == {}
 
 
-def test_the_command_checks_at_each_save_until_it_is_interrupted(notebook: Path) -> None:
-    env = os.environ | {"REAL_RANKS_WORK": str(notebook.parent), "PYTHONUNBUFFERED": "1"}
+def test_only_what_changed_since_the_start_counts(notebook: Path) -> None:
+    answer(notebook, RIGHT)
+    os.utime(notebook, (0, 0))
+    saves = Saves.since_start(notebook.parent)
+    before = watch.read_sources(notebook.name, saves.first[notebook])
+    assert before["count_votes"] and not before["my_slice"]
+    assert watch.read_sources(notebook.name, None) == {}
+
+
+def test_a_save_after_the_start_counts(notebook: Path) -> None:
+    saves = Saves.since_start(notebook.parent)  # the fixture wrote it after this process began
+    assert notebook not in saves.first and next(saves.follow()) == notebook
+    os.utime(notebook, (0, 0))
+    assert next(saves.follow()) == notebook
+
+
+@contextmanager
+def watching(work: Path) -> Iterator[subprocess.Popen[str]]:
+    env = os.environ | {"REAL_RANKS_WORK": str(work), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "helpers.course.cli", "watch"]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as watching:
-        assert watching.stdout is not None
-        deadline = threading.Timer(100, watching.kill)
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+        deadline = threading.Timer(100, process.kill)
         deadline.start()
-        assert watching.stdout.readline().startswith("Watching ")
-        answer(notebook, RIGHT)
-        for line in watching.stdout:
-            if line.strip().startswith("Next:"):
-                break
-        else:
-            pytest.fail("nothing was checked")
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(timeout=30) == 0
-        deadline.cancel()
+        try:
+            yield process
+        finally:
+            deadline.cancel()
+            process.kill()
+
+
+@pytest.mark.parametrize("is_at_once", [False, True], ids=["after-first-line", "before-first-line"])
+def test_the_command_checks_each_save(notebook: Path, is_at_once: bool) -> None:
+    os.utime(notebook, (0, 0))
+    with watching(notebook.parent) as process:
+        assert process.stdout is not None
+        if is_at_once:
+            answer(notebook, RIGHT)
+        assert process.stdout.readline().startswith("Watching ")
+        if not is_at_once:
+            answer(notebook, RIGHT)
+        assert any(line.strip().startswith("Next:") for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0

@@ -96,19 +96,24 @@ def test_batches_works_and_collectives_of_objects_count_as_the_learner_calls_the
     )
 
 
-def test_the_controls_run_it_again(broken: FaultExplorer) -> None:
-    widget = broken.widget()
-    panel, shown = widget.children
-    ranks, late_rank, _, dropped_call = panel.children
-    assert dropped_call.value == (2, 1)
+def test_the_menus_run_it_again(broken: FaultExplorer) -> None:
+    shown: list[str] = []
+
+    def show(faults: Faults) -> None:
+        shown.append(broken.draw(faults, broken.run(faults)).text)
+
+    menus, first = broken.menus(show)
+    ranks, late_rank, _, dropped_call = menus.children
+    assert dropped_call.value == first.dropped_call == (2, 1) and not shown
     late_rank.value = 2
-    assert "rank 2: [late], recv←1" in shown.outputs[0]["data"]["text/plain"]
+    assert "rank 2: [late], recv←1" in shown[-1]
     dropped_call.value = (0, 0)
-    assert "3 recvs without a send" in shown.outputs[0]["data"]["text/plain"]
+    assert "3 recvs without a send" in shown[-1]
     ranks.value = 2
     assert (late_rank.value, dropped_call.value) == (-1, NO_CALL)
-    assert shown.outputs[0]["data"]["text/plain"].startswith("timeline of 2 ranks: 2 messages")
-    widget.close_all()
+    assert shown[-1].startswith("timeline of 2 ranks: 2 messages")
+    assert len(shown) == 3
+    menus.close_all()
 
 
 def twenty(rank: int, world_size: int) -> None:
@@ -117,12 +122,12 @@ def twenty(rank: int, world_size: int) -> None:
 
 
 def test_a_few_last_calls_of_each_rank_can_be_left_out() -> None:
-    widget = break_it(twenty, 2).widget()
-    *_, dropped_call = widget.children[0].children
+    menus, _ = break_it(twenty, 2).menus(lambda faults: None)
+    *_, dropped_call = menus.children
     words = [name for name, _ in dropped_call.options]
     assert words[:2] == ["nothing", "rank 0, call 15: all_reduce"]
     assert words[-1] == "rank 1, call 20: all_reduce" and len(words) == 13
-    widget.close_all()
+    menus.close_all()
 
 
 def test_more_ranks_than_a_page_can_show_are_refused() -> None:

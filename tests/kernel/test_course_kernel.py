@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.course import kernel as course_kernel
 from helpers.course.look import KERNELS
+from helpers.course.open_notebook import code_cells
 from tests.kernel.session import GONE_S, STOP_S, Kernel, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there the kernel forks")
@@ -133,8 +133,8 @@ def test_imports_named_modules_before_the_fork(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_notebook_names_nothing(tmp_path: Path, content: str) -> None:
     file = tmp_path / "mine.ipynb"
     file.write_text(content)
-    assert course_kernel.code_of(str(file)) == ""
-    assert course_kernel.code_of(str(tmp_path)) == course_kernel.code_of("") == ""
+    assert code_cells(str(file)) == []
+    assert code_cells(str(tmp_path)) == code_cells("") == []
 
 
 def test_where_fork_is_not_wanted_it_is_an_ordinary_kernel() -> None:

@@ -1,7 +1,8 @@
 """Extend JupyterLab's server for the course. `course lab` and `hub` enable this extension.
 
-Notebooks run in the course's kernel. Pictures adapt to the theme (custom.css), and an open home page
-shows the current progress (home.js). home.js reads the map's address from the page's settings, so that
+Notebooks run in the course's kernel, are saved without widgets, and are saved when a check passes
+(extensions). Pictures adapt to the theme (custom.css), and an open home page shows the current progress
+(home.js). home.js reads the map's address from the page's settings, so that
 it never asks a server without this extension.
 """
 
@@ -17,6 +18,7 @@ from jupyter_server.base.handlers import APIHandler
 from jupyter_server.utils import url_path_join
 from tornado import web
 
+from helpers.course.export import store_without_widgets
 from helpers.course.home import home
 from helpers.course.programs import put_programs_first
 
@@ -59,6 +61,7 @@ def enable_look(server: Any) -> None:
     # Jupyter closes a kernel's connection after three intervals without a pong. Tornado wants a timeout of
     # at most one interval, which would close good connections whenever a ping is a little late.
     logging.getLogger("tornado.general").addFilter(_is_not_about_pings)
+    server.contents_manager.register_pre_save_hook(store_without_widgets)
     # Folders are searched in order, so a user's own custom.css takes precedence.
     settings["static_custom_path"].append(str(Path(__file__).parent))
     address = url_path_join(settings["base_url"], "real-ranks", "map")

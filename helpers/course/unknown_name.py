@@ -1,0 +1,77 @@
+"""Say what to do about an unknown name that an earlier cell of the notebook defines.
+
+Cells run out of order and restarted kernels are the usual causes of a NameError. So the error says how to run
+the cells above.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+
+def advice(name: str, current: str, cells: Sequence[str], imported: Collection[str]) -> str:
+    """Return what to do about an unknown name, or "" if no earlier cell defines it.
+
+    current: the cell that failed. cells: all code cells of the notebook. imported: names that the first cell
+    of a notebook imports.
+    """
+    place = next((i for i, cell in enumerate(cells) if cell.strip() == current.strip()), len(cells))
+    if any(name in _names_bound_in(cell) for cell in cells[:place]):
+        where = "is defined in an earlier cell"
+    elif name in imported:
+        where = "is imported in the notebook's first code cell"
+    else:
+        return ""
+    return f"{name!r} {where}. Choose Run → Run All Above Selected Cell."
+
+
+def _names_bound_in(source: str) -> set[str]:
+    """Return the names that a cell defines; none if it has magics or is not valid Python."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return set(_bound(tree.body))
+
+
+def _bound(statements: list[ast.stmt]) -> list[str]:
+    names: list[str] = []
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.append(statement.name)
+            continue
+        for part in ast.walk(statement):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                names.append(part.id)
+            elif isinstance(part, ast.alias):
+                names.append((part.asname or part.name).partition(".")[0])
+    return names
+
+
+def register(shell: Any, imported: Collection[str]) -> None:
+    """Add the advice to a shell's NameErrors, unless the shell has a handler of its own."""
+    if not shell.custom_exceptions:
+        shell.set_custom_exc((NameError,), partial(_show, imported))
+
+
+def _show(
+    imported: Collection[str],
+    shell: Any,
+    kind: type[BaseException],
+    error: NameError,
+    trace: TracebackType,
+    tb_offset: Any = None,
+) -> None:
+    if kind is NameError:  # an UnboundLocalError is about a variable of a function
+        # imported here, because most sessions never need it
+        from helpers.course.open_notebook import cells_of_open_notebook
+
+        inputs = getattr(shell.history_manager, "input_hist_raw", None) or [""]
+        cells = cells_of_open_notebook()
+        if words := advice(error.name or "", inputs[-1], cells, imported):
+            error.add_note(words)
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
