@@ -1,4 +1,4 @@
-"""Say what to do about an unknown name that an earlier cell of the notebook defines.
+"""Advise what to do about an unknown name that an earlier cell of the notebook defines.
 
 Cells run out of order and restarted kernels are the usual causes of a NameError. So the error says how to run
 the cells above.
