@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from helpers.trace.departure import LEAVE_TOGETHER_ADVICE
 from helpers.trace.events import Diagnosis, Event, Trace, Wait
-from helpers.trace.joins import SAME_SIZE_ADVICE, JoinCall, find_join_problem
+from helpers.trace.joins import APART_ADVICE, SAME_SIZE_ADVICE, JoinCall, find_join_problem
 from helpers.trace.mismatch import (
     JOIN_FILE,
     TENSOR_PROBLEMS,
@@ -90,6 +90,15 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     if present is not None:
         return present
     setup_calls = {state.inside for state in states} & {"init_process_group", "new_group"}
+    joins = [state.joins for state in states]
+    if all(join is not None and join.world_size == len(states) for join in joins):
+        return Diagnosis(
+            "stuck",
+            "All ranks wait in init_process_group, each for the whole world, but do not meet: they use "
+            "different stores or files, or a file of an earlier job.",
+            APART_ADVICE,
+            waits,
+        )
     if setup_calls:
         calls = " and ".join(sorted(setup_calls))
         return Diagnosis(

@@ -47,6 +47,11 @@ _SAME_PLACE_ADVICE = (
     "start: each launch reserves one in os.environ['MASTER_PORT']."
 )
 
+APART_ADVICE = (
+    "A store or a file must be the same one on all ranks, and new for each job. Do not delete a file that "
+    "another rank may have opened: the ranks that come later make a new one under the same name."
+)
+
 
 def find_join_problem(joins: Mapping[int, JoinCall], rank_count: int) -> JoinProblem | None:
     """Return what is wrong with the calls of these ranks, of `rank_count` that run; None if nothing is."""

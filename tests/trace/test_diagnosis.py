@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.trace.diagnosis import can_complete, diagnose
+from helpers.trace.diagnosis import RankState, can_complete, diagnose
 from helpers.trace.events import Event, Trace
+from helpers.trace.joins import JoinCall
 from helpers.trace.mismatch import describe_mismatch
 from tests.trace.deadlocks.record import FOLDER, FROM_STUCK, OWN, stored
 
@@ -219,3 +220,14 @@ def _to_itself(event: Event | None) -> Event:
 
 def _changed(trace: Trace, **changes: int) -> Trace:
     return replace(trace, events=tuple(replace(event, **changes) for event in trace))
+
+
+def test_explains_ranks_that_never_meet() -> None:
+    states = [
+        RankState(
+            rank, "running", inside="init_process_group", joins=JoinCall(rank, 2, "/tmp/meet")
+        )
+        for rank in range(2)
+    ]
+    found = diagnose(states, Trace([]))
+    assert "do not meet" in found.summary and "world_size" not in found.advice, found

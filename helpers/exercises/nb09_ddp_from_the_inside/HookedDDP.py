@@ -10,7 +10,11 @@
 
 from helpers.checks.author import *
 from helpers.checks.rules_spans import IssuedInside
-from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import train_wrapped
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
+    HOOKED_TWICE,
+    REDUCED_TWICE,
+    train_wrapped,
+)
 from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     FAILURE_ADVICE,
     LEFT_RIGHT,
@@ -26,6 +30,33 @@ def case(draw: Draw) -> Case:
     return draw_wrapped_case(draw, label, [[route] * draw.of(2, 3)] * draw.ranks, spare)
 
 
+def _records(name: str, run: Run) -> bool:
+    return any(event.call == name for event in run.trace.spans)
+
+
+EARLY_WRITE = "was changed before wait"
+"""Words of the error for a tensor that is written to while a call is in flight."""
+EARLY_WRITE_ADVICE = (
+    CrashAdvice(
+        EARLY_WRITE,
+        "A gradient is reduced more than once in one backward: its hook is registered more than once. "
+        "Register each hook once, in `__init__`, over `module.parameters()`.",
+        when=lambda case, run: _records(HOOKED_TWICE, run),
+    ),
+    CrashAdvice(
+        EARLY_WRITE,
+        "A gradient is reduced again before the wait for its first all_reduce. Start one all_reduce for each "
+        "gradient in each backward.",
+        when=lambda case, run: _records(REDUCED_TWICE, run),
+    ),
+    CrashAdvice(
+        EARLY_WRITE,
+        "A gradient is written to between its all_reduce and the wait: wait first, then divide. And clear in "
+        "finish() what you keep: a Work of the last step says nothing about this step.",
+    ),
+)
+
+
 EXERCISE = Exercise(
     case,
     (
@@ -34,7 +65,7 @@ EXERCISE = Exercise(
         IssuedInside("backward"),
         WaitsForAll(),
     ),
-    failed=FAILURE_ADVICE,
+    failed=(*EARLY_WRITE_ADVICE, *FAILURE_ADVICE),
     kind=Kind.MODULE,
     driver=train_wrapped,
     reported=("in flight",),

@@ -33,6 +33,9 @@ from helpers.ranks.rank_context import span
 
 Route = Sequence[str]
 """The layers that an input passes, in order."""
+HOOKED_TWICE, REDUCED_TWICE = "hooked twice", "reduced twice"
+"""Spans that a rank records after a backward in which a second all_reduce of a gradient was started before
+the first one had ended: the parameter has several hooks, or one."""
 
 
 def run_broadcast(
@@ -205,8 +208,12 @@ def train_wrapped(
     def run_backward(of_model: bool, row: torch.Tensor, route: Route) -> None:
         with span("forward"):
             loss = compute_loss(ddp, row, route) if of_model else _compute_second_loss(other, row)
-        with span("backward"), _watch_in_flight(problems):
+        module = model if of_model else other_model
+        with span("backward"), _watch_in_flight(problems), _watch_repeats(module) as repeats:
             loss.backward()
+        for name in repeats:
+            with span(name):
+                pass
 
     def finish(of_model: bool) -> None:
         with _watch_in_flight(problems):
@@ -256,6 +263,30 @@ def _watch_in_flight(problems: list[str]) -> Iterator[None]:
     finally:
         adversarial._InFlightCall.__init__ = begin  # type: ignore[method-assign]
         adversarial._InFlightCall.end = end  # type: ignore[method-assign]
+
+
+@contextmanager
+def _watch_repeats(module: nn.Module) -> Iterator[list[str]]:
+    """Record, by the name of a span, if a gradient in flight is reduced again."""
+    begin, calls, repeats = adversarial._InFlightCall.__init__, list[Any](), list[str]()
+
+    def compare_with_open_calls(self: Any, *args: Any) -> None:
+        begin(self, *args)
+        open_tensors = [
+            own for call in calls if not call._is_finished for own, _ in call.written_pairs
+        ]
+        calls.append(self)
+        for parameter in module.parameters():
+            grad_is = [own is parameter.grad for own, _ in self.written_pairs]
+            if any(grad_is) and any(own is parameter.grad for own in open_tensors) and not repeats:
+                several = len(parameter._post_accumulate_grad_hooks or ()) > 1
+                repeats.append(HOOKED_TWICE if several else REDUCED_TWICE)
+
+    adversarial._InFlightCall.__init__ = compare_with_open_calls  # type: ignore[method-assign, assignment]
+    try:
+        yield repeats
+    finally:
+        adversarial._InFlightCall.__init__ = begin  # type: ignore[method-assign]
 
 
 def broadcast_module(module: nn.Module, src: int = 0) -> None:

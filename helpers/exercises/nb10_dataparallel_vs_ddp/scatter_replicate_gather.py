@@ -8,7 +8,7 @@
   replicas, chunks); return torch.cat(list(outputs)).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -51,7 +51,7 @@ def judge_result(plan: Mapping[str, Any]) -> Callable[[Any, int], Finding | str]
     def judge(got: Any, rank: int) -> Finding | str:
         return (
             _check_replicas(got, chunks)
-            or _check_output(got["output"], output.detach())
+            or _check_output(got["output"], output.detach(), chunks)
             or _check_gradients(got["grads"], grads)
         )
 
@@ -93,7 +93,7 @@ def _check_replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
     return ""
 
 
-def _check_output(got: Any, wanted: torch.Tensor) -> str:
+def _check_output(got: Any, wanted: torch.Tensor, chunks: Sequence[int]) -> str:
     if got is None:
         return "nothing is returned: return the gathered output."
     if isinstance(got, (list, tuple)):
@@ -106,12 +106,37 @@ def _check_output(got: Any, wanted: torch.Tensor) -> str:
             "the rows are right, but in the wrong order. Threads end in any order (here the last chunk "
             "is the first to end): gather in the order of the chunks."
         )
+    if isinstance(got, torch.Tensor) and _has_some_chunks(got, wanted, chunks):
+        return (
+            f"the output has {plural(len(got), 'row')}, not {len(wanted)}: these are outputs of some workers "
+            "only. Gather the outputs of all workers, after waiting for each of them: join every thread."
+        )
     if isinstance(got, torch.Tensor) and got.shape != wanted.shape:
         return (
             f"the output's shape is {tuple(got.shape)}, not {tuple(wanted.shape)}: concatenate the chunks' "
             "outputs along the rows, `torch.cat`."
         )
     return f"the output is not that of `module(x)`: {problem}."
+
+
+def _has_some_chunks(got: torch.Tensor, wanted: torch.Tensor, chunks: Sequence[int]) -> bool:
+    """Return whether a tensor consists of the outputs of some chunks, but not of all, in any order."""
+    if got.shape[1:] != wanted.shape[1:] or not 0 < len(got) < len(wanted):
+        return False
+    missing, rest = list(wanted.split([*chunks])), got
+    while len(rest):
+        index = next(
+            (
+                index
+                for index, part in enumerate(missing)
+                if len(part) <= len(rest) and not difference(part, rest[: len(part)])
+            ),
+            None,
+        )
+        if index is None:
+            return False
+        rest = rest[len(missing.pop(index)) :]
+    return True
 
 
 def _check_gradients(got: Any, wanted: Mapping[str, torch.Tensor | None]) -> str:
