@@ -150,6 +150,9 @@ def _find_title(
         candidates = _similar_mistakes(
             answer, candidates, list(_run_on_further_cases(answer, shown_case)), alike=alike
         )
+    if alike is alike_in_first_part and candidates:
+        # a pair of mistakes explains the part as well, but claims more
+        candidates = [min(candidates, key=lambda mistake: len(mistake.edit or mistake.source))]
     sentences = {mistake.words for mistake in candidates}
     return candidates[0].title if len(sentences) == 1 else ""
 

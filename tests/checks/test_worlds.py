@@ -18,6 +18,7 @@ from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import WaitsForAll
+from helpers.checks.second_call import SECOND_CALL_ADVICE
 from helpers.views.verdict import verdict_text
 from tests.submission_files import PRELUDE, sample_called
 
@@ -216,13 +217,13 @@ def test_a_small_case_of_the_smallest_world_that_fails_is_shown() -> None:
     assert first.label == "2 ranks, 3 elements", verdict_text(result)
 
 
-def test_an_answer_that_fails_only_next_to_others_passes() -> None:
-    """An answer may count its calls, and is right for each case in that case's own world."""
+def test_rejects_an_answer_right_only_once() -> None:
+    """It keeps a number from call to call, so a program that calls it twice gets a wrong result."""
     result = check_body("""
         total.calls = getattr(total, "calls", 0) + 1
         dist.all_reduce(x)
         return x if total.calls == 1 else x + 1""")
-    assert result.passed, verdict_text(result)
+    assert not result.passed and first_advice(result) == SECOND_CALL_ADVICE
 
 
 def test_a_check_that_fails_itself_is_no_fault_of_the_answer() -> None:

@@ -52,7 +52,7 @@ def test_failures_of_an_answer_are_distinguished_from_those_of_a_machine(
         "dist.recv(ball)": Doubt.CHECK,  # all ranks receive, none sends
         "return 1": Doubt.NONE,
         "raise RuntimeError('Connection closed by peer')": Doubt.MACHINE,
-        "open('/tmp/is/not/there')": Doubt.MACHINE,
+        "open('/tmp/is/not/there')": Doubt.CHECK,  # a second try finds no file, either
         "os.kill(os.getpid(), 9)": Doubt.MACHINE,
     }
     for line, doubt in lines.items():
