@@ -13,7 +13,11 @@ from collections.abc import Sequence
 
 from helpers.checks.author import *
 from helpers.checks.rules_spans import IssuedInside
-from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import Route, train_wrapped
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
+    Route,
+    WrappedTraining,
+    train_wrapped,
+)
 from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     FAILURE_ADVICE,
     LEFT_RIGHT,
@@ -78,7 +82,16 @@ def find_wrong_buckets(trace: Trace, case: Case) -> str:
                 return (
                     f"rank {rank} passes {event.dtype} to all_reduce{at(event)}; expected: {dtype}."
                 )
-        if [event.nbytes for event in made] != wanted * steps:
+        sizes = [event.nbytes for event in made]
+        if sizes != wanted * steps and sizes[: len(wanted)] == wanted:
+            later, right = len(sizes) - len(wanted), len(wanted) * (steps - 1)
+            advice = " The state of the first step is still in use: reset it in finish()."
+            return (
+                f"rank {rank} reduces the {plural(len(wanted), 'bucket')} of the first step correctly, but "
+                f"makes {plural(later, 'all_reduce')} in later steps, which have {plural(right, 'bucket')}."
+                f"{advice if not later and _sends_unready_buckets(case.given[rank][0]) else ''}"
+            )
+        if sizes != wanted * steps:
             first = ", ".join(str(event.nbytes) for event in made[: max(1, len(made) // steps)])
             return (
                 f"rank {rank} makes {plural(len(made), 'all_reduce')} in {steps} steps, the first ones of "
@@ -88,6 +101,15 @@ def find_wrong_buckets(trace: Trace, case: Case) -> str:
                 "the limit (filling it exactly is allowed)."
             )
     return ""
+
+
+def _sends_unready_buckets(training: WrappedTraining) -> bool:
+    """Return whether a rank that has sent all buckets in step 1 would also send them all in later steps.
+
+    A rank that forgets incomplete buckets sends them all only in a step that uses all layers.
+    """
+    uses_all = [set(route) == {*LEFT_RIGHT} for route in training.routes]
+    return not uses_all[0] or all(uses_all)
 
 
 def ranks_use_different_layers(case: Case, run: Run) -> bool:
