@@ -76,7 +76,7 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
 
 
 def _finder(aliases: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that returns the learner for a name, or the name itself if it is nobody's.
+    """Return a function that returns the learner for a name, or the name itself if no learner has it.
 
     A name in the instructor's files may have characters that a platform has removed from a file's name.
     """

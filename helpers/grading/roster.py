@@ -210,7 +210,7 @@ def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | N
     exact = {normalize_name(learner): learner for learner in learners}
     count = Counter(cells)
     found = [exact.get(cell) if cell and count[cell] == 1 else None for cell in cells]
-    # a cell that names somebody exactly, even if several rows do, is no other spelling of somebody else
+    # a cell with a learner's exact name, even in several rows, is not a variant of a different name
     open_rows = {at for at, cell in enumerate(cells) if cell and cell not in exact}
     for compare_cell, compare_learner in _COMPARISONS:
         cell_keys = Counter(compare_cell(cell) for cell in cells)

@@ -458,7 +458,7 @@ class World:
             try:
                 if not (self._has_started() or self.server_exited):
                     # The server still imports what the ranks need, which can take seconds. Nothing runs, so
-                    # nobody needs to wait until it ends them.
+                    # no caller needs to wait until it ends them.
                     with contextlib.suppress(ServerExited):
                         self.connection.release_launch(self.launch)
                 elif not self.connection.end_launch(self.launch):

@@ -21,5 +21,5 @@ IMPORT_FILES = tuple(platform.import_file for platform in PLATFORMS if platform.
 
 
 def platform_of(roster: Roster) -> Platform | None:
-    """Return the platform that has exported a roster, or None if its columns are nobody's."""
+    """Return the platform that has exported a roster, or None if no platform has its columns."""
     return next((platform for platform in PLATFORMS if platform.has_exported(roster)), None)
