@@ -14,10 +14,12 @@ class AnswerShape:
 
     parameters: their names, or () if their number isn't fixed. may_return_nothing: whether a path through the
     function ends without a `return` that has a value. A function that says `return None` means it.
+    returned_call: the call to torch.distributed whose result is returned, as `dist.all_reduce`, or "".
     """
 
     parameters: tuple[str, ...] = ()
     may_return_nothing: bool = False
+    returned_call: str = ""
 
 
 NO_SHAPE = AnswerShape()
@@ -28,7 +30,11 @@ def shape_of(program: str, name: str) -> AnswerShape:
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         for statement in ast.parse(program).body:
             if isinstance(statement, ast.FunctionDef) and statement.name == name:
-                return AnswerShape(_parameters(statement.args), _may_return_nothing(statement))
+                return AnswerShape(
+                    _parameters(statement.args),
+                    _may_return_nothing(statement),
+                    _returned_call(statement),
+                )
     return NO_SHAPE
 
 
@@ -43,6 +49,29 @@ def _may_return_nothing(function: ast.FunctionDef) -> bool:
         node.value is None for node in _own_nodes(function) if isinstance(node, ast.Return)
     )
     return returns_nothing or _may_reach_end(function.body)
+
+
+def _returned_call(function: ast.FunctionDef) -> str:
+    nodes = sorted(_own_nodes(function), key=_line_of)
+    assigned = {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Return) and node.value:
+            value = node.value
+            if isinstance(value, ast.Name):
+                value = assigned.get(value.id, value)
+            if isinstance(value, ast.Call) and ast.unparse(value.func).startswith("dist."):
+                return ast.unparse(value.func)
+    return ""
+
+
+def _line_of(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
 
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:

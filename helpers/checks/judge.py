@@ -47,6 +47,10 @@ _MAX_PARTS = 1 << 20
 _WRITING_OPS = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
 NOTHING_RETURNED_ADVICE = "The function returns nothing. Does every path have a `return`?"
 PRINTED_ONLY_ADVICE = "The function prints, but returns nothing. Return the value instead."
+_RESULT_OF_CALL_ADVICE = (
+    "`{call}` returns None: it writes into a tensor that you pass. Return that tensor, not the result of the "
+    "call."
+)
 
 # Sentences that ask for the same factor in every result.
 _TOO_LARGE_ADVICE = "This is {n} times too large: is a division by the world size missing?"
@@ -303,8 +307,8 @@ def advise(
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
     passed_cases: cases that went right, which must stay right with the factor that a sentence asks for.
-    shape: of the answer. Only a path without a `return` supports advice on a missing one, because None is the
-    right value of some cases.
+    shape: of the answer. Only a path without a `return`, or one that returns what a call to torch.distributed
+    returned, supports advice on a missing value, because None is the right value of some cases.
     """
     wrong = [
         (execution, rank, finding)
@@ -318,9 +322,10 @@ def advise(
     ]
     if not wrong:
         return ""
-    if shape.may_return_nothing and all(
-        value is None for execution, *_ in wrong for value in execution.run.values
-    ):
+    returned = [value for execution, *_ in wrong for value in execution.run.values]
+    if shape.returned_call and all(value is None for value in returned):
+        return _RESULT_OF_CALL_ADVICE.format(call=shape.returned_call)
+    if shape.may_return_nothing and all(value is None for value in returned):
         return PRINTED_ONLY_ADVICE if any(executions[0].run.output) else NOTHING_RETURNED_ADVICE
     # a sentence that explains one wrong rank but not another is at best half of the explanation
     first, *others = wrong

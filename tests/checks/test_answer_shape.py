@@ -1,4 +1,4 @@
-"""A hint on a missing `return` needs a path that ends without one."""
+"""What advice may claim about an answer is read from its source."""
 
 from __future__ import annotations
 
@@ -49,6 +49,18 @@ def test_sees_functions_that_return(name: str) -> None:
 def test_reads_parameters() -> None:
     assert shape_of("def f(a, b=1): return a", "f").parameters == ("a", "b")
     assert shape_of("def f(a, *b): return a", "f").parameters == ()
+
+
+RETURNED_CALLS = {
+    "dist.all_reduce": "x = dist.all_reduce(a)\n    return x",
+    "dist.broadcast": "return dist.broadcast(a, 0)",
+    "": "x = dist.all_reduce(a)\n    x = a\n    return x",
+}
+
+
+@pytest.mark.parametrize("call", RETURNED_CALLS)
+def test_sees_that_a_calls_result_is_returned(call: str) -> None:
+    assert shape_of(f"def f(a):\n    {RETURNED_CALLS[call]}\n", "f").returned_call == call
 
 
 @pytest.mark.parametrize("program", ["def f(:", "class f: pass", ""])

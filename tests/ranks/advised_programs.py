@@ -241,6 +241,14 @@ DIAGNOSES: dict[str, Advised] = {
         init=False,
         timeout=4,
     ),
+    "deleted file": Advised(
+        "import time; time.sleep(rank)\nif os.path.exists('PATH'): os.remove('PATH')\n"
+        "dist.init_process_group('gloo', init_method='file://PATH', rank=rank, world_size=n)",
+        "must be the same one on all ranks, and new for each job",
+        "dist.init_process_group('gloo', init_method='file://PATH', rank=rank, world_size=n)",
+        init=False,
+        timeout=4,
+    ),
     "early return": Advised(
         "for step in range(4):\n"
         "    if rank == 2 and step == 2:\n        dist.destroy_process_group(); return\n"
