@@ -44,6 +44,10 @@ class NotebookPage:
 
     def wait_until_open(self, cells: int) -> None:
         expect(self.code_cells).to_have_count(cells, timeout=60_000)
+        self.wait_until_idle()
+
+    def wait_until_idle(self) -> None:
+        """Wait for the kernel: what is run before it has started may be lost."""
         idle = self.page.get_by_text(re.compile(r"\| Idle$"))
         expect(idle).to_be_visible(timeout=60_000)
 

@@ -33,6 +33,7 @@ def notebook(page: Page, lab: Lab, shots: Path | None) -> NotebookPage:
     notebook = NotebookPage(page, shots)
     player = notebook.code_cells.first.get_by_role("button", name="Play")
     expect(player).to_be_visible(timeout=60_000)
+    notebook.wait_until_idle()
     return notebook
 
 
