@@ -31,18 +31,21 @@ EXTRAS := $(VENV)/.installed-test $(VENV)/.installed-room $(VENV)/.installed-sli
 USABLE := $(shell $(BIN)/python -c '' 2>/dev/null \
 	&& test "$$(cat $(VENV)/.installed 2>/dev/null)" = "$(CURDIR)" && echo yes)
 
-.PHONY: help lab venv test prove soak lint notebooks outputs site messages bench clean FORCE
+.PHONY: help lab venv test test-all prove soak lint notebooks outputs site messages bench clean FORCE
 
 help:  ## list these targets
-	@LC_ALL=C grep -E '^[a-z]+:.*##' Makefile | sed -e 's/:.*## */: /' | awk -F ': ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@LC_ALL=C grep -E '^[a-z-]+:.*##' Makefile | sed -e 's/:.*## */: /' | awk -F ': ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 lab: $(VENV)/.installed  ## set up (once) and open the course in JupyterLab
 	@$(BIN)/course lab $(LAB_ARGS)
 
 venv: $(VENV)/.installed  ## set up .venv and nothing more
 
-test: $(EXTRAS)  ## run every test but the long ones, three at a time: many only wait
-	$(BIN)/python -m pytest -n 3 --dist worksteal $(TEST_ARGS)
+test: $(EXTRAS)  ## run the tests and all notebooks, four at a time because many only wait
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(TEST_ARGS)
+
+test-all: $(EXTRAS)  ## run the same, and the extended tests: sandboxes, browsers, many ways to start ranks
+	$(BIN)/python -m pytest -m "not soak and not prove" -n 3 --dist worksteal $(TEST_ARGS)
 
 prove: $(EXTRAS)  ## check every known answer of every exercise, on visible and hidden cases
 	$(BIN)/python -m pytest -m "(prove or not prove) and not soak" -n 3 --dist worksteal tests/exercises/test_answers.py $(TEST_ARGS)

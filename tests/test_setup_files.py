@@ -159,7 +159,7 @@ def test_make_ends_in_the_command_that_it_stands_for(words: list[str], last: str
 
 
 def test_make_alone_lists_its_targets() -> None:
-    listed = re.findall(r"^  make (\w+) ", make().stdout, re.MULTILINE)
+    listed = re.findall(r"^  make ([\w-]+) ", make().stdout, re.MULTILINE)
     phony = re.search(r"^\.PHONY: (.*) FORCE$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert phony and sorted(listed) == sorted(phony[1].split())
 

@@ -35,6 +35,7 @@ def work(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return work
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 @pytest.mark.usefixtures("work")
 def test_the_map_follows_the_work(
@@ -78,6 +79,7 @@ def test_the_map_requires_sign_in(lab: Lab) -> None:
     refused.value.close()
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(120)
 def test_an_exported_map_makes_no_requests_and_logs_nothing(
     playwright: Playwright, work: Path, tmp_path: Path

@@ -76,6 +76,7 @@ CUT = """player => [...player.querySelectorAll("*")]
     .map(part => part.className || part.tagName)"""
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(300)
 def test_runs_all_cells_stops_a_launch_and_continues(
     page: Page, lab: Lab, work: Path, shots: Path | None

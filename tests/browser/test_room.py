@@ -63,6 +63,7 @@ def axe(page: Page) -> None:
     assert found["passes"]
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | None) -> None:
     names = [HOSTILE, *(f"Learner {number:02}" for number in range(1, 13))]

@@ -96,6 +96,7 @@ def test_links_lead_from_the_front_page_to_notebooks_and_between_them(
     assert ".ipynb#" not in first.read_text(encoding="utf-8")
 
 
+@pytest.mark.extended
 def test_the_landing_page_plays_what_goes_wrong_before_anything_is_installed(
     tmp_path: Path, page: Page
 ) -> None:

@@ -56,6 +56,7 @@ def test_a_right_answer_passes_forked_and_under_torchrun() -> None:
     assert result.cases[1].run.output == ["started\n"] * 3
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("how", ["fork", "torchrun"])
 def test_an_exception_names_the_learners_own_line(how: str) -> None:
     wrong = RIGHT.replace("    dist.all", "    if nproc and x.item() == 1: {}['lr']\n    dist.all")
@@ -84,6 +85,7 @@ def test_a_worker_that_dies_is_named_with_its_signal() -> None:
     assert "SIGKILL" in verdict_text(result)
 
 
+@pytest.mark.extended
 def test_a_script_that_hangs_is_timed_out() -> None:
     result = check_script(RIGHT.replace("    x =", "    while True: pass\n    x ="), "fork")
     assert result.outcome is Outcome.TIMED_OUT, verdict_text(result)

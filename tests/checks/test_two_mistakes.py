@@ -41,6 +41,7 @@ def advice_for(clear: str) -> str:
     return check_mistake(find_exercise("train_synchronously"), mistake).advice
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("preloaded")
 def test_names_the_mistake_of_a_part() -> None:
     advice = advice_for("pass")

@@ -340,6 +340,7 @@ WINDOWS = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("body", WINDOWS.values(), ids=WINDOWS)
 def test_a_false_end_of_a_case_hides_no_forbidden_call(body: str) -> None:
     """The rank reports where a case ends, and an answer that falsifies this report hides no call."""

@@ -53,6 +53,7 @@ def _check(entry: Entry, cells: Cells | None, known: str | None, *ways: str) -> 
     return compared.outcomes.get("plain")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("entry", OFTEN, ids=PATH)
 def test_program_ends_as_recorded_with_new_interpreters(entry: Entry, cells: Cells) -> None:
     """Each program runs in one way of the engine, and the next program in the next way."""

@@ -109,6 +109,7 @@ def test_a_notebook_is_run_again_until_its_claims_hold(
     assert stored.cells[0].metadata == {"claim": "n > 1"}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("claim", "reason"), [("n > 1", "but: False"), ("missing > 1", "but: NameError: .*missing")]
 )

@@ -111,6 +111,7 @@ def _tensors(
     yield f"{part}, dtype", value.to(other_dtype)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "name",
     [

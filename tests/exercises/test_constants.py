@@ -17,6 +17,7 @@ ANSWERS = {
 CASES = [(name, given, value) for name, (given, values) in ANSWERS.items() for value in values]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "given", "value"), CASES)
 def test_a_constant_earns_a_sixth_at_most(name: str, given: str, value: str) -> None:
     answer = build_answer([f"def {name}({given}):\n    return {value}\n"], name)

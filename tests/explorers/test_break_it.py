@@ -149,6 +149,7 @@ def hangs(rank: int, world_size: int) -> None:
     dist.recv(torch.ones(1), 1 - rank)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("fn", "says"),
     [

@@ -57,6 +57,7 @@ def same(page: Any, python: Any) -> bool:
     return bool(page == python)
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_computes_what_python_computes(name: str, page: Page) -> None:
@@ -151,6 +152,7 @@ def test_controls_work_in_an_exported_notebook_without_a_server(page: Page, tmp_
     expect(page.locator(".rr-says")).to_contain_text("1 bucket: the step takes 20.1 ms")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_readable_and_accessible(name: str, page: Page) -> None:
     show(page, explore(name))

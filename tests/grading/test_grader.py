@@ -72,6 +72,7 @@ def test_an_answer_for_the_visible_cases_alone_has_no_points(
     assert exercise.outcome == "wrong"
 
 
+@pytest.mark.extended
 def test_an_answer_that_reads_all_inputs_shows_no_hidden_one(
     grader: Grader, tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ def ping_pong(rank, world_size, ball, rounds):
     assert large and not any(ball in text_of(exercise) for ball in large)
 
 
+@pytest.mark.extended
 def test_equal_answers_are_tried_once_whatever_cells_they_are_in(
     plan: Plan, tmp_path: Path
 ) -> None:
@@ -125,6 +127,7 @@ def test_equal_answers_are_tried_once_whatever_cells_they_are_in(
 CRASHES = RIGHT.replace("if rank > 1", "if ball.dtype in CRASH: raise OSError\n    if rank > 1")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_cause", [True, False], ids=["machine", "answer"])
 def test_an_answer_that_crashed_is_tried_again_in_a_new_sandbox(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cause: bool
@@ -162,6 +165,7 @@ class EndsAfterOne(Cache):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.extended
 def test_a_grader_that_is_killed_loses_no_exercise_that_was_tried(
     plan: Plan, tmp_path: Path
 ) -> None:
@@ -205,6 +209,7 @@ def averaged(grader: Grader, folder: Path, source: str) -> ExerciseRecord:
     return next(each for each in record.exercises if each.name == "average_gradients")
 
 
+@pytest.mark.extended
 def test_grades_by_the_values_of_the_reference(grader: Grader, tmp_path: Path) -> None:
     source = read_reference(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
     assert averaged(grader, tmp_path, source).points == 10.0
@@ -213,6 +218,7 @@ def test_grades_by_the_values_of_the_reference(grader: Grader, tmp_path: Path) -
     assert any(case.advice for case in wrong.cases)
 
 
+@pytest.mark.extended
 def test_a_failing_reference_costs_no_points(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +310,7 @@ def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flag
     assert "replaces `torch.equal`" in " ".join(exercise.flags)
 
 
+@pytest.mark.extended
 def test_a_killed_template_costs_no_points(plan: Plan, tmp_path: Path) -> None:
     if plan.level != "bubblewrap":
         pytest.skip("only behind bubblewrap are rank servers forked from a template")
@@ -330,6 +337,7 @@ def _kill_template(plan: Plan) -> None:
     os.kill(template._first, signal.SIGKILL)
 
 
+@pytest.mark.extended
 def test_results_that_cannot_be_judged_are_reported_with_their_cause(
     grader: Grader, tmp_path: Path
 ) -> None:

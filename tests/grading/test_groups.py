@@ -78,6 +78,7 @@ def test_finds_one_group_for_each_mistake(plan: Plan, name: str) -> None:
         assert len({known[k].words for k in group}) == 1, [known[k].title for k in group]
 
 
+@pytest.mark.extended
 def test_a_killed_or_flooding_rank_does_not_break_groups(plan: Plan) -> None:
     same = [m.source for m in known_mistakes(get("broadcast_from")) if m.outcome.value == "wrong"][
         :1
@@ -87,6 +88,7 @@ def test_a_killed_or_flooding_rank_does_not_break_groups(plan: Plan) -> None:
     assert sizes == [1, 1, 2]
 
 
+@pytest.mark.extended
 def test_a_mistake_of_one_class_is_recognized_in_the_next(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

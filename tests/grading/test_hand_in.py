@@ -28,6 +28,7 @@ def gradebook(out: Path) -> dict[str, dict[str, str]]:
         return {row["Learner"]: row for row in csv.DictReader(file)}
 
 
+@pytest.mark.extended
 def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / "05_homework.ipynb", RIGHT)
@@ -60,6 +61,7 @@ def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.extended
 def test_a_learner_who_was_withdrawn_leaves_nothing(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for name, cell in (("ann", RIGHT), ("bob", WRONG)):
@@ -78,6 +80,7 @@ ENGLISH = "Identifier,Full name,Status,Grade,Maximum grade\nParticipant 22,Ann L
 GERMAN = "ID;Vollständiger Name;Status;Bewertung;Bestwertung\nTeilnehmer/in 22;Ann Lee;-;;20,00\n"
 
 
+@pytest.mark.extended
 def test_a_file_for_a_platform_never_has_the_points_of_an_earlier_run(tmp_path: Path) -> None:
     folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
     write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
@@ -95,6 +98,7 @@ def test_a_file_for_a_platform_never_has_the_points_of_an_earlier_run(tmp_path: 
         assert (out / "moodle.csv").exists() == (text == ENGLISH)
 
 
+@pytest.mark.extended
 def test_an_export_that_is_kept_among_the_results_is_not_removed(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
@@ -104,6 +108,7 @@ def test_an_export_that_is_kept_among_the_results_is_not_removed(tmp_path: Path)
     assert done.returncode == 0 and (out / "moodle.csv").read_text() == GERMAN
 
 
+@pytest.mark.extended
 def test_grades_blind_marking_in_german(tmp_path: Path) -> None:
     folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
     for number, cell in ((24, RIGHT), (25, WRONG)):
@@ -116,6 +121,7 @@ def test_grades_blind_marking_in_german(tmp_path: Path) -> None:
     assert points == {"Teilnehmer_in 24": "2", "Teilnehmer_in 25": "0"}
 
 
+@pytest.mark.extended
 def test_an_override_above_what_its_exercise_is_worth_counts_and_is_named(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, WRONG)
@@ -129,6 +135,7 @@ def test_an_override_above_what_its_exercise_is_worth_counts_and_is_named(tmp_pa
     assert gradebook(out)["ann"]["2.1 ping_pong (2)"] == "99"
 
 
+@pytest.mark.extended
 def test_a_whole_course_folder_is_reported_in_a_line_and_its_solutions_are_not_run(
     tmp_path: Path,
 ) -> None:
@@ -159,6 +166,7 @@ def test_a_whole_course_folder_is_reported_in_a_line_and_its_solutions_are_not_r
 STRAY = "def my_slice(rank, world_size, n):\n    return 0, n"
 
 
+@pytest.mark.extended
 def test_a_single_answer_of_another_notebook_is_named(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, RIGHT, "def token_ring(*args):\n    return 1", STRAY)
@@ -172,6 +180,7 @@ def test_a_single_answer_of_another_notebook_is_named(tmp_path: Path) -> None:
     assert result.passed and last.notes[-1].startswith(note)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("year", "words"),
     [(2931, "is in the future"), (1980, "is more than a year before the first deadline")],
@@ -194,6 +203,7 @@ def test_an_impossible_time_is_named_and_costs_nothing(
     assert words in page[page.index("Needs your attention") :]
 
 
+@pytest.mark.extended
 def test_a_file_that_became_unreadable_is_the_reason(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for name in ("ann", "bob", "cy"):
@@ -210,6 +220,7 @@ def test_a_file_that_became_unreadable_is_the_reason(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.extended
 def test_counts_have_singular_nouns(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / "00_start_here.ipynb", STRAY)
@@ -223,6 +234,7 @@ def test_counts_have_singular_nouns(tmp_path: Path) -> None:
 WAITS = "def ping_pong(*args):\n    raise OSError('as if the machine were busy')"
 
 
+@pytest.mark.extended
 def test_a_second_try_comes_after_all_others(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, WAITS)

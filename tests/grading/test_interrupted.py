@@ -29,6 +29,7 @@ def _to_group(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("plan")
 @pytest.mark.parametrize("interrupt", [_to_command, _to_group], ids=["command", "terminal"])
 def test_interrupt_ends_running_answers(

@@ -121,6 +121,7 @@ def attack(rank, world_size, *inputs):
 """
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not can_bound("pids"), reason="no pids cgroup can be had here")
 def test_a_process_that_leaves_its_session_ends_with_its_sandbox(
     behind_landlock: Plan, tmp_path: Path

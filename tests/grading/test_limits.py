@@ -88,11 +88,13 @@ def test_exceeded_limit_has_its_words(
     assert "recv" not in text_of(exercise).replace(exercise.answer, "")
 
 
+@pytest.mark.extended
 def test_too_much_memory_is_not_tried_again(grader: Grader, tmp_path: Path) -> None:
     exercise, lines = graded(grader, tmp_path, ANSWERS["memory of all ranks"][0])
     assert exercise.outcome == "too much memory" and not lines
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "body", ["import helper_of_mine", "open('data.csv')"], ids=["module", "file"]
 )

@@ -80,6 +80,7 @@ def test_the_truth_is_not_in_the_process_that_measures(name: str) -> None:
     assert ": ['planted']" in result.cases[0].message, result.cases[0].message
 
 
+@pytest.mark.extended
 def test_a_search_in_a_graders_rank_finds_only_the_planted_number(
     grader: Grader, tmp_path: Any
 ) -> None:
@@ -100,6 +101,7 @@ def crossover(measure, ranks):
 """
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("bodies", "says"),
     [

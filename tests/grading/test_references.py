@@ -1,4 +1,8 @@
-"""Behind the sandbox every reference solution has all its points, and nobody is asked to look at one."""
+"""Behind the sandbox every reference solution has all its points, and no flag asks for a look at one.
+
+`tests/notebooks/test_stored_outputs.py` sees that each has all points in its own notebook. Three notebooks
+are enough for the sandbox: one of messages between ranks, one of torch's wrappers, and one of scripts.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,17 @@ from helpers.grading.record import Status
 from helpers.grading.submissions import Job
 from tests.grading.conftest import SOLUTIONS
 
+SOON = ("02", "13", "22")
+PATHS = [
+    pytest.param(
+        path, id=path.stem, marks=() if path.name.startswith(SOON) else pytest.mark.extended
+    )
+    for path in sorted(SOLUTIONS.glob("*.ipynb"))
+]
+
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", sorted(SOLUTIONS.glob("*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PATHS)
 def test_a_solved_notebook_has_all_points(grader: Grader, path: Path) -> None:
     record = grader.grade(Job("anna", path, path.name))
     assert record.status is Status.GRADED, record.message

@@ -176,6 +176,7 @@ def test_a_check_that_was_changed_since_is_reported(bundle: Path, tmp_path: Path
     ]
 
 
+@pytest.mark.extended
 def test_a_learner_can_work_in_the_bundle(bundle: Path, tmp_path: Path) -> None:
     """Its own `course` checks a notebook, and says that it has no grader."""
     env = {**os.environ, "PYTHONPATH": str(bundle)}

@@ -75,6 +75,7 @@ def grade(
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("plan")
 def test_a_cluster_gives_what_local_processes_give(tmp_path: Path, cluster: str) -> None:
     for learner, cell in (("anna", RIGHT), ("bela", WRONG)):
@@ -87,6 +88,7 @@ def test_a_cluster_gives_what_local_processes_give(tmp_path: Path, cluster: str)
     assert points == {"anna": 10.0, "bela": 0.0, "cyd": 0.0}
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("plan")
 def test_reports_a_missing_scheduler_in_one_line(tmp_path: Path) -> None:
     write_notebook(tmp_path / "class" / "anna.ipynb", RIGHT)

@@ -104,6 +104,7 @@ def test_a_host_continues_after_a_rank_has_exited(machines: Hosts) -> None:
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
+@pytest.mark.extended
 def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -> None:
     def ends_the_server(rank: int, world_size: int) -> None:
         if rank == 0:
@@ -222,6 +223,7 @@ def _worker_of(rank: int) -> int:
     return int(psutil.Process(rank).parent().ppid())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("address", "says"),
     [

@@ -32,6 +32,7 @@ def two() -> Iterator[Network]:
         yield net
 
 
+@pytest.mark.extended
 def test_ranks_meet_over_the_network_and_a_host_that_vanishes_is_named(two: Network) -> None:
     def where(rank: int, world_size: int) -> tuple[float, str, str, str]:
         total = torch.tensor(float(rank))

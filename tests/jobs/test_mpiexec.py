@@ -83,6 +83,7 @@ def test_an_exception_ends_all_ranks_when_run_through_mpi4py(tmp_path: Path) -> 
     assert failed.value.run is not None and "ValueError: bad shard" in failed.value.run.errors[1]
 
 
+@pytest.mark.extended
 def test_a_job_that_hangs_is_ended_at_its_time_with_all_its_ranks(tmp_path: Path) -> None:
     path = script(tmp_path, "print('here', flush=True)\nif world.rank == 0:\n    world.recv()\n")
     run = mpiexec(path, 2, timeout=1.5, on_failure="return", env={"JOB_MARK": str(tmp_path)})

@@ -62,6 +62,7 @@ else:
 """
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
 def test_names_lines_of_hanging_workers(tmp_path: Path) -> None:
     script = tmp_path / "hangs.py"

@@ -90,6 +90,7 @@ def test_every_flag_is_one_that_the_installed_torchrun_has(script: Callable[[str
     assert options <= known, options - known
 
 
+@pytest.mark.extended
 def test_one_agent_gives_each_workers_output(script: Callable[[str], Path]) -> None:
     run = torchrun(script(QUIET), 2)
     assert run.output == ["rank 0 local 0 node 0\n", "rank 1 local 1 node 0\n"]
@@ -99,6 +100,7 @@ def test_one_agent_gives_each_workers_output(script: Callable[[str], Path]) -> N
     assert "rank 1 local 1 node 0" in agents_html(run)
 
 
+@pytest.mark.extended
 def test_two_static_agents_are_two_nodes(script: Callable[[str], Path]) -> None:
     run = torchrun(script(QUIET), 2, nnodes=2, rdzv="static")
     assert run.output[3] == "rank 3 local 1 node 1\n"
@@ -119,6 +121,7 @@ def test_a_recorded_exception_is_the_failure(script: Callable[[str], Path]) -> N
     assert "shard 17 is empty" in repr(caught.value.run)
 
 
+@pytest.mark.extended
 def test_a_restart_is_a_second_round(script: Callable[[str], Path]) -> None:
     run = torchrun(script(DIES_ONCE), 2, max_restarts=1, env=CURE)
     assert [(made.restart, made.ending) for made in run.rounds] == [(0, "failed"), (1, "succeeded")]
@@ -126,11 +129,13 @@ def test_a_restart_is_a_second_round(script: Callable[[str], Path]) -> None:
     assert run.output == ["sum 2.0\n", "sum 2.0\n"]
 
 
+@pytest.mark.extended
 def test_a_job_that_hangs_is_ended_at_its_time(script: Callable[[str], Path]) -> None:
     run = torchrun(script(SLEEPS), 2, timeout=4, on_failure="return")
     assert run.failure is not None and "timed out after 4 s" in str(run.failure)
 
 
+@pytest.mark.extended
 def test_a_node_joins_and_the_world_grows(script: Callable[[str], Path]) -> None:
     with start_torchrun(script(GROWS), 1, nnodes="1:2", env=CURE, timeout=30) as job:
         job.wait_for("world 1")
@@ -142,6 +147,7 @@ def test_a_node_joins_and_the_world_grows(script: Callable[[str], Path]) -> None
     assert [made.ending for made in run.agents[0].rounds] == ["membership changed", "succeeded"]
 
 
+@pytest.mark.extended
 def test_a_worker_can_be_killed_by_its_rank(script: Callable[[str], Path]) -> None:
     with start_torchrun(script(SLEEPS), 2) as job:
         job.wait_for("ready", 2)
@@ -160,6 +166,7 @@ def test_leaving_the_block_ends_all(script: Callable[[str], Path]) -> None:
     assert not any(map(psutil.pid_exists, pids))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_outlives_who_asked_for_it(number: int, tmp_path: Path) -> None:
     job, starter = tmp_path / "job.py", tmp_path / "starter.py"

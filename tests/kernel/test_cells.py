@@ -9,10 +9,12 @@ import pytest
 from tests.kernel.session import CELL_S, Kernel, MakeKernel, wait_until
 
 
+@pytest.mark.extended
 def test_the_import_alone_starts_the_rank_server_in_the_background(kernel: Kernel) -> None:
     assert len(kernel.servers()) == 1 and not kernel.ranks()
 
 
+@pytest.mark.extended
 def test_the_server_imports_what_the_very_first_cell_names() -> None:
     kernel = Kernel()
     try:
@@ -110,6 +112,7 @@ def test_ranks_can_go_unrecorded_and_are_new_ones_then(kernel: Kernel) -> None:
     assert "(False, 0)" in shown and kernel.value("len(_.trace.events)") == "2\n"
 
 
+@pytest.mark.extended
 def test_modules_that_a_cell_imported_are_preloaded_in_new_ranks(new_kernel: MakeKernel) -> None:
     kernel, name = new_kernel(), "torch.fx.experimental.symbolic_shapes"
     cell = f"%%ranks 2 --fresh\nimport sys\nthere = '{name}' in sys.modules\nimport {name}\n"
@@ -117,6 +120,7 @@ def test_modules_that_a_cell_imported_are_preloaded_in_new_ranks(new_kernel: Mak
     assert "rank 0 → True" in kernel.value(f"{cell}there")
 
 
+@pytest.mark.extended
 def test_new_ranks_read_what_torch_reads_when_it_is_imported(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     compiles = "torch.compile(lambda x: x, backend='eager')(torch.ones(1))"
@@ -247,6 +251,7 @@ def test_a_line_is_quoted_for_each_mistake_in_the_syntax(kernel: Kernel) -> None
         assert f"\n    {line}\n" in kernel.run(f"%%ranks 2\n1\n{line}").message
 
 
+@pytest.mark.extended
 def test_a_kernel_with_torchruns_environment_is_not_taken_for_a_worker(
     forked_kernel: MakeKernel,
 ) -> None:
@@ -254,6 +259,7 @@ def test_a_kernel_with_torchruns_environment_is_not_taken_for_a_worker(
     assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
 
 
+@pytest.mark.extended
 def test_after_mp_spawn_of_a_cells_function_launch_is_named(new_kernel: MakeKernel) -> None:
     cell = new_kernel().run(
         "import torch.multiprocessing as mp\ndef w(rank, n): pass\nmp.spawn(w, args=(2,), nprocs=2)"
@@ -370,6 +376,7 @@ def test_live_ranks_that_died_between_cells_are_replaced_and_reported(kernel: Ke
     assert "their processes exited" in shown and "False" in shown
 
 
+@pytest.mark.extended
 def test_a_server_killed_between_cells_is_replaced_and_reported(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     kernel.value("%%ranks 2\nkept = 1")

@@ -60,6 +60,7 @@ def test_it_has_forked_its_server_and_shares_torch_with_it(kernel: Kernel) -> No
     assert private < 80e6, f"{private / 1e6:.0f} MB"  # torch alone takes 150
 
 
+@pytest.mark.extended
 def test_a_cell_finds_the_process_set_up_as_in_an_ordinary_kernel(kernel: Kernel) -> None:
     ordinary = Kernel()
     try:
@@ -79,6 +80,7 @@ def test_stop_ends_the_ranks_and_keeps_the_server(kernel: Kernel) -> None:
     assert kernel.value(LAUNCH) == "[0, 1]\n" and kernel.servers() == servers
 
 
+@pytest.mark.extended
 def test_another_server_is_started_where_the_first_was_ended() -> None:
     kernel = make()
     try:
@@ -137,6 +139,7 @@ def test_a_file_that_is_not_a_notebook_names_nothing(tmp_path: Path, content: st
     assert code_cells(str(tmp_path)) == code_cells("") == []
 
 
+@pytest.mark.extended
 def test_where_fork_is_not_wanted_it_is_an_ordinary_kernel() -> None:
     kernel = make(REAL_RANKS_START="spawn")
     try:

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from helpers.course.workspace import find_workspace
 
 DEADLINE_S = 100
@@ -99,12 +101,14 @@ def test_a_plain_import_starts_nothing(tmp_path: Path) -> None:
     assert run(PLAIN, tmp_path) == "0 0\n"
 
 
+@pytest.mark.extended
 def test_a_spawned_child_that_imports_main_again_starts_nothing(tmp_path: Path) -> None:
     lines = run(SPAWN, tmp_path).splitlines()
     assert (lines[0], lines[-1]) == ("child 0 0", "child 0 0")
     assert "child of multiprocessing" in lines[1] and "if __name__ == '__main__'" in lines[1]
 
 
+@pytest.mark.extended
 def test_a_script_without_the_guard_names_it(tmp_path: Path) -> None:
     said = run(UNGUARDED, tmp_path, fails=True)
     assert "LaunchError: launch() was called in a child of multiprocessing" in said

@@ -39,6 +39,7 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("how", ENDS)
 def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
     """It has live ranks, and a launch whose ranks have a DataLoader worker each."""
@@ -53,6 +54,7 @@ def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
     wait_until(lambda: not folders & set(kernel.temp.iterdir()), GONE_S)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("how", ENDS)
 def test_an_idle_kernel_with_live_ranks_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
@@ -67,6 +69,7 @@ def test_an_idle_kernel_with_live_ranks_leaves_nothing(how: str, new_kernel: Mak
         assert shown == "[0, 1]\n"
 
 
+@pytest.mark.extended
 def test_a_kernel_killed_before_its_rank_server_is_ready_leaves_nothing(
     new_kernel: MakeKernel,
 ) -> None:
@@ -80,6 +83,7 @@ def test_a_kernel_killed_before_its_rank_server_is_ready_leaves_nothing(
     wait_until(lambda: not kernel.processes(), GONE_S, kernel.processes)
 
 
+@pytest.mark.extended
 def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: MakeKernel) -> None:
     one, two = new_kernel(), new_kernel()
     source = "def f(rank, n):\n    x = torch.tensor([{0}])\n    dist.all_reduce(x)\n"
@@ -98,6 +102,7 @@ def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: MakeKernel) -> 
     assert two.value("%%ranks 2\nkept") == "rank 0 → 'two'\nrank 1 → 'two'\n"
 
 
+@pytest.mark.extended
 def test_live_ranks_leave_nothing_of_joblib_in_shared_memory(new_kernel: MakeKernel) -> None:
     cell = "from joblib import Parallel, delayed\nimport os, math\n"
     cell += "Parallel(n_jobs=2)(delayed(math.sqrt)(i) for i in range(4))\nos.getpid()"

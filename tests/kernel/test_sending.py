@@ -275,6 +275,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("what", REFUSED)
 def test_names_what_cannot_be_sent_with_its_line_and_a_remedy(kernel: Kernel, what: str) -> None:
     source, name, says = REFUSED[what]

@@ -74,6 +74,7 @@ def test_a_module_of_ones_own_may_hold_objects_that_refer_to_each_other(
     assert shown == "[(True, 5)]\n"
 
 
+@pytest.mark.extended
 def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
     """Else each launch would send it, and a note might stand under each Run."""
     kernel = new_kernel()

@@ -112,6 +112,7 @@ def _memory() -> tuple[int, int]:
     return first, second
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("preloaded")
 def test_a_hundred_launches_leave_nothing() -> None:
     row_of_launches(100)

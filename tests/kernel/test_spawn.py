@@ -31,6 +31,7 @@ def test_launches_in_a_spawned_kernel(spawning: Kernel) -> None:
     assert "(1, 'all_reduce')" in spawning.value(calls)
 
 
+@pytest.mark.extended
 def test_reports_failures_in_a_spawned_kernel(spawning: Kernel) -> None:
     cell = spawning.run("def f(rank, n):\n    dist.barrier()\n    {}[rank]\nlaunch(f, 2)")
     assert cell.error == "RankFailed" and "KeyError" in cell.message and "line 3" in cell.message
@@ -49,6 +50,7 @@ def test_keeps_live_ranks_in_a_spawned_kernel(spawning: Kernel) -> None:
     spawning.value("from helpers.ranks.magics import end_live_world; end_live_world('a test')")
 
 
+@pytest.mark.extended
 def test_stops_a_launch_in_a_spawned_kernel(spawning: Kernel) -> None:
     source = "def f(rank, n):\n    print('up', flush=True)\n    time.sleep(600)\n"
     request = spawning.begin(source + "launch(f, 2, timeout=900)")
@@ -58,6 +60,7 @@ def test_stops_a_launch_in_a_spawned_kernel(spawning: Kernel) -> None:
     assert spawning.wait(request).error == "Stopped"
 
 
+@pytest.mark.extended
 def test_kill_9_of_the_kernel_leaves_nothing(new_kernel: MakeKernel) -> None:
     kernel = new_kernel(REAL_RANKS_START="spawn")
     kernel.value("%%ranks 2\nkept = 1")

@@ -134,6 +134,7 @@ def test_repeated_stops_leave_the_kernel_usable(times: int, kernel: Kernel) -> N
     works(kernel)  # the cell's own reply may be lost to the second press, in Jupyter's own code
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "start",
     ["launch(lambda rank, n: rank, 16)", "get_ipython().run_cell_magic('ranks', '16', '1')"],
@@ -183,6 +184,7 @@ def test_live_ranks_that_were_stopped_say_so_in_the_next_cell(kernel: Kernel) ->
     assert "new ranks" in shown and "you stopped the cell" in shown and "False" in shown
 
 
+@pytest.mark.extended
 def test_the_live_view_of_a_stopped_launch_is_taken_away(new_kernel: MakeKernel) -> None:
     kernel = new_kernel(REAL_RANKS_LIVE="1")
     request = kernel.begin(HANGS["asleep"])

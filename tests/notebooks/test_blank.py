@@ -32,6 +32,7 @@ def run_all(notebook: Path, env: dict[str, str], python: str) -> Notebook:
     return read_notebook(notebook.with_name("done.ipynb"))
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(DEADLINE_S + 20)
 @pytest.mark.parametrize("path", EACH)
 def test_a_blank_copy_runs_whole_and_says_not_attempted(

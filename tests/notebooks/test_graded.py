@@ -116,6 +116,7 @@ JUDGED_AGAIN = (followed_by_the_stubs, as_colab_saves_it)
 """Their answers may come with other imports, or some in a different order."""
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("change", JUDGED_AGAIN)
 def test_passes_solutions_whose_source_has_changed(change: Change, tmp_path: Path) -> None:
     handed_in = tmp_path / MODEL.name
@@ -146,6 +147,7 @@ def test_reads_moved_cells_and_notes_repairs(
         assert noted in "\n".join(answer.notes) and bool(noted) == bool(answer.notes)
 
 
+@pytest.mark.extended
 def test_cells_upside_down_still_pass_and_what_was_moved_is_noted(tmp_path: Path) -> None:
     path = MODEL
     notebook = read_solved(path)
@@ -164,6 +166,7 @@ def needs_torch_to_be_defined(source: str) -> bool:
     return any(re.search(r"\b(torch|dist)\.", text) for text in texts)
 
 
+@pytest.mark.extended
 def test_a_notebook_under_another_name_is_known_by_its_exercises(tmp_path: Path) -> None:
     path = MODEL
     handed_in = tmp_path / f"Copy of {path.stem} (1).ipynb"
@@ -171,6 +174,7 @@ def test_a_notebook_under_another_name_is_known_by_its_exercises(tmp_path: Path)
     all_passed(grade_notebook(handed_in), path)
 
 
+@pytest.mark.extended
 def test_a_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
     path = MODEL
     notebook, exercise = read_solved(path), exercises_in(path)[0]
@@ -183,6 +187,7 @@ def test_a_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
     assert all(result.passed for result in others)
 
 
+@pytest.mark.extended
 def test_a_deleted_import_is_named(tmp_path: Path) -> None:
     path = MODEL
     notebook = read_solved(path)
@@ -207,6 +212,7 @@ def course_check(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.extended
 def test_the_command_prints_each_result_and_gives_0(tmp_path: Path) -> None:
     path = MODEL
     handed_in = tmp_path / path.name
@@ -272,6 +278,7 @@ def test_the_command_gives_2_for_a_file_that_is_not_there(tmp_path: Path) -> Non
     assert "02_nowhere.ipynb does not exist" in done.stdout + done.stderr
 
 
+@pytest.mark.extended
 def test_the_command_gives_2_for_a_notebook_of_another_course(tmp_path: Path) -> None:
     path = tmp_path / "knitting.ipynb"
     cell: dict[str, Any] = {"cell_type": "code", "source": "def purl():\n    return 2"}

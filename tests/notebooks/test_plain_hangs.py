@@ -78,6 +78,7 @@ def _torchrun(folder: Path, cell_id: str, call: str, ranks: int) -> Iterator[sub
                 agent.wait()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("cell_id", WAITS)
 def test_plain_ranks_wait(tmp_path: Path, cell_id: str) -> None:
     call, ranks = WAITS[cell_id]
@@ -98,6 +99,7 @@ def test_plain_peers_notice_an_exit(tmp_path: Path) -> None:
     assert "Connection closed by peer" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.extended
 def test_plain_timeout_is_reported(tmp_path: Path) -> None:
     with _torchrun(tmp_path, "06-09", "impatient(rank, world_size)", 2) as agent:
         assert agent.wait(START_S) == 0

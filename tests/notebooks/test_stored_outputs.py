@@ -1,4 +1,4 @@
-"""What the solved notebooks store is what they give when they are run again: `pytest --nbval`."""
+"""A second run of a solved notebook gives its stored outputs (`pytest --nbval`) and all points."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from helpers.course.notebook_file import (
     source_of,
     write_notebook,
 )
+from helpers.course.progress import decode
 from tests.notebooks.solved import (
     code_cells,
     each_solved,
     environment,
+    exercises_in,
     read_solved,
 )
 
@@ -77,6 +79,9 @@ def test_a_second_run_gives_what_is_stored(path: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
     count = len(code_cells(read_notebook(path)))
     assert f"{count} passed" in done.stdout
+    progress = decode((tmp_path / ".progress.json").read_text())
+    lost = [each.name for each in exercises_in(path) if not progress.has_passed(each.name)]
+    assert not lost, lost
 
 
 def notebook_of(source: str, *outputs: dict[str, Any]) -> Notebook:

@@ -82,12 +82,14 @@ def again(rank: int, world_size: int) -> float:
     return joined(rank, world_size)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("trace", [True, False])
 def test_a_group_can_be_made_and_destroyed_again_and_again(trace: bool) -> None:
     for _ in range(5):
         assert launch(again, 4, init=False, trace=trace).values == [4.0] * 4
 
 
+@pytest.mark.extended
 def test_the_group_that_launch_joined_can_be_destroyed_at_once_and_made_again() -> None:
     def first_lines(rank: int, world_size: int) -> float:
         dist.destroy_process_group()

@@ -68,6 +68,7 @@ def test_a_timeout_reports_the_clocks_time_if_it_is_much_longer() -> None:
     assert isinstance(run.failure, RankTimeout) and run.failure.elapsed_s >= 0.5
 
 
+@pytest.mark.extended
 def test_an_endless_loop_ends_when_its_time_is_up() -> None:
     start = time.monotonic()
 
@@ -97,12 +98,14 @@ def test_distinguishes_computing_from_waiting_for_a_core(
     assert budget.was_computing is computing
 
 
+@pytest.mark.extended
 def test_work_that_fits_is_not_timed_out_because_others_hold_the_cores() -> None:
     with spinning(8):
         run = launch(lambda r, n: work_for(2), 1, timeout=3, on_failure="return")
     assert run.ok, run.failure
 
 
+@pytest.mark.extended
 def test_an_endless_loop_ends_on_a_busy_machine_as_well() -> None:
     def spin(rank: int, n: int) -> None:
         while True:

@@ -39,6 +39,7 @@ def test_reports_an_exception_of_one_rank_while_others_wait() -> None:
     assert all("helpers/" not in place.file for place in failure.error.frames)
 
 
+@pytest.mark.extended
 def test_reports_nothing_about_the_end_of_ranks_that_the_launcher_ends() -> None:
     """If rank 0 ends first, a rank that waits for it may print a C++ stack trace and leave its call."""
 
@@ -242,6 +243,7 @@ def test_stop_ends_all_ranks_and_the_next_launch_works() -> None:
     assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
+@pytest.mark.extended
 def test_a_full_disk_is_named(tmp_path: object) -> None:
     """The temp directory of the ranks is full: joining the group fails, and says why."""
     import subprocess
@@ -297,6 +299,7 @@ def survives(rank: int, world_size: int, how: str) -> tuple[bool, float]:
     return False, x.item()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("how", "kind"), [("killed", RankDied), ("raises", RankFailed)])
 def test_others_may_continue_after_a_failure(how: str, kind: type[Exception]) -> None:
     run = launch(survives, 3, args=(how,), on_failure="go on")
@@ -399,6 +402,7 @@ ODD: dict[str, Callable[[], BaseException]] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD)
 def test_an_exception_with_odd_attributes_is_reported(make: Callable[[], BaseException]) -> None:
     def fail(rank: int, world_size: int) -> None:

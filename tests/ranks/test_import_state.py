@@ -59,12 +59,14 @@ def values(fn: Callable[..., Any], **options: Any) -> list[Any]:
     return launch(fn, 2, init=False, timeout=120, **options).values
 
 
+@pytest.mark.extended
 def test_a_variable_of_env_is_read_at_each_launch() -> None:
     seen = [values(reads_at_import, env={"TORCHDYNAMO_VERBOSE": "1"}) for _ in range(2)]
     assert seen == [[True, True]] * 2
     assert values(reads_at_import) == [False, False]
 
 
+@pytest.mark.extended
 def test_imports_see_what_the_function_sets_or_replaces_before_them() -> None:
     assert values(imports_only) == [False, False]
     assert values(imports_only) == [True, True]  # the server has learned it
@@ -73,6 +75,7 @@ def test_imports_see_what_the_function_sets_or_replaces_before_them() -> None:
     assert values(imports_only) == [True, True]
 
 
+@pytest.mark.extended
 def test_a_variable_turns_on_torchs_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiles(rank: int, world_size: int) -> None:
         import torch
@@ -96,12 +99,14 @@ def test_a_variable_turns_on_torchs_logs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(launcher._own_server.other_servers) == 1
 
 
+@pytest.mark.extended
 def test_a_variable_that_comes_too_late_for_some_ranks_is_named() -> None:
     env = [{"TORCH_CPP_LOG_LEVEL": "INFO", "TORCH_DISTRIBUTED_DEBUG": "INFO"}, {}]
     (note,) = launch(lambda rank, n: rank, 2, env=env).notes
     assert note.startswith("TORCH_CPP_LOG_LEVEL has no effect")
 
 
+@pytest.mark.extended
 def test_keeps_few_servers() -> None:
     for level in range(4):
         values(reads_at_import, env={"TORCH_SOME_LEVEL": str(level)})

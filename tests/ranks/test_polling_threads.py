@@ -50,6 +50,7 @@ def is_helped(rank: int, n: int, start: Start) -> None:
         dist.barrier()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("start", HELPING.values(), ids=HELPING)
 def test_waits_for_thread_that_communicates(start: Start) -> None:
     run = launch(is_helped, 2, args=(start,), timeout=20, on_failure="return")

@@ -74,6 +74,7 @@ def test_removes_shared_memory_that_a_rank_did_not_unlink() -> None:
     assert not list(Path("/dev/shm").glob(f"forgotten_{os.getpid()}*"))
 
 
+@pytest.mark.extended
 def test_a_tracker_that_does_not_end_is_ended() -> None:
     def starts_one(rank: int, world_size: int) -> int:
         import subprocess

@@ -244,6 +244,7 @@ def test_a_monitored_barrier_without_a_short_timeout_is_named_too() -> None:
     assert found.kind == "rank_left" and found.guilty == (0,)
 
 
+@pytest.mark.extended
 def test_a_very_long_trace_does_not_hide_a_deadlock() -> None:
     def chatter(rank: int, n: int) -> None:
         for _ in range(51_000):

@@ -62,6 +62,7 @@ def closed(connections: list[socket.socket]) -> int:
     return count
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_that_wait_are_closed_and_others_are_served(served: Served, kind: str) -> None:
     ana = post(served.url, "api/join", JoinRequest("Ana", served.code), "", JoinReply)

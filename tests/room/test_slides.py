@@ -127,6 +127,7 @@ def test_optional_exercises_and_solutions_are_shown_where_they_are_asked_for() -
     assert "BEGIN SOLUTION" not in text_of(full)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
 def test_each_slide_has_one_title_and_the_time(path: Path) -> None:
     made = build_deck([(Stop(path.stem), read_notebook(path))])
@@ -137,6 +138,7 @@ def test_each_slide_has_one_title_and_the_time(path: Path) -> None:
     assert any(slide.kind == "quiz" for slide in made.slides)
 
 
+@pytest.mark.extended
 def test_nothing_is_cut_off_and_nothing_is_fetched(page: Page, tmp_path: Path) -> None:
     """A sample of all notebooks: this one has players' pictures, lanes, tables of verdicts and a curve."""
     asked, errors = list[str](), list[str]()
@@ -171,6 +173,7 @@ def test_a_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
     assert page.evaluate("Reveal.getIndices()") != where
 
 
+@pytest.mark.extended
 def test_the_speaker_view_shows_the_notes(page: Page, tmp_path: Path) -> None:
     path = write_slides([whole(SOLVED[2])], tmp_path / "02.html", run=False)
     page.goto(path.as_uri())

@@ -148,6 +148,7 @@ def test_has_no_player_outside_live_pages(monkeypatch: pytest.MonkeyPatch) -> No
     assert "<script" not in lanes_html(stuck())
 
 
+@pytest.mark.extended
 def test_the_earliest_calls_are_played_and_the_others_counted() -> None:
     row = [event(0, n, "barrier", n, n + 1) for n in range(MAX_PLAYED + 7)]
     data = played(trace_of_rows(1, [row]))

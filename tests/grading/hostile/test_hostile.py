@@ -113,6 +113,7 @@ def test_the_attacks_of_every_run_exist() -> None:
     assert names >= OFTEN
 
 
+@pytest.mark.extended
 @often(values.VALUES)
 def test_false_values_give_no_points(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
@@ -120,6 +121,7 @@ def test_false_values_give_no_points(
     contained(lenient, tmp_path, attacks)
 
 
+@pytest.mark.extended
 @often(wire.WIRE)
 def test_forged_frames_cost_only_their_own_exercise(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
@@ -132,6 +134,7 @@ def test_a_flood_of_events_costs_its_own_exercise(lenient: Grader, tmp_path: Pat
     contained(lenient, tmp_path, wire.EVENTS)
 
 
+@pytest.mark.extended
 @often(processes.ENDINGS)
 def test_an_answer_that_ends_processes_ends_only_its_own(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
@@ -139,6 +142,7 @@ def test_an_answer_that_ends_processes_ends_only_its_own(
     contained(lenient, tmp_path, attacks)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("enclosed")
 @often(processes.REMAINS)
 def test_nothing_is_left_for_the_next_exercise(
@@ -147,6 +151,7 @@ def test_nothing_is_left_for_the_next_exercise(
     contained(lenient, tmp_path, attacks)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("enclosed")
 @often(processes.FLOODS)
 def test_exceeding_a_limit_costs_only_its_own_exercise(
@@ -155,6 +160,7 @@ def test_exceeding_a_limit_costs_only_its_own_exercise(
     contained(lenient, tmp_path, attacks)
 
 
+@pytest.mark.extended
 @often(processes.BOMBS)
 def test_bombs_end_within_small_limits(
     frugal: Grader, tmp_path: Path, attacks: Sequence[Attack]
@@ -215,6 +221,7 @@ def sandboxed(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
         plan.__exit__()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
@@ -342,6 +349,7 @@ def test_a_submission_of_many_attacks_loses_only_what_they_cost(
     assert points["ping_pong"] == 10 and points["token_ring"] == 0
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True

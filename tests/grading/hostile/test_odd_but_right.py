@@ -54,6 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("odd")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("what", ODD)
 def test_an_odd_but_right_answer_has_all_points(lenient: Grader, folder: Path, what: str) -> None:
     record = graded(lenient, folder / what.replace(" ", "-"), *ODD[what], notebook=NOTEBOOK)

@@ -172,6 +172,7 @@ def each_of(ways: dict[str, Any]) -> list[Any]:
     ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("reported", "lines"), each_of(WAYS))
 def test_a_replaced_function_is_reported_by_its_name(
     sandbox: Sandbox, reported: str, lines: str
@@ -182,6 +183,7 @@ def test_a_replaced_function_is_reported_by_its_name(
     assert reported in flag.replace(",", "").split(), flag
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("lines", each_of(ORDINARY))
 def test_ordinary_work_is_not_reported(sandbox: Sandbox, lines: str) -> None:
     record = grade_source(sandbox, "broadcast_from", BROADCAST.format(lines=lines))

@@ -106,6 +106,7 @@ def graded(plan: Plan, folder: Path) -> dict[str, float]:
     return points
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "use",
     [

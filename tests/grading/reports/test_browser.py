@@ -86,6 +86,7 @@ def test_nothing_from_a_record_runs_or_is_fetched(browser: Browser, tmp_path: Pa
         assert page.evaluate("getComputedStyle(document.body).maxWidth") in ("864px", "1440px")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("width", [360, 1100])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_the_screen_in_both_schemes(
@@ -117,6 +118,7 @@ def test_pages_fit_the_screen_in_both_schemes(
     context.close()
 
 
+@pytest.mark.extended
 def test_pages_are_accessible(browser: Browser, tmp_path: Path) -> None:
     written = write_reports(course_of(a_class(9), "Autumn"), tmp_path / "out")
     ada = next(path for path in written if path.name.startswith("ada"))

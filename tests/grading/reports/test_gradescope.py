@@ -173,6 +173,7 @@ def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
     assert not list((autograder / "submission").glob("*.json"))
 
 
+@pytest.mark.extended
 def test_a_submission_without_a_notebook_says_so(autograder: Path) -> None:
     (autograder / "submission" / "essay.txt").write_text("x")
     done = run(autograder, "run_autograder")
@@ -181,6 +182,7 @@ def test_a_submission_without_a_notebook_says_so(autograder: Path) -> None:
     assert given["score"] == 0 and "not a notebook" in given["output"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["", "README.md"], ids=["empty", "readme"])
 def test_an_empty_submission_has_score_0(autograder: Path, name: str) -> None:
     if name:
@@ -198,6 +200,7 @@ ONE_ANSWER = """def my_slice(rank, world_size, n):
 """
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("ending", [".ipynb.json", ".IPYNB", ".ipynb.txt", ".json"])
 def test_a_notebook_has_points_by_any_name(autograder: Path, ending: str) -> None:
     write_notebook(autograder / "submission" / f"00_start_here{ending}", ONE_ANSWER)
