@@ -530,9 +530,9 @@ def plan(path: str, hours: float) -> None:
     course plan --path ddp --hours 2
     """
     from helpers.course.paths import paths
-    from helpers.room.lesson import read_lessons
-    from helpers.room.program import format_program
-    from helpers.room.program import plan_sessions as divided
+    from helpers.teaching.lesson import read_lessons
+    from helpers.teaching.program import format_program
+    from helpers.teaching.program import plan_sessions as divided
 
     known, chosen = read_lessons(workspaces.find_workspace()), paths()[path]
     try:
@@ -573,8 +573,8 @@ def slides(
     workspace = workspaces.find_workspace()
     with _extra_slides():
         from helpers.course.paths import Stop, paths
-        from helpers.room.lesson import solution_notebooks
-        from helpers.room.slides import write_slides
+        from helpers.teaching.lesson import solution_notebooks
+        from helpers.teaching.slides import write_slides
 
         write = partial(write_slides, run=not stored, further=further, solutions=solutions)
         solution_notebooks(workspace)  # raises the error for a copy without solutions
@@ -597,8 +597,8 @@ def teach(out: Path) -> None:
     A page for each, with the usual wrong answers, hints and a solution: for teachers, not for learners.
     """
     with _extra_slides():
-        from helpers.room.lesson import read_lessons
-        from helpers.room.teacher_pages import write_teacher_pages
+        from helpers.teaching.lesson import read_lessons
+        from helpers.teaching.teacher_pages import write_teacher_pages
 
         pages = write_teacher_pages(read_lessons(workspaces.find_workspace()), out)
     click.echo(f"{plural(len(pages), 'page')}. Open {_relative_path(pages[-1])}.")

@@ -1,4 +1,4 @@
-"""Write the programs in docs/instructors.md again: `python -m tests.room.programs`."""
+"""Write the programs in docs/instructors.md again: `python -m tests.teaching.programs`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from helpers.course.paths import paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import read_lessons
-from helpers.room.program import Session, plan_sessions
+from helpers.teaching.lesson import read_lessons
+from helpers.teaching.program import Session, plan_sessions
 
 PAGE = Path(__file__).parents[2] / "docs" / "instructors.md"
 PROGRAMS = (

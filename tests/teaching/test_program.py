@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from helpers.course.cli import main
 from helpers.course.paths import path_names, paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import Lesson, read_lessons
-from helpers.room.program import (
+from helpers.teaching.lesson import Lesson, read_lessons
+from helpers.teaching.program import (
     BREAK_MINUTES,
     NO_NEW_NOTEBOOK_MINUTES,
     WORK_BEFORE_BREAK_MINUTES,
@@ -19,7 +19,7 @@ from helpers.room.program import (
     plan_sessions,
     steps_of_path,
 )
-from tests.room.programs import PAGE, PROGRAMS, with_programs
+from tests.teaching.programs import PAGE, PROGRAMS, with_programs
 
 
 @cache
@@ -90,4 +90,4 @@ def test_a_part_that_is_longer_than_a_session_is_an_error_that_names_it() -> Non
 def test_the_guide_has_the_programs_as_they_are_now() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert all(f"### {title}" in text for title, _, _ in PROGRAMS)
-    assert text == with_programs(text), "run `python -m tests.room.programs`"
+    assert text == with_programs(text), "run `python -m tests.teaching.programs`"

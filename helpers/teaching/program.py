@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from helpers.course.paths import LearningPath
-from helpers.room.lesson import Lesson, Part
+from helpers.teaching.lesson import Lesson, Part
 
 BREAK_MINUTES = 10
 """Minutes of a break."""
