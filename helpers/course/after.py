@@ -14,6 +14,7 @@ from html import escape
 from typing import Any
 
 from helpers.checks.headings import UnknownExercise, find_heading
+from helpers.checks.result import CheckResult
 
 _MAGIC = "%%after"
 # keep results in this kernel only, because the answer does not survive a restart either
@@ -26,6 +27,12 @@ def remember_result(name: str, *, passed: bool) -> None:
         _passed_exercises.add(name)
     else:
         _passed_exercises.discard(name)
+
+
+def remember_check(result: CheckResult) -> CheckResult:
+    """Store a finished check in this kernel."""
+    remember_result(result.name, passed=result.passed)
+    return result
 
 
 @dataclass(frozen=True, repr=False)
