@@ -10,11 +10,11 @@ from typing import Any
 
 from helpers.answers.data import Answer, Problem
 from helpers.answers.history import answer_from_history, input_number
+from helpers.check_result import CheckResult, Outcome
 from helpers.checks.grade import grade
 from helpers.checks.headings import UnknownExercise
 from helpers.checks.listeners import tell_listeners
 from helpers.checks.registry import get
-from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
 from helpers.ranks.clean_settings import hide_own_files, use_fresh_settings
 from helpers.ranks.display import Display

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from helpers import plugins
-from helpers.checks.result import CheckResult
+from helpers.check_result import CheckResult
 
 CHECKED = "real_ranks.checked"
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from helpers.check_result import CheckResult
 from helpers.checks.headings import UnknownExercise, find_heading
-from helpers.checks.result import CheckResult
 
 _MAGIC = "%%after"
 # keep results in this kernel only, because the answer does not survive a restart either

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 
+from helpers.check_result import CheckResult
 from helpers.checks.headings import Heading, headings, match_notebook
-from helpers.checks.result import CheckResult
 from helpers.course.home import HOME_FILE, PathProgress, Place, QuizState, home, title_of
 from helpers.course.paths import is_reference
 from helpers.course.workspace import match_cell_ids, matching_cells

@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from helpers.checks.result import CheckResult
+from helpers.check_result import CheckResult
 from helpers.course.workspace import WorkspaceError, find_workspace
 
 LOCK_TIMEOUT_S = 2.0

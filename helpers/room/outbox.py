@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import msgspec
 
-from helpers.checks.result import CheckResult
+from helpers.check_result import CheckResult
 from helpers.course.progress import locked, progress_file
 from helpers.room.messages import (
     MAX_BYTES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 
@@ -23,23 +24,27 @@ from helpers.views.plain import plural
     default=8,
     help="Longest session in hours, including breaks.",
 )
-def plan(path: str, hours: float) -> None:
+def sessions(path: str, hours: float) -> None:
     """Divide a path into sessions for a class.
 
     Says what to explain, when each exercise begins, and when to have breaks. For example, in evenings:
-    course plan --path ddp --hours 2
+    course sessions --path ddp --hours 2
     """
     from helpers.course.paths import paths
     from helpers.teaching.lesson import read_lessons
-    from helpers.teaching.program import format_program
-    from helpers.teaching.program import plan_sessions as divided
+    from helpers.teaching.program import divide_path, format_program
 
     known, chosen = read_lessons(workspaces.find_workspace()), paths()[path]
     try:
-        sessions = divided(known, chosen, int(60 * hours))
+        program = divide_path(known, chosen, int(60 * hours))
     except ValueError as error:
         raise click.ClickException(f"{error} Give more --hours.") from error
-    click.echo(format_program(chosen, sessions))
+    click.echo(format_program(chosen, program))
+
+
+plan = copy(sessions)
+"""The former name of `course sessions`. `helpers.plan` is about training runs."""
+plan.name, plan.hidden = "plan", True
 
 
 @click.command(cls=Command, title=TO_TEACH)

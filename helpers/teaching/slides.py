@@ -22,9 +22,9 @@ from struct import unpack
 
 from markupsafe import Markup
 
+from helpers.check_result import Outcome
 from helpers.checks.headings import Heading
 from helpers.checks.mistakes import KnownMistake, readable_program
-from helpers.checks.result import Outcome
 from helpers.course.build import BEGIN, END
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 from helpers.course.outputs import run_notebook
