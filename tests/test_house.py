@@ -1,8 +1,7 @@
-"""The packages of `helpers` stand in one order, and each imports only what stands below it.
+"""The packages of `helpers` have one order, and each imports only those below it.
 
-The order is read from the files' text, so imports inside functions and under TYPE_CHECKING count, too. Of the
-packages below them, `views` may import only plain data, which `DATA` lists. No file imports itself by way of
-others.
+Imports are read from the files' text, so those inside functions and under TYPE_CHECKING count. `views` may
+import only the plain data of lower packages, which `DATA` lists. No import is circular.
 """
 
 from __future__ import annotations

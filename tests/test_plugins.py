@@ -46,15 +46,15 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 @pytest.fixture
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Declare no listener in the course's folder, so that those of other packages are the only ones."""
+def no_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a course's folder whose only listener is in a package that it lacks."""
     (tmp_path / "pyproject.toml").write_text(
         f'[project.entry-points."{CHECKED}"]\nroom = "helpers.no_such_room.outbox:send"\n'
     )
     monkeypatch.setattr(plugins, "PYPROJECT", tmp_path / "pyproject.toml")
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("no_features")
 def test_other_packages_see_results(install: Install) -> None:
     module = (
         "from dataclasses import replace\ndef add(result):\n    return replace(result, link='x')"
@@ -64,28 +64,28 @@ def test_other_packages_see_results(install: Install) -> None:
     assert tell_listeners(RESULT).link == "x"
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("no_features")
 def test_failing_listeners_add_notes(install: Install) -> None:
     install("extra = extra_feature:add", "def add(result):\n    raise ValueError('no')")
     (note,) = tell_listeners(RESULT).notes
     assert note == "extra could not use this result (ValueError: no)"
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("no_features")
 def test_absent_packages_bring_nothing() -> None:
     assert tell_listeners(RESULT) == RESULT
     with pytest.raises(plugins.MissingFeature, match=r"has no helpers\.no_such_room"):
         plugins.load(CHECKED, "room")
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("no_features")
 def test_broken_features_are_not_absent(install: Install) -> None:
     install("extra = extra_feature:add", "import no_such_module")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         plugins.load(CHECKED, "extra")
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("no_features")
 def test_folder_replaces_older_installation(install: Install) -> None:
     install("former = helpers.no_such_module:listen", "")
     assert plugins.names(CHECKED) == ["room"]

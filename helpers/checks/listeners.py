@@ -1,4 +1,4 @@
-"""Tell other parts of the course that a check has finished, without knowing which parts there are."""
+"""Pass finished checks to other parts of the course, whichever this copy has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say what comes next: after an exercise, and at the end of a notebook.
+"""Show what comes next, after an exercise and at the end of a notebook.
 
 The verdict on a check names the next part of the reader's path. `next_steps("05")`, in the last cell of a
 notebook, shows what is done in it and the next stop of each path.
