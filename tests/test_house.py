@@ -147,7 +147,8 @@ def test_ranks_compare_by_what_no_answer_can_replace() -> None:
     [
         "import helpers.ranks.launcher",
         "from click.testing import CliRunner; from helpers.course.cli import main; "
-        "assert CliRunner().invoke(main, ['--help']).exit_code == 0",
+        "assert CliRunner().invoke(main, ['--help']).exit_code == 0; "
+        "assert CliRunner().invoke(main, ['hint', '2.1']).exit_code == 0",
         "from helpers.course.hints import hint; hint('token_ring')",
         "from helpers.checks.headings import headings; assert len(headings()) > 100",
     ],

@@ -37,9 +37,7 @@ from helpers.course.command_parts import (
     "--say", default="", help="With --add or --group: the message to show for this mistake."
 )
 @click.option("--sandbox", default="auto", help="Sandbox for RESULTS; see `course grade`.")
-@click.pass_context
 def mistakes(
-    context: click.Context,
     what: tuple[str, ...],
     add: Path | None,
     show: str | None,
@@ -62,7 +60,9 @@ def mistakes(
     if all(Path(name).is_dir() for name in what):
         command = find_command("class-mistakes")
         assert command is not None
-        context.invoke(command, folders=what, only=only, group=group, say=say, sandbox=sandbox)
+        click.get_current_context().invoke(
+            command, folders=what, only=only, group=group, say=say, sandbox=sandbox
+        )
     if len(what) > 1 or only or group:
         raise click.UsageError("Name one exercise, or folders that `course grade` wrote.")
     from helpers.checks.mistakes import answers_path, known_mistakes

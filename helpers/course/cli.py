@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import errno
 import gc
-import inspect
 import sys
 import tempfile
 from io import TextIOWrapper
@@ -78,8 +77,7 @@ class _Course(click.Group):
 
 def _place(command: click.Command) -> tuple[str, int]:
     """Return where a command is defined: the help text lists the commands of a file in its order."""
-    function = inspect.unwrap(command.callback) if command.callback else None
-    code = getattr(function, "__code__", None)
+    code = getattr(command.callback, "__code__", None)
     return (code.co_filename, code.co_firstlineno) if code else ("", 0)
 
 
