@@ -6,10 +6,11 @@ to start in the background because the reader will soon need it.
 
 from __future__ import annotations
 
-import ast
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from helpers.vocabulary import homes
 
 if TYPE_CHECKING:
     from helpers import hosts as hosts
@@ -64,16 +65,7 @@ if TYPE_CHECKING:
     from helpers.views.wait_graph import wait_graph as wait_graph
 
 
-def _homes() -> dict[str, str]:
-    """Return the module of each name. The imports above are the only list: it is read from them."""
-    with open(__file__, encoding="utf-8") as source:
-        tree = ast.parse(source.read())
-    listed = next(part for part in tree.body if isinstance(part, ast.If))
-    imports = [line for line in listed.body if isinstance(line, ast.ImportFrom)]
-    return {name.name: str(line.module) for line in imports for name in line.names}
-
-
-_HOME = _homes()
+_HOME = homes()
 __all__ = sorted(_HOME)
 
 
@@ -82,9 +74,15 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'helpers' has no name {name!r}")
     _show_results()
-    if _HOME[name] == __name__:  # `hosts` is a package that can be called
-        return import_module(f"helpers.{name}")
-    return getattr(import_module(_HOME[name]), name)
+    module = f"helpers.{name}" if _HOME[name] == __name__ else _HOME[name]  # `hosts` is a package
+    try:
+        home = import_module(module)
+    except ModuleNotFoundError as error:
+        package = ".".join(module.split(".")[:2])
+        if error.name != package:
+            raise
+        raise ImportError(f"this copy of the course has no {package}, and so no {name}") from error
+    return home if _HOME[name] == __name__ else getattr(home, name)
 
 
 def __dir__() -> list[str]:
@@ -101,24 +99,7 @@ def _show_results() -> None:
         register_displays()
 
 
-def greet_kernel() -> None:
-    """Make a kernel, or an IPython in a terminal, ready for `launch` and `%%ranks`."""
-    from helpers.ranks.cells import in_kernel, ipython
-
-    if in_kernel():
-        from helpers.ranks.launcher import start_in_background
-
-        start_in_background()
-    shell = ipython()
-    if shell is not None:
-        from helpers.course import after, unknown_name
-        from helpers.ranks import magics
-
-        magics.register(shell)
-        after.register(shell)
-        unknown_name.register(shell, __all__)
-        _show_results()
-
-
 if "IPython" in sys.modules:
+    from helpers.course.greet import greet_kernel
+
     greet_kernel()

@@ -1,8 +1,7 @@
-"""The house stands as it was drawn: who may import whom among `helpers/`, read from the files' text.
+"""The packages of `helpers` have one order, and each imports only those below it.
 
-Arrows point one way. `trace` knows nothing above it. `views` know the trace, what a training run costs
-(`plan`), and of all others only the plain data that they draw, named in `DATA`, which in turn imports
-nothing but data. No file imports itself by way of others, be it inside a function or under TYPE_CHECKING.
+Imports are read from the files' text, so those inside functions and under TYPE_CHECKING count. `views` may
+import only the plain data of lower packages, which `DATA` lists. No import is circular.
 """
 
 from __future__ import annotations
@@ -18,8 +17,39 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+ORDER = (
+    # without imports of the course
+    "torch_versions",
+    "vocabulary",
+    "plugins",
+    "data",
+    # the core
+    "trace",
+    "ranks",
+    "jobs",
+    "answers",
+    "check_result",
+    "views",
+    "checks",
+    "exercises",
+    "course",
+    # features, without which the core works (test_core.py)
+    "hosts",
+    "imagined",
+    "plan",
+    "explorers",
+    "grading",
+    "teaching",
+    "room",
+    # names of all packages for a notebook's first cell, imported when they are first used
+    "__init__",
+)
+"""The packages and modules of `helpers`, from the lowest to the highest."""
+
+FEATURES = ORDER[ORDER.index("course") + 1 : -1]
+
 DATA = {
-    "helpers.checks.result",
+    "helpers.check_result",
     "helpers.jobs.run",
     "helpers.ranks.advice",
     "helpers.ranks.failures",
@@ -79,20 +109,29 @@ def test_imports_are_not_circular() -> None:
     assert not circles
 
 
-def test_trace_imports_nothing_above_it() -> None:
-    for name in _in("trace"):
-        assert not [other for other in reached(name) if not other.startswith("helpers.trace")]
+def _package(name: str) -> str:
+    """Return the part of `helpers` to which a file belongs."""
+    return f"{name}.__init__".split(".")[1]
 
 
-def test_views_import_only_the_data_that_they_draw() -> None:
+def test_order_names_every_package() -> None:
+    assert sorted(ORDER) == sorted({_package(name) for name in files()})
+
+
+def test_no_import_goes_up() -> None:
+    upward = [
+        f"{name} imports {other}"
+        for name in sorted(files())
+        for other in sorted(imports()[name])
+        if ORDER.index(_package(name)) < ORDER.index(_package(other))
+    ]
+    assert not upward
+
+
+def test_views_import_only_data() -> None:
     for name in [*_in("views"), *DATA]:
-        above = {x for x in reached(name) if not x.startswith(("helpers.trace.", "helpers.plan."))}
-        assert not {x for x in above if not x.startswith("helpers.views")} - DATA, name
-
-
-def test_data_imports_no_views() -> None:
-    for name in [*DATA, *_in("trace")]:
-        assert not [x for x in reached(name) if x.startswith("helpers.views")], name
+        others = {x for x in reached(name) if not x.startswith(("helpers.trace.", "helpers.views"))}
+        assert others <= DATA, name
 
 
 def test_ranks_compare_by_what_no_answer_can_replace() -> None:
@@ -107,6 +146,9 @@ def test_ranks_compare_by_what_no_answer_can_replace() -> None:
     "statement",
     [
         "import helpers.ranks.launcher",
+        "from click.testing import CliRunner; from helpers.course.cli import main; "
+        "assert CliRunner().invoke(main, ['--help']).exit_code == 0; "
+        "assert CliRunner().invoke(main, ['hint', '2.1']).exit_code == 0",
         "from helpers.course.hints import hint; hint('token_ring')",
         "from helpers.checks.headings import headings; assert len(headings()) > 100",
     ],

@@ -36,9 +36,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from helpers.check_result import Outcome
 from helpers.checks.edits import is_edit
 from helpers.checks.reference import MissingSolution, Program, whole_program
-from helpers.checks.result import Outcome
 
 IMPORTS = "import torch\nimport torch.distributed as dist\n"
 _DISALLOWED_OUTCOMES = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)

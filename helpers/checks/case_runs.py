@@ -16,13 +16,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from helpers.check_result import CaseVerdict, Outcome
 from helpers.checks.answer_shape import NO_SHAPE, AnswerShape
 from helpers.checks.case import Case
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.judge import Execution, JudgeFailed, judge, label_of
 from helpers.checks.limits import RESOURCE_OUTCOMES
-from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import MAX_EVENTS, Flooded, Turn, Worlds, is_clean
 
 # Outcomes after which the other cases would only repeat the message, for a second each.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from helpers.check_result import CaseVerdict, Outcome
 from helpers.checks.answer_shape import AnswerShape, shape_of
 from helpers.checks.case import Case
 from helpers.checks.case_runs import CaseRun, judge_case, run_in_one_world, run_isolated
@@ -21,7 +22,6 @@ from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
 from helpers.checks.match_mistakes import Matches, behave_alike, broken_rules, find_mistake
 from helpers.checks.oracle import fill_case_set
-from helpers.checks.result import CaseVerdict, Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds
 
 # _TWINS failing cases are drawn again with small numbers. If these and the other small cases all pass, and

@@ -16,6 +16,7 @@ import torch
 
 from helpers.answers.build import Answer, Problem, defined_in
 from helpers.answers.data import NO_ATTEMPT
+from helpers.check_result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.answer_source import ANSWER_FILE
 from helpers.checks.case import Case
 from helpers.checks.case_runs import CaseRun, flooded_run, group_cases, run_groups, run_isolated
@@ -31,7 +32,6 @@ from helpers.checks.kinds import Kind
 from helpers.checks.match_mistakes import Matches
 from helpers.checks.oracle import draw, fill_case_set
 from helpers.checks.registry import exercises
-from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.second_call import find_second_call_failure
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.cells import place_of

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from helpers.check_result import CaseVerdict, Outcome, Row
 from helpers.checks.answer_shape import NO_SHAPE, AnswerShape
 from helpers.checks.case import AllRanks, Case, Finding, Measured, PerRank, value_for_rank
 from helpers.checks.compare import (
@@ -32,7 +33,6 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
 from helpers.checks.limits import exceeded_limit, is_ended_by_limit
 from helpers.checks.missing_files import missing_file_advice
-from helpers.checks.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, HostLost, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.trace.events import Event

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from helpers.checks.result import Outcome
+from helpers.check_result import Outcome
 from helpers.ranks.failures import RankDied, RankFailed
 from helpers.ranks.run import RankFailure
 from helpers.ranks.world import FLOOD_ERROR

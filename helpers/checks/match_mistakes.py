@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from helpers.check_result import Outcome
 from helpers.checks.case import Case, Measured
 from helpers.checks.compare import find_huge_range, same
 from helpers.checks.exercise import Exercise
@@ -32,7 +33,6 @@ from helpers.checks.limits import is_ended_by_limit
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.named_parts import NamedParts
 from helpers.checks.oracle import ADVICE_SECRET, Reference, draw
-from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
 from helpers.ranks import wire
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout

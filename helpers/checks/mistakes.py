@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from helpers.check_result import Outcome
 from helpers.checks.answer_file import (
     IMPORTS,
     AnswerKind,
@@ -32,7 +33,6 @@ from helpers.checks.answer_file import (
     write_entry,
 )
 from helpers.checks.reference import MissingSolution, Program, read_reference
-from helpers.checks.result import Outcome
 
 if TYPE_CHECKING:  # the exercise itself needs torch, but its mistakes do not
     from helpers.checks.exercise import Exercise

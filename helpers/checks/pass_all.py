@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from helpers.answers.build import Answer
+from helpers.check_result import CaseVerdict, CheckResult
 from helpers.checks.case_runs import group_cases, judge_case, run_in_one_world
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.grade import combine_verdicts, use_one_thread
 from helpers.checks.oracle import draw
-from helpers.checks.result import CaseVerdict, CheckResult
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
 from helpers.ranks.failures import LaunchError

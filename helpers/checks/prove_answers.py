@@ -14,6 +14,7 @@ from pathlib import Path
 from helpers.answers.build import cell_number
 from helpers.answers.data import Answer, Origin
 from helpers.answers.listing import DEFINITIONS
+from helpers.check_result import CheckResult, Outcome
 from helpers.checks.answer_file import AnswerKind, KnownAnswer, with_imports
 from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
@@ -32,7 +33,6 @@ from helpers.checks.mistakes import (
     solution_of,
 )
 from helpers.checks.reference import whole_program
-from helpers.checks.result import CheckResult, Outcome
 from helpers.views.plain import plural
 from helpers.views.verdict import verdict_text
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from helpers.check_result import Outcome
 from helpers.checks.case_runs import CaseRun, judge_case
-from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
 
 SECOND_CALL_ADVICE = (

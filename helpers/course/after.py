@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from helpers.check_result import CheckResult
 from helpers.checks.headings import UnknownExercise, find_heading
 
 _MAGIC = "%%after"
@@ -26,6 +27,12 @@ def remember_result(name: str, *, passed: bool) -> None:
         _passed_exercises.add(name)
     else:
         _passed_exercises.discard(name)
+
+
+def remember_check(result: CheckResult) -> CheckResult:
+    """Store a finished check in this kernel."""
+    remember_result(result.name, passed=result.passed)
+    return result
 
 
 @dataclass(frozen=True, repr=False)

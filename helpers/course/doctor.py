@@ -227,7 +227,7 @@ def _installed(name: str) -> str:
 
 
 def _probe_gloo() -> tuple[bool, str]:
-    from helpers import launch
+    from helpers.ranks.launcher import launch
 
     run = launch(_sum_of_ranks, 2, timeout=TIMEOUT_S, backend="gloo")
     if run.values != [1.0, 1.0]:

@@ -34,7 +34,7 @@ def main() -> None:
     app: Any = IPKernelApp.instance()
     app.initialize()
     # In other kernels `import helpers` in a cell does this. Here the package is already imported.
-    from helpers import greet_kernel
+    from helpers.course.greet import greet_kernel
 
     greet_kernel()
     app.start()

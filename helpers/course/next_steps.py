@@ -1,16 +1,22 @@
-"""`next_steps("05")`: show what is done in a notebook and the next stop of each path, in its last cell."""
+"""Show what comes next, after an exercise and at the end of a notebook.
+
+The verdict on a check names the next part of the reader's path. `next_steps("05")`, in the last cell of a
+notebook, shows what is done in it and the next stop of each path.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
+from helpers.check_result import CheckResult
 from helpers.checks.headings import Heading, headings, match_notebook
-from helpers.course.home import HOME_FILE, PathProgress, Place, QuizState, home
+from helpers.course.home import HOME_FILE, PathProgress, Place, QuizState, home, title_of
 from helpers.course.paths import is_reference
-from helpers.course.workspace import matching_cells
+from helpers.course.workspace import match_cell_ids, matching_cells
 
+_PART_HEADING = r"^## (?:Exercise \d+\.\d+: )?(.+?)(?: \(\d+ min, .*\))?$"
 _CHECK_CALL_PATTERN = r"^(?:.*= )?check\((\w+)\)"
 
 
@@ -110,3 +116,59 @@ def next_steps(notebook: str) -> NextSteps:
 def _describe_heading(heading: Heading) -> str:
     further = ", further" if heading.further else ""
     return f"{heading.number} {heading.title} ({heading.minutes} min{further})"
+
+
+def add_next_step(result: CheckResult) -> CheckResult:
+    """Add to a finished check what comes after its exercise."""
+    next_step, link = next_part(result.name)
+    return replace(result, next_step=next_step, link=link)
+
+
+def next_part(name: str) -> tuple[str, str]:
+    """Return what comes after an exercise on the path of the home page, and JupyterLab's link to it.
+
+    That is the next part of the notebook that is on the path, whether it is an exercise or not. If the path
+    has the whole notebook, or if the exercise is not on the path, the parts up to the last exercise count.
+    After the last part comes the next notebook or the cell with the next stops.
+    """
+    heading, chosen_path = headings()[name], home().way
+    notebook, path = heading.notebook, chosen_path.path if chosen_path else None
+    stop = next((stop for stop in path.stops if stop.notebook == notebook), None) if path else None
+    is_on_path = stop is not None and name in [exercise.name for exercise in stop.exercises]
+    exercises_in_order = [
+        exercise for exercise in headings().values() if exercise.notebook == notebook
+    ]
+    if stop is not None and is_on_path:
+        exercises_in_order = list(stop.exercises)
+    skipped_titles = {
+        exercise.title
+        for exercise in headings().values()
+        if exercise.notebook == notebook and exercise not in exercises_in_order
+    }
+    exercises = {exercise.title: exercise for exercise in exercises_in_order}
+    parts = [
+        (title, cell)
+        for title, cell in match_cell_ids(notebook, _PART_HEADING)
+        if title not in skipped_titles
+    ]
+    places = {title: place for place, (title, _) in enumerate(parts)}
+    # A copy of the course may lack the notebook. Then nothing is known about its parts.
+    parts_below = list(enumerate(parts))[places.get(heading.title, len(parts)) + 1 :]
+    on_path = stop.parts if stop is not None else ()
+    candidates = [(place, part) for place, part in parts_below if part[0] in on_path]
+    if not candidates and not (is_on_path and on_path):
+        last_place = max((places.get(title, -1) for title in exercises), default=-1)
+        candidates = [(place, part) for place, part in parts_below if place <= last_place]
+    for place, (title, cell) in candidates:
+        # A section may have the title of the exercise below it.
+        next_exercise = exercises.get(title) if place == places[title] else None
+        description = (
+            f"Exercise {next_exercise.number}, {next_exercise.title}" if next_exercise else title
+        )
+        return description, f"{notebook}.ipynb#cell-id={cell}"
+    next_stop = path.after(notebook) if path and is_on_path else None
+    if next_stop is not None:
+        return title_of(next_stop.notebook), next_stop.link
+    (cell,) = matching_cells(notebook, r"^## (Next)$").values() or ("",)
+    end = f"the end of “{path.title}”" if path and is_on_path else "the next notebook of your path"
+    return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""

@@ -1,6 +1,6 @@
 """Read the paths through the course: the notebooks, or parts of them, that lead to a goal.
 
-    paths.toml -> paths() -> home(), next_steps(), `course plan --path`, `course slides --path`, the site
+    paths.toml -> paths() -> home(), next_steps(), `course sessions --path`, `course slides --path`, the site
 
 A path may leave out parts of a notebook. A notebook that is only on the path "everything" is a reference
 work.

@@ -1,7 +1,7 @@
 """Store what a learner has done, as data and in one small file.
 
-Checks call `record_score`, hints `record_hint`, and quizzes `record_quiz`. `course progress` shows what
-`read_progress` returns.
+A finished check calls `store_check`, hints call `record_hint`, and quizzes `record_quiz`. `course progress`
+shows what `read_progress` returns.
 The file survives a crash (it is replaced as a whole) and two kernels at once (each of them reads,
 changes and writes it under a lock). A file may have been edited, truncated or written by a different
 version, so `decode` accepts only what it expects. No function fails because of the file. Instead, a
@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from helpers.check_result import CheckResult
 from helpers.course.workspace import WorkspaceError, find_workspace
 
 LOCK_TIMEOUT_S = 2.0
@@ -156,6 +157,14 @@ def record_score(exercise: str, outcome: str, points: float, out_of: float) -> s
     """Record how a check ended. Return a note for the learner, or ""."""
     score = Score(outcome, float(points), float(out_of), _now())
     return _update(lambda progress: progress.with_score(exercise, score))
+
+
+def store_check(result: CheckResult) -> CheckResult:
+    """Record a finished check if the exercise was attempted. Add a note, not an error, if that fails."""
+    if not result.attempted:
+        return result
+    problem = record_score(result.name, result.outcome.value, result.points, result.out_of)
+    return replace(result, notes=(*result.notes, problem)) if problem else result
 
 
 def record_hint(exercise: str, level: int) -> str:

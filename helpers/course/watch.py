@@ -15,11 +15,9 @@ from helpers.answers.reader import UnreadableNotebook
 from helpers.checks.check_notebook import find_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.result import Outcome
-from helpers.course.progress import record_score
+from helpers.checks.listeners import tell_listeners
 from helpers.course.saves import Saves
 from helpers.ranks.launcher import disconnect
-from helpers.room.outbox import record_check
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
@@ -59,9 +57,7 @@ def check_changed(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
             continue
         result = grade(exercise, found[exercise.name], cell_number, VISIBLE_SECRET)
         print(f"\n{for_log(verdict_text(result))}", flush=True)
-        if result.outcome is not Outcome.UNREADABLE:
-            record_score(result.name, result.outcome.value, result.points, result.out_of)
-            record_check(result.name, result.outcome.value, result.mistake)
+        tell_listeners(result)
         following = next((e for e in exercises[index + 1 :] if not now[e.name]), None)
         if result.passed and following is not None:
             print(f"Next: Exercise {following.number}, {following.title}", flush=True)

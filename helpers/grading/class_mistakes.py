@@ -12,10 +12,10 @@ from pathlib import Path
 
 import click
 
+from helpers.check_result import Outcome
 from helpers.checks.mistakes import KnownMistake
 from helpers.checks.prove_answers import CannotAdd, add_instructor_mistake
 from helpers.checks.registry import find_exercise
-from helpers.checks.result import Outcome
 from helpers.grading.groups import AnswerGroup, group_answers, wrong_answers
 from helpers.grading.record import Record, read_records
 from helpers.grading.sandbox.batch_lock import BatchLock

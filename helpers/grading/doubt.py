@@ -9,10 +9,10 @@ from __future__ import annotations
 import builtins
 from enum import IntEnum
 
+from helpers.check_result import CheckResult, Outcome
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
 from helpers.checks.limits import exceeded_limit
-from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.ranks.server import START_FAILED_EXIT_CODE

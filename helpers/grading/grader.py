@@ -28,11 +28,11 @@ from dataclasses import dataclass, field, replace
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import read_bytes
 from helpers.answers.reader import UnreadableNotebook
+from helpers.check_result import Outcome
 from helpers.checks.check_notebook import find_answers, notes_on_strays
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.limits import advice_on
-from helpers.checks.result import Outcome
 from helpers.grading import bypasses
 from helpers.grading.cache import Cache, answer_key, program_key
 from helpers.grading.cells import renumber_cells, restore_cell_names

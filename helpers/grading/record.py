@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
+from helpers.check_result import Outcome
 from helpers.checks.exercise import Exercise
-from helpers.checks.result import Outcome
 
 FORMAT = 1
 

@@ -13,8 +13,8 @@ from importlib import import_module
 import msgspec
 
 from helpers.answers.build import Answer, Problem
+from helpers.check_result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.exercise import Exercise
-from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.grading import bypasses
 from helpers.grading.record import CaseRecord, ExerciseRecord, build_record
 from helpers.ranks.failures import RankDied

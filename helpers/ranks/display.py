@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.cells import ipython
+from helpers.ranks.run import RunningRanks, StoppedRanks
 
 if TYPE_CHECKING:
     from helpers.ranks.run import Run
@@ -59,15 +60,14 @@ class Display(NoDisplay):
         if seconds < self._due or os.environ.get(LIVE_VARIABLE) == "0":
             return
         self._due = seconds + REDRAW_INTERVAL_S
-        from IPython.display import HTML, display
+        from IPython.display import display
 
         from helpers.ranks.watch import current_waits
-        from helpers.views.lanes import lanes_live_html
 
         waits = current_waits(detector).waits if seconds >= SHOW_WAITS_AFTER_S else ()
         output = [member.recent_output for member in world.members]
         states = [member.state for member in world.members]
-        view = HTML(lanes_live_html(states, output, waits, seconds, world.hosts))
+        view = RunningRanks(states, output, waits, seconds, world.hosts)
         if self._handle is None:
             self._handle = display(view, display_id=True)
         else:
@@ -77,17 +77,12 @@ class Display(NoDisplay):
         from IPython.display import display
 
         from helpers.ranks.watch import current_waits
-        from helpers.views.lanes import lanes_stopped_html, lanes_stopped_text
 
         waits = current_waits(detector).waits
         output = [member.output for member in world.members]
         states = [member.state for member in world.members]
         self.clear()
-        bundle = {
-            "text/html": lanes_stopped_html(states, output, waits, seconds, world.hosts),
-            "text/plain": lanes_stopped_text(states, output, waits, seconds, world.hosts),
-        }
-        display(bundle, raw=True)
+        display(StoppedRanks(states, output, waits, seconds, world.hosts))
 
     def clear(self) -> None:
         if self._handle is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from helpers.trace.chrome import chrome_trace
-from helpers.trace.events import Trace
+from helpers.trace.events import Trace, Wait
 
 
 class PlainError(Exception):
@@ -71,3 +72,26 @@ class Run:
         path = Path(path)
         path.write_text(json.dumps(chrome_trace(self.trace)), encoding="utf-8")
         return path
+
+
+@dataclass(frozen=True)
+class RunningRanks:
+    """The ranks of a launch at one moment.
+
+    Attributes:
+        states: "running", "returned", "failed" or "died" of each rank.
+        output: What each rank has printed.
+        waits: What those ranks do that wait.
+        seconds: How long the launch has run.
+        hosts: The host of each rank, empty if all are on this machine.
+    """
+
+    states: Sequence[str]
+    output: Sequence[str]
+    waits: Sequence[Wait]
+    seconds: float
+    hosts: Sequence[str] = ()
+
+
+class StoppedRanks(RunningRanks):
+    """The ranks of a launch at the moment when the reader stopped it."""

@@ -1,8 +1,7 @@
-"""Help the teacher: a live board, slides, programs, and what to say about each exercise.
+"""Show a teacher on a live board how far each learner is.
 
     check -> outbox (a file next to the progress) -> sender --HTTP--> app -> store (SQLite) -> board -> page
-    solved notebooks -> lesson -> slides, program, teacher_pages
 
-`outbox` and `learner` run in the learner's kernel, everything else on the teacher's machine. Both sides of
-the board share only `messages`.
+`outbox` and `learner` run in the learner's kernel, everything else on the teacher's machine. The two sides
+share only `messages`.
 """

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from helpers.check_result import Outcome
 from helpers.checks.headings import Heading
 from helpers.checks.mistakes import KnownMistake
-from helpers.checks.result import Outcome
 from helpers.room.messages import CheckEvent
 from helpers.room.store import Learner, StoredEvent
 

@@ -1,6 +1,6 @@
 """Send a learner's events to the board of a room, and store them in a file until the board has them.
 
-    check -> record_check() -> .room-outbox.jsonl -> sender (a thread) -> the board
+    check -> send_check() -> .room-outbox.jsonl -> sender (a thread) -> the board
 
 A check only appends a line to the file. If the board is unreachable, nothing waits and nothing fails: the
 lines stay and are sent later, by this kernel or a later one. Each line has an id, so that the board stores
@@ -24,6 +24,7 @@ from typing import IO, Any
 
 import msgspec
 
+from helpers.check_result import CheckResult
 from helpers.course.progress import locked, progress_file
 from helpers.room.messages import (
     MAX_BYTES,
@@ -68,6 +69,13 @@ class RoomError(Exception):
     # IPython shows this instead of a traceback through the course's own files.
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
+
+
+def send_check(result: CheckResult) -> CheckResult:
+    """Store a finished check for the board if the exercise was attempted."""
+    if result.attempted:
+        record_check(result.name, result.outcome.value, result.mistake)
+    return result
 
 
 def record_check(exercise: str, outcome: str, mistake: str = "") -> None:

@@ -17,7 +17,7 @@ from helpers.ranks.failures import (
     RankTimeout,
     describe_wait,
 )
-from helpers.ranks.run import RankFailure, Run
+from helpers.ranks.run import RankFailure, Run, RunningRanks, StoppedRanks
 from helpers.trace.events import Wait
 from helpers.views.boxes import GREY, RED, border_left, div, muted
 from helpers.views.by_host import first_ranks
@@ -144,27 +144,23 @@ def lanes_html(run: Run) -> str:
     return _box_html(banner + player + rows + notes)
 
 
-def lanes_live_html(
-    states: Sequence[str],
-    output: Sequence[str],
-    doing: Sequence[Wait],
-    seconds: float,
-    hosts: Sequence[str] = (),
-) -> str:
-    """Draw a launch that is still running: each rank's state, latest output and current call.
-
-    states: "running", "returned", "failed" or "died" of each rank. doing: of those that wait. hosts: of
-    each rank, empty if all are on this machine.
-    """
-    now = {wait.rank: wait for wait in doing}
-    done = sum(state == "returned" for state in states)
-    count = f", {done} done" if done else ""
-    head = _replaceable_html(f"{plural(len(states), 'rank')} running for {seconds:.0f} s{count} …")
+def lanes_live_html(ranks: RunningRanks) -> str:
+    """Draw a launch that is still running: each rank's state, latest output and current call."""
+    now = {wait.rank: wait for wait in ranks.waits}
     lanes = [
-        _live_lane(rank, state, output[rank] if rank < len(output) else "", now.get(rank))
-        for rank, state in enumerate(states)
+        _live_lane(
+            rank, state, ranks.output[rank] if rank < len(ranks.output) else "", now.get(rank)
+        )
+        for rank, state in enumerate(ranks.states)
     ]
-    return _box_html(head + _stack_rows(lanes, hosts))
+    return _box_html(_replaceable_html(lanes_live_text(ranks)) + _stack_rows(lanes, ranks.hosts))
+
+
+def lanes_live_text(ranks: RunningRanks) -> str:
+    """Write how many ranks of a launch are still running, as text."""
+    done = sum(state == "returned" for state in ranks.states)
+    count = f", {done} done" if done else ""
+    return f"{plural(len(ranks.states), 'rank')} running for {ranks.seconds:.0f} s{count} …"
 
 
 def _replaceable_html(text: str) -> str:
@@ -183,35 +179,24 @@ def _replaceable_html(text: str) -> str:
     )
 
 
-def lanes_stopped_html(
-    states: Sequence[str],
-    output: Sequence[str],
-    doing: Sequence[Wait],
-    seconds: float,
-    hosts: Sequence[str] = (),
-) -> str:
+def lanes_stopped_html(ranks: StoppedRanks) -> str:
     """Draw a launch that the reader has stopped: each rank's output, and its current call."""
-    lanes = _stopped_lanes(states, output, doing)
-    head = muted(_stopped_heading(len(states), seconds))
-    return _box_html(head + _stack_rows([_lane_html(lane) for lane in lanes], hosts))
+    lanes = _stopped_lanes(ranks.states, ranks.output, ranks.waits)
+    head = muted(_stopped_heading(len(ranks.states), ranks.seconds))
+    return _box_html(head + _stack_rows([_lane_html(lane) for lane in lanes], ranks.hosts))
 
 
-def lanes_stopped_text(
-    states: Sequence[str],
-    output: Sequence[str],
-    doing: Sequence[Wait],
-    seconds: float,
-    hosts: Sequence[str] = (),
-) -> str:
+def lanes_stopped_text(ranks: StoppedRanks) -> str:
     """Write a launch that the reader has stopped as text."""
     texts = [
         [
             *(f"rank {lane.rank} | {line}".rstrip() for line in lane.lines),
             f"rank {lane.rank}: {lane.ending}",
         ]
-        for lane in _stopped_lanes(states, output, doing)
+        for lane in _stopped_lanes(ranks.states, ranks.output, ranks.waits)
     ]
-    return "\n".join([_stopped_heading(len(states), seconds), *_under_hosts_text(texts, hosts)])
+    heading = _stopped_heading(len(ranks.states), ranks.seconds)
+    return "\n".join([heading, *_under_hosts_text(texts, ranks.hosts)])
 
 
 def _stopped_heading(world_size: int, seconds: float) -> str:

@@ -6,15 +6,27 @@ such as `course check`, calls the view itself.
 
 from __future__ import annotations
 
-from helpers.checks.result import CheckResult
+from collections.abc import Callable
+from typing import Any
+
+from helpers.check_result import CheckResult
 from helpers.jobs.run import MpiRun, TorchrunRun
-from helpers.ranks.run import Run
+from helpers.ranks.run import Run, RunningRanks, StoppedRanks
 from helpers.views.job_lanes import agents_html, agents_text, mpi_html, mpi_text
-from helpers.views.lanes import lanes_html, lanes_text
+from helpers.views.lanes import (
+    lanes_html,
+    lanes_live_html,
+    lanes_live_text,
+    lanes_stopped_html,
+    lanes_stopped_text,
+    lanes_text,
+)
 from helpers.views.verdict import verdict_html, verdict_text
 
-_VIEWS = {
+_VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     Run: (lanes_text, lanes_html),
+    RunningRanks: (lanes_live_text, lanes_live_html),
+    StoppedRanks: (lanes_stopped_text, lanes_stopped_html),
     TorchrunRun: (agents_text, agents_html),
     MpiRun: (mpi_text, mpi_html),
     CheckResult: (verdict_text, verdict_html),

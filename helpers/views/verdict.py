@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from html import escape
 
-from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
+from helpers.check_result import CaseVerdict, CheckResult, Outcome, Row
 from helpers.views.palette import RIGHT, WRONG
 from helpers.views.plain import clean, clip, code_to_html, join_words, plural
 from helpers.views.timeline import player_html

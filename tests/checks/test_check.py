@@ -9,13 +9,11 @@ import nbformat
 import pytest
 
 from helpers.answers.build import Answer, build_answer, cell_number
-from helpers.checks.check import _next_part, check
+from helpers.check_result import Outcome
+from helpers.checks.check import check
 from helpers.checks.check_notebook import grade_notebook
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
-from helpers.checks.result import Outcome
-from helpers.course.notebook_file import source_of
-from helpers.course.workspace import cells_of
 from helpers.views.verdict import verdict_html, verdict_text
 from tests.grading.notebooks import IMPORTS, RIGHT
 
@@ -47,36 +45,6 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     ]
     link = '<a href="00_start_here.ipynb#cell-id=00-40">Reading a failure</a>'
     assert link in verdict_html(result)
-
-
-def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
-    assert _next_part("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
-
-
-@pytest.mark.parametrize(
-    ("name", "next_step", "cell"),
-    [
-        ("count_votes", "What launch returns", "## What launch returns: a Run"),
-        ("my_slice", "Reading a failure", "## Reading a failure"),
-        ("average_gradients", "Compare the weights", "## Compare the weights with one process"),
-        ("token_ring", "Exercise 2.3", "## Exercise 2.3"),
-        ("strong_scaling", "the end of “DDP in an evening”", "## Next"),
-        ("muon_step", "the next notebook of your path", "## Next"),
-    ],
-)
-def test_a_pass_links_to_the_cell_of_the_next_step(name: str, next_step: str, cell: str) -> None:
-    words, link = _next_part(name)
-    notebook, _, where = link.partition(".ipynb#cell-id=")
-    (found,) = (each for each in cells_of(notebook) if each["id"] == where)
-    assert words.startswith(next_step) and source_of(found).startswith(cell)
-
-
-def test_a_pass_without_the_notebooks_file_still_says_what_is_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("helpers.course.workspace.cells_of", lambda notebook: [])
-    assert _next_part("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
-    assert _next_part("swap") == ("the next notebook of your path", "")
 
 
 def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:

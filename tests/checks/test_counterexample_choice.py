@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer
+from helpers.check_result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.case import Case
 from helpers.checks.counterexample import SMALL_NUMBERS_ADVICE
 from helpers.checks.draw import Draw, plan_small_draws
@@ -17,7 +18,6 @@ from helpers.checks.grade import grade
 from helpers.checks.judge import label_of
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
-from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.views.verdict import verdict_text
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from helpers.check_result import Outcome
 from helpers.checks.answer_shape import AnswerShape
 from helpers.checks.case import AllRanks, Case, Finding, PerRank
 from helpers.checks.exercise import Exercise
@@ -15,7 +16,6 @@ from helpers.checks.failure_advice import CrashAdvice, HangAdvice
 from helpers.checks.judge import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE, Execution, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.missing_files import missing_file_advice
-from helpers.checks.result import Outcome
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Root
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers.answers.build import Answer, build_answer
+from helpers.check_result import CheckResult
 from helpers.checks import mistakes
 from helpers.checks.case import Case, Finding
 from helpers.checks.exercise import Exercise
@@ -16,7 +17,6 @@ from helpers.checks.kinds import Kind
 from helpers.checks.known_outcomes import known_outcomes
 from helpers.checks.mistakes import known_answers
 from helpers.checks.registry import get
-from helpers.checks.result import CheckResult
 from tests.checks.script_programs import start
 
 NAMES = (

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer, build_answer
+from helpers.check_result import CheckResult, Outcome
 from helpers.checks import match_mistakes, mistakes
 from helpers.checks.answer_file import read_answers_file
 from helpers.checks.case import Case
@@ -34,7 +35,6 @@ from helpers.checks.prove_answers import (
     check_mistake,
     is_sentence,
 )
-from helpers.checks.result import CheckResult, Outcome
 from tests.grading.notebooks import write_notebook
 from tests.submission_files import PRELUDE
 

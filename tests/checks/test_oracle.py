@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer, build_answer
+from helpers.check_result import CheckResult, Outcome
 from helpers.checks import oracle, worlds
 from helpers.checks.case import Case
 from helpers.checks.draw import Draw
@@ -20,7 +21,6 @@ from helpers.checks.grade import grade
 from helpers.checks.mistakes import clear_caches
 from helpers.checks.oracle import Reference
 from helpers.checks.registry import get
-from helpers.checks.result import CheckResult, Outcome
 
 SUM = "def total(rank, world_size, x):\n    dist.all_reduce(x)\n    return {'sum': x}\n"
 TWICE = SUM.replace("{'sum': x}", "{'sum': 2 * x}")

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from helpers.answers.build import build_answer
+from helpers.check_result import CaseVerdict, CheckResult
 from helpers.checks.counterexample import SMALL_NUMBERS_ADVICE, has_hard_numbers
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
-from helpers.checks.result import CaseVerdict, CheckResult
 
 ADDS_NOTHING = """
 def ping_pong(rank, world_size, ball, rounds):

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer, build_answer
+from helpers.check_result import CheckResult, Outcome
 from helpers.checks.case import Case, PerRank
 from helpers.checks.counterexample import POISON_ADVICE
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
-from helpers.checks.result import CheckResult, Outcome
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import WaitsForAll
 from helpers.checks.second_call import SECOND_CALL_ADVICE

@@ -56,6 +56,7 @@ def course(tmp_path: Path) -> Path:
         tmp_path / "helpers",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
+    shutil.copy(find_workspace().root / "pyproject.toml", tmp_path)
     (tmp_path / "solutions").mkdir()
     write_notebook(tmp_path / "solutions" / "02_topic.ipynb", SOLVED)
     return tmp_path

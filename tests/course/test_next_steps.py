@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from helpers.checks.headings import headings
-from helpers.course.next_steps import next_steps
+from helpers.course.next_steps import next_part, next_steps
 from helpers.course.notebook_file import source_of
 from helpers.course.paths import paths
 from helpers.course.progress import record_quiz, record_score
@@ -54,3 +56,33 @@ def test_shows_the_end_of_a_path_after_its_last_stop() -> None:
 def test_a_notebook_on_no_short_path_says_that_it_is_a_reference_work() -> None:
     assert "reference work" in repr(next_steps("16"))
     assert "reference work" not in repr(next_steps("02"))
+
+
+def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
+    assert next_part("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("name", "next_step", "cell"),
+    [
+        ("count_votes", "What launch returns", "## What launch returns: a Run"),
+        ("my_slice", "Reading a failure", "## Reading a failure"),
+        ("average_gradients", "Compare the weights", "## Compare the weights with one process"),
+        ("token_ring", "Exercise 2.3", "## Exercise 2.3"),
+        ("strong_scaling", "the end of “DDP in an evening”", "## Next"),
+        ("muon_step", "the next notebook of your path", "## Next"),
+    ],
+)
+def test_a_pass_links_to_the_cell_of_the_next_step(name: str, next_step: str, cell: str) -> None:
+    words, link = next_part(name)
+    notebook, _, where = link.partition(".ipynb#cell-id=")
+    (found,) = (each for each in cells_of(notebook) if each["id"] == where)
+    assert words.startswith(next_step) and source_of(found).startswith(cell)
+
+
+def test_a_pass_without_the_notebooks_file_still_says_what_is_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("helpers.course.workspace.cells_of", lambda notebook: [])
+    assert next_part("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
+    assert next_part("swap") == ("the next notebook of your path", "")

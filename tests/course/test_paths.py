@@ -15,7 +15,7 @@ from helpers.course.notebook_file import NotebookError, read_notebook, source_of
 from helpers.course.path_lines import mark_parts, path_lines
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import read_lesson
+from helpers.teaching.lesson import read_lesson
 
 SHORT = [path for path in paths().values() if path.name != EVERYTHING]
 each_stop = pytest.mark.parametrize(

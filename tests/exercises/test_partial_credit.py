@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from helpers.answers.build import Answer, build_answer
+from helpers.check_result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.grade import combine_verdicts, grade
 from helpers.checks.registry import get
-from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 
 RIGHT_WHERE_IT_DIVIDES = """
 import torch.distributed as dist

@@ -17,7 +17,7 @@ from tests.grading.reports.builders import course_of, exercise, record
 
 ROOT = Path(__file__).parents[2]
 # `course gradescope` is a command's name, too
-COMMANDS = "helpers/course/cli.py"
+COMMANDS = "helpers/grading/commands.py"
 
 
 @pytest.mark.parametrize("name", [*(each.title for each in PLATFORMS), "Gradescope"])

@@ -168,7 +168,8 @@ def copy_of_course(folder: Path) -> Path:
     source = Path(helpers.__file__).parent
     for name in ("hosts", "ranks", "trace"):
         shutil.copytree(source / name, folder / "helpers" / name)
-    shutil.copy(source / "__init__.py", folder / "helpers")
+    for name in ("__init__.py", "vocabulary.py"):
+        shutil.copy(source / name, folder / "helpers")
     return folder
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from helpers.answers.build import Answer, Problem, normalize
 from helpers.answers.reader import read_answers
+from helpers.check_result import CheckResult, Outcome
 from helpers.checks.check_notebook import grade_notebook
-from helpers.checks.result import CheckResult, Outcome
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
 from helpers.views.verdict import verdict_text

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from helpers.ranks.failures import Deadlock
-from helpers.ranks.run import Run
+from helpers.ranks.run import Run, RunningRanks, StoppedRanks
 from helpers.trace.events import Diagnosis, Trace, Wait
 from helpers.views.by_host import host_lines
 from helpers.views.drawing import Drawing, Line
@@ -135,12 +135,13 @@ def test_lanes_are_under_their_host() -> None:
     ]
     assert lanes_text(run_on(HOSTS)) == "4 ranks on 2 hosts: nothing printed, nothing returned"
     states, output = ["running"] * 4, ["a", "", "", "b"]
-    stopped = lanes_stopped_text(states, output, (), 2, HOSTS)
+    stopped_ranks = StoppedRanks(states, output, (), 2, HOSTS)
+    stopped = lanes_stopped_text(stopped_ranks)
     assert stopped.splitlines()[1:4] == ["n1:", "rank 0 | a", "rank 0: was running"]
     for html in (
         lanes_html(run),
-        lanes_live_html(states, output, (), 1, HOSTS),
-        lanes_stopped_html(states, output, (), 2, HOSTS),
+        lanes_live_html(RunningRanks(states, output, (), 1, HOSTS)),
+        lanes_stopped_html(stopped_ranks),
     ):
         assert html.index(">n1<") < html.index("rank 1") < html.index(">n2<") < html.index("rank 2")
 

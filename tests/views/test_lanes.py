@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
-from helpers.ranks.run import Run
+from helpers.ranks.run import Run, RunningRanks
 from helpers.trace.events import Diagnosis, Wait
 from helpers.views.lanes import lanes_html, lanes_live_html, lanes_text
 from tests.views.builders import place, receive_first, run_of
@@ -103,7 +103,10 @@ def test_html_escapes_all_that_comes_from_ranks() -> None:
     after = RankError(1, evil, evil)
     run = run_of([evil, evil], [None, evil], failure=RankFailed(error, (after,)), notes=(evil,))
     waits = (Wait(0, evil), Wait(1, evil))
-    for html in (lanes_html(run), lanes_live_html(["running"] * 2, [evil, evil], waits, 3.0)):
+    for html in (
+        lanes_html(run),
+        lanes_live_html(RunningRanks(["running"] * 2, [evil, evil], waits, 3.0)),
+    ):
         page = read(html)
         assert page.tags <= {"div", "pre", "b", "span", "style"}
         assert html.count("<style") <= 1
@@ -156,7 +159,9 @@ def test_a_long_failure_is_shown_down_to_its_last_line() -> None:
 @pytest.mark.parametrize("world_size", [2, 16])
 def test_live_view_shows_the_latest_output_and_what_each_rank_does(world_size: int) -> None:
     output = ["\n".join(f"step {n}" for n in range(50))] * world_size
-    text = read(lanes_live_html(["running"] * world_size, output, receive_first(), 12.4)).text
+    text = read(
+        lanes_live_html(RunningRanks(["running"] * world_size, output, receive_first(), 12.4))
+    ).text
     assert f"{world_size} ranks running for 12 s" in text
     assert "step 49" in text and "step 1\n" not in text
     assert "now: recv from rank 0 at cell 5, line 7: waits for rank 0" in text
@@ -166,11 +171,11 @@ def test_live_view_shows_the_latest_output_and_what_each_rank_does(world_size: i
 def test_draws_lanes_for_ranks_without_output_or_value() -> None:
     run = Run(3, [1], ["only one"], run_of([""]).trace)
     assert lanes_text(run) == "rank 0 | only one\nrank 0 → 1\nrank 1 → None\nrank 2 → None"
-    assert "rank 2" in lanes_live_html(["running"] * 3, [], (), 0.0)
+    assert "rank 2" in lanes_live_html(RunningRanks(["running"] * 3, [], (), 0.0))
 
 
 def test_a_running_launch_tells_who_is_done_and_who_has_failed() -> None:
-    html = lanes_live_html(["returned", "failed", "running"], ["", "", "x"], (), 3.0)
+    html = lanes_live_html(RunningRanks(["returned", "failed", "running"], ["", "", "x"], (), 3.0))
     text = read(html).text
     assert "3 ranks running for 3 s, 1 done" in text
     assert text.index("done") < text.index("failed") < text.rindex("running")

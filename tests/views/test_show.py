@@ -14,7 +14,7 @@ assert not hasattr(run, "_repr_html_")
 """
 SHOWN = """
 from helpers import launch
-from helpers.checks.result import CheckResult, Outcome
+from helpers.check_result import CheckResult, Outcome
 from helpers.jobs.run import MpiRun, TorchrunRun
 assert repr(run) == "rank 0 | hi", repr(run)
 results = [run, CheckResult("f", "Exercise 5.3", Outcome.PASSED)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
+from helpers.check_result import CaseVerdict, CheckResult, Outcome, Row
 from helpers.views.verdict import verdict_html, verdict_text
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from helpers.check_result import Outcome
 from helpers.checks.headings import headings
 from helpers.checks.registry import get
-from helpers.checks.result import Outcome
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import ExerciseRecord, Record, Status, build_record

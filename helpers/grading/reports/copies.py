@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from helpers.check_result import Outcome
 from helpers.checks.headings import headings
-from helpers.checks.result import Outcome
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import is_fault
 from helpers.grading.reports.text import line

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
-from helpers.checks.result import Outcome
+from helpers.check_result import Outcome
 from helpers.grading.points.counted import override_of
 from helpers.grading.record import CaseRecord, ExerciseRecord
 from helpers.grading.reports.text import clip_text, line, numbered_title, points_text

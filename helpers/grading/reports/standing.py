@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from helpers.check_result import Outcome
 from helpers.checks.headings import headings
 from helpers.checks.headings import notebooks as known_notebooks
-from helpers.checks.result import Outcome
 from helpers.grading.names import find_notebook_names
 from helpers.grading.points.counted import (
     apply_override,

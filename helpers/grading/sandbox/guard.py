@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.checks.result import Outcome
+from helpers.check_result import Outcome
 from helpers.grading.sandbox.limits import Limits
 from helpers.ranks.processes import end_process_tree, kill_process, process_tree
 

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from helpers.checks.result import Outcome
+from helpers.check_result import Outcome
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
 from helpers.grading.sandbox.batch_lock import BatchLock

@@ -21,6 +21,7 @@ from helpers.grading.sandbox.cleanup import hold_folder, remove_unheld_folders
 _ROOT = Path(__file__).parents[3]
 _PREFIX = "real-ranks-course-"
 _SERVER = (
+    "helpers.vocabulary",  # the package itself imports it
     "helpers.ranks.server",
     "helpers.ranks.worker",
     "helpers.trace.kernels",

@@ -9,7 +9,7 @@ from itertools import permutations
 
 import pytest
 
-from helpers.checks.result import Outcome
+from helpers.check_result import Outcome
 from helpers.grading.record import Record
 from helpers.grading.reports.github import class_summary, github_annotations
 from helpers.grading.reports.gradescope import results_json

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 import helpers.grading.record as records
-from helpers.checks.result import Outcome
+from helpers.check_result import Outcome
 from helpers.grading.record import Record, from_json
 from tests.grading.reports.builders import a_class, exercise, fault, picture, record, unreadable
 from tests.grading.reports.hostile import TEXTS, unreadable_record

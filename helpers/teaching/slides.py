@@ -22,20 +22,20 @@ from struct import unpack
 
 from markupsafe import Markup
 
+from helpers.check_result import Outcome
 from helpers.checks.headings import Heading
 from helpers.checks.mistakes import KnownMistake, readable_program
-from helpers.checks.result import Outcome
 from helpers.course.build import BEGIN, END
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 from helpers.course.outputs import run_notebook
 from helpers.course.paths import LearningPath, Stop, hours
 from helpers.course.quizzes import Quiz, load_quizzes
 from helpers.course.site import shown_notebook
-from helpers.room.common_mistakes import common_mistakes
-from helpers.room.lesson import Cell, Part, read_lesson
-from helpers.room.pages import render_page
-from helpers.room.prose import blocks, code_html, is_prose, questions, sentences, to_html
-from helpers.room.reveal import read_reveal
+from helpers.teaching.common_mistakes import common_mistakes
+from helpers.teaching.lesson import Cell, Part, read_lesson
+from helpers.teaching.pages import render_page
+from helpers.teaching.prose import blocks, code_html, is_prose, questions, sentences, to_html
+from helpers.teaching.reveal import read_reveal
 
 CODE_LINES = 22
 """Maximum lines of a program that are legible on one slide."""

@@ -14,16 +14,16 @@ from helpers.course.cli import main
 from helpers.course.notebook_file import Notebook, read_notebook
 from helpers.course.paths import Stop, paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import read_lesson
+from helpers.teaching.lesson import read_lesson
 from tests.browser.conftest import BROWSERS, QUIET
-from tests.room.draw_diagrams import diagrams
-from tests.room.measure import HEIGHT, WIDTH, measure_slides
+from tests.teaching.draw_diagrams import diagrams
+from tests.teaching.measure import HEIGHT, WIDTH, measure_slides
 
 pytest.importorskip("sphinx_revealjs", reason="the extra `slides` is not installed")
 pytest.importorskip("latex2mathml", reason="the extra `slides` is not installed")
 
-from helpers.room.prose import diagram_file, sentences, to_html
-from helpers.room.slides import Deck, build_deck, split_program, write_slides
+from helpers.teaching.prose import diagram_file, sentences, to_html
+from helpers.teaching.slides import Deck, build_deck, split_program, write_slides
 
 SOLVED = sorted(find_workspace().solutions.glob("*.ipynb"))
 
@@ -100,7 +100,9 @@ def test_formulas_become_mathml_and_diagrams_pictures() -> None:
     assert "<math" in to_html(r"It takes $\alpha + \beta n$.")
     assert "029F5" not in to_html(r"$$a \setminus b$$")
     missing = [code for code in diagrams() if not diagram_file(code).is_file()]
-    assert not missing, "run `python -m tests.room.draw_diagrams`, whose text says what it needs"
+    assert not missing, (
+        "run `python -m tests.teaching.draw_diagrams`, whose text says what it needs"
+    )
 
 
 def test_an_exercise_is_its_task_and_its_stub_with_what_to_expect_in_the_notes() -> None:
@@ -210,7 +212,7 @@ def test_a_path_has_a_slide_for_each_heading_whose_notes_have_the_text(tmp_path:
 def test_a_missing_package_is_an_error_that_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("helpers.room.reveal.find_spec", lambda name: None)
+    monkeypatch.setattr("helpers.teaching.reveal.find_spec", lambda name: None)
     done = CliRunner().invoke(main, ["slides", "02", "--stored", "--out", str(tmp_path)])
     assert done.exit_code == 1 and "pip install" in done.output and "[slides]" in done.output
     assert "reveal" in done.output

@@ -1,4 +1,4 @@
-"""Write the programs in docs/instructors.md again: `python -m tests.room.programs`."""
+"""Write the programs in docs/instructors.md again: `python -m tests.teaching.programs`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from helpers.course.paths import paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import read_lessons
-from helpers.room.program import Session, plan_sessions
+from helpers.teaching.lesson import read_lessons
+from helpers.teaching.program import Session, divide_path
 
 PAGE = Path(__file__).parents[2] / "docs" / "instructors.md"
 PROGRAMS = (
@@ -28,8 +28,8 @@ def with_programs(text: str) -> str:
     parts = []
     for title, name, hours in PROGRAMS:
         path = paths()[name]
-        command = f"`course plan --path {name} --hours {hours}`"
-        table = as_table(plan_sessions(known, path, int(60 * hours)))
+        command = f"`course sessions --path {name} --hours {hours}`"
+        table = as_table(divide_path(known, path, int(60 * hours)))
         parts.append(f"### {title}: {path.title}\n\n{path.goal} {command}\n\n{table}\n")
     written = "\n" + "\n".join(parts) + "\n"
     return _BLOCK.sub(lambda _: written, text)

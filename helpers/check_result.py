@@ -121,6 +121,11 @@ class CheckResult:
         return self.outcome is Outcome.PASSED
 
     @property
+    def attempted(self) -> bool:
+        """Return whether there was an answer that could be read. Only such checks are recorded."""
+        return self.outcome not in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}
+
+    @property
     def mistake(self) -> str:
         """Return the title of the known mistake that explains the case that is shown, or ""."""
         return next((case.mistake for case in self.cases if case.mistake), "")

@@ -17,10 +17,10 @@ from markupsafe import Markup
 from helpers.checks.headings import Heading
 from helpers.checks.mistakes import KnownMistake, readable_program
 from helpers.course.build import BEGIN, END
-from helpers.room.common_mistakes import common_mistakes
-from helpers.room.lesson import Lesson, Part
-from helpers.room.pages import render_page
-from helpers.room.prose import code_html, to_html
+from helpers.teaching.common_mistakes import common_mistakes
+from helpers.teaching.lesson import Lesson, Part
+from helpers.teaching.pages import render_page
+from helpers.teaching.prose import code_html, to_html
 
 
 @dataclass(frozen=True)

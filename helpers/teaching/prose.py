@@ -1,7 +1,7 @@
 """Convert a notebook's prose to HTML that needs nothing from the network.
 
 Formulas become MathML. Diagrams are stored pictures (`diagrams/`), drawn by `python -m
-tests.room.draw_diagrams`.
+tests.teaching.draw_diagrams`.
 """
 
 from __future__ import annotations

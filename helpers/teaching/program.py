@@ -2,8 +2,8 @@
 
     path + lessons -> steps -> sessions -> text
 
-`course plan --path ddp` prints it. All parts of the path are taught in its order; a session may end between
-any two. Minutes of exercises are in their headings, all others are estimated.
+`course sessions --path ddp` prints it. All parts of the path are taught in its order; a session may end
+between any two. Minutes of exercises are in their headings, all others are estimated.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from helpers.course.paths import LearningPath
-from helpers.room.lesson import Lesson, Part
+from helpers.teaching.lesson import Lesson, Part
 
 BREAK_MINUTES = 10
 """Minutes of a break."""
@@ -47,9 +47,7 @@ class ProgramLine:
 Session = tuple[ProgramLine, ...]
 
 
-def plan_sessions(
-    lessons: Sequence[Lesson], path: LearningPath, minutes: int
-) -> tuple[Session, ...]:
+def divide_path(lessons: Sequence[Lesson], path: LearningPath, minutes: int) -> tuple[Session, ...]:
     """Divide a path into sessions of at most `minutes` minutes, including breaks.
 
     Raise ValueError if a part of it is longer than a session.

@@ -1,4 +1,4 @@
-"""Draw the course's Mermaid diagrams for slides: `python -m tests.room.draw_diagrams mermaid.min.js`.
+"""Draw the course's Mermaid diagrams for slides: `python -m tests.teaching.draw_diagrams mermaid.min.js`.
 
 The script is in the npm package mermaid (`npm pack mermaid`). Its text is in no file of the course: it has
 three megabytes, and slides need only what it draws.
@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from helpers.course.notebook_file import read_notebook, source_of
 from helpers.course.workspace import find_workspace
-from helpers.room.prose import DIAGRAM_FOLDER, diagram_file
+from helpers.teaching.prose import DIAGRAM_FOLDER, diagram_file
 from tests.browser.conftest import BROWSERS, QUIET
 
 _FENCED = re.compile(r"^```mermaid\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""`course plan`: a path in sessions that fit, in its order, with breaks; and the paths themselves."""
+"""`course sessions`: a path in sessions that fit, in its order, with breaks; and the paths themselves."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from click.testing import CliRunner
 from helpers.course.cli import main
 from helpers.course.paths import path_names, paths
 from helpers.course.workspace import find_workspace
-from helpers.room.lesson import Lesson, read_lessons
-from helpers.room.program import (
+from helpers.teaching.lesson import Lesson, read_lessons
+from helpers.teaching.program import (
     BREAK_MINUTES,
     NO_NEW_NOTEBOOK_MINUTES,
     WORK_BEFORE_BREAK_MINUTES,
+    divide_path,
     format_program,
-    plan_sessions,
     steps_of_path,
 )
-from tests.room.programs import PAGE, PROGRAMS, with_programs
+from tests.teaching.programs import PAGE, PROGRAMS, with_programs
 
 
 @cache
@@ -42,7 +42,7 @@ def test_a_path_names_parts_that_exist_and_its_true_length(name: str) -> None:
 @pytest.mark.parametrize("name", path_names())
 @pytest.mark.parametrize("hours", [1.5, 4, 8])
 def test_sessions_have_all_parts_in_order_and_breaks(name: str, hours: float) -> None:
-    sessions = plan_sessions(known(), paths()[name], int(60 * hours))
+    sessions = divide_path(known(), paths()[name], int(60 * hours))
     found = [line.step for session in sessions for line in session if line.step]
     assert found == steps_of_path(known(), paths()[name])
     for session in sessions:
@@ -72,11 +72,12 @@ def test_minutes_are_those_of_the_headings_and_estimates_for_the_rest() -> None:
     assert by_title["One message"].minutes >= 1
 
 
-def test_the_command_prints_a_program() -> None:
-    done = CliRunner().invoke(main, ["plan", "--path", "ddp", "--hours", "4"])
+@pytest.mark.parametrize("command", ["sessions", "plan"])
+def test_the_command_prints_a_program(command: str) -> None:
+    done = CliRunner().invoke(main, [command, "--path", "ddp", "--hours", "4"])
     assert done.exit_code == 0
     path = paths()["ddp"]
-    assert done.output == format_program(path, plan_sessions(known(), path, 240)) + "\n"
+    assert done.output == format_program(path, divide_path(known(), path, 240)) + "\n"
     assert path.goal in done.output and "0:00 to" in done.output
 
 
@@ -84,10 +85,10 @@ def test_a_part_that_is_longer_than_a_session_is_an_error_that_names_it() -> Non
     with pytest.raises(
         ValueError, match="“Find the rank that hangs, from flight records” alone takes 25 minutes"
     ):
-        plan_sessions(known(), paths()["hang"], 11)
+        divide_path(known(), paths()["hang"], 11)
 
 
 def test_the_guide_has_the_programs_as_they_are_now() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert all(f"### {title}" in text for title, _, _ in PROGRAMS)
-    assert text == with_programs(text), "run `python -m tests.room.programs`"
+    assert text == with_programs(text), "run `python -m tests.teaching.programs`"
