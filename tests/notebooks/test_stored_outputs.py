@@ -31,7 +31,7 @@ from tests.notebooks.solved import (
 
 DEADLINE_S = 300
 IN_NEW_INTERPRETERS = ("18", "19")
-"""Notebooks that find their workers by what the processes are called."""
+"""Notebooks that look for workers among the child processes of torchrun."""
 EXCUSE = "nbval-ignore-output"
 """A tag by which nbval does not compare what a cell gave."""
 MAX_EXCUSES = 2
