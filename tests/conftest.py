@@ -36,18 +36,20 @@ if QUICK not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
 
 @pytest.hookimpl(trylast=True)  # run this after tests that were not selected have been removed
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests, spread over the workers, so that no worker waits for one test at the end.
+    """Begin with the longest tests, so that no worker waits for one test at the end.
 
-    Long tests are recognized by their deadlines. Each worker first takes one stretch of the list, and
+    Long tests are recognized by their deadlines. They need the cores, so half of the workers run them while
+    the others run short tests, many of which only wait. Each worker first runs one stretch of the list, and
     then takes tests from the others.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    busy = -(-workers // 2)
     long = [item for item in items if _deadline(item) > ORDINARY_S]
     short = [item for item in items if _deadline(item) <= ORDINARY_S]
     stretch = -(-len(items) // workers)
     ordered: list[pytest.Item] = []
     for worker in range(workers):
-        first = long[worker::workers]
+        first = long[worker::busy] if worker < busy else []
         rest = stretch - len(first)
         ordered += first + short[:rest]
         short = short[rest:]

@@ -53,6 +53,7 @@ def test_the_folded_cell_runs(page: Page, notebook: NotebookPage) -> None:
     expect(launched).to_contain_text("1111", timeout=60_000)
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_lanes_and_sentence_fit_at_200_percent(page: Page, notebook: NotebookPage) -> None:
     notebook.resize(683, 384)

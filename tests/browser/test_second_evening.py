@@ -20,6 +20,7 @@ def name() -> str:
     return "00_start_here.ipynb"
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(300)
 def test_outputs_survive_their_kernel(
     page: Page, lab: Lab, work: Path, name: str, shots: Path | None

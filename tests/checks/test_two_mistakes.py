@@ -49,6 +49,7 @@ def test_names_the_mistake_of_a_part() -> None:
     assert advice.endswith("(Something else is wrong as well.)")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("preloaded")
 def test_names_no_mistake_of_a_different_part() -> None:
     assert advice_for("model.zero_grad() if rank else None") == ""

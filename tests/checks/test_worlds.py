@@ -289,6 +289,7 @@ TRAINS = sample_called("train_synchronously", "strided shares").source
 """An answer that calls the answer to a different exercise."""
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("right", "wrong", "noted"),
     [

@@ -64,6 +64,7 @@ def each_twice(known: tuple[KnownMistake, ...]) -> list[str]:
     return [m.source + more for m in known for more in ("", "\nspare = 0\n")]
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", [*FEW, *(pytest.param(n, marks=pytest.mark.soak) for n in MORE)])
 def test_finds_one_group_for_each_mistake(plan: Plan, name: str) -> None:

@@ -71,6 +71,7 @@ def attack(rank, world_size, *inputs):
 """
 
 
+@pytest.mark.extended
 def test_shared_memory_is_removed_before_the_next_answer(
     staged: StagedFiles, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from tests.kernel.session import Kernel, MakeKernel
 READ = "launch(lambda rank, n: torch.get_default_dtype(), 2)"
 
 
+@pytest.mark.extended
 def test_ranks_that_stay_begin_with_what_was_set(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("torch.set_default_dtype(torch.float64)\ntorch.set_printoptions(precision=2)")

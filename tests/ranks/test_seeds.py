@@ -21,15 +21,31 @@ print(sorted(seeded_states((), {words!r})))
     ("lines", "seeded"),
     [
         ("", []),
-        ("random.random(), numpy.random.rand(), torch.rand(1)", []),
-        ("[random.random() for _ in range(100_000)]; numpy.random.rand(100_000)", []),
-        ("random.seed(1)", ["random"]),
-        ("numpy.random.seed(1); numpy.random.rand(1000)", ["numpy.random"]),
+        pytest.param(
+            "random.random(), numpy.random.rand(), torch.rand(1)", [], marks=pytest.mark.extended
+        ),
+        pytest.param(
+            "[random.random() for _ in range(100_000)]; numpy.random.rand(100_000)",
+            [],
+            marks=pytest.mark.extended,
+        ),
+        pytest.param("random.seed(1)", ["random"], marks=pytest.mark.extended),
+        pytest.param(
+            "numpy.random.seed(1); numpy.random.rand(1000)",
+            ["numpy.random"],
+            marks=pytest.mark.extended,
+        ),
         ("torch.manual_seed(0); torch.rand(1000)", ["torch"]),
-        ("torch.manual_seed(20_240_115_123_000)", ["torch"]),
+        pytest.param(
+            "torch.manual_seed(20_240_115_123_000)", ["torch"], marks=pytest.mark.extended
+        ),
         ("torch.manual_seed(0); torch.seed()", []),
-        ("random.random(); random.seed(1); random.random()", ["random"]),
-        ("random.setstate(random.getstate())", []),
+        pytest.param(
+            "random.random(); random.seed(1); random.random()",
+            ["random"],
+            marks=pytest.mark.extended,
+        ),
+        pytest.param("random.setstate(random.getstate())", [], marks=pytest.mark.extended),
     ],
 )
 def test_recognizes_which_generators_were_seeded(lines: str, seeded: list[str]) -> None:

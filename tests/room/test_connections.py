@@ -83,6 +83,7 @@ def test_many_that_wait_are_closed_and_others_are_served(served: Served, kind: s
             time.sleep(0.2)
 
 
+@pytest.mark.extended
 def test_a_second_board_does_not_serve_the_same_file(tmp_path: Path, forking_python: str) -> None:
     with serving(tmp_path / "room.sqlite3", forking_python):
         second = course("serve", tmp_path / "room.sqlite3", "--port", "0")

@@ -231,6 +231,7 @@ def test_answers_cannot_read_other_files(
     contained(sandboxed, tmp_path / "handed-in", filled(files.READING, around))
 
 
+@pytest.mark.extended
 def test_answers_cannot_write_other_files(
     sandboxed: Grader, tmp_path: Path, around: dict[str, str]
 ) -> None:
@@ -239,6 +240,7 @@ def test_answers_cannot_write_other_files(
     assert (state_of(Path(around["out"])), state_of(tmp_path / "class")) == before
 
 
+@pytest.mark.extended
 def test_refuses_unusual_system_calls(sandboxed: Grader, tmp_path: Path) -> None:
     contained(sandboxed, tmp_path, filled(files.KERNEL, {}))
 
