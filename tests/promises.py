@@ -278,8 +278,8 @@ def rows(promises: tuple[Promise, ...] = PROMISES) -> Iterator[str]:
 HEAD = """# Promises
 
 What users may rely on, with the tests that hold each promise and the number of lines that it costs. The
-course is incomplete without a *core* promise. An *optional* promise may go when the users in its row have
-gone: then remove its files and its row. A new command, platform, report, sandbox level or way to launch
+course is incomplete without a *core* promise. If an *optional* promise has no users left, remove its
+files and its row. A new command, platform, report, sandbox level or way to launch
 needs a row here first.
 
 `python -m tests.promises` counts the lines again. A file that serves several promises counts for each of
