@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ import torch.distributed as dist
 from helpers.ranks import watch
 from helpers.ranks.failures import Deadlock
 from helpers.ranks.launcher import launch
-from helpers.trace.diagnosis import RankState, diagnose
-from helpers.trace.events import Diagnosis, Event, Place, Trace
+from helpers.trace.diagnosis import diagnose
+from helpers.trace.events import Diagnosis, Event, Trace
+from helpers.trace.rank_state import RankState
 from tests.ranks.stuck_programs import STUCK
 
 FOLDER = Path(__file__).parent
@@ -101,6 +103,10 @@ FROM_STUCK = (
     "groups_in_different_orders",
     "file_lock_around_a_barrier",
     "file_lock_of_its_own",
+    "store_of_its_own",
+    "number_of_another_rank",
+    "group_too_many",
+    "rpc_that_never_returns",
 )
 
 
@@ -118,23 +124,38 @@ def record(program: Program, world_size: int, init: bool) -> Stored:
     finally:
         watch.diagnose = diagnose  # type: ignore[attr-defined]
     assert isinstance(run.failure, Deadlock), run.failure
-    return _plain(found[-1])
+    return plain_world(found[-1])
 
 
-def _plain(world: Stored) -> Stored:
-    """Take out what belongs to one machine and one moment: folders, and when the clock began."""
+FOLDERS = re.compile(r"""(?<![\w.:/])(?:file://)?/(?:[^/\s'"(),]+/)*(?=[^/\s])""")
+"""The folders of an absolute path, at the start of a text or within it."""
+
+
+def plain_world(world: Stored) -> Stored:
+    """Remove facts of one machine and one moment: folders from all texts, and the start of the clock."""
+    facts = _without_folders(msgspec.to_builtins(_from_zero(world)))
+    return msgspec.convert(facts, Stored)
+
+
+def _without_folders(facts: object) -> object:
+    if isinstance(facts, str):
+        # A path that is the whole text may contain spaces.
+        return Path(facts).name if facts.startswith("/") else FOLDERS.sub("", facts)
+    if isinstance(facts, dict):
+        return {name: _without_folders(fact) for name, fact in facts.items()}
+    return list(map(_without_folders, facts)) if isinstance(facts, list | tuple) else facts
+
+
+def _from_zero(world: Stored) -> Stored:
     began = min((event.start_ns for event in world.trace), default=0)
 
     def since(when: int | None) -> int | None:
         return None if when is None else when - began
 
-    def plain(event: Event) -> Event:
-        where = event.where and Place(
-            Path(event.where.file).name, event.where.line, event.where.function, event.where.cell
-        )
+    def from_zero(event: Event) -> Event:
         return replace(
             event,
-            where=where,
+            where=event.where and replace(event.where, source=""),
             start_ns=event.start_ns - began,
             wait_ns=since(event.wait_ns),
             end_ns=since(event.end_ns),
@@ -143,12 +164,12 @@ def _plain(world: Stored) -> Stored:
     states = tuple(
         replace(
             state,
-            blocked=state.blocked and plain(state.blocked),
-            pending=tuple(map(plain, state.pending)),
+            blocked=state.blocked and from_zero(state.blocked),
+            pending=tuple(map(from_zero, state.pending)),
         )
         for state in world.states
     )
-    return Stored(states, replace(world.trace, events=tuple(map(plain, world.trace))))
+    return Stored(states, replace(world.trace, events=tuple(map(from_zero, world.trace))))
 
 
 def main(names: Sequence[str]) -> None:
