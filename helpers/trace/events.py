@@ -10,6 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+MAX_EVENTS = 50_000
+"""Number of events of one rank that are recorded in a task, and that a trace keeps."""
+MAX_UNWAITED = 1_000
+"""The same for asynchronous calls without a wait."""
+
 # Every collective `Event.op` that is recorded, in torch's words.
 COLLECTIVES = frozenset(
     {
