@@ -1,6 +1,7 @@
 """Records what was known of real stuck worlds at the moment of their diagnosis, a JSON file each.
 
-`PYTHONPATH=. python -m tests.trace.deadlocks.record [NAME ...]` runs the programs and writes the files again.
+`PYTHONPATH=. python -m tests.trace.deadlocks.record [NAME ...]` runs programs, from here or from
+`tests/ranks/stuck_programs.py`, and writes their files. Without names, it writes all existing files again.
 `tests/trace/test_diagnosis.py` explains the stored worlds, in milliseconds, without a rank.
 """
 
@@ -68,8 +69,9 @@ def left_before_a_recv(rank: int, n: int) -> None:
         dist.send(one(), 0)
 
 
-OWN: dict[str, tuple[Program, int]] = {
-    program.__name__: (program, 2)
+PROGRAMS = {name: (stuck.work, stuck.world_size, stuck.init) for name, stuck in STUCK.items()}
+PROGRAMS |= {
+    program.__name__: (program, 2, True)
     for program in (
         different_roots,
         cycle_of_a_send_and_a_collective,
@@ -77,37 +79,6 @@ OWN: dict[str, tuple[Program, int]] = {
         left_before_a_recv,
     )
 }
-FROM_STUCK = (
-    "cycle_of_receives",
-    "cycle_of_sends",
-    "left_before_a_collective",
-    "another_collective",
-    "different_shapes",
-    "tags",
-    "two_groups_crosswise",
-    "new_group_without_a_rank",
-    "new_group_during_a_receive",
-    "init_with_a_wrong_world_size",
-    "skipped_backward",
-    "lock_of_its_own",
-    "key_of_a_peer_that_waits",
-    "queue_of_the_peer",
-    "ring_that_receives_from_the_wrong_side",
-    "locks_taken_in_two_orders",
-    "another_collective_after_one_of_a_subgroup",
-    "call_too_many",
-    "backward_that_communicates",
-    "loss_without_parameters",
-    "gather_to_oneself",
-    "local_group_after_another",
-    "groups_in_different_orders",
-    "file_lock_around_a_barrier",
-    "file_lock_of_its_own",
-    "store_of_its_own",
-    "number_of_another_rank",
-    "group_too_many",
-    "rpc_that_never_returns",
-)
 
 
 def record(program: Program, world_size: int, init: bool) -> Stored:
@@ -173,12 +144,8 @@ def _from_zero(world: Stored) -> Stored:
 
 
 def main(names: Sequence[str]) -> None:
-    programs = {
-        name: (s.work, s.world_size, s.init) for name, s in STUCK.items() if name in FROM_STUCK
-    }
-    programs |= {name: (program, size, True) for name, (program, size) in OWN.items()}
-    for name in names or programs:
-        text = msgspec.json.encode(record(*programs[name]))
+    for name in names or sorted(path.stem for path in FOLDER.glob("*.json")):
+        text = msgspec.json.encode(record(*PROGRAMS[name]))
         (FOLDER / f"{name}.json").write_bytes(text + b"\n")
         print(name, diagnose(stored(name).states, stored(name).trace).summary)
 
