@@ -1,15 +1,8 @@
 """The causes of a deadlock, as a table: the first cause that fits a stuck world explains it.
 
-To add a cause, write a function that returns a diagnosis or None into the module for its kind, and add a row
-to `CAUSES` with a priority. Causes are tried by priority, wherever they are in the table.
-
-| module                  | causes                                                                       |
-| causes_collectives      | groups in different orders, a backward pass of only some ranks               |
-| causes_messages         | a missing wait(), tags, peers, cycles                                        |
-| causes_setup            | init_process_group, new_group                                                |
-| causes_outside          | keys of stores, file locks, locks and queues of the ranks' own code          |
-| causes_missing_calls    | a rank that has ended, a call without its counterpart                        |
-| different_calls         | collectives that differ between the ranks of a group                         |
+To add a cause, write a function that returns a diagnosis or None into one of the modules `causes_*`, and add
+a row to `CAUSES` with a priority. Causes are tried by priority, wherever they are in the table.
+CONTRIBUTING.md names the tests.
 """
 
 from __future__ import annotations
@@ -80,7 +73,7 @@ class Cause:
 
     Attributes:
         name: A short name, which tests use.
-        find: Return a diagnosis if a stuck world has this cause, otherwise None.
+        find: A function that returns a diagnosis if a stuck world has this cause, otherwise None.
         certain: Whether the cause alone proves that no rank can continue. Without a certain cause, a world
             whose time is up must be shown to be hopeless first.
     """
