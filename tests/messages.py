@@ -33,9 +33,8 @@ from helpers.ranks.launcher import launch
 from helpers.views.lanes import lanes_html, lanes_text
 from helpers.views.verdict import verdict_html, verdict_text
 from tests.answers import test_problems, test_reader
-from tests.ranks.stuck_programs import STUCK
 from tests.ranks.test_advice import AS_SCRIPTS, ON_GPUS, failure_of
-from tests.trace.deadlocks.record import OWN
+from tests.trace.deadlocks.record import PROGRAMS
 
 EXERCISES = ["my_slice", "ping_pong", "swap", "broadcast_from", "pick_backend", "HookedDDP"]
 FOLDER = Path(__file__).parents[1] / "build"
@@ -85,12 +84,8 @@ def launches() -> Iterator[Shown]:
         run = launch(fn, size, on_failure="return", **options)
         return title, lanes_text(run), lanes_html(run)
 
-    for name, stuck in STUCK.items():
-        yield show_failure(
-            f"deadlock: {name}", stuck.work, stuck.world_size, init=stuck.init, timeout=20
-        )
-    for name, (work, size) in OWN.items():
-        yield show_failure(f"deadlock: {name}", work, size)
+    for name, (work, size, init) in PROGRAMS.items():
+        yield show_failure(f"deadlock: {name}", work, size, init=init, timeout=20)
     for title, act in FAIL.items():
         yield show_failure(title, lambda rank, n, act=act: act() if rank == 1 else dist.barrier())
         yield show_failure(f"{title}, on all ranks", lambda rank, n, act=act: act())

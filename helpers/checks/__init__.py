@@ -1,0 +1,61 @@
+"""Check an answer: run it on real ranks, compare the results, and find advice for its author.
+
+    check, graders -> grade -> case_runs (worlds, driver, judge) -> counterexample -> CheckResult
+
+For authors of exercises:
+    author             all names that an exercise's file needs
+    exercise           an exercise
+    kinds              kinds of exercises
+    case               a case: inputs and the right result
+    draw               difficult inputs
+    named_parts        named parts of a result
+    rules              rules on communication
+    rules_collectives  rules on collectives
+    rules_spans        rules on the rank's own work
+    rules_transfers    rules on transfers in flight
+    stopwatch          timings with known true values
+    live_tensors       bytes of a process's tensors
+Running a check:
+    check              check()
+    check_notebook     `course check`
+    grade              one answer on all cases
+    case_runs          step one: run and judge the cases
+    counterexample     step two: the case to show, and advice
+    worlds             cases in one world or several
+    pass_all           cases of several secrets
+    second_call        answers that are right only once
+    limits             runs that a limit has ended
+    fault              failures of the check itself
+    listeners          parts of the course that get each result
+In a rank:
+    answer_source      an answer from its source
+    driver             a call as the kind requires
+    adversarial        adversarial timing
+    replaced           functions that an answer has replaced
+Scripts:
+    scripts            a script from an answer
+    script_worker      a worker of a script
+    script_runs        a script's report as a run
+Verdicts and advice:
+    judge              the verdict on a case, and advice on it
+    compare            values, part by part
+    failure_advice     advice on runs that did not end well
+    missing_files      advice on modules and files that were not found
+    answer_shape       facts about an answer's source, for advice
+Known answers:
+    answer_file        the file of an exercise's known answers
+    edits              a program as an edit
+    reference          the solution
+    oracle             right values from the solution
+    mistakes           known mistakes, each with a sentence
+    match_mistakes     the known mistake that explains an answer
+    known_outcomes     the same for scripts
+    prove_answers      a proof of what the file claims
+Lists:
+    registry           all exercises
+    headings           titles and hints, without torch
+    task_sentences     sentences of a task, and their tests
+
+To change advice: a value or a rule, `judge`; a failed run, `failure_advice`; a known mistake, the exercise's
+.answers file; an error of torch, `helpers/ranks/advice.py`; a deadlock, `helpers/trace/causes.py`.
+"""

@@ -14,7 +14,7 @@ from typing import Any
 from helpers.ranks.cells import is_learner_file
 from helpers.ranks.failures import RankDied, RankError, RankFailed, RankTimeout, is_consequence
 from helpers.ranks.run import RankFailure, Run
-from helpers.trace.events import Place, Wait
+from helpers.trace.events import OtherWait, Place, Wait
 
 _MAX_REPLACED_NAMES = 20
 PlaceFinder = Callable[[str, int, str], Place]
@@ -108,7 +108,7 @@ def _find_waits(report: Mapping[Any, Any], find_place: PlaceFinder) -> tuple[Wai
     for rank, frames in frames_by_rank.items() if isinstance(frames_by_rank, Mapping) else ():
         if isinstance(rank, int) and (own_lines := _learner_lines(frames, find_place)):
             source = f": {own_lines[-1].source.strip()}" if own_lines[-1].source else ""
-            waits.append(Wait(rank, f"{own_lines[-1]}, in {own_lines[-1].function}{source}"))
+            waits.append(OtherWait(rank, f"{own_lines[-1]}, in {own_lines[-1].function}{source}"))
     return tuple(sorted(waits, key=lambda wait: wait.rank))
 
 

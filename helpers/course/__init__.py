@@ -1,1 +1,45 @@
-"""Everything around the exercises: the learner's folder, progress, hints, quizzes, and the `course` tool."""
+"""Everything around the exercises: the learner's folder, progress, hints, quizzes, and the `course` tool.
+
+For learners:
+    home             the page with the next step and the map
+    hints            hint()
+    quizzes          predict()
+    show_me          show_me()
+    after            %%after
+    next_steps       the next exercise or notebook
+    progress         finished exercises, in one file
+    can_do           a page about finished exercises
+    unknown_name     advice on names of earlier cells
+    message          short texts in a notebook or a terminal
+Paths:
+    paths            the paths through the course
+    path_lines       lines in a notebook that name a path
+    path_picture     the picture to which a path has led
+The command `course`:
+    cli              the command itself, and its errors
+    commands         commands for learners
+    author_commands  commands for authors
+    command_parts    parts that commands share
+    targets          notebooks and exercises that an argument names
+    as_json          results as JSON
+    doctor           a test of the machine
+    watch            checks at each save
+    saves            saved notebooks in a folder
+Jupyter:
+    greet            a new kernel
+    kernel           the course's own kernel
+    look             the extension of JupyterLab's server
+    hub              the course on a hub
+    programs         the environment's programs on PATH
+    workspace        the learner's folder
+Notebooks:
+    notebook_file    notebook files as data
+    open_notebook    the file of the running notebook
+    build            learners' copies of solved notebooks
+    links            links between notebooks
+    outputs          stored outputs
+    claims           claims in the text about outputs
+    export           exports without widgets
+    page             HTML from templates
+    site             the course as static pages
+"""

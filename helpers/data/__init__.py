@@ -1,1 +1,7 @@
-"""Real data for the notebooks, from files that are already on this machine. Nothing downloads."""
+"""Real data for the notebooks, from files that are already on this machine. Nothing downloads.
+
+Modules:
+    digits     handwritten digits
+    gpu_trace  a profile from a GPU
+    idx        files in the format of MNIST
+"""

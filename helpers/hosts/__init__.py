@@ -3,10 +3,19 @@
     with hosts("tcp://scheduler:8786"):         # an existing Dask cluster
         launch(f, 8)
 
-| requested     | machines (`Hosts`: opened, compared, closed), clusters (ssh, Slurm), versions |
-| in the kernel | servers (a `World`'s), link (the connection to one host)                      |
-| between them  | peer (two ends that call each other's methods)                                |
-| on a host     | worker (in Dask's worker: owns the rank server), network (interfaces, ports)  |
+Requested machines:
+    machines  `Hosts`: opened, compared, closed
+    clusters  local processes, ssh, Slurm
+    names     names and addresses
+    versions  versions that must be the same on all hosts
+In the kernel:
+    servers   the rank servers of a `World`
+    link      the connection to one host
+Between kernel and host:
+    peer      two ends that call each other's methods
+On a host:
+    worker    in Dask's worker: owns the rank server
+    network   interfaces and ports
 """
 
 from __future__ import annotations

@@ -5,5 +5,15 @@ mpiexec()  --> owned.py          supervisor.py                                to
                                             --> mpiexec -> ranks --output--------------> MpiRun
 
 Nothing here forks a rank: a script runs as it does outside of the course, and the supervisor ends whatever it
-leaves behind. ports.py: the ports at which the agents of a job meet.
+leaves behind.
+
+Modules:
+    torchrun      torchrun()
+    torchrun_log  rounds and workers, from the output of agents
+    mpiexec       mpiexec()
+    owned         programs that end with this process
+    supervisor    the process that owns them
+    ports         ports at which the agents of a job meet
+    stacks        where a worker was when a signal ended it
+    run           the result
 """

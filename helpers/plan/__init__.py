@@ -4,4 +4,14 @@
 
 Everything is arithmetic on published formulas; no rank is started. Notebook 23 compares the results with
 published runs.
+
+Modules:
+    model_size   a transformer in numbers
+    cluster      a cluster in numbers
+    layout       a model's distribution over GPUs
+    presets      models and GPUs with names
+    memory       the memory of a GPU
+    step_time    the time of a step
+    search       all layouts of a model on a cluster
+    transformer  a module with the numbers of a model
 """

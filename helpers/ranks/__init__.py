@@ -5,15 +5,59 @@ launcher.py  server.py            worker.py  wire.py                           r
 
 `%%ranks` (magics.py) works the same way, but its ranks (world.py) live on from cell to cell.
 
-| the task   | options (passed from launch to the rank), payload, sending (pickles the function),        |
-|            | sending_memory (shared memory), sending_state (hooks, gradients), unsendable, operators,  |
-|            | cells, missing_name                                                                       |
-| launching  | launcher, magics, connection, site (the server's other end), messages, stop, display      |
-| the server | server, preload, preload_scan and import_state (its imports for all ranks), processes,    |
-|            | scratch                                                                                   |
-| a rank     | worker, new_process (as under torchrun), torch_fixes, stores, rank_context (API)          |
-| its data   | wire (values), tracebacks (errors), status (where it is); none of them is trusted         |
-| monitoring | world, monitor (how it ends), watch, threads and process_snapshot (deadlocks), budget,    |
-|            | run, failures, advice                                                                     |
-| settings   | settings, setting_kinds, seeds, own_modules (sent to ranks), clean_settings (for checks)  |
+The task:
+    options           the options of a launch, from the call to the rank
+    payload           function and arguments as bytes
+    sending           a notebook's definitions, pickled by value
+    sending_memory    tensors that share memory
+    sending_state     hooks, gradients and attributes
+    operators         custom operators of torch
+    unsendable        why a variable cannot be sent
+    cells             the reader's names of cells and files
+    missing_name      advice on a name that the ranks of `%%ranks` do not have
+Launching:
+    launcher          launch()
+    magics            %%ranks
+    connection        the launcher's end of the rank server
+    site              the place of a rank server: here, or in a sandbox
+    messages          short messages between processes
+    stop              Stop, or Ctrl-C
+    display           the view of a launch in the notebook
+The server:
+    server            the process that forks ranks
+    shared_torch      a rank server that shares the kernel's memory of torch
+    preload           imports before the fork
+    preload_scan      imports that a program's text names
+    import_state      whether the server's imports are those of the program
+    processes         processes and their descendants
+    scratch           files that ranks left
+A rank:
+    worker            the code inside a rank
+    new_process       a rank as a new process, as under torchrun
+    torch_fixes       workarounds for errors of torch
+    stores            waits for keys of a store
+    joining           the numbers that a rank passes to init_process_group
+    rank_context      functions for code in a rank, such as span()
+Data from a rank, which is never trusted:
+    wire              values as bytes
+    tracebacks        errors
+    thread_errors     errors that ended threads
+    status            where the rank is
+    quiet_threads     whether background threads can communicate
+How a world ends:
+    world             running ranks
+    monitor           a world from start to end
+    watch             whether it is deadlocked; `helpers/trace/diagnosis.py` says why
+    threads           threads and sockets of a process
+    process_snapshot  the processes of all ranks
+    budget            the time that a world has used
+    run               the result
+    failures          one error for each way to fail
+    advice            the table of advice on errors of torch and Python: add yours here
+Settings:
+    settings          settings of the whole process, sent to ranks
+    setting_kinds     a list of these settings
+    seeds             random states
+    own_modules       changes in the learner's own modules
+    clean_settings    settings for a check
 """

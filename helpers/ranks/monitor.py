@@ -23,7 +23,7 @@ from helpers.ranks.run import RankFailure
 from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, current_waits, explain_timeout
 from helpers.ranks.world import Member, World
 from helpers.trace.departure import find_departure
-from helpers.trace.diagnosis import explain_mismatch
+from helpers.trace.different_calls import explain_mismatch
 from helpers.trace.events import Event
 from helpers.trace.joins import find_join_problem
 

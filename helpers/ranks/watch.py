@@ -36,8 +36,10 @@ from helpers.ranks.threads import (
 )
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
-from helpers.trace.diagnosis import RankState, can_complete, diagnose, diagnose_timeout
-from helpers.trace.events import Diagnosis
+from helpers.trace.diagnosis import diagnose, diagnose_timeout
+from helpers.trace.events import Diagnosis, OtherWait
+from helpers.trace.rank_state import RankState
+from helpers.trace.waits import can_complete
 
 LOOK_INTERVAL_S = 0.1
 # The pause before the next look while no rank seems able to continue.
@@ -506,7 +508,7 @@ def current_waits(detector: DeadlockDetector) -> Diagnosis:
     detector.world.read_logs()
     diagnosis = diagnose(detector.states(), detector.world.collector.trace_for_diagnosis())
     waits = tuple(
-        wait if detector.world.members[wait.rank].pid else replace(wait, state=_NOT_STARTED)
+        wait if detector.world.members[wait.rank].pid else OtherWait(wait.rank, _NOT_STARTED)
         for wait in diagnosis.waits
     )
     return replace(diagnosis, waits=waits)

@@ -13,14 +13,12 @@ from typing import Any
 
 from msgspec import DecodeError, Struct, json
 
-from helpers.trace.events import COLLECTIVES, Event, Place, Trace
+from helpers.trace.events import COLLECTIVES, MAX_EVENTS, MAX_UNWAITED, Event, Place, Trace
 from helpers.trace.frames import FrameLine
 
-MAX_EVENTS = 50_000
 # Lines of code for each rank. Looking up the source of one line takes 0.1 ms.
 MAX_SITES = 10_000
 MAX_GROUPS = 1_000
-MAX_UNWAITED = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
 _MAX_TEXT = 200
 # After this many lines of one rank that are not records, its later lines are counted but not read.

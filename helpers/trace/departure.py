@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
+from helpers.trace.wording import name_ranks
 
 LEAVE_TOGETHER_ADVICE = (
     "All ranks must leave in the same step. If one rank decides, for example because its loss is NaN, let "
@@ -64,11 +65,11 @@ def _answers(call: Event, trace: Trace) -> bool:
 
 def _describe(ranks: Sequence[int], call: Event, returned: Collection[int]) -> Departure:
     is_single = len(ranks) == 1
-    who = _name_ranks(ranks).capitalize()
+    who = name_ranks(ranks).capitalize()
     action = f"{'has' if is_single else 'have'} returned"
     if not set(ranks) <= set(returned):
         # Only one of them must have closed its connections; the others may be late.
-        who, action = who if is_single else f"One of {_name_ranks(ranks)}", "has left the group"
+        who, action = who if is_single else f"One of {name_ranks(ranks)}", "has left the group"
     return Departure(
         tuple(ranks),
         f"{who} {action}, without the call in which rank {call.rank} waits: {call.call}{at(call)}.",
@@ -79,12 +80,6 @@ def _describe(ranks: Sequence[int], call: Event, returned: Collection[int]) -> D
 def _counterpart_advice(ranks: Sequence[int], call: Event) -> str:
     counterpart = "recv" if call.op == "send" else "send"
     return (
-        f"Let {_name_ranks(ranks)} make the {counterpart} that answers this call before leaving, or let "
+        f"Let {name_ranks(ranks)} make the {counterpart} that answers this call before leaving, or let "
         f"rank {call.rank} not make this call."
     )
-
-
-def _name_ranks(ranks: Sequence[int]) -> str:
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return "ranks " + ", ".join(map(str, ranks[:-1])) + f" and {ranks[-1]}"

@@ -10,6 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+MAX_EVENTS = 50_000
+"""Number of events of one rank that are recorded in a task, and that a trace keeps."""
+MAX_UNWAITED = 1_000
+"""The same for asynchronous calls without a wait."""
+
 # Every collective `Event.op` that is recorded, in torch's words.
 COLLECTIVES = frozenset(
     {
@@ -241,20 +246,44 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """One rank of a deadlocked world: what it is in, and for whom it waits.
+class CallWait:
+    """A rank that waits in a recorded call, and the ranks that must act before the call can finish."""
 
-    call: "" if the rank is in no call. Then `state` describes what it does ("returned", "died", ...).
+    rank: int
+    event: Event
+    waits_for: tuple[int, ...] = ()
+
+    @property
+    def state(self) -> str:
+        return "blocked"
+
+    @property
+    def call(self) -> str:
+        return self.event.call
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWait:
+    """A rank that is in no recorded call.
+
+    state: what it does ("has returned", "in its own code at cell 5, line 9", ...).
     """
 
     rank: int
     state: str
-    event: Event | None = None
     waits_for: tuple[int, ...] = ()
 
     @property
+    def event(self) -> None:
+        return None
+
+    @property
     def call(self) -> str:
-        return self.event.call if self.event else ""
+        return ""
+
+
+Wait = CallWait | OtherWait
+"""One rank of a world that does not continue: what it is in, and for which ranks it waits."""
 
 
 @dataclass(frozen=True, slots=True)

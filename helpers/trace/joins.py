@@ -9,6 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from helpers.trace.wording import name_ranks
+
 MAX_PLACE = 200
 
 
@@ -76,9 +78,8 @@ def _find_double_number(calls: Mapping[int, JoinCall]) -> JoinProblem | None:
     for number, ranks in by_number.items():
         if number >= 0 and len(ranks) > 1:
             both = "both" if len(ranks) == 2 else "all"
-            names = ", ".join(map(str, ranks[:-1])) + f" and {ranks[-1]}"
             return JoinProblem(
-                f"Ranks {names} {both} call init_process_group as rank {number}.",
+                f"{name_ranks(ranks).capitalize()} {both} call init_process_group as rank {number}.",
                 _OWN_NUMBER_ADVICE,
                 tuple(rank for rank in ranks if rank != number),
             )

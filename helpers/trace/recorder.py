@@ -22,6 +22,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from helpers.trace.events import MAX_EVENTS, MAX_UNWAITED
 from helpers.trace.frames import (
     API,
     LEARNER,
@@ -33,13 +34,10 @@ from helpers.trace.frames import (
 )
 from helpers.trace.tensor_summary import summarize
 
-MAX_EVENTS = 50_000
 # For how many calls of a task the tensors' values are recorded: for each rank, as many as a page can
 # replay.
 MAX_SUMMARIES = 2_000
 CALLBACK_TIMEOUT_S = 0.1
-# Number of calls without a wait that are reported.
-_MAX_UNWAITED = 1_000
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
 # The lines are formatted by hand: json.dumps would use a tenth of the time allowed for recording a call.
@@ -188,7 +186,7 @@ class Recorder:
         dropped = self._unwaited.difference(self._seq_by_work.values())
         self._unwaited -= dropped
         if dropped:
-            self._write(json.dumps(["unwaited", sorted(dropped)[:_MAX_UNWAITED]]).encode())
+            self._write(json.dumps(["unwaited", sorted(dropped)[:MAX_UNWAITED]]).encode())
         with suppress(Exception):  # The learner's code may have changed torch's own tables.
             self._write(json.dumps(["groups", _gloo_groups()]).encode())
 

@@ -2,4 +2,44 @@
 
 Importing this package, or any module of it, does not import matplotlib, which is imported when the first
 picture is drawn.
+
+From results to views:
+    show             which result has which view
+    live             live pages and their still form
+Views of a run:
+    lanes            output and results of each rank
+    timeline         calls over time
+    timeline_layout  the place of each bar
+    traffic          bytes from rank to rank
+    traffic_ledger   calls and bytes of one rank, by phase
+    sequence         each rank's calls in words
+    wait_graph       which rank waits for which
+    player           a run, step by step
+    rounds           rounds of messages
+    one_port         messages sorted into rounds
+    by_host          ranks and traffic of each host
+    endings          how far each rank had come
+    values           a returned value in one line
+Views of jobs:
+    job_lanes        processes of a job
+    restarts         rounds of a job
+Views of data and plans:
+    before_after     data before and after a collective
+    sharding         matrices and their owners
+    rank_grid        ranks in a mesh
+    memory_bars      memory of each rank
+    sample_raster    samples of each rank
+    schedule         the schedule of a pipeline
+    schedule_times   its times
+    step_lanes       a training step of several runs
+    curve            measured curves
+    divergence       the distance between two trainings
+Views of a check:
+    verdict          a check's result for its reader
+Parts that views share:
+    picture          what a view takes and returns
+    drawing          marks as SVG or PNG
+    palette          colors and styles
+    boxes            HTML with inline styles
+    plain            output without control characters
 """

@@ -20,7 +20,7 @@ from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Root
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
 from helpers.ranks.run import Run
-from helpers.trace.events import Diagnosis, Event, Trace, Wait
+from helpers.trace.events import Diagnosis, Event, OtherWait, Trace
 
 X = torch.tensor([1.0, -2.0, 4.0])
 SUM = "This is the sum: divide by {n}."
@@ -233,7 +233,7 @@ def test_each_failure_has_its_own_outcome_and_message() -> None:
         CrashAdvice("list size", "Cut it into {n} parts.", died=True),
         HangAdvice("Nobody answers."),
     )
-    waits = (Wait(0, "in recv"), Wait(1, "in recv"))
+    waits = (OtherWait(0, "in recv"), OtherWait(1, "in recv"))
 
     def verdict(failure: Any) -> tuple[Outcome, str]:
         found = judge(exercise(failed=failed), Execution(case(), ran([None] * 2, failure=failure)))

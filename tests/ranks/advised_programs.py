@@ -207,7 +207,7 @@ ERRORS: dict[str, Advised] = {
     ),
 }
 
-# --- helpers/trace/joins.py, helpers/trace/departure.py, helpers/trace/diagnosis.py ---------------------
+# --- helpers/trace/joins.py, helpers/trace/departure.py, helpers/trace/causes.py ------------------------
 
 LOOP = "for step in range(3):\n    "
 MODEL = f"model = {DDP}(torch.nn.Linear(4, 1))\n"

@@ -442,3 +442,21 @@ def file_lock_of_its_own(rank: int, n: int) -> None:
         fcntl.flock(one_file, fcntl.LOCK_EX)
         with open(launch_folder() / "lock", "w") as same_file:
             fcntl.flock(same_file, fcntl.LOCK_EX)
+
+
+@stuck("stuck", init=False)
+def store_of_its_own(rank: int, n: int) -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=rank, world_size=n)
+
+
+@stuck("stuck", init=False)
+def number_of_another_rank(rank: int, n: int) -> None:
+    store = dist.FileStore(str(launch_folder() / "same-store"), n)
+    dist.init_process_group("gloo", store=store, rank=1, world_size=n)
+
+
+@stuck("stuck")
+def group_too_many(rank: int, n: int) -> None:
+    if rank == 1:
+        dist.new_group([0])
+    dist.new_group([0, 1])

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from helpers.ranks.run import Run
-from helpers.trace.events import Event, Place, Trace, Wait
+from helpers.trace.events import CallWait, Event, Place, Trace
 
 MS = 1_000_000
 
@@ -65,12 +65,12 @@ def ring(world_size: int = 16, rounds: int = 15) -> Trace:
     return trace_of_rows(world_size, rows)
 
 
-def receive_first() -> tuple[Wait, ...]:
+def receive_first() -> tuple[CallWait, ...]:
     """Both ranks receive before they send: the classic cycle."""
     calls = [
         event(rank, 0, "recv", 0, None, peer=1 - rank, where=place(3 + 4 * rank)) for rank in (0, 1)
     ]
-    return tuple(Wait(rank, "blocked", calls[rank], (1 - rank,)) for rank in (0, 1))
+    return tuple(CallWait(rank, calls[rank], (1 - rank,)) for rank in (0, 1))
 
 
 def run_of(output: Sequence[str], values: Sequence[object] | None = None, **more: object) -> Run:

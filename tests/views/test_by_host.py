@@ -8,7 +8,7 @@ import pytest
 
 from helpers.ranks.failures import Deadlock
 from helpers.ranks.run import Run, RunningRanks, StoppedRanks
-from helpers.trace.events import Diagnosis, Trace, Wait
+from helpers.trace.events import CallWait, Diagnosis, Trace
 from helpers.views.by_host import host_lines
 from helpers.views.drawing import Drawing, Line
 from helpers.views.lanes import (
@@ -108,9 +108,8 @@ def test_a_grid_has_a_row_for_each_host() -> None:
 
 def test_a_wait_graph_names_hosts() -> None:
     waits = tuple(
-        Wait(
+        CallWait(
             rank,
-            "blocked",
             event(rank, 0, "recv", 0, None, peer=3 - rank, where=place(3)),
             (3 - rank,),
         )

@@ -7,7 +7,7 @@ import pytest
 
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
 from helpers.ranks.run import Run, RunningRanks
-from helpers.trace.events import Diagnosis, Wait
+from helpers.trace.events import Diagnosis, OtherWait
 from helpers.views.lanes import lanes_html, lanes_live_html, lanes_text
 from tests.views.builders import place, receive_first, run_of
 
@@ -102,7 +102,7 @@ def test_html_escapes_all_that_comes_from_ranks() -> None:
     error = RankError(0, evil, evil)
     after = RankError(1, evil, evil)
     run = run_of([evil, evil], [None, evil], failure=RankFailed(error, (after,)), notes=(evil,))
-    waits = (Wait(0, evil), Wait(1, evil))
+    waits = (OtherWait(0, evil), OtherWait(1, evil))
     for html in (
         lanes_html(run),
         lanes_live_html(RunningRanks(["running"] * 2, [evil, evil], waits, 3.0)),

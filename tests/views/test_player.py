@@ -14,7 +14,7 @@ import pytest
 
 from helpers.ranks.failures import Deadlock, RankError, RankFailed
 from helpers.ranks.run import Run
-from helpers.trace.events import Diagnosis, Trace, Wait
+from helpers.trace.events import CallWait, Diagnosis, OtherWait, Trace
 from helpers.views.endings import endings
 from helpers.views.lanes import lanes_html
 from helpers.views.picture import TraceSource
@@ -101,8 +101,8 @@ def test_a_deadlock_stands_still_with_who_waits_for_whom() -> None:
 
 def test_the_end_of_each_rank_is_shown_as_in_its_lane() -> None:
     left = [
-        Wait(0, "in Python", event(0, 0, "recv", 0, None, peer=1), (1,)),
-        Wait(1, "has returned"),
+        CallWait(0, event(0, 0, "recv", 0, None, peer=1), (1,)),
+        OtherWait(1, "has returned"),
     ]
     failure = Deadlock(Diagnosis("rank_left", "Rank 1 has returned.", "", tuple(left), (1,)))
     trace = trace_of_rows(2, [[event(0, 0, "recv", 0, None, peer=1)], []])

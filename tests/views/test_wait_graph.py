@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.ranks.failures import Deadlock, RankError, RankFailed, RankTimeout
-from helpers.trace.events import Diagnosis, Wait
+from helpers.trace.events import CallWait, Diagnosis, OtherWait
 from helpers.views.drawing import STYLES, Area, Drawing, Line, Word
 from helpers.views.picture import Picture
 from helpers.views.wait_graph import cycles, wait_graph
@@ -34,9 +34,9 @@ def legend(picture: Picture) -> list[str]:
     return [mark.text for mark in drawing(picture).fixed if isinstance(mark, Word)]
 
 
-def waiting(rank: int, op: str, *whom: int, **more: object) -> Wait:
+def waiting(rank: int, op: str, *whom: int, **more: object) -> CallWait:
     call = event(rank, 0, op, 0, None, where=place(rank + 3), world=16, **more)
-    return Wait(rank, "blocked", call, whom)
+    return CallWait(rank, call, whom)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_same_graph_from_whatever_holds_it(what: object) -> None:
 
 
 def test_a_timeout_is_drawn_too() -> None:
-    waits = (waiting(0, "recv", 1, peer=1), Wait(1, "in its own code at cell 5, line 9"))
+    waits = (waiting(0, "recv", 1, peer=1), OtherWait(1, "in its own code at cell 5, line 9"))
     picture = wait_graph(RankTimeout(3.0, waits))
     assert picture.text == (
         "wait graph of 2 ranks: time used up\n"
@@ -67,8 +67,8 @@ def test_the_cycle_stands_out_by_more_than_color() -> None:
         waiting(0, "recv", 1, peer=1),
         waiting(1, "barrier", 0, 3),
         waiting(2, "send", 1, peer=1),
-        Wait(3, "has returned"),
-        Wait(4, "has died"),
+        OtherWait(3, "has returned"),
+        OtherWait(4, "has died"),
     )
     picture = wait_graph(Diagnosis("stuck", "", "", waits, (3,)))
     styles = [arrow.style for arrow in arrows(picture)]
@@ -93,11 +93,13 @@ def test_finds_each_cycle_once() -> None:
     assert cycles(pairs) == [(0, 1), (2, 3)]
     around = [waiting(r, "recv", (r - 1) % 4) for r in range(4)]
     assert cycles(around) == [(0, 3, 2, 1)]
-    assert cycles([waiting(0, "recv", 1), Wait(1, "has returned")]) == []
+    assert cycles([waiting(0, "recv", 1), OtherWait(1, "has returned")]) == []
 
 
 def test_draws_sixteen_ranks_that_wait_for_one() -> None:
-    waits = tuple(Wait(5, "has died") if r == 5 else waiting(r, "all_reduce", 5) for r in range(16))
+    waits = tuple(
+        OtherWait(5, "has died") if r == 5 else waiting(r, "all_reduce", 5) for r in range(16)
+    )
     picture = wait_graph(Diagnosis("rank_left", "", "", waits, (5,)))
     lines = picture.text.splitlines()
     assert lines[0] == "wait graph of 16 ranks: rank left"
@@ -110,7 +112,7 @@ def test_draws_sixteen_ranks_that_wait_for_one() -> None:
 def test_draws_hostile_text_and_huge_graphs() -> None:
     waits = (
         waiting(0, "recv", 0, 1, 1, 77, -3, call="$\\frac{<b>\x1b[31m" * 500),
-        Wait(1, "$\\bad{\n\x00" * 500),
+        OtherWait(1, "$\\bad{\n\x00" * 500),
         *(waiting(r, "barrier", *range(40)) for r in range(2, 40)),
     )
     picture = wait_graph(Diagnosis("odd\nkind" * 100, "", "", waits))
