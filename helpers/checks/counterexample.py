@@ -71,7 +71,7 @@ def choose_shown_run(
     if verdict.outcome is Outcome.WRONG:
         verdict = replace(verdict, message=verdict.message or note)
     if not failing.isolated:  # a smaller case may break fewer rules
-        verdict = replace(verdict, partial=failing.verdict.partial)
+        verdict = replace(verdict, credit=failing.verdict.credit)
     return replace(shown_run, verdict=verdict)
 
 

@@ -219,29 +219,42 @@ def judge(
         found = [finding for finding in (*all_findings, joint_finding) if finding]
         if all(finding.rests_on_time for finding in found) and not broken:
             all_ranks_text = f"{all_ranks_text}\n{TOO_SLOW_ADVICE}".strip()
-            return CaseVerdict(label, Outcome.TOO_SLOW, rows, broken, all_ranks_text, advice, run)
+            return CaseVerdict(
+                label=label,
+                outcome=Outcome.TOO_SLOW,
+                rows=rows,
+                broken=broken,
+                message=all_ranks_text,
+                advice=advice,
+                run=run,
+            )
         # Python prints the exceptions of threads and continues, and a check shows no output.
         all_ranks_text = "\n".join(filter(None, [*run.thread_errors, all_ranks_text]))
         return CaseVerdict(
-            label,
-            Outcome.WRONG,
-            rows,
-            broken,
-            all_ranks_text,
-            advice,
-            run,
+            label=label,
+            outcome=Outcome.WRONG,
+            rows=rows,
+            broken=broken,
             broken_rules=broken_rules,
+            message=all_ranks_text,
+            advice=advice,
+            run=run,
         )
     if broken:
         forbidden = any(rule.forbids for rule, _ in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
         # Right values earn at most half of the points, because the rules are what the task is about. The
         # more of them are broken, the less remains of that half.
-        partial = 0.0 if forbidden else (1 - (len(broken) - 1) / len(exercise.rules)) / 2
+        credit = 0.0 if forbidden else (1 - (len(broken) - 1) / len(exercise.rules)) / 2
         return CaseVerdict(
-            label, outcome, broken=broken, run=run, partial=partial, broken_rules=broken_rules
+            label=label,
+            outcome=outcome,
+            credit=credit,
+            broken=broken,
+            broken_rules=broken_rules,
+            run=run,
         )
-    return CaseVerdict(label, Outcome.PASSED, run=run)
+    return CaseVerdict(label=label, outcome=Outcome.PASSED, credit=1.0, run=run)
 
 
 def _describe_joint(case: Case, joint_finding: Finding) -> str:
@@ -501,8 +514,8 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         if rule.on_each_call and (problem := rule.problem(run.trace, case))
     ]
     return CaseVerdict(
-        label_of(exercise, case),
-        outcome,
+        label=label_of(exercise, case),
+        outcome=outcome,
         broken=tuple(problem for _, problem in problems),
         message=message,
         advice=case.fill_facts(advice),

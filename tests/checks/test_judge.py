@@ -213,9 +213,9 @@ def test_a_changed_input_is_reported_if_the_text_forbids_it() -> None:
 def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
     events = broadcast(0), broadcast(1)
     counted = judge(exercise(Calls("broadcast", 2)), Execution(case(), ran([X, X], *events)))
-    assert (counted.outcome, counted.partial) == (Outcome.WRONG, 0.5)
+    assert (counted.outcome, counted.credit) == (Outcome.WRONG, 0.5)
     forbidden = judge(exercise(OnlyCalls(("send",))), Execution(case(), ran([X, X], *events)))
-    assert (forbidden.outcome, forbidden.partial) == (Outcome.FORBIDDEN, 0.0)
+    assert (forbidden.outcome, forbidden.credit) == (Outcome.FORBIDDEN, 0.0)
 
 
 def test_judges_calls_but_not_missing_calls_of_a_failed_run() -> None:
