@@ -86,6 +86,7 @@ class CaseVerdict(CaseRecord):
     mistake: the title of the known mistake that gave the advice.
     given: for a pure function, the arguments of the case that is shown.
     world: the whole run of the world in which the case was tried, if other cases ran in it too.
+    drawn_message: of a deadlock, the message for a reader who sees a drawing of the ranks' waits.
     """
 
     outcome: Outcome
@@ -96,6 +97,7 @@ class CaseVerdict(CaseRecord):
     mistake: str = ""
     broken_rules: tuple[str, ...] = ()
     given: tuple[Any, ...] = ()
+    drawn_message: str = ""
 
     def as_record(self) -> CaseRecord:
         """Return the part that is stored."""

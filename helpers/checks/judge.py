@@ -467,6 +467,7 @@ def _find_value_relations(case: Case, right: Any, got: Any) -> Iterator[str]:
 
 def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     failure = run.failure
+    assert failure is not None
     outcome, advice = Outcome.CRASHED, ""
     if isinstance(failure, RankFailed) and is_own_stub(failure, exercise):
         advice = "Replace `raise NotImplementedError(...)` with your own lines."
@@ -499,12 +500,8 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
             if advice_entry.applies_to(case, run)
         )
         advice = next(words, advice)
-    message = str(failure)
-    if case.world_size == 1 and (exercise.kind.is_alone or not case.init):
-        message = message.replace("rank 0 raised ", "your function raised ", 1)
-    # its last line mentions launch(timeout=...), which an answer to an exercise does not call
-    if outcome in {Outcome.TIMED_OUT, Outcome.TOO_SLOW}:
-        message = message.rpartition("\n")[0]
+    is_alone = case.world_size == 1 and (exercise.kind.is_alone or not case.init)
+    message = failure.describe(is_alone=is_alone, with_launch_hint=False)
     if outcome is Outcome.TOO_SLOW:
         message = f"{message}\n{TOO_SLOW_ADVICE}"
     # if the run ended early, rules judge only calls that were made, not missing ones
@@ -518,6 +515,7 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         outcome=outcome,
         broken=tuple(problem for _, problem in problems),
         message=message,
+        drawn_message=failure.describe(with_waits=False) if outcome is Outcome.DEADLOCKED else "",
         advice=case.fill_facts(advice),
         run=run,
         broken_rules=tuple(text for text, _ in problems),

@@ -70,7 +70,9 @@ def verdict_html(result: CheckResult) -> str:
     worst = _shown_case(result)
     player = "" if worst is None else player_html(worst.run)
     if worst is not None:
-        parts.append(case_html(_without_waits(worst) if player else _with_drawing_advice(worst)))
+        if player:
+            worst = replace(worst, message=worst.drawn_message or worst.message)
+        parts.append(case_html(worst if player else _with_drawing_advice(worst)))
         parts += [quiet_html(again)] if (again := _repeat_call(result)) else []
     parts += _notes(result)
     if _has_hint(result):
@@ -160,11 +162,3 @@ def _with_drawing_advice(case: CaseVerdict) -> CaseVerdict:
         case,
         advice="`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom.",
     )
-
-
-def _without_waits(case: CaseVerdict) -> CaseVerdict:
-    """Return a deadlock that is drawn without the lines on what each rank waits for."""
-    if case.outcome is not Outcome.DEADLOCKED:
-        return case
-    lines = [line for line in case.message.splitlines() if not line.startswith("  rank ")]
-    return replace(case, message="\n".join(lines))
