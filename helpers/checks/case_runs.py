@@ -19,9 +19,10 @@ from itertools import groupby
 from helpers.check_result import CaseVerdict, Outcome
 from helpers.checks.answer_shape import NO_SHAPE, AnswerShape
 from helpers.checks.case import Case
+from helpers.checks.execution import Execution, JudgeFailed
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.judge import Execution, JudgeFailed, judge, label_of
+from helpers.checks.judge import judge, label_of
 from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.worlds import MAX_EVENTS, Flooded, Turn, Worlds, is_clean
 from helpers.views.failed_case import in_case

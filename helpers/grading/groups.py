@@ -23,8 +23,8 @@ from itertools import groupby
 from multiprocessing.connection import Connection, Pipe
 
 from helpers.check_result import CaseRecord, Outcome
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution
 from helpers.checks.match_mistakes import behave_alike
 from helpers.checks.registry import exercises
 from helpers.checks.worlds import Flooded, Turn, Worlds

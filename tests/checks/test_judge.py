@@ -11,11 +11,13 @@ import torch
 from helpers.check_result import CaseVerdict, Outcome
 from helpers.checks.answer_shape import AnswerShape
 from helpers.checks.case import AllRanks, Case, Finding, PerRank
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
 from helpers.checks.failure_advice import CrashAdvice, HangAdvice
-from helpers.checks.judge import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE, Execution, judge
+from helpers.checks.judge import judge
 from helpers.checks.kinds import Kind
 from helpers.checks.missing_files import missing_file_advice
+from helpers.checks.relations import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Root
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
