@@ -39,7 +39,7 @@ class Outcome(StrEnum):
     FAULT = "harness fault"
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One rank of one case: its inputs, the right value, and what it returned. problem: "" if it is right.
 
     A record's file stores it as a list of its fields.

@@ -14,7 +14,7 @@ from importlib import import_module
 import msgspec
 
 from helpers.answers.build import Answer, Problem
-from helpers.check_result import CaseRecord, CaseVerdict, CheckResult, Outcome
+from helpers.check_result import CaseRecord, CaseVerdict, CheckResult, Outcome, Row
 from helpers.checks.exercise import Exercise
 from helpers.grading import bypasses
 from helpers.grading.record import ExerciseRecord, build_record
@@ -97,10 +97,7 @@ def _visible_record(case: CaseVerdict) -> CaseRecord:
     """Return a visible case with texts of limited size."""
     return replace(
         case.as_record(),
-        rows=tuple(
-            msgspec.structs.replace(row, got=_cut(row.got), problem=_cut(row.problem))
-            for row in case.rows
-        ),
+        rows=tuple(map(_cut_row, case.rows)),
         broken=tuple(map(_cut, case.broken)),
         message=_cut(_message(case)),
         advice=_cut(case.advice),
@@ -109,6 +106,10 @@ def _visible_record(case: CaseVerdict) -> CaseRecord:
 
 def _cut(text: str) -> str:
     return text[:_MAX_TEXT_CHARS]
+
+
+def _cut_row(row: Row) -> Row:
+    return Row(row.rank, *map(_cut, (row.given, row.expected, row.got, row.problem)))
 
 
 def _message(case: CaseVerdict) -> str:
