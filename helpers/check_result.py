@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from helpers.ranks.run import Run
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 _MAX_UNFILTERED_RUNS, _MAX_READABLE_RANKS = 8, 4
 
 
-class Outcome(Enum):
+class Outcome(StrEnum):
     """How a check of an answer ended. Learners and gradebooks get the same word."""
 
     PASSED = "passed"
@@ -37,9 +39,11 @@ class Outcome(Enum):
     FAULT = "harness fault"
 
 
-@dataclass(frozen=True)
-class Row:
-    """One rank of one case: its inputs, the right value, and what it returned. problem: "" if it is right."""
+class Row(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One rank of one case: its inputs, the right value, and what it returned. problem: "" if it is right.
+
+    A record's file stores it as a list of its fields.
+    """
 
     rank: int
     given: str
@@ -48,41 +52,56 @@ class Row:
     problem: str = ""
 
 
-@dataclass(frozen=True)
-class CaseVerdict:
-    """The verdict on one case.
+@dataclass(frozen=True, kw_only=True)
+class CaseRecord:
+    """One case as a record stores it and every report reads it.
 
+    hidden: the case belongs to a grader, so a stored record of it reveals neither inputs nor output.
+    outcome: an `Outcome`. It is a text because a record may come from a different version.
+    credit: the share of the case's points that the answer gets, from 0 to 1.
     rows: one for each rank, if a value is wrong.
     broken: the rules on traffic that do not hold, as sentences.
     message: what concerns all ranks: how the run ended, or what is wrong with all values together.
     advice: the first thing to look at.
-    mistake: the title of the known mistake that gave the advice.
-    given: for a pure function, the arguments of the case that is shown.
-    partial: the share of the case's points for right values, if some rules are broken.
-    world: the whole run of the world in which the case was tried, if other cases ran in it too.
     """
 
     label: str
-    outcome: Outcome
+    hidden: bool
+    outcome: str
+    credit: float
     rows: tuple[Row, ...] = ()
     broken: tuple[str, ...] = ()
     message: str = ""
     advice: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome == Outcome.PASSED
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseVerdict(CaseRecord):
+    """The verdict on one case, with all that is not stored.
+
+    mistake: the title of the known mistake that gave the advice.
+    given: for a pure function, the arguments of the case that is shown.
+    world: the whole run of the world in which the case was tried, if other cases ran in it too.
+    drawn_message: of a deadlock, the message for a reader who sees a drawing of the ranks' waits.
+    """
+
+    outcome: Outcome
+    hidden: bool = False
+    credit: float = 0.0
     run: Run | None = None
-    partial: float = 0.0
     world: Run | None = None
     mistake: str = ""
     broken_rules: tuple[str, ...] = ()
     given: tuple[Any, ...] = ()
+    drawn_message: str = ""
 
-    @property
-    def passed(self) -> bool:
-        return self.outcome is Outcome.PASSED
-
-    @property
-    def credit(self) -> float:
-        """Return the share of the case's points that the answer gets, from 0 to 1."""
-        return 1.0 if self.passed else self.partial
+    def as_record(self) -> CaseRecord:
+        """Return the part that is stored."""
+        return CaseRecord(**{field.name: getattr(self, field.name) for field in fields(CaseRecord)})
 
 
 @dataclass(frozen=True)

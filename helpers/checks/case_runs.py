@@ -19,11 +19,13 @@ from itertools import groupby
 from helpers.check_result import CaseVerdict, Outcome
 from helpers.checks.answer_shape import NO_SHAPE, AnswerShape
 from helpers.checks.case import Case
+from helpers.checks.execution import Execution, JudgeFailed
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.judge import Execution, JudgeFailed, judge, label_of
+from helpers.checks.judge import judge, label_of
 from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.worlds import MAX_EVENTS, Flooded, Turn, Worlds, is_clean
+from helpers.views.failed_case import in_case
 
 # Outcomes after which the other cases would only repeat the message, for a second each.
 _FINAL_OUTCOMES = frozenset(
@@ -177,7 +179,7 @@ def judge_case(
     try:
         return judge(exercise, execution, other_failures, passed_cases, shape)
     except JudgeFailed as error:
-        message = f"In the case {label_of(exercise, execution.case)}, {error.returned_value}"
+        message = f"{in_case(label_of(exercise, execution.case))}, {error.returned_value}"
         raise CheckFault(f"{message} ({error})", f"{message}.", error.is_odd) from error
     except Exception as error:
         message = f"{type(error).__name__}: {str(error)[:200]}"
@@ -194,4 +196,6 @@ def flooded_run(exercise: Exercise, turn: Turn) -> CaseRun:
     """Return the run of a case in which a rank made more calls than are read."""
     message = f"More than {MAX_EVENTS:,} calls of a rank were recorded; no answer needs that many."
     label = label_of(exercise, turn.case)
-    return CaseRun(turn, CaseVerdict(label, Outcome.FLOODED, message=message), isolated=True)
+    return CaseRun(
+        turn, CaseVerdict(label=label, outcome=Outcome.FLOODED, message=message), isolated=True
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import AnswerOrProblem, UnreadableNotebook, read_answers
@@ -72,7 +74,7 @@ def check_data(results: list[CheckResult]) -> dict[str, Any]:
                         "message": case.message,
                         "broken_rules": list(case.broken),
                         "advice": case.advice,
-                        "ranks": [asdict(row) for row in case.rows],
+                        "ranks": [msgspec.structs.asdict(row) for row in case.rows],
                     }
                     for case in result.cases
                 ],

@@ -16,9 +16,9 @@ from helpers.check_result import CaseVerdict, Outcome
 from helpers.checks.answer_shape import AnswerShape, shape_of
 from helpers.checks.case import Case
 from helpers.checks.case_runs import CaseRun, judge_case, run_in_one_world, run_isolated
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
 from helpers.checks.match_mistakes import Matches, behave_alike, broken_rules, find_mistake
 from helpers.checks.oracle import fill_case_set
@@ -71,7 +71,7 @@ def choose_shown_run(
     if verdict.outcome is Outcome.WRONG:
         verdict = replace(verdict, message=verdict.message or note)
     if not failing.isolated:  # a smaller case may break fewer rules
-        verdict = replace(verdict, partial=failing.verdict.partial)
+        verdict = replace(verdict, credit=failing.verdict.credit)
     return replace(shown_run, verdict=verdict)
 
 

@@ -293,7 +293,7 @@ def _earned_share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: in
         return max(0.0, 1 - 4 * (1 - share)) ** 2
     # The values are right, but were computed in a way that the task forbids. Cases in which both ways
     # are the same earn nothing.
-    breaks_rules = any(verdict.partial for verdict in verdicts)
+    breaks_rules = any(verdict.credit and not verdict.passed for verdict in verdicts)
     return min(share, 0.5) if breaks_rules else share
 
 

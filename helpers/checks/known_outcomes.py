@@ -20,9 +20,9 @@ from helpers.checks.mistakes import KnownMistake, known_mistakes, shared_mistake
 from helpers.ranks.failures import RankFailed, RankTimeout, is_consequence
 
 if TYPE_CHECKING:  # both modules need torch, but the entries do not
+    from helpers.checks.execution import Execution
     from helpers.checks.exercise import Exercise
     from helpers.checks.headings import Heading
-    from helpers.checks.judge import Execution
     from helpers.ranks.run import Run
 
 DIFFERENT_LINES = "ranks wait at different lines"

@@ -1,7 +1,7 @@
 """Recognize a run that a limit has ended: of memory, processes, files, disk, output or processor time.
 
-`judge` gives such a run its outcome and advice. `match_mistakes` compares it with no known mistake, because
-any program that runs into the same limit ends in the same way.
+`failed_runs` gives such a run its outcome and advice. `match_mistakes` compares it with no known mistake,
+because any program that runs into the same limit ends in the same way.
 """
 
 from __future__ import annotations
@@ -19,33 +19,42 @@ from helpers.ranks.world import FLOOD_ERROR
 class Limit:
     """One limit. advice: where its author should look."""
 
+    name: str
     outcome: Outcome
     advice: str
 
 
 MEMORY = Limit(
+    "memory",
     Outcome.TOO_MUCH_MEMORY,
     "It ran out of memory. Look for a tensor that is too large, or for a list that grows in a loop.",
 )
 PROCESSES = Limit(
+    "processes",
     Outcome.TOO_MANY_PROCESSES,
     "It starts too many processes or threads. Look for the loop that starts them.",
 )
 FILES = Limit(
+    "files",
     Outcome.TOO_MANY_FILES,
     "It has too many files or sockets. Look for a loop that opens them, and close each after use.",
 )
 _DISK = Limit(
+    "disk",
     Outcome.DISK_FULL,
     "It writes more to the disk than there is room for. Look for a loop that writes to a file.",
 )
-_OUTPUT = Limit(Outcome.FLOODED, "It printed too much. Is there an endless loop that prints?")
+_OUTPUT = Limit(
+    "output", Outcome.FLOODED, "It printed too much. Is there an endless loop that prints?"
+)
 _PROCESSOR = Limit(
+    "processor time",
     Outcome.TIMED_OUT,
     "It used up its processor time. Is there a loop that never ends?",
 )
+LIMITS = (MEMORY, PROCESSES, FILES, _DISK, _OUTPUT, _PROCESSOR)
 # Outcomes that say which limit was exceeded, and nothing about the way to the answer.
-RESOURCE_OUTCOMES = frozenset(limit.outcome for limit in (MEMORY, PROCESSES, FILES, _DISK, _OUTPUT))
+RESOURCE_OUTCOMES = frozenset(limit.outcome for limit in LIMITS if limit is not _PROCESSOR)
 # How an exceeded limit appears in a rank: the start of the error's text, its kind included.
 _ERROR_PATTERNS = (
     (MEMORY, r"MemoryError|.*(?:can't allocate memory|std::bad_alloc|Cannot allocate memory)"),
@@ -88,5 +97,4 @@ def is_ended_by_limit(failure: RankFailure | None) -> bool:
 
 def advice_on(outcome: Outcome) -> str:
     """Return where to look after a limit with this outcome, or "" if there is no such limit."""
-    limits = (MEMORY, PROCESSES, FILES, _DISK, _OUTPUT, _PROCESSOR)
-    return next((limit.advice for limit in limits if limit.outcome is outcome), "")
+    return next((limit.advice for limit in LIMITS if limit.outcome is outcome), "")

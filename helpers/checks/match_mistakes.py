@@ -25,8 +25,9 @@ import torch
 from helpers.check_result import Outcome
 from helpers.checks.case import Case, Measured
 from helpers.checks.compare import find_huge_range, same
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution, judge
+from helpers.checks.judge import judge
 from helpers.checks.kinds import Kind
 from helpers.checks.known_outcomes import recognize_mistake
 from helpers.checks.limits import is_ended_by_limit

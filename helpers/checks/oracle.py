@@ -18,9 +18,9 @@ from typing import Any
 from helpers.checks.case import Case, PerRank
 from helpers.checks.compare import same
 from helpers.checks.draw import plan_small_draws
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
 from helpers.checks.mistakes import answers_path, solution_of
 from helpers.checks.named_parts import NamedParts, Parts, largest

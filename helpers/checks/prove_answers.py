@@ -17,9 +17,9 @@ from helpers.answers.listing import DEFINITIONS
 from helpers.check_result import CheckResult, Outcome
 from helpers.checks.answer_file import AnswerKind, KnownAnswer, with_imports
 from helpers.checks.case import Case
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.judge import Execution
 from helpers.checks.match_mistakes import record_runs
 from helpers.checks.mistakes import (
     KnownMistake,

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from helpers.checks.case import Case, Measured
 from helpers.checks.driver import TurnPlan, drive_cases
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution
 from helpers.checks.kinds import Kind
 from helpers.checks.script_runs import make_script_run
 from helpers.checks.stopwatch import TimingReplies

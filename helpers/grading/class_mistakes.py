@@ -22,6 +22,7 @@ from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.levels import Plan, choose_level
 from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.setting import CannotGrade
+from helpers.views.failed_case import in_case
 from helpers.views.plain import clean, clip, for_log, plural
 
 _MAX_LINE_CHARS = 160
@@ -114,10 +115,11 @@ def _describe_failure(group: AnswerGroup) -> str:
     case = group.answers[0].case
     if case is None:
         return "Only hidden cases fail."
-    for rank, _, expected, got, problem in case.rows:
-        if problem:
-            return f"In the case {case.label}, rank {rank} gave {got}, not {expected}: {problem}"
-    return f"In the case {case.label}: {'; '.join(case.broken) or case.message}"
+    for row in case.rows:
+        if row.problem:
+            values = f"rank {row.rank} gave {row.got}, not {row.expected}"
+            return f"{in_case(case.label)}, {values}: {row.problem}"
+    return f"{in_case(case.label)}: {'; '.join(case.broken) or case.message}"
 
 
 def _clip_line(text: str) -> str:

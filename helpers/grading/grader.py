@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import read_bytes
 from helpers.answers.reader import UnreadableNotebook
-from helpers.check_result import Outcome
+from helpers.check_result import CaseRecord, Outcome
 from helpers.checks.check_notebook import find_answers, notes_on_strays
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
@@ -38,7 +38,7 @@ from helpers.grading.cache import Cache, answer_key, program_key
 from helpers.grading.cells import renumber_cells, restore_cell_names
 from helpers.grading.doubt import Doubt
 from helpers.grading.judging import Attempt, run_attempt
-from helpers.grading.record import CaseRecord, ExerciseRecord, Record, Status, build_record
+from helpers.grading.record import ExerciseRecord, Record, Status, build_record
 from helpers.grading.references import References
 from helpers.grading.reports.copies import is_course_solution, split_by_notebook
 from helpers.grading.results import failed_record, import_early, record_of_results
@@ -368,7 +368,11 @@ def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
             cases.append(case)
         elif not any(each.outcome == outcome and each.hidden is case.hidden for each in cases):
             advice = "" if case.hidden else advice_on(limit.outcome)
-            cases.append(CaseRecord(case.label, case.hidden, outcome, 0.0, advice=advice))
+            cases.append(
+                CaseRecord(
+                    label=case.label, hidden=case.hidden, outcome=outcome, credit=0.0, advice=advice
+                )
+            )
     record = replace(
         found.record,
         outcome=outcome,

@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from multiprocessing.connection import Connection, Pipe
 
-from helpers.check_result import Outcome
+from helpers.check_result import CaseRecord, Outcome
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution
 from helpers.checks.match_mistakes import behave_alike
 from helpers.checks.registry import exercises
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.grading.judging import limit_resources, set_up_child
-from helpers.grading.record import CaseRecord, ExerciseRecord, Record
+from helpers.grading.record import ExerciseRecord, Record
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerExited
 from helpers.ranks.failures import LaunchError

@@ -80,9 +80,8 @@ def run_attempt(
     Args:
         timeout_s: Wall time in seconds.
         pictures: As in `record_of_results`.
-        in_shared_worlds: Run all cases in the same worlds. Then only a record that passed means
-        anything, and only
-            such a record may be shown, because the ranks held hidden inputs.
+        in_shared_worlds: Run all cases in the same worlds. Then only a record that passed means anything,
+            and only such a record may be shown, because the ranks held hidden inputs.
     """
 
     def judge_in_shared_worlds() -> Attempt:

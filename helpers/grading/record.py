@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from helpers.check_result import Outcome
+from helpers.check_result import CaseRecord, Outcome
 from helpers.checks.exercise import Exercise
 
 FORMAT = 1
@@ -31,23 +31,6 @@ class Status(Enum):
     GRADED = "graded"
     UNREADABLE = "unreadable"
     HARNESS_FAULT = "harness fault"
-
-
-@dataclass(frozen=True)
-class CaseRecord:
-    """One case. A hidden case contains nothing that would reveal its inputs or what ranks printed.
-
-    rows: (rank, given, expected, got, problem) as short texts, for each wrong value. credit: from 0 to 1.
-    """
-
-    label: str
-    hidden: bool
-    outcome: str
-    credit: float
-    rows: tuple[tuple[int, str, str, str, str], ...] = ()
-    broken: tuple[str, ...] = ()
-    message: str = ""
-    advice: str = ""
 
 
 @dataclass(frozen=True)

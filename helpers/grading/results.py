@@ -7,16 +7,17 @@ from them.
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
 import msgspec
 
 from helpers.answers.build import Answer, Problem
-from helpers.check_result import CaseVerdict, CheckResult, Outcome
+from helpers.check_result import CaseRecord, CaseVerdict, CheckResult, Outcome, Row
 from helpers.checks.exercise import Exercise
 from helpers.grading import bypasses
-from helpers.grading.record import CaseRecord, ExerciseRecord, build_record
+from helpers.grading.record import ExerciseRecord, build_record
 from helpers.ranks.failures import RankDied
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
@@ -74,8 +75,8 @@ def record_of_results(
         outcome.value,
         points,
         cases=tuple(cases),
-        message=message[:_MAX_TEXT_CHARS],
-        notes=tuple(note[:_MAX_TEXT_CHARS] for note in visible.notes),
+        message=_cut(message),
+        notes=tuple(map(_cut, visible.notes)),
         flags=tuple(dict.fromkeys(flags)),
         reported=exercise.reported,
         picture=picture,
@@ -93,17 +94,22 @@ def failed_record(
 
 
 def _visible_record(case: CaseVerdict) -> CaseRecord:
-    most = _MAX_TEXT_CHARS
-    return CaseRecord(
-        case.label,
-        False,
-        case.outcome.value,
-        case.credit,
-        tuple((r.rank, r.given, r.expected, r.got[:most], r.problem[:most]) for r in case.rows),
-        tuple(text[:most] for text in case.broken),
-        _message(case)[:most],
-        case.advice[:most],
+    """Return a visible case with texts of limited size."""
+    return replace(
+        case.as_record(),
+        rows=tuple(map(_cut_row, case.rows)),
+        broken=tuple(map(_cut, case.broken)),
+        message=_cut(_message(case)),
+        advice=_cut(case.advice),
     )
+
+
+def _cut(text: str) -> str:
+    return text[:_MAX_TEXT_CHARS]
+
+
+def _cut_row(row: Row) -> Row:
+    return Row(row.rank, *map(_cut, (row.given, row.expected, row.got, row.problem)))
 
 
 def _message(case: CaseVerdict) -> str:
@@ -116,7 +122,9 @@ def _message(case: CaseVerdict) -> str:
 
 def _hidden_record(number: int, case: CaseVerdict) -> CaseRecord:
     """Return the record of a hidden case, without its label, because some labels reveal inputs."""
-    return CaseRecord(f"hidden case {number}", True, case.outcome.value, case.credit)
+    return CaseRecord(
+        label=f"hidden case {number}", hidden=True, outcome=case.outcome, credit=case.credit
+    )
 
 
 def _replacement_flags(result: CheckResult) -> list[str]:

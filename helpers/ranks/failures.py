@@ -121,7 +121,7 @@ class RankFailed(RankFailure):
         explanation: str = "",
     ) -> None:
         """Make the error. explanation: the cause, if the ranks' records show it, and what to do."""
-        text = f"{name_rank(error.rank, hosts)} raised {error}"
+        text = f"raised {error}"
         alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:
             text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
@@ -135,10 +135,16 @@ class RankFailed(RankFailure):
         line = error.frames[-1].source if error.frames else ""
         if advice := explanation or advice_for(error.kind, error.message, line):
             text += f"\n{advice}"
-        super().__init__(text)
+        super().__init__(f"{name_rank(error.rank, hosts)} {text}")
+        self._action = text
         self.rank = error.rank
         self.error = error
         self.consequences = consequences
+
+    def describe(
+        self, *, is_alone: bool = False, with_waits: bool = True, with_launch_hint: bool = True
+    ) -> str:
+        return f"your function {self._action}" if is_alone else str(self)
 
 
 class RankDied(RankFailure):
@@ -187,6 +193,12 @@ class Deadlock(RankFailure):
         super().__init__("\n".join(lines))
         self.diagnosis = diagnosis
 
+    def describe(
+        self, *, is_alone: bool = False, with_waits: bool = True, with_launch_hint: bool = True
+    ) -> str:
+        diagnosis = self.diagnosis
+        return str(self) if with_waits else f"{diagnosis.summary}\n{diagnosis.advice}"
+
     @property
     def waits(self) -> tuple[Wait, ...]:
         return self.diagnosis.waits
@@ -223,7 +235,8 @@ class RankTimeout(RankFailure):
         lines += _wait_lines(waits, hosts)
         if diagnosis is not None:
             lines += [diagnosis.summary, diagnosis.advice]
-        else:
+        self._without_hint = "\n".join(lines)
+        if diagnosis is None:
             lines.append("If your program needs more time, pass timeout=SECONDS to launch().")
         super().__init__("\n".join(lines))
         self.timeout_s = timeout_s
@@ -232,6 +245,11 @@ class RankTimeout(RankFailure):
         self.was_computing = was_computing
         self.elapsed_s = elapsed_s
         self.diagnosis = diagnosis
+
+    def describe(
+        self, *, is_alone: bool = False, with_waits: bool = True, with_launch_hint: bool = True
+    ) -> str:
+        return str(self) if with_launch_hint else self._without_hint
 
 
 def describe_timeout(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:

@@ -29,6 +29,18 @@ class RankFailure(PlainError):
         """What happened, in one line without details."""
         return str(self).split("\n", 1)[0]
 
+    def describe(
+        self, *, is_alone: bool = False, with_waits: bool = True, with_launch_hint: bool = True
+    ) -> str:
+        """Return the failure's text for a reader who did not call `launch`.
+
+        Args:
+            is_alone: The reader's function needs no other rank, so ranks are not named.
+            with_waits: List what each rank of a deadlock waits for, which a drawing also shows.
+            with_launch_hint: Name the arguments of `launch` that help.
+        """
+        return str(self)
+
 
 @dataclass(frozen=True)
 class Run:

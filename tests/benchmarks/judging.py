@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution, judge
+from helpers.checks.judge import judge
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.limits import Limits
 from helpers.ranks import wire

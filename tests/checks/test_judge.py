@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 import torch
 
-from helpers.check_result import Outcome
+from helpers.check_result import CaseVerdict, Outcome
 from helpers.checks.answer_shape import AnswerShape
 from helpers.checks.case import AllRanks, Case, Finding, PerRank
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
 from helpers.checks.failure_advice import CrashAdvice, HangAdvice
-from helpers.checks.judge import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE, Execution, judge
+from helpers.checks.judge import judge
 from helpers.checks.kinds import Kind
 from helpers.checks.missing_files import missing_file_advice
+from helpers.checks.relations import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Root
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
@@ -213,9 +215,9 @@ def test_a_changed_input_is_reported_if_the_text_forbids_it() -> None:
 def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
     events = broadcast(0), broadcast(1)
     counted = judge(exercise(Calls("broadcast", 2)), Execution(case(), ran([X, X], *events)))
-    assert (counted.outcome, counted.partial) == (Outcome.WRONG, 0.5)
+    assert (counted.outcome, counted.credit) == (Outcome.WRONG, 0.5)
     forbidden = judge(exercise(OnlyCalls(("send",))), Execution(case(), ran([X, X], *events)))
-    assert (forbidden.outcome, forbidden.partial) == (Outcome.FORBIDDEN, 0.0)
+    assert (forbidden.outcome, forbidden.credit) == (Outcome.FORBIDDEN, 0.0)
 
 
 def test_judges_calls_but_not_missing_calls_of_a_failed_run() -> None:
@@ -271,3 +273,30 @@ def test_advises_on_missing_files(error: tuple[str, str], advice: str) -> None:
     text = missing_file_advice(RankFailed(RankError(0, *error)))
     assert advice in text if advice else not text
     assert ("only the notebook" in text) == (advice in {"has no such package", "only the notebook"})
+
+
+def test_describes_failures_without_launch() -> None:
+    waits = (Wait(0, "in recv"),)
+
+    def verdict(failure: Any, kind: Kind = Kind.RANKS) -> CaseVerdict:
+        one = case(n=1, init=kind is Kind.RANKS)
+        return judge(exercise(kind=kind), Execution(one, ran([None], failure=failure)))
+
+    raised = RankFailed(RankError(0, "KeyError", "'rank 0 raised it'"))
+    assert verdict(raised).message == "rank 0 raised KeyError: 'rank 0 raised it'"
+    assert (
+        verdict(raised, Kind.LOCAL).message == "your function raised KeyError: 'rank 0 raised it'"
+    )
+    assert verdict(RankTimeout(3.0, waits)).message == (
+        "timed out after 3 s; all ranks were terminated.\n  rank 0: in recv"
+    )
+    forked = Diagnosis("stuck", "Rank 0 waits for a process.", "Do not fork.", waits)
+    assert verdict(RankTimeout(3.0, waits, diagnosis=forked)).message.endswith("\nDo not fork.")
+
+
+def test_drawn_deadlock_leaves_out_waits() -> None:
+    waits = (Wait(0, "in recv"), Wait(1, "in recv"))
+    stuck = Deadlock(Diagnosis("cycle", "Each waits.", "Send first.", waits))
+    verdict = judge(exercise(), Execution(case(), ran([None] * 2, failure=stuck)))
+    assert "\n  rank 1: in recv\n" in verdict.message
+    assert verdict.drawn_message == "Each waits.\nSend first."

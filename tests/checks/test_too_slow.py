@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from helpers.check_result import Outcome
 from helpers.checks.case import AllRanks, Case, Finding
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution, judge
+from helpers.checks.judge import judge
 from helpers.ranks.failures import RankTimeout
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace

@@ -23,8 +23,9 @@ from helpers.checks import oracle
 from helpers.checks.case import Measured
 from helpers.checks.case_runs import run_in_one_world
 from helpers.checks.compare import _SUM_TOLERANCES
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import VISIBLE_SECRET
-from helpers.checks.judge import Execution, judge
+from helpers.checks.judge import judge
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
 from helpers.checks.worlds import Turn, Worlds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import VISIBLE_SECRET
-from helpers.checks.judge import Execution
 from helpers.checks.oracle import draw
 from helpers.checks.registry import get
 from helpers.ranks.launcher import launch

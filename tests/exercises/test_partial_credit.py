@@ -90,7 +90,10 @@ def test_cases_that_cannot_reveal_a_broken_rule_earn_no_credit() -> None:
 def test_each_wrong_judgement_costs_much_more_than_its_share(wrong: int, points: float) -> None:
     exercise, answer = get("choose_a_tool"), Answer("choose_a_tool", "", ())
     outcomes = [Outcome.WRONG] * wrong + [Outcome.PASSED] * (24 - wrong)
-    verdicts = [CaseVerdict("a job", outcome) for outcome in outcomes]
+    verdicts = [
+        CaseVerdict(label="a job", outcome=outcome, credit=float(outcome is Outcome.PASSED))
+        for outcome in outcomes
+    ]
     assert combine_verdicts(exercise, answer, verdicts, len(verdicts)).points == points
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from helpers.checks.draw import plan_draws
+from helpers.checks.execution import find_impossible_value
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import find_impossible_value
 from helpers.checks.kinds import Kind
 from helpers.checks.named_parts import NamedParts
 from helpers.checks.registry import exercises

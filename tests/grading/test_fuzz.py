@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.case import Case
 from helpers.checks.draw import plan_draws
+from helpers.checks.execution import Execution, JudgeFailed
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution, JudgeFailed, judge
+from helpers.checks.judge import judge
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises
 from helpers.grading.sandbox.limits import Limits

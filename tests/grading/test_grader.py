@@ -90,7 +90,7 @@ def ping_pong(rank, world_size, ball, rounds):
         for secret in (VISIBLE_SECRET, "a secret of the tests")
     )
     exercise = ping_pong(handed_in(grader, tmp_path, reads))
-    shown = " ".join(row[3] for case in exercise.cases for row in case.rows)
+    shown = " ".join(row.got for case in exercise.cases for row in case.rows)
     assert exercise.outcome == "wrong"
     assert any(ball in shown for ball in visible)
     large = [ball for ball in hidden if len(ball) > 12]  # a small number may be anything

@@ -9,13 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from helpers.answers.data import Answer
+from helpers.check_result import CaseRecord, Row
 from helpers.checks import mistakes
 from helpers.checks.grade import grade
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.registry import get
 from helpers.course.cli import main
 from helpers.grading.groups import AnswerGroup, group_answers, wrong_answers
-from helpers.grading.record import CaseRecord, Record, Status, build_record
+from helpers.grading.record import Record, Status, build_record
 from helpers.grading.sandbox.levels import Plan
 from tests.grading.notebooks import IMPORTS
 
@@ -101,7 +102,13 @@ def test_a_mistake_of_one_class_is_recognized_in_the_next(
     box = "torch.empty(shape, dtype=dtype)"
     one = source.format(box)
     other = IMPORTS + source.replace("x.clone().fill_(7)", "torch.full_like(x, 7)").format(box)
-    case = CaseRecord("2 ranks, (2,)", False, "wrong", 0.0, ((0, "", "1", "7", "not the same"),))
+    case = CaseRecord(
+        label="2 ranks, (2,)",
+        hidden=False,
+        outcome="wrong",
+        credit=0.0,
+        rows=(Row(0, "", "1", "7", "not the same"),),
+    )
     exercise = get("broadcast_from")
     record = build_record(exercise, "wrong", answer=one, cases=(case,))
     out = tmp_path / "results"

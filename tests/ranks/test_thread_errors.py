@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from helpers.checks.case import Case
+from helpers.checks.execution import Execution
 from helpers.checks.exercise import Exercise
-from helpers.checks.judge import Execution, judge
+from helpers.checks.judge import judge
 from helpers.checks.kinds import Kind
 from helpers.ranks.failures import RankFailed
 from helpers.ranks.launcher import launch

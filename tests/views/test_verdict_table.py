@@ -11,7 +11,7 @@ from helpers.views.verdict import verdict_html, verdict_text
 
 
 def result(*rows: Row) -> CheckResult:
-    case = CaseVerdict("a case", Outcome.WRONG, rows)
+    case = CaseVerdict(label="a case", outcome=Outcome.WRONG, rows=rows)
     return CheckResult("f", "Exercise 1.1: F", Outcome.WRONG, (case,))
 
 
@@ -44,7 +44,7 @@ WORLDS = {
 
 @pytest.mark.parametrize("words", WORLDS)
 def test_a_pass_says_in_which_worlds_and_which_rules_held(words: str) -> None:
-    cases, rules = (CaseVerdict("a case", Outcome.PASSED),) * 3, ("sends & receives",)
+    cases, rules = (CaseVerdict(label="a case", outcome=Outcome.PASSED),) * 3, ("sends & receives",)
     passed = CheckResult("f", "F", Outcome.PASSED, cases, rules=rules, sizes=WORLDS[words])
     assert verdict_text(passed) == f"✓ F: passed\n  ✓ Right in 3 cases{words}\n  ✓ sends & receives"
     html = verdict_html(replace(passed, points=5, out_of=5))
@@ -54,7 +54,7 @@ def test_a_pass_says_in_which_worlds_and_which_rules_held(words: str) -> None:
 
 def test_a_label_that_tells_a_whole_story_is_shown_once_and_not_in_a_list() -> None:
     story = "round 0: all come; " * 40
-    cases = tuple(CaseVerdict(f"{story}{k}", Outcome.WRONG) for k in range(3))
+    cases = tuple(CaseVerdict(label=f"{story}{k}", outcome=Outcome.WRONG) for k in range(3))
     text = verdict_text(CheckResult("f", "Exercise 1.1: F", Outcome.WRONG, cases))
     assert "3 cases" in text and text.count("round 0") < 10
 
@@ -63,7 +63,11 @@ LONG = "length=12, num_replicas=6, rank=5, shuffle=False, drop_last=True, seed=3
 
 
 def test_shows_all_arguments_of_a_case() -> None:
-    wrong = CaseVerdict(LONG, Outcome.WRONG, (Row(0, "", "[5, 11]", "[4, 6]", "it differs"),))
+    wrong = CaseVerdict(
+        label=LONG,
+        outcome=Outcome.WRONG,
+        rows=(Row(0, "", "[5, 11]", "[4, 6]", "it differs"),),
+    )
     failed = CheckResult("f", "F", Outcome.WRONG, (wrong,))
     text, html = verdict_text(failed), verdict_html(failed)
     for argument in LONG.split(", "):
@@ -73,6 +77,6 @@ def test_shows_all_arguments_of_a_case() -> None:
 
 
 def test_lists_equal_cases_once() -> None:
-    cases = (CaseVerdict("2 ranks, 1, 0 batches", Outcome.WRONG),) * 3
+    cases = (CaseVerdict(label="2 ranks, 1, 0 batches", outcome=Outcome.WRONG),) * 3
     text = verdict_text(CheckResult("f", "F", Outcome.WRONG, cases))
     assert "wrong          2 ranks, 1, 0 batches (3 times)" in text

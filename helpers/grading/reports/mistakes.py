@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
+from helpers.check_result import CaseRecord
 from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
-from helpers.grading.record import CaseRecord, ExerciseRecord
+from helpers.grading.record import ExerciseRecord
 from helpers.grading.reports.outcomes import Kind, failed_cases, is_fault, kind_of
 from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import clip_text, finite_or_zero, line, numbered_title
@@ -116,7 +117,7 @@ def _words(exercise: ExerciseRecord, first: str, last: str) -> str:
         return clip_text(exercise.message, _MAX_WORDS_CHARS)
     if case.hidden:
         return _HIDDEN_ONLY
-    problems = [row[4] for row in case.rows if row[4]]
+    problems = [row.problem for row in case.rows if row.problem]
     said = [getattr(case, first), *case.broken[:1], *problems[:1], getattr(case, last)]
     return clip_text(next(filter(None, said), exercise.message), _MAX_WORDS_CHARS)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
-from helpers.check_result import Outcome
+from helpers.check_result import CaseRecord, Outcome, Row
 from helpers.grading.points.counted import override_of
-from helpers.grading.record import CaseRecord, ExerciseRecord
+from helpers.grading.record import ExerciseRecord
 from helpers.grading.reports.text import clip_text, line, numbered_title, points_text
+from helpers.views.failed_case import case_lines
 from helpers.views.plain import plural
 
 MAX_CASES = 60
@@ -126,7 +128,7 @@ def explaining_cases(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     for case in failed_cases(visible_cases(exercise)):
         said = (case.message, case.broken, case.advice)
-        if said not in seen and (any(said) or (not seen and any(row[4] for row in case.rows))):
+        if said not in seen and (any(said) or (not seen and any(row.problem for row in case.rows))):
             yield case
         seen.add(said)
 
@@ -142,18 +144,25 @@ def exercise_text(exercise: ExerciseRecord) -> str:
     lines += [f"{line(case.outcome, 40)}: {line(case.label)}" for case in visible_cases(exercise)]
     lines += filter(None, [hidden_text(exercise)])
     for case in failed_cases(visible_cases(exercise))[:1]:
-        lines += _first_explanation(case)
+        lines += ["", *case_lines(_clean_case(case))]
     lines += [f"Note: {clip_text(note, 400)}" for note in exercise.notes[:20]]
     return "\n".join(lines)
 
 
-def _first_explanation(case: CaseRecord) -> Iterator[str]:
-    yield f"\nIn the case {line(case.label)}:"
-    for rank, given, expected, got, problem in [row for row in case.rows if row[4]][:8]:
-        parts = (("given", given), ("expected", expected), ("got", got))
-        said = ", ".join(f"{name} {clip_text(text, 200)}" for name, text in parts if text)
-        yield f"    rank {rank}: {said}{': ' if said else ''}{clip_text(problem, 200)}"
-    yield from filter(None, [clip_text(case.message)])
-    yield from (f"How the ranks communicated: {clip_text(rule, 400)}" for rule in case.broken[:10])
-    if case.advice:
-        yield f"Start here: {clip_text(case.advice)}"
+def _clean_case(case: CaseRecord) -> CaseRecord:
+    """Return a case with harmless texts of limited length."""
+    rows = [
+        Row(
+            row.rank,
+            *(clip_text(text, 200) for text in (row.given, row.expected, row.got, row.problem)),
+        )
+        for row in case.rows
+    ]
+    return replace(
+        case,
+        label=line(case.label),
+        rows=tuple(rows),
+        broken=tuple(clip_text(rule, 400) for rule in case.broken),
+        message=clip_text(case.message),
+        advice=clip_text(case.advice),
+    )

@@ -49,6 +49,7 @@ from helpers.grading.reports.text import (
     percent,
     points_text,
 )
+from helpers.views.failed_case import IN_CASE, START, TRAFFIC, hidden_rows_text, shown_rows
 from helpers.views.plain import plural
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -111,7 +112,9 @@ def _environment(markdown: bool) -> Environment:
             is_bonus,
             is_fault,
             explaining_cases,
+            hidden_rows_text,
             override_text,
+            shown_rows,
             summary_of,
             visible_cases,
         )
@@ -119,7 +122,13 @@ def _environment(markdown: bool) -> Environment:
     )
     environment.filters.update({each.__name__: each for each in filters})
     environment.filters.update(code=mark_code, kind=kind_of)
-    environment.globals.update(shown_outcome=shown_outcome, fault_says=FAULT_TEXT)
+    environment.globals.update(
+        shown_outcome=shown_outcome,
+        fault_says=FAULT_TEXT,
+        in_case=IN_CASE,
+        traffic=TRAFFIC,
+        start=START,
+    )
     return environment
 
 

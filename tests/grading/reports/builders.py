@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+from helpers.check_result import CaseRecord, Row
 from helpers.checks.registry import exercises
 from helpers.grading.points.policy import Policy
-from helpers.grading.record import CaseRecord, ExerciseRecord, Protection, Record, Status
+from helpers.grading.record import ExerciseRecord, Protection, Record, Status
 from helpers.grading.reports import gradescope
 from helpers.grading.reports.standing import Course
 from helpers.grading.reports.standing import course_of as weighted_course
@@ -60,14 +61,14 @@ def case(
     label: str = "2 ranks, 5 elements", outcome: str = "passed", **given: object
 ) -> CaseRecord:
     credit = float(outcome == "passed")
-    return replace(CaseRecord(label, False, outcome, credit), **given)  # type: ignore[arg-type]
+    return replace(CaseRecord(label=label, hidden=False, outcome=outcome, credit=credit), **given)  # type: ignore[arg-type]
 
 
 def wrong_case(label: str = "3 ranks, 5 elements") -> CaseRecord:
     rows = (
-        (0, "tensor([1., 2.])", "tensor([6., 8.])", "tensor([6., 8.])", ""),
-        (1, "tensor([2., 2.])", "tensor([6., 8.])", "tensor([2., 2.])", "element 0 differs"),
-        (2, "tensor([3., 4.])", "tensor([6., 8.])", "None", "nothing was returned"),
+        Row(0, "tensor([1., 2.])", "tensor([6., 8.])", "tensor([6., 8.])", ""),
+        Row(1, "tensor([2., 2.])", "tensor([6., 8.])", "tensor([2., 2.])", "element 0 differs"),
+        Row(2, "tensor([3., 4.])", "tensor([6., 8.])", "None", "nothing was returned"),
     )
     advice = "Rank 1 kept its own `x`: is the sum written where you return it from?"
     return case(
@@ -77,7 +78,7 @@ def wrong_case(label: str = "3 ranks, 5 elements") -> CaseRecord:
 
 def hidden_case(outcome: str = "wrong", label: str = "5 ranks, 7 elements") -> CaseRecord:
     """Make a hidden case that holds more than it should: no report may show it."""
-    row = (0, SECRET_INPUT, SECRET_INPUT, SECRET_INPUT, SECRET_INPUT)
+    row = Row(0, SECRET_INPUT, SECRET_INPUT, SECRET_INPUT, SECRET_INPUT)
     said = {"message": SECRET_INPUT, "advice": SECRET_INPUT, "broken": (SECRET_INPUT,)}
     return case(label, outcome, hidden=True, rows=(row,), **said)
 

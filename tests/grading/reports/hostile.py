@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from helpers.grading.record import CaseRecord, ExerciseRecord, Protection, Record, Status
+from helpers.check_result import CaseRecord, Row
+from helpers.grading.record import ExerciseRecord, Protection, Record, Status
 from tests.grading.reports.builders import picture
 
 TEXTS = {
@@ -89,5 +90,13 @@ def _exercise(
 
 
 def _case(text: str, hidden: bool) -> CaseRecord:
-    row = (0, text, text, text, text)
-    return CaseRecord(text, hidden, "wrong", 0.0, (row,), (text,), text, text)
+    return CaseRecord(
+        label=text,
+        hidden=hidden,
+        outcome="wrong",
+        credit=0.0,
+        rows=(Row(0, text, text, text, text),),
+        broken=(text,),
+        message=text,
+        advice=text,
+    )
