@@ -37,7 +37,11 @@ Scripts:
     script_worker      a worker of a script
     script_runs        a script's report as a run
 Verdicts and advice:
-    judge              the verdict on a case, and advice on it
+    judge              the verdict on a case
+    execution          a case's values against the right ones
+    relations          advice on wrong values
+    failed_runs        runs that did not end well
+    unwaited           advice on calls without a wait
     compare            values, part by part
     failure_advice     advice on runs that did not end well
     missing_files      advice on modules and files that were not found
@@ -56,6 +60,6 @@ Lists:
     headings           titles and hints, without torch
     task_sentences     sentences of a task, and their tests
 
-To change advice: a value or a rule, `judge`; a failed run, `failure_advice`; a known mistake, the exercise's
+To change advice: a value, `relations`; a rule, `judge`; a failed run, `failed_runs` and `failure_advice`; a known mistake, the exercise's
 .answers file; an error of torch, `helpers/ranks/advice.py`; a deadlock, `helpers/trace/causes.py`.
 """

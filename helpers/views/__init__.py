@@ -36,6 +36,7 @@ Views of data and plans:
     divergence       the distance between two trainings
 Views of a check:
     verdict          a check's result for its reader
+    failed_case      the words on a failed case
 Parts that views share:
     picture          what a view takes and returns
     drawing          marks as SVG or PNG

@@ -276,7 +276,7 @@ def test_advises_on_missing_files(error: tuple[str, str], advice: str) -> None:
 
 
 def test_describes_failures_without_launch() -> None:
-    waits = (Wait(0, "in recv"),)
+    waits = (OtherWait(0, "in recv"),)
 
     def verdict(failure: Any, kind: Kind = Kind.RANKS) -> CaseVerdict:
         one = case(n=1, init=kind is Kind.RANKS)
@@ -295,7 +295,7 @@ def test_describes_failures_without_launch() -> None:
 
 
 def test_drawn_deadlock_leaves_out_waits() -> None:
-    waits = (Wait(0, "in recv"), Wait(1, "in recv"))
+    waits = (OtherWait(0, "in recv"), OtherWait(1, "in recv"))
     stuck = Deadlock(Diagnosis("cycle", "Each waits.", "Send first.", waits))
     verdict = judge(exercise(), Execution(case(), ran([None] * 2, failure=stuck)))
     assert "\n  rank 1: in recv\n" in verdict.message

@@ -247,7 +247,7 @@ DIAGNOSES: dict[str, Advised] = {
         "must be the same one on all ranks, and new for each job",
         "dist.init_process_group('gloo', init_method='file://PATH', rank=rank, world_size=n)",
         init=False,
-        timeout=4,
+        timeout=12,
     ),
     "early return": Advised(
         "for step in range(4):\n"
