@@ -60,6 +60,7 @@ Lists:
     headings           titles and hints, without torch
     task_sentences     sentences of a task, and their tests
 
-To change advice: a value, `relations`; a rule, `judge`; a failed run, `failed_runs` and `failure_advice`; a known mistake, the exercise's
-.answers file; an error of torch, `helpers/ranks/advice.py`; a deadlock, `helpers/trace/causes.py`.
+To change advice: a value, `relations`; a rule, `judge`; a failed run, `failed_runs` and `failure_advice`; a
+known mistake, the exercise's .answers file; an error of torch, `helpers/ranks/advice.py`; a deadlock,
+`helpers/trace/causes.py`.
 """

@@ -21,9 +21,9 @@ from helpers.ranks.failures import (
 )
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.world import FLOOD_ERROR
-from helpers.trace.events import Diagnosis, Place, Trace, Wait
+from helpers.trace.events import Diagnosis, OtherWait, Place, Trace
 
-WAITS = (Wait(0, "in recv"), Wait(1, "in recv"))
+WAITS = (OtherWait(0, "in recv"), OtherWait(1, "in recv"))
 
 
 def raised(kind: str, message: str, source: str = "") -> RankFailed:
