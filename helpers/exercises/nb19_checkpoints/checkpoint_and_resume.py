@@ -60,7 +60,7 @@ def case(draw: Draw) -> Case:
         if losses is None:
             return judge_loss_count(losses, total, (), "it")
         # first, because the planned kills rely on the order of the steps
-        if found := find_disorder(attempts, steps):
+        if found := find_disorder(attempts, epochs, steps):
             return found
         if found := find_missing_kill(got, plans):
             return found
@@ -118,12 +118,15 @@ def case(draw: Draw) -> Case:
     )
 
 
-def find_disorder(attempts: Sequence[Mapping[str, Any]], steps: int) -> Finding | None:
-    """Return a finding if an attempt did not run consecutive steps from where it started."""
+def find_disorder(attempts: Sequence[Mapping[str, Any]], epochs: int, steps: int) -> Finding | None:
+    """Return a finding if an attempt did not run consecutive steps from where it started.
+
+    After the last step of all, any step may follow: that is judged by what the next attempt resumes.
+    """
     for k, attempt in enumerate(attempts):
         ran = attempt.get("steps", ())
         for before, now in pairwise(ran):
-            if now != before + 1:
+            if now != before + 1 < epochs * steps:
                 (epoch, step), (last_epoch, last_step) = divmod(now, steps), divmod(before, steps)
                 when = f"after {plural(k, 'death')}" if k else "before any death"
                 what = (
