@@ -9,8 +9,9 @@
   == 0: save.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -58,6 +59,9 @@ def case(draw: Draw) -> Case:
         losses, total, attempts = got["losses"], epochs * steps, got["attempts"]
         if losses is None:
             return judge_loss_count(losses, total, (), "it")
+        # first, because the planned kills rely on the order of the steps
+        if found := find_disorder(attempts, epochs, steps):
+            return found
         if found := find_missing_kill(got, plans):
             return found
         for before, one in zip(attempts, attempts[1:], strict=False):
@@ -112,6 +116,26 @@ def case(draw: Draw) -> Case:
         seconds=20.0,
         shown=f"epochs = {epochs}, steps = {steps}, every = {every}",
     )
+
+
+def find_disorder(attempts: Sequence[Mapping[str, Any]], epochs: int, steps: int) -> Finding | None:
+    """Return a finding if an attempt did not run consecutive steps from where it started.
+
+    After the last step of all, any step may follow: that is judged by what the next attempt resumes.
+    """
+    for k, attempt in enumerate(attempts):
+        ran = attempt.get("steps", ())
+        for before, now in pairwise(ran):
+            if now != before + 1 < epochs * steps:
+                (epoch, step), (last_epoch, last_step) = divmod(now, steps), divmod(before, steps)
+                when = f"after {plural(k, 'death')}" if k else "before any death"
+                what = (
+                    f"{when} it runs epoch {epoch}, step {step} right after epoch {last_epoch}, "
+                    f"step {last_step}; an epoch has {plural(steps, 'step')}"
+                )
+                seen = "steps out of order after a death" if k else "steps out of order"
+                return Finding(what, seen=(seen,))
+    return None
 
 
 def simulate_losses(

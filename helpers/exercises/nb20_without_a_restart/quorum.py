@@ -21,15 +21,24 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.membership import (
     LATE_PATIENCE_S,
     run_rounds,
 )
-from helpers.ranks.failures import RankFailed
+from helpers.ranks.failures import RankFailed, RankTimeout
 
 MAX_DELAY_S = 1.5
 """How many seconds late a decision may be on a busy machine."""
 LEADER_KILLS = {2: 2, 5: 3}
 """World size -> the write before which replica 0, which asks first, is killed. If an answer lets the first
 or the smallest replica decide, this is the write of the decision."""
-PATIENCE_S = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
-"""Patience in seconds. For "alone", three times the patience must exceed any delay on a busy machine."""
+PATIENCE_S = {
+    "late and absent": 0.6,
+    "alone": 0.8,
+    "one by one": 0.8,
+    "left out": 0.4,
+    "newest killed": 1.0,
+}
+"""Patience in seconds. For "alone", three times the patience must exceed any delay on a busy machine. For
+"newest killed", half of it must be enough for any answer to ask."""
+NEWEST_KILLED_SIZE = 3
+"""World size whose last round is "newest killed", in place of "left out"."""
 OLD_QUESTION = "an earlier round's question"
 UNEXPECTED_KINDS = ("early", "unexpected", "others than expected")
 """The kinds of round in which the odd replica is not in `expected`."""
@@ -41,24 +50,29 @@ def case(draw: Draw) -> Case:
     dies = (draw.rank(), draw.of(1, 2, 3)) if ending == "killed" and n > 1 else (-1, 0)
     if n in LEADER_KILLS:
         ending, dies = "killed", (0, LEADER_KILLS[n])
+    if n == NEWEST_KILLED_SIZE:
+        ending, dies = "newest killed", (draw.rank(), 0)
     kinds = ["all", draw.of("absent", "unexpected", "late", "early")] if n > 1 else ["all"]
     kinds += ["late and absent", "meanwhile"] if n > 2 else []
     kinds += ["others than expected"] if n > 1 else []
     kinds += [draw.of("alone", "one by one")] if n > 3 else []
-    kinds += ["left out"] if n > 2 else []
-    kinds.append("all" if dies[0] >= 0 or n == 1 else ending)
+    kinds += ["left out"] if n > NEWEST_KILLED_SIZE else []
+    kinds.append("all" if ending == "killed" or n == 1 else ending)
     rounds: list[dict[str, Any]] = []
     for number, kind in enumerate(kinds):
         odd, other = draw.rank(), draw.whole(1, max(1, n - 1))
+        odd = dies[0] if kind == "newest killed" else odd
         roles = draw_roles(kind, n, odd, (odd + other) % n)
         expected = [r for r in range(n) if r != odd or kind not in UNEXPECTED_KINDS]
         killed = number == len(kinds) - 1 and dies[0] >= 0
         waits = killed or any(roles[r] in ("absent", "late") for r in expected)
-        # each round's steps exceed those of the previous round, except for a replica without steps, and
+        # each round's steps exceed those of the previous round, except for a replica that lags behind, and
         # except if the step between the first two rounds failed
         steps = [-1 if r == "behind" else 100 * number + draw.whole(0, 99) for r in roles]
         if number == 1:
             steps = [max(rounds[0]["steps"])] * n
+        if kind == "newest killed":
+            steps = [s if r == odd else s % 50 - 1 for r, s in enumerate(steps)]
         patience = PATIENCE_S.get(kind) or (0.3 if waits else 2.5)
         rounds.append({"roles": roles, "expected": expected, "steps": steps, "patience": patience})
 
@@ -84,6 +98,8 @@ def case(draw: Draw) -> Case:
 
     killed_before = (
         f"replica {dies[0]} is killed before its write number {dies[1]}, if it makes it"
+        if dies[1]
+        else f"replica {dies[0]} is killed when half of `patience` is over"
         if dies[0] >= 0
         else ""
     )
@@ -128,11 +144,12 @@ def draw_roles(kind: str, n: int, special: int, second_special: int) -> list[str
             (special + 2) % n: "straggler",
         },
         "left out": {special: "behind", **dict.fromkeys(others, "slow")},
+        "newest killed": {special: "newest", second_special: "absent"},
     }[kind]
     return [changed.get(r, "on time") for r in range(n)]
 
 
-TIMELY_ROLES = ("on time", "early", "impatient", "second", "behind")
+TIMELY_ROLES = ("on time", "early", "impatient", "second", "behind", "newest")
 
 
 def describe_roles(number: int, spec: Any) -> str:
@@ -157,6 +174,7 @@ ROLE_WORDS = {
     "straggler": "comes when 1.35 times `patience` is over",
     "behind": "comes first, with step -1",
     "slow": "comes when 2.5 times `patience` is over",
+    "newest": "alone has the newest step",
 }
 
 
@@ -196,6 +214,9 @@ def judge_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) ->
                     seen, by_time = OLD_QUESTION, False
                 return Finding(f"{has} asked too late", rests_on_time=by_time, seen=(seen,))
         for m, role in enumerate(roles):
+            if role == "newest" and m not in got:
+                what = f"{said} replica {r} lacks member {m}, which had asked before it was killed"
+                return Finding(what, seen=("a killed member left out",))
             if role in TIMELY_ROLES and m not in got and m != killed:
                 what = f"{said} replica {r} lacks member {m}, which asked in time"
                 if m not in now["expected"]:
@@ -251,9 +272,14 @@ def judge_duration(subject: str, spec: Any, asked: dict[int, Any], killed: int) 
 
 
 def observe_failure(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a failed run shows: whether a replica outside of `expected` found no replica at all."""
+    """Yield what a failed run shows: who found no replica at all, or waited in which round."""
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
     rounds = case.given[0][0]
+    told = [value for value in run.values if isinstance(value, dict)]
+    if isinstance(run.failure, RankTimeout) and any(value.get("killed") for value in told):
+        last_round = max(value.get("last_round", -1) for value in told)
+        if last_round == len(rounds) - 1 and "newest" in rounds[-1]["roles"]:
+            yield "waits although the newest has asked"
     if error and error.kind == "ValueError" and "max()" in error.message:
         yield from (
             "an unexpected replica finds none"

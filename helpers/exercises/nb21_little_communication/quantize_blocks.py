@@ -19,6 +19,11 @@ SHAPE_ADVICE = (
     "codes is torch.int8 of shape (blocks, {block}); scales is torch.float32, one for each block."
 )
 
+SIGN_ADVICE = (
+    "The scale comes from the largest value, sign included, so negative numbers may exceed it. Take abs() "
+    "before the maximum."
+)
+
 
 def case(draw: Draw) -> Case:
     block, count = draw.of(2, 4, 5, 8), draw.whole(1, 5)
@@ -61,10 +66,13 @@ def make_judge(x: torch.Tensor) -> Any:
         if not wrong.any():
             return None
         k, i = map(int, wrong.nonzero()[0])
-        return Finding(
+        what = (
             f"number {i} of block {k} is {x[k, i]:.4g} and is read as {read[k, i]:.4g}; half a step is "
             f"{room[k, 0]:.3g}"
         )
+        signed = x.amax(1) / 127
+        has_sign = bool(signed[k] < x[k].abs().max() / 127) and torch.allclose(scales[k], signed[k])
+        return Finding(what, SIGN_ADVICE if has_sign else "")
 
     return judge
 

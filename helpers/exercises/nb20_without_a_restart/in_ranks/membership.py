@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from threading import Timer
 from typing import Any
 
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
@@ -27,7 +28,11 @@ LATE_PATIENCE_S = 3.0
 """Patience of a replica that asks after the decision. A wait for it would be noticed."""
 ROLE_DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
 """How many times `patience` a replica comes after the first one."""
+LIFETIME = 0.5
+"""How many times `patience` a replica in the role "newest" lives after it was called."""
 ROLE_SIGNALS = {"late": "returned", "meanwhile": "deciding"}
+DEATH = "death"
+"""What a replica asks the monitor for at the end of its lifetime."""
 WRITE_CALLS = ("set", "add", "compare_set", "append")
 FORWARDED_CALLS = (*WRITE_CALLS, "get", "check", "wait", "delete_key", "num_keys")
 
@@ -78,7 +83,7 @@ def _as_text(value: Any) -> Any:
 
 
 class WriteMonitor(Monitor):
-    """Makes the writes of all replicas, and kills one before a write of its last round.
+    """Makes the writes of all replicas, and kills one in the last round, before a write or at `DEATH`.
 
     So the monitor knows which keys the replicas have set. Any other key was set by bypassing the
     monitor. An answer can change the moment of its kill by making more writes than it needs. But when it
@@ -89,12 +94,16 @@ class WriteMonitor(Monitor):
         self.store, self.last_round = store, last_round
         self.replica, self.last = dies
         self.count = 0
+        self.round = 0
         self.keys: set[str] = set()
 
     def answer(self, rank: int, question: list[Any]) -> Any:
         number, name, texts, named = question
+        if name == DEATH and rank == self.replica and number == self.last_round:
+            return Intervention.KILL
         if name not in WRITE_CALLS:
             return None
+        self.round = max(self.round, int(number))
         if rank == self.replica and number == self.last_round:
             self.count += 1
             if self.count == self.last:
@@ -117,13 +126,17 @@ def run_rounds(
     replicas: int,
     kill: tuple[int, int],
 ) -> dict[str, Any]:
-    """Run rounds of a quorum. In the last one, replica dies[0] is killed before its write number dies[1]."""
+    """Run rounds of a quorum. In the last one, replica kill[0] is killed before its write number kill[1].
+
+    If kill[1] is 0, it is killed at the end of its lifetime, no matter how many writes it has made.
+    """
     with serve_store() as port:
         script = compose(answer, run_replica_rounds, (port, list(rounds), replicas, kill[0]))
         monitor = WriteMonitor(connect(port), kill, len(rounds) - 1)
         found = run_replicas(script, replicas, monitor, kill[0])
         unknown = monitor.unknown_keys()
-    values = [{**v, "unknown": unknown} if isinstance(v, dict) else v for v in found["values"]]
+    told = {"unknown": unknown, "last_round": monitor.round}
+    values = [{**v, **told} if isinstance(v, dict) else v for v in found["values"]]
     return {**found, "values": values}
 
 
@@ -164,6 +177,11 @@ def run_replica_rounds(
         patience = {"impatient": IMPATIENT_PATIENCE_S, "late": LATE_PATIENCE_S}.get(
             role, now["patience"]
         )
+        if role == "newest":
+            # by time, because answers make different numbers of writes to ask
+            death = Timer(LIFETIME * now["patience"], ask, (number, DEATH, [], {}))
+            death.daemon = True
+            death.start()
         began = time.monotonic()
         got = answer(far, number, me, now["steps"][me], list(now["expected"]), replicas, patience)
         ended = time.monotonic()

@@ -73,12 +73,15 @@ class _Attempt:
     changed: dict[str, Any] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it in the judge's form. first: the step at which it resumed, if steps have numbers."""
+        """Return it in the judge's form. first: the step at which it resumed, if steps have numbers.
+
+        steps: the steps of rank 0, in the order in which it ran them.
+        """
         by_rows = any(rows for steps in self.rows.values() for rows in steps)
         firsts = [steps[0] for _, steps in sorted(self.asked.items()) if steps and not by_rows]
         told: dict[str, Any] = {name: getattr(self, name) for name in ("found", "read", "opened")}
         told |= {"named": sorted(self.named), "rows": [self.rows[r] for r in range(self.size)]}
-        told |= {"first": firsts[0]} if firsts else {}
+        told |= {"first": firsts[0], "steps": self.asked[0]} if firsts else {}
         return told | ({"died": list(self.died)} if self.died is not None else {})
 
 
