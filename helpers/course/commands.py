@@ -19,6 +19,7 @@ from helpers.course.command_parts import (
     as_json_option,
     relative_path,
 )
+from helpers.course.paths import path_names
 
 
 @click.command(cls=Command, title=TO_LEARN, context_settings={"ignore_unknown_options": True})
@@ -154,9 +155,23 @@ def hint(what: str) -> None:
     metavar="FILE",
     help="Write a page that shows what you can do now.",
 )
+@click.option(
+    "--path",
+    "chosen",
+    type=click.Choice(path_names()),
+    help="Choose the path to follow from now on.",
+)
 @as_json_option
-def progress(html: Path | None, as_json: bool) -> None:
-    """Show the map of the course: which notebooks are done, begun and next."""
+def progress(html: Path | None, chosen: str | None, as_json: bool) -> None:
+    """Show the map of the course: which notebooks are done, begun and next.
+
+    Without a chosen path, the next step is on the path whose exercises you checked last.
+    """
+    if chosen is not None:
+        from helpers.course.progress import record_path
+
+        if note := record_path(chosen):
+            raise CommandError(note)
     if html is not None:
         from helpers.course.can_do import write_can_do
         from helpers.course.progress import read_progress
