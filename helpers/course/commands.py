@@ -140,10 +140,11 @@ def hint(what: str) -> None:
     exercise of a notebook.
     """
     from helpers.course.hints import hint as next_hint
+    from helpers.course.message import to_plain
     from helpers.course.targets import find_open_exercise
 
     try:
-        click.echo(next_hint(find_open_exercise(what)))
+        click.echo(to_plain(next_hint(find_open_exercise(what)).text))
     except LookupError as error:  # no exercise has this name; the message lists similar ones
         raise click.ClickException(str(error.args[0])) from error
 
